@@ -1,0 +1,40 @@
+//! The one encoding of everything durable.
+
+use std::convert::Infallible;
+
+use minicbor::{Decode, Encode};
+
+/// Bytes that should hold a value of this crate do not.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read a stored {kind}: {reason}")]
+pub struct DecodeError {
+    /// What was expected.
+    pub kind: &'static str,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Appends the encoding of `value` to `out`.
+pub fn encode<T: Encode<()>>(value: &T, out: &mut Vec<u8>) {
+    let result: Result<(), minicbor::encode::Error<Infallible>> = minicbor::encode(value, out);
+    // Writing to a vector cannot fail, and none of our types refuses to be encoded.
+    result.expect("values of the protocol always encode");
+}
+
+/// The encoding of `value`.
+pub fn encode_to_vec<T: Encode<()>>(value: &T) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(value, &mut out);
+    out
+}
+
+/// Reads a value back.
+///
+/// # Errors
+/// When the bytes are not the encoding of a `T`.
+pub fn decode<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> Result<T, DecodeError> {
+    minicbor::decode(bytes).map_err(|error| DecodeError {
+        kind: std::any::type_name::<T>(),
+        reason: error.to_string(),
+    })
+}

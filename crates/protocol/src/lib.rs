@@ -1,0 +1,30 @@
+//! What the parts of the engine say to each other and to the outside: keys, commands, events, rejections and the record
+//! schema. Nothing here knows how any of it is stored, replicated or executed.
+//!
+//! Everything that is written to a log or file is CBOR with numbered fields ([`minicbor`]): a field may be added at the
+//! end as an option, a number is never used again for something else.
+
+mod codec;
+mod command;
+mod intent;
+mod key;
+mod payload;
+mod record;
+mod rejection;
+mod text;
+mod value;
+
+pub use codec::{DecodeError, decode, encode, encode_to_vec};
+pub use command::{
+    BATCH_FORMAT, Command, CommandBatch, OutboxSource, Request, decode_batch, encode_batch,
+};
+pub use intent::*;
+pub use key::{Key, PartitionId, Timestamp};
+pub use payload::{Payload, ValueType};
+pub use record::{BROKER_VERSION, Record, RecordType};
+pub use rejection::{Rejection, RejectionType};
+pub use text::Text;
+pub use value::*;
+
+/// The tenant of everything that names no tenant.
+pub const DEFAULT_TENANT: &str = "<default>";

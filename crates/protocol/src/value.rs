@@ -1,0 +1,64 @@
+//! The values of records: what commands want and what events say.
+
+mod deployment;
+mod infrastructure;
+mod job;
+mod kinds;
+mod process_instance;
+
+pub use deployment::*;
+pub use infrastructure::*;
+pub use job::*;
+pub use kinds::*;
+pub use process_instance::*;
+
+use serde::Serializer;
+use serde_json::value::RawValue;
+
+use crate::Text;
+
+/// JSON text goes into exported records as the JSON that it is.
+fn json<S: Serializer>(text: &Text, serializer: S) -> Result<S::Ok, S::Error> {
+    use serde::Serialize;
+    use serde::ser::Error;
+    let text = if text.is_empty() { "{}" } else { text };
+    let raw: &RawValue = serde_json::from_str(text).map_err(S::Error::custom)?;
+    raw.serialize(serializer)
+}
+
+/// Bytes go into exported records as Base64.
+fn base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for position in 0..4 {
+            if position <= chunk.len() {
+                out.push(ALPHABET[(group >> (18 - 6 * position) & 63) as usize] as char);
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    serializer.serialize_str(&out)
+}
+
+/// Shared bytes as a CBOR byte string.
+mod shared_bytes {
+    use std::sync::Arc;
+
+    use minicbor::decode::{Decoder, Error as DecodeError};
+    use minicbor::encode::{Encoder, Error as EncodeError, Write};
+
+    pub fn encode<C, W: Write>(
+        bytes: &Arc<[u8]>,
+        encoder: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        encoder.bytes(bytes)?.ok()
+    }
+
+    pub fn decode<C>(decoder: &mut Decoder<'_>, _: &mut C) -> Result<Arc<[u8]>, DecodeError> {
+        decoder.bytes().map(Arc::from)
+    }
+}

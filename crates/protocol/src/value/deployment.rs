@@ -1,0 +1,90 @@
+//! Values about deployed resources.
+
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use crate::{Key, Text};
+
+/// Resources that are deployed together.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentValue {
+    /// The files.
+    #[n(0)]
+    pub resources: Vec<DeploymentResource>,
+    /// The processes found in them.
+    #[n(1)]
+    pub processes_metadata: Vec<ProcessMetadata>,
+    /// The deployment.
+    #[n(2)]
+    pub deployment_key: Key,
+    /// Tenant.
+    #[n(3)]
+    pub tenant_id: Text,
+}
+
+/// One file of a deployment.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeploymentResource {
+    /// File name.
+    #[n(0)]
+    pub resource_name: Text,
+    /// Content.
+    #[n(1)]
+    #[cbor(with = "super::shared_bytes")]
+    #[serde(serialize_with = "super::base64")]
+    pub resource: Arc<[u8]>,
+}
+
+/// What a deployed process is called.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessMetadata {
+    /// BPMN process id.
+    #[n(0)]
+    pub bpmn_process_id: Text,
+    /// Version.
+    #[n(1)]
+    pub version: i32,
+    /// Version tag; empty when there is none.
+    #[n(2)]
+    pub version_tag: Text,
+    /// The definition.
+    #[n(3)]
+    pub process_definition_key: Key,
+    /// File it came from.
+    #[n(4)]
+    pub resource_name: Text,
+    /// Checksum of the file.
+    #[n(5)]
+    #[cbor(with = "super::shared_bytes")]
+    #[serde(serialize_with = "super::base64")]
+    pub checksum: Arc<[u8]>,
+    /// Whether it is the same as the version before, so that no new version was made.
+    #[n(6)]
+    pub duplicate: bool,
+    /// The deployment that made this version.
+    #[n(7)]
+    pub deployment_key: Key,
+    /// Tenant.
+    #[n(8)]
+    pub tenant_id: Text,
+}
+
+/// A version of a process.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessValue {
+    /// Its names.
+    #[n(0)]
+    #[serde(flatten)]
+    pub metadata: ProcessMetadata,
+    /// The file.
+    #[n(1)]
+    #[cbor(with = "super::shared_bytes")]
+    #[serde(serialize_with = "super::base64")]
+    pub resource: Arc<[u8]>,
+}

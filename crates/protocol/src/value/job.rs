@@ -1,0 +1,165 @@
+//! Values about jobs.
+
+use minicbor::{Decode, Encode};
+use serde::Serialize;
+
+use super::json;
+use crate::{Key, Text, Timestamp};
+
+/// One unit of work for a job worker.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobValue {
+    /// Type of the job.
+    #[n(0)]
+    #[serde(rename = "type")]
+    pub job_type: Text,
+    /// Headers from the model, a JSON object.
+    #[n(1)]
+    #[serde(serialize_with = "json")]
+    pub custom_headers: Text,
+    /// Name of the worker that has it.
+    #[n(2)]
+    pub worker: Text,
+    /// Attempts left.
+    #[n(3)]
+    pub retries: i32,
+    /// Milliseconds to wait before the next attempt.
+    #[n(4)]
+    pub retry_backoff: i64,
+    /// When the wait ends; -1 when there is none.
+    #[n(5)]
+    pub recurring_time: Timestamp,
+    /// When the activation ends; -1 when not activated.
+    #[n(6)]
+    pub deadline: Timestamp,
+    /// Milliseconds wanted by a change of the time-out; -1 when there is none.
+    #[n(7)]
+    pub timeout: i64,
+    /// Message of the last failure or error.
+    #[n(8)]
+    pub error_message: Text,
+    /// Code of a thrown error.
+    #[n(9)]
+    pub error_code: Text,
+    /// BPMN id of the element.
+    #[n(10)]
+    pub element_id: Text,
+    /// The element instance.
+    #[n(11)]
+    pub element_instance_key: Key,
+    /// BPMN process id.
+    #[n(12)]
+    pub bpmn_process_id: Text,
+    /// Version of the definition.
+    #[n(13)]
+    pub process_definition_version: i32,
+    /// The definition.
+    #[n(14)]
+    pub process_definition_key: Key,
+    /// What the job is for.
+    #[n(15)]
+    pub job_kind: JobKind,
+    /// Attributes changed by an update.
+    #[n(16)]
+    pub changed_attributes: Vec<Text>,
+    /// Tags of the instance.
+    #[n(17)]
+    pub tags: Vec<Text>,
+    /// The instance.
+    #[n(18)]
+    pub process_instance_key: Key,
+    /// Variables given to or by the worker, a JSON object.
+    #[n(19)]
+    #[serde(serialize_with = "json")]
+    pub variables: Text,
+    /// Tenant.
+    #[n(20)]
+    pub tenant_id: Text,
+}
+
+/// What a job is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum JobKind {
+    /// The work of an element.
+    #[n(0)]
+    #[default]
+    BpmnElement,
+}
+
+/// Jobs activated together.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobBatchValue {
+    /// Type of the jobs.
+    #[n(0)]
+    #[serde(rename = "type")]
+    pub job_type: Text,
+    /// Name of the worker.
+    #[n(1)]
+    pub worker: Text,
+    /// Milliseconds until the activation ends.
+    #[n(2)]
+    pub timeout: i64,
+    /// How many are wanted.
+    #[n(3)]
+    pub max_jobs_to_activate: i32,
+    /// Keys of the activated jobs.
+    #[n(4)]
+    pub job_keys: Vec<Key>,
+    /// The activated jobs, in the order of the keys.
+    #[n(5)]
+    pub jobs: Vec<JobValue>,
+    /// Whether more would have been there but did not fit a message.
+    #[n(6)]
+    pub truncated: bool,
+    /// Tenants whose jobs are wanted.
+    #[n(7)]
+    pub tenant_ids: Vec<Text>,
+    /// Variables wanted; empty for all.
+    #[n(8)]
+    pub fetch_variables: Vec<Text>,
+}
+
+/// A worker's open stream, as the partitions know it.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobStreamValue {
+    /// Which stream.
+    #[n(0)]
+    pub stream: StreamId,
+    /// Type of the jobs.
+    #[n(1)]
+    #[serde(rename = "type")]
+    pub job_type: Text,
+    /// Name of the worker.
+    #[n(2)]
+    pub worker: Text,
+    /// Milliseconds until an activation ends.
+    #[n(3)]
+    pub timeout: i64,
+    /// Variables wanted; empty for all.
+    #[n(4)]
+    pub fetch_variables: Vec<Text>,
+    /// Tenants whose jobs are wanted.
+    #[n(5)]
+    pub tenant_ids: Vec<Text>,
+    /// How many more jobs the stream can take: granted with GRANT, used up by each push.
+    #[n(6)]
+    pub credit: u32,
+}
+
+/// A worker's stream: the node whose gateway holds the connection, and a number that the gateway gave it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Encode, Decode, Serialize,
+)]
+pub struct StreamId {
+    /// Node of the gateway.
+    #[n(0)]
+    pub node: u32,
+    /// Number of the stream at this gateway; never used twice in the life of a process.
+    #[n(1)]
+    pub number: u64,
+}
