@@ -1,0 +1,168 @@
+//! Writing the frozen layer into the file, away from the engine's thread.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use heed::RwTxn;
+
+use crate::error::StoreError;
+use crate::format::{self, Header};
+use crate::key::TableKey;
+use crate::store::{StateFile, Store, TableId, file_error};
+use crate::value::TableValue;
+
+/// The frozen layer of one table.
+pub trait FrozenTable: Send + Sync {
+    /// Adds all entries to the write transaction.
+    fn write(&self, batch: &mut Batch<'_>) -> Result<(), StoreError>;
+}
+
+/// The write transaction of a checkpoint.
+pub struct Batch<'a> {
+    file: &'a StateFile,
+    transaction: RwTxn<'a>,
+    record: Vec<u8>,
+    entries_written: u64,
+    entries_deleted: u64,
+    bytes_written: u64,
+}
+
+impl Batch<'_> {
+    pub(crate) fn put<K: TableKey, V: TableValue>(
+        &mut self,
+        table: TableId,
+        key: &K,
+        value: &V,
+    ) -> Result<(), StoreError> {
+        let key = format::encode_key(table, key);
+        format::seal_record(&key, &mut self.record, |out| value.encode(out));
+        let written = self
+            .file
+            .database
+            .put(&mut self.transaction, &key, &self.record);
+        written.map_err(|error| file_error("write", &self.file.path, error))?;
+        self.entries_written += 1;
+        self.bytes_written += (key.len() + self.record.len()) as u64;
+        Ok(())
+    }
+
+    pub(crate) fn delete<K: TableKey>(
+        &mut self,
+        table: TableId,
+        key: &K,
+    ) -> Result<(), StoreError> {
+        let key = format::encode_key(table, key);
+        let deleted = self.file.database.delete(&mut self.transaction, &key);
+        if deleted.map_err(|error| file_error("write", &self.file.path, error))? {
+            self.entries_deleted += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What a checkpoint did and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointStatistics {
+    /// The log index up to which the file now holds the state.
+    pub applied: u64,
+    /// Entries written into the file.
+    pub entries_written: u64,
+    /// Entries deleted from the file.
+    pub entries_deleted: u64,
+    /// Bytes of the keys and records written.
+    pub bytes_written: u64,
+    /// How long the background write took, with its sync.
+    pub write: Duration,
+    /// How long the engine's thread was held to freeze its tables.
+    pub freeze_pause: Duration,
+    /// How long the engine's thread was held to drop the frozen layer.
+    pub release_pause: Duration,
+}
+
+/// A frozen state of all tables, to be written by a background thread.
+#[must_use = "the tables keep the frozen layer until this checkpoint is written and released"]
+pub struct Checkpoint {
+    pub(crate) store: Store,
+    pub(crate) number: u64,
+    pub(crate) applied: u64,
+    pub(crate) metadata: Vec<u8>,
+    pub(crate) tables: Vec<Arc<dyn FrozenTable>>,
+    pub(crate) freeze_pause: Duration,
+}
+
+/// Proof that a checkpoint is durable.
+#[derive(Debug)]
+#[must_use = "the tables keep the frozen layer until this is handed to their `release`"]
+pub struct Written {
+    pub(crate) store: Store,
+    pub(crate) number: u64,
+    pub(crate) statistics: CheckpointStatistics,
+}
+
+impl Written {
+    /// What the checkpoint wrote.
+    pub fn statistics(&self) -> CheckpointStatistics {
+        self.statistics
+    }
+}
+
+impl Checkpoint {
+    /// The log index up to which the frozen state goes.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Writes everything in one synced transaction, together with the applied index and the metadata. After an error
+    /// nothing of it is in the file and the tables still hold everything, so it can be tried again.
+    pub fn write(&self) -> Result<Written, StoreError> {
+        let started = Instant::now();
+        let file = self.store.file("write")?;
+        let write_error = |error| file_error("write", &file.path, error);
+        let transaction = file.env.write_txn().map_err(write_error)?;
+        let mut batch = Batch {
+            file,
+            transaction,
+            record: Vec::new(),
+            entries_written: 0,
+            entries_deleted: 0,
+            bytes_written: 0,
+        };
+        for table in &self.tables {
+            table.write(&mut batch)?;
+        }
+        let header = Header::encode(file.schema_version, self.applied, &self.metadata);
+        file.database
+            .put(&mut batch.transaction, format::HEADER_KEY, &header)
+            .map_err(write_error)?;
+        let Batch {
+            transaction,
+            entries_written,
+            entries_deleted,
+            bytes_written,
+            ..
+        } = batch;
+        transaction.commit().map_err(write_error)?;
+        let statistics = CheckpointStatistics {
+            applied: self.applied,
+            entries_written,
+            entries_deleted,
+            bytes_written,
+            write: started.elapsed(),
+            freeze_pause: self.freeze_pause,
+            release_pause: Duration::ZERO,
+        };
+        Ok(Written {
+            store: self.store.clone(),
+            number: self.number,
+            statistics,
+        })
+    }
+}
+
+/// The frozen layer after its release. Dropping it frees every entry, which takes a while: leave that to the background
+/// thread.
+#[must_use = "drop this on the background thread, where freeing the entries holds nobody up"]
+pub struct Retired(
+    #[expect(dead_code, reason = "held only to be dropped elsewhere")]
+    pub(crate)  Vec<Arc<dyn FrozenTable>>,
+);

@@ -1,0 +1,110 @@
+//! What can go wrong with a store.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+/// Stored bytes that cannot be what was written.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{reason}")]
+pub struct CorruptionError {
+    reason: String,
+}
+
+impl CorruptionError {
+    /// Describes what is wrong with the bytes.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+        }
+    }
+}
+
+/// An error of a store.
+#[derive(Clone, Debug, Error)]
+pub enum StoreError {
+    /// A stored entry is damaged.
+    #[error(
+        "the entry {key} of table {table} in {} is damaged: {reason}; restore the partition from another replica or a \
+         backup", file.display()
+    )]
+    Corruption {
+        /// The table of the entry.
+        table: &'static str,
+        /// The key, readable if it could be decoded, otherwise in hexadecimal digits.
+        key: String,
+        /// The file that holds the entry.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: CorruptionError,
+    },
+    /// The record that names the format, the applied index and the metadata is damaged, or the whole file is.
+    #[error("the state file {} is damaged: {reason}; restore the partition from another replica or a backup", file.display())]
+    DamagedFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file was written in another format.
+    #[error(
+        "the state file {} has {what} version {found}, and this program knows version {known}; start the version of the \
+         program that wrote it", file.display()
+    )]
+    UnknownVersion {
+        /// The file.
+        file: PathBuf,
+        /// Which of the versions is unknown: "format" (of this crate) or "schema" (of the tables).
+        what: &'static str,
+        /// The version in the file.
+        found: u32,
+        /// The version of this program.
+        known: u32,
+    },
+    /// A key is longer than the file can hold. Rolling back clears this error.
+    #[error("a key of table {table} is {bytes} bytes long, and at most {LONGEST} are allowed; use a shorter name", LONGEST = crate::LONGEST_KEY_BYTES)]
+    KeyTooLong {
+        /// The table of the key.
+        table: &'static str,
+        /// The length of the encoded key.
+        bytes: usize,
+    },
+    /// The file could not be opened, read or written.
+    #[error("could not {action} the state file {}: {source}", file.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// The operating system's or the B-tree's reason.
+        source: Arc<heed::Error>,
+    },
+    /// A store in memory was asked for something that needs a file.
+    #[error("a store in memory has no file to {action}")]
+    NoFile {
+        /// What was asked for.
+        action: &'static str,
+    },
+    /// Everything is held while a checkpoint is under way.
+    #[error("a checkpoint is already under way; release it before the next one")]
+    CheckpointUnderWay,
+    /// The writes of a command are neither committed nor rolled back yet.
+    #[error("a checkpoint can only start between two commands, and one is still open")]
+    CommandOpen,
+    /// A snapshot cannot be read or written.
+    #[error("could not {action} a snapshot of the state: {reason}")]
+    Snapshot {
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// Whether only the command at hand is at fault, so that rolling it back puts everything right.
+    pub fn concerns_one_command(&self) -> bool {
+        matches!(self, Self::KeyTooLong { .. })
+    }
+}

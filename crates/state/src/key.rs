@@ -1,0 +1,258 @@
+//! Keys and their order-preserving encoding.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::CorruptionError;
+
+/// An encoded key; almost every key fits without an allocation.
+pub type SmallKey = SmallVec<[u8; 36]>;
+
+/// The longest encoded key in bytes that the file accepts, without the table's own prefix.
+///
+/// A write under a longer key is refused (see [`crate::StoreError::KeyTooLong`]), so names that become keys must be
+/// limited where they enter the system.
+pub const LONGEST_KEY_BYTES: usize = 1_900;
+
+/// A key of a table.
+///
+/// Invariants that every implementation keeps, and that the property tests check for those in this crate:
+/// - the order of the encoded bytes equals `Ord`;
+/// - no encoded key is a proper prefix of another one of the same type, so that tuples stay ordered.
+pub trait TableKey: Ord + Clone + Debug + Send + Sync + 'static {
+    /// The length of every encoded key of this type, or `None` if the length depends on the key.
+    const ENCODED_BYTES: Option<usize>;
+
+    /// Appends the encoded key.
+    fn encode(&self, out: &mut SmallKey);
+
+    /// Takes one key off the front of `bytes`.
+    fn decode(bytes: &mut &[u8]) -> Result<Self, CorruptionError>;
+
+    /// The key that no other key is below.
+    fn least() -> Self;
+}
+
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], CorruptionError> {
+    match bytes.split_at_checked(count) {
+        Some((front, rest)) => {
+            *bytes = rest;
+            Ok(front)
+        }
+        None => Err(CorruptionError::new(format!(
+            "a key needs {count} more bytes and only {} are left",
+            bytes.len()
+        ))),
+    }
+}
+
+macro_rules! unsigned_key {
+    ($($integer:ty),*) => {$(
+        impl TableKey for $integer {
+            const ENCODED_BYTES: Option<usize> = Some(size_of::<$integer>());
+
+            fn encode(&self, out: &mut SmallKey) {
+                out.extend_from_slice(&self.to_be_bytes());
+            }
+
+            fn decode(bytes: &mut &[u8]) -> Result<Self, CorruptionError> {
+                let front = take(bytes, size_of::<$integer>())?;
+                Ok(Self::from_be_bytes(front.try_into().expect("the length was just taken")))
+            }
+
+            fn least() -> Self {
+                0
+            }
+        }
+    )*};
+}
+
+unsigned_key!(u8, u16, u32, u64, u128);
+
+/// Signed integers are stored with the sign bit flipped, which puts negative numbers below positive ones.
+macro_rules! signed_key {
+    ($($integer:ty as $unsigned:ty),*) => {$(
+        impl TableKey for $integer {
+            const ENCODED_BYTES: Option<usize> = Some(size_of::<$integer>());
+
+            fn encode(&self, out: &mut SmallKey) {
+                ((*self as $unsigned) ^ (1 << (<$unsigned>::BITS - 1))).encode(out);
+            }
+
+            fn decode(bytes: &mut &[u8]) -> Result<Self, CorruptionError> {
+                Ok((<$unsigned>::decode(bytes)? ^ (1 << (<$unsigned>::BITS - 1))) as $integer)
+            }
+
+            fn least() -> Self {
+                <$integer>::MIN
+            }
+        }
+    )*};
+}
+
+signed_key!(i32 as u32, i64 as u64);
+
+impl TableKey for bool {
+    const ENCODED_BYTES: Option<usize> = Some(1);
+
+    fn encode(&self, out: &mut SmallKey) {
+        out.push(u8::from(*self));
+    }
+
+    fn decode(bytes: &mut &[u8]) -> Result<Self, CorruptionError> {
+        match u8::decode(bytes)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(CorruptionError::new(format!(
+                "the byte {other} in a key is neither true nor false"
+            ))),
+        }
+    }
+
+    fn least() -> Self {
+        false
+    }
+}
+
+impl TableKey for () {
+    const ENCODED_BYTES: Option<usize> = Some(0);
+
+    fn encode(&self, _: &mut SmallKey) {}
+
+    fn decode(_: &mut &[u8]) -> Result<Self, CorruptionError> {
+        Ok(())
+    }
+
+    fn least() -> Self {}
+}
+
+/// Ends a string. It is below every byte of a string, so a string comes before its own continuations.
+const TERMINATOR: u8 = 0;
+/// Comes before a byte 0 or 1 of the string, which is then stored one higher, so that it cannot be taken for the
+/// terminator and the order stays.
+const ESCAPE: u8 = 1;
+
+fn encode_text(text: &str, out: &mut SmallKey) {
+    let mut rest = text.as_bytes();
+    while let Some(position) = rest.iter().position(|byte| *byte <= ESCAPE) {
+        out.extend_from_slice(&rest[..position]);
+        out.push(ESCAPE);
+        out.push(rest[position] + 1);
+        rest = &rest[position + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(TERMINATOR);
+}
+
+fn decode_text(bytes: &mut &[u8]) -> Result<String, CorruptionError> {
+    let unterminated = || CorruptionError::new("a text in a key has no end");
+    let length = bytes
+        .iter()
+        .position(|byte| *byte == TERMINATOR)
+        .ok_or_else(unterminated)?;
+    let encoded = take(bytes, length)?;
+    take(bytes, 1)?;
+    let mut text = Vec::with_capacity(length);
+    let mut encoded = encoded.iter();
+    while let Some(byte) = encoded.next() {
+        if *byte != ESCAPE {
+            text.push(*byte);
+            continue;
+        }
+        match encoded.next() {
+            Some(escaped @ 1..=2) => text.push(escaped - 1),
+            _ => {
+                return Err(CorruptionError::new(
+                    "a text in a key holds an unknown escape",
+                ));
+            }
+        }
+    }
+    String::from_utf8(text)
+        .map_err(|error| CorruptionError::new(format!("a text in a key is not UTF-8: {error}")))
+}
+
+macro_rules! text_key {
+    ($($text:ty),*) => {$(
+        impl TableKey for $text {
+            const ENCODED_BYTES: Option<usize> = None;
+
+            fn encode(&self, out: &mut SmallKey) {
+                encode_text(self, out);
+            }
+
+            fn decode(bytes: &mut &[u8]) -> Result<Self, CorruptionError> {
+                decode_text(bytes).map(Into::into)
+            }
+
+            fn least() -> Self {
+                "".into()
+            }
+        }
+    )*};
+}
+
+text_key!(String, Arc<str>, Box<str>);
+
+/// Adds two lengths of which either may be unknown.
+const fn joined(first: Option<usize>, second: Option<usize>) -> Option<usize> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(first + second),
+        _ => None,
+    }
+}
+
+macro_rules! tuple_key {
+    ($first:ident $(, $part:ident)+) => {
+        #[allow(non_snake_case, reason = "the type parameters name the parts")]
+        impl<$first: TableKey $(, $part: TableKey)+> TableKey for ($first, $($part),+) {
+            const ENCODED_BYTES: Option<usize> = {
+                let length = $first::ENCODED_BYTES;
+                $( let length = joined(length, $part::ENCODED_BYTES); )+
+                length
+            };
+
+            fn encode(&self, out: &mut SmallKey) {
+                let ($first, $($part),+) = self;
+                $first.encode(out);
+                $( $part.encode(out); )+
+            }
+
+            fn decode(bytes: &mut &[u8]) -> Result<Self, CorruptionError> {
+                Ok(($first::decode(bytes)?, $($part::decode(bytes)?),+))
+            }
+
+            fn least() -> Self {
+                ($first::least(), $($part::least()),+)
+            }
+        }
+    };
+}
+
+tuple_key!(A, B);
+tuple_key!(A, B, C);
+tuple_key!(A, B, C, D);
+
+/// Makes tuple structs of one field keys: `key_by_wrapping!(TenantId(Arc<str>), JobType(Arc<str>));`.
+#[macro_export]
+macro_rules! key_by_wrapping {
+    ($($name:ident($inner:ty)),* $(,)?) => {$(
+        impl $crate::TableKey for $name {
+            const ENCODED_BYTES: Option<usize> = <$inner as $crate::TableKey>::ENCODED_BYTES;
+
+            fn encode(&self, out: &mut $crate::SmallKey) {
+                $crate::TableKey::encode(&self.0, out);
+            }
+
+            fn decode(bytes: &mut &[u8]) -> Result<Self, $crate::CorruptionError> {
+                <$inner as $crate::TableKey>::decode(bytes).map($name)
+            }
+
+            fn least() -> Self {
+                $name(<$inner as $crate::TableKey>::least())
+            }
+        }
+    )*};
+}

@@ -1,0 +1,43 @@
+//! Typed ordered tables: a memory overlay over an embedded B-tree file.
+//!
+//! A partition declares its tables with [`tables!`]. Reads look into three layers, the upper hiding the lower:
+//!
+//! 1. the *overlay*: what was written since the last freeze;
+//! 2. the *frozen overlay*: what a background thread is writing into the file right now, if a checkpoint is under way;
+//! 3. the *file*: one LMDB tree, in the state of the last released checkpoint.
+//!
+//! The life of a checkpoint: `freeze` moves the overlays aside (a few instructions per table), [`Checkpoint::write`] runs
+//! on another thread and makes them durable with the applied log index in one synced transaction, `release` switches
+//! reads to the new file and gives the frozen layer back as [`Retired`], to be freed on that other thread. After a crash the
+//! file holds exactly the last written checkpoint, and the log is applied again from its index.
+//!
+//! An entry inserted and deleted between two freezes leaves nothing behind. That holds only for entries that no layer below
+//! can contain, which every overlay entry knows; any other deletion leaves a mark, or the old value would come back.
+//!
+//! Every write belongs to the command at hand, ended by `commit` or `rollback`.
+
+mod checkpoint;
+mod error;
+mod format;
+mod hash;
+mod key;
+mod merge;
+mod overlay;
+mod queue;
+mod store;
+mod table;
+mod table_set;
+mod value;
+
+pub use checkpoint::{Batch, Checkpoint, CheckpointStatistics, FrozenTable, Retired, Written};
+pub use error::{CorruptionError, StoreError};
+pub use key::{LONGEST_KEY_BYTES, SmallKey, TableKey};
+pub use queue::Queue;
+pub use store::{Recovered, Store, StoreOptions, TableId};
+pub use table::Table;
+pub use table_set::{AnyTable, EntryVisitor, LayerSizes, Statistics, TableSet, TableSetCore};
+#[doc(hidden)]
+pub use table_set::{
+    assert_table_numbers, dump, freeze, overlay_bytes, release, state_hash, statistics,
+};
+pub use value::{TableValue, decode_cbor, encode_cbor};

@@ -1,0 +1,392 @@
+//! The file of a partition, and reading from it.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use heed::types::Bytes;
+use heed::{Database, Env, EnvOpenOptions, RoTxn, WithoutTls};
+use parking_lot::Mutex;
+
+use crate::checkpoint::CheckpointStatistics;
+use crate::error::{CorruptionError, StoreError};
+use crate::format::{self, Header};
+use crate::key::{SmallKey, TableKey};
+use crate::value::TableValue;
+
+/// The name that LMDB gives the file inside its directory.
+pub(crate) const FILE_NAME: &str = "data.mdb";
+
+/// A table's place in the file and its name in messages.
+#[derive(Clone, Copy, Debug)]
+pub struct TableId {
+    /// The first byte of every key of the table in the file.
+    pub number: u8,
+    /// The name in error messages and dumps.
+    pub name: &'static str,
+}
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// The version of the tables' layout; a file with another one is refused.
+    pub schema_version: u32,
+    /// The address space reserved for the file, which is also the most that it can grow to.
+    pub map_size_bytes: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            schema_version: 1,
+            map_size_bytes: 1 << 40,
+        }
+    }
+}
+
+/// What the last checkpoint left behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// The index of the last log entry whose effects are in the file; 0 for a new one.
+    pub applied: u64,
+    /// What the owner handed in with the checkpoint; empty for a new file.
+    pub metadata: Vec<u8>,
+}
+
+pub(crate) struct StateFile {
+    pub(crate) path: PathBuf,
+    pub(crate) env: Env<WithoutTls>,
+    pub(crate) database: Database<Bytes, Bytes>,
+    /// The state of the file that the tables see; replaced only when a checkpoint is released.
+    reader: Mutex<RoTxn<'static, WithoutTls>>,
+    pub(crate) schema_version: u32,
+    recovered: Recovered,
+    pub(crate) last_checkpoint: Mutex<Option<CheckpointStatistics>>,
+}
+
+struct Shared {
+    file: Option<StateFile>,
+    /// Whether `fault` holds something, so that the common answer costs one load.
+    faulted: AtomicBool,
+    fault: Mutex<Option<StoreError>>,
+}
+
+/// The durable base of a partition's tables, or nothing at all for tables in memory. Clones share it.
+#[derive(Clone)]
+pub struct Store(Arc<Shared>);
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Store")
+            .field("file", &self.0.file.as_ref().map(|file| &file.path))
+            .finish()
+    }
+}
+
+impl Store {
+    /// A store without a file: everything lives in memory and nothing can be checkpointed.
+    pub fn in_memory() -> Self {
+        Self::new(None)
+    }
+
+    /// Opens the store in a directory, creating both if they do not exist.
+    pub fn open(directory: &Path, options: &StoreOptions) -> Result<Self, StoreError> {
+        let path = directory.join(FILE_NAME);
+        let is_new = !path.exists();
+        std::fs::create_dir_all(directory)
+            .map_err(|error| file_error("create", &path, error.into()))?;
+        let mut environment = EnvOpenOptions::new().read_txn_without_tls();
+        environment.map_size(options.map_size_bytes);
+        // SAFETY: the file is mapped read-only and changed only through this environment: the broker's lock on the data
+        // directory keeps other processes out, and heed refuses a second environment in this one.
+        let env = unsafe { environment.open(directory) }
+            .map_err(|error| file_error("open", &path, error))?;
+        check_length(&env, &path)?;
+        if is_new {
+            // The file's name must survive a power loss as surely as the first checkpoint in it.
+            File::open(directory)
+                .and_then(|directory| directory.sync_all())
+                .map_err(|error| file_error("create", &path, error.into()))?;
+        }
+        let read_error = |error| file_error("read", &path, error);
+        let reader = env.clone().static_read_txn().map_err(read_error)?;
+        let database = env
+            .open_database::<Bytes, Bytes>(&reader, None)
+            .map_err(read_error)?
+            .ok_or_else(|| damaged(&path, "it has no main tree"))?;
+        let recovered = match database
+            .get(&reader, format::HEADER_KEY)
+            .map_err(read_error)?
+        {
+            Some(bytes) => Header::decode(bytes, &path, options.schema_version)?.recovered,
+            None if database.is_empty(&reader).map_err(read_error)? => Recovered::default(),
+            None => {
+                return Err(damaged(
+                    &path,
+                    "the record that names its format is missing",
+                ));
+            }
+        };
+        Ok(Self::new(Some(StateFile {
+            path,
+            env,
+            database,
+            reader: Mutex::new(reader),
+            schema_version: options.schema_version,
+            recovered,
+            last_checkpoint: Mutex::new(None),
+        })))
+    }
+
+    fn new(file: Option<StateFile>) -> Self {
+        Self(Arc::new(Shared {
+            file,
+            faulted: AtomicBool::new(false),
+            fault: Mutex::new(None),
+        }))
+    }
+
+    /// What the file held when it was opened: from where the log must be applied again.
+    pub fn recovered(&self) -> Recovered {
+        self.0
+            .file
+            .as_ref()
+            .map(|file| file.recovered.clone())
+            .unwrap_or_default()
+    }
+
+    /// The first error that a read or a write of the tables met.
+    #[inline]
+    pub fn fault(&self) -> Option<StoreError> {
+        if !self.0.faulted.load(Ordering::Acquire) {
+            return None;
+        }
+        self.0.fault.lock().clone()
+    }
+
+    #[inline]
+    pub(crate) fn is_faulted(&self) -> bool {
+        self.0.faulted.load(Ordering::Acquire)
+    }
+
+    /// Records an error; the first one is kept, but damage replaces what only concerns a command.
+    #[cold]
+    pub(crate) fn fail(&self, error: StoreError) {
+        let mut fault = self.0.fault.lock();
+        if fault.as_ref().is_none_or(StoreError::concerns_one_command) {
+            *fault = Some(error);
+        }
+        self.0.faulted.store(true, Ordering::Release);
+    }
+
+    /// Forgets an error that only concerned the command that was just rolled back.
+    #[doc(hidden)]
+    pub fn forgive_command(&self) {
+        let mut fault = self.0.fault.lock();
+        if fault.as_ref().is_some_and(StoreError::concerns_one_command) {
+            *fault = None;
+            self.0.faulted.store(false, Ordering::Release);
+        }
+    }
+
+    /// The size of the file in bytes; 0 in memory.
+    pub fn file_bytes(&self) -> u64 {
+        self.0
+            .file
+            .as_ref()
+            .and_then(|file| file.env.real_disk_size().ok())
+            .unwrap_or(0)
+    }
+
+    #[inline]
+    pub(crate) fn has_file(&self) -> bool {
+        self.0.file.is_some()
+    }
+
+    pub(crate) fn file(&self, action: &'static str) -> Result<&StateFile, StoreError> {
+        self.0.file.as_ref().ok_or(StoreError::NoFile { action })
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Reads one value from the file.
+    pub(crate) fn read<K: TableKey, V: TableValue>(&self, table: TableId, key: &K) -> Option<V> {
+        let file = self.0.file.as_ref()?;
+        let encoded = format::encode_key(table, key);
+        let reader = file.reader.lock();
+        match file.database.get(&reader, &encoded) {
+            Ok(Some(record)) => match format::open_record(&encoded, record).and_then(V::decode) {
+                Ok(value) => Some(value),
+                Err(reason) => self.fail_corrupt(table, format!("{key:?}"), reason),
+            },
+            Ok(None) => None,
+            Err(error) => self.fail_read(error),
+        }
+    }
+
+    pub(crate) fn contains<K: TableKey>(&self, table: TableId, key: &K) -> bool {
+        let Some(file) = self.0.file.as_ref() else {
+            return false;
+        };
+        let encoded = format::encode_key(table, key);
+        let reader = file.reader.lock();
+        match file.database.get(&reader, &encoded) {
+            Ok(record) => record.is_some(),
+            Err(error) => self.fail_read::<()>(error).is_some(),
+        }
+    }
+
+    /// Decodes a value that `read_chunk` delivered.
+    pub(crate) fn decode<K: TableKey, V: TableValue>(
+        &self,
+        table: TableId,
+        key: &K,
+        bytes: &[u8],
+    ) -> Option<V> {
+        match V::decode(bytes) {
+            Ok(value) => Some(value),
+            Err(reason) => self.fail_corrupt(table, format!("{key:?}"), reason),
+        }
+    }
+
+    /// Appends up to `limit` entries of a table to `chunk` and answers the last key, or `None` at the end of the range.
+    pub(crate) fn read_chunk<K: TableKey>(
+        &self,
+        table: TableId,
+        start: &Bound<SmallKey>,
+        end: &Bound<SmallKey>,
+        limit: usize,
+        chunk: &mut VecDeque<(K, Vec<u8>)>,
+    ) -> Option<SmallKey> {
+        let file = self.0.file.as_ref()?;
+        let start = start.as_ref().map(|key| format::prefixed(table, key));
+        let end = end.as_ref().map(|key| format::prefixed(table, key));
+        let (table_start, table_end) = ([table.number], [table.number + 1]);
+        let start = match &start {
+            Bound::Unbounded => Bound::Included(table_start.as_slice()),
+            bound => bound.as_ref().map(SmallKey::as_slice),
+        };
+        let end = match &end {
+            Bound::Unbounded => Bound::Excluded(table_end.as_slice()),
+            bound => bound.as_ref().map(SmallKey::as_slice),
+        };
+        let reader = file.reader.lock();
+        let range = match file.database.range(&reader, &(start, end)) {
+            Ok(range) => range,
+            Err(error) => return self.fail_read(error),
+        };
+        let mut last = None;
+        for entry in range.take(limit) {
+            let (encoded, record) = match entry {
+                Ok(entry) => entry,
+                Err(error) => return self.fail_read(error),
+            };
+            match decode_entry(encoded, record) {
+                Ok(entry) => chunk.push_back(entry),
+                Err(reason) => {
+                    return self.fail_corrupt(table, format::hexadecimal(&encoded[1..]), reason);
+                }
+            }
+            last = Some(&encoded[1..]);
+        }
+        if chunk.len() < limit {
+            None
+        } else {
+            last.map(SmallKey::from_slice)
+        }
+    }
+
+    /// Makes the tables see what the last checkpoint wrote.
+    pub(crate) fn refresh(&self) -> Result<(), StoreError> {
+        let file = self.file("read")?;
+        let reader = file
+            .env
+            .clone()
+            .static_read_txn()
+            .map_err(|error| file_error("read", &file.path, error))?;
+        *file.reader.lock() = reader;
+        Ok(())
+    }
+
+    fn fail_corrupt<T>(&self, table: TableId, key: String, reason: CorruptionError) -> Option<T> {
+        let file = self
+            .0
+            .file
+            .as_ref()
+            .map(|file| file.path.clone())
+            .unwrap_or_default();
+        self.fail(StoreError::Corruption {
+            table: table.name,
+            key,
+            file,
+            reason,
+        });
+        None
+    }
+
+    fn fail_read<T>(&self, error: heed::Error) -> Option<T> {
+        let path = self
+            .0
+            .file
+            .as_ref()
+            .map(|file| file.path.clone())
+            .unwrap_or_default();
+        self.fail(file_error("read", &path, error));
+        None
+    }
+}
+
+fn decode_entry<K: TableKey>(
+    encoded: &[u8],
+    record: &[u8],
+) -> Result<(K, Vec<u8>), CorruptionError> {
+    let value = format::open_record(encoded, record)?;
+    let mut key_bytes = &encoded[1..];
+    let key = K::decode(&mut key_bytes)?;
+    match key_bytes.len() {
+        0 => Ok((key, value.to_vec())),
+        left => Err(CorruptionError::new(format!(
+            "{left} bytes follow the end of the key"
+        ))),
+    }
+}
+
+/// A file shorter than its tree would end the process at the first access beyond its end, so it is refused here.
+fn check_length(env: &Env<WithoutTls>, path: &Path) -> Result<(), StoreError> {
+    let info = env.info();
+    if info.last_txn_id == 0 {
+        return Ok(());
+    }
+    let length = env
+        .real_disk_size()
+        .map_err(|error| file_error("read", path, error))?;
+    let needed = (info.last_page_number as u64 + 1).saturating_mul(u64::from(env.stat().page_size));
+    if length < needed {
+        return Err(damaged(
+            path,
+            format!("it has {length} bytes, but its tree needs {needed}"),
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn file_error(action: &'static str, path: &Path, source: heed::Error) -> StoreError {
+    StoreError::File {
+        action,
+        file: path.to_owned(),
+        source: Arc::new(source),
+    }
+}
+
+pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> StoreError {
+    StoreError::DamagedFile {
+        file: path.to_owned(),
+        reason: reason.into(),
+    }
+}
