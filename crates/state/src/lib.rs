@@ -19,6 +19,7 @@
 mod checkpoint;
 mod error;
 mod format;
+mod fronts;
 mod hash;
 mod key;
 mod merge;

@@ -11,14 +11,16 @@ use crate::overlay::Entry;
 use crate::store::{Store, TableId};
 use crate::value::TableValue;
 
-/// The file is read in chunks that double in size up to this many entries, so that a look at the first entry stays cheap
-/// and a long scan does not search the tree again for each entry.
+/// The file is read in chunks that grow up to this many entries, so that a look at the first entry stays cheap and a long
+/// scan does not search the tree again for each entry.
 const LARGEST_CHUNK_ENTRIES: usize = 128;
 
 /// A lazy scan of the file's part of one table.
 pub(crate) struct FileScan<'a, K> {
     store: &'a Store,
     table: TableId,
+    /// The first key of the range, if it is known already; the file is not read before it is reached.
+    known_first: Option<K>,
     /// Where the next chunk starts; without the table's prefix.
     start: Bound<SmallKey>,
     end: Bound<SmallKey>,
@@ -38,6 +40,7 @@ impl<'a, K: TableKey> FileScan<'a, K> {
         Self {
             store,
             table,
+            known_first: None,
             start,
             end,
             chunk: VecDeque::new(),
@@ -46,29 +49,75 @@ impl<'a, K: TableKey> FileScan<'a, K> {
         }
     }
 
-    fn peek(&mut self) -> Option<&K> {
-        if self.chunk.is_empty() && !self.finished {
-            let read = self.store.read_chunk(
-                self.table,
-                &self.start,
-                &self.end,
-                self.chunk_entries,
-                &mut self.chunk,
-            );
-            match read {
-                Some(last) => self.start = Bound::Excluded(last),
-                None => self.finished = true,
-            }
-            self.chunk_entries = (self.chunk_entries * 4).min(LARGEST_CHUNK_ENTRIES);
+    /// A scan from a key of which it is known that the file has it.
+    pub(crate) fn from_known(
+        store: &'a Store,
+        table: TableId,
+        first: K,
+        end: Bound<SmallKey>,
+    ) -> Self {
+        let start = encode_bound(Bound::Included(&first));
+        Self {
+            known_first: Some(first),
+            ..Self::new(store, table, start, end)
         }
+    }
+
+    pub(crate) fn peek(&mut self) -> Option<&K> {
+        if self.known_first.is_some() {
+            return self.known_first.as_ref();
+        }
+        self.fill();
         self.chunk.front().map(|(key, _)| key)
+    }
+
+    fn fill(&mut self) {
+        if !self.chunk.is_empty() || self.finished {
+            return;
+        }
+        match self.store.read_chunk(
+            self.table,
+            &self.start,
+            &self.end,
+            self.chunk_entries,
+            &mut self.chunk,
+        ) {
+            Some(last) => self.start = Bound::Excluded(last),
+            None => self.finished = true,
+        }
+        self.chunk_entries = (self.chunk_entries * 4).min(LARGEST_CHUNK_ENTRIES);
     }
 
     fn next_if(&mut self, key: &K) -> Option<Vec<u8>> {
         if self.peek()? != key {
             return None;
         }
+        self.known_first = None;
+        self.fill();
         self.chunk.pop_front().map(|(_, value)| value)
+    }
+}
+
+pub(crate) fn encode_bound<K: TableKey>(bound: Bound<&K>) -> Bound<SmallKey> {
+    bound.map(|key| {
+        let mut encoded = SmallKey::new();
+        key.encode(&mut encoded);
+        encoded
+    })
+}
+
+/// Where a scan ends, beside the ends of the layers' own ranges. It is asked for deleted keys too, so that a neighbour's
+/// deletions cost nothing.
+pub(crate) trait ScanEnd<K> {
+    fn is_beyond(&self, key: &K) -> bool;
+}
+
+/// The layers' own ranges end the scan.
+pub(crate) struct EndOfRange;
+
+impl<K> ScanEnd<K> for EndOfRange {
+    fn is_beyond(&self, _: &K) -> bool {
+        false
     }
 }
 
@@ -76,29 +125,35 @@ impl<'a, K: TableKey> FileScan<'a, K> {
 pub(crate) struct Merge<'a, K, V, E> {
     overlay: Option<Peekable<Range<'a, K, Entry<V>>>>,
     frozen: Option<Peekable<Range<'a, K, Entry<V>>>>,
-    file: Option<FileScan<'a, K>>,
-    /// Whether a key lies beyond the end. Asked for deleted keys too, so that the deletions of a neighbour cost nothing.
-    beyond: E,
+    pub(crate) file: Option<FileScan<'a, K>>,
+    end: E,
 }
 
-impl<'a, K: TableKey, V: TableValue, E: Fn(&K) -> bool> Merge<'a, K, V, E> {
+/// An entry of a merge.
+pub(crate) struct Merged<K, V> {
+    pub(crate) key: K,
+    pub(crate) value: Arc<V>,
+    pub(crate) is_from_file: bool,
+}
+
+impl<'a, K: TableKey, V: TableValue, E: ScanEnd<K>> Merge<'a, K, V, E> {
     pub(crate) fn new(
         overlay: Option<Range<'a, K, Entry<V>>>,
         frozen: Option<Range<'a, K, Entry<V>>>,
         file: Option<FileScan<'a, K>>,
-        beyond: E,
+        end: E,
     ) -> Self {
         Self {
             overlay: overlay.map(Iterator::peekable),
             frozen: frozen.map(Iterator::peekable),
             file,
-            beyond,
+            end,
         }
     }
 }
 
-impl<'a, K: TableKey, V: TableValue, E: Fn(&K) -> bool> Iterator for Merge<'a, K, V, E> {
-    type Item = (K, Arc<V>);
+impl<K: TableKey, V: TableValue, E: ScanEnd<K>> Iterator for Merge<'_, K, V, E> {
+    type Item = Merged<K, V>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -116,11 +171,11 @@ impl<'a, K: TableKey, V: TableValue, E: Fn(&K) -> bool> Iterator for Merge<'a, K
             let key = [in_overlay, in_frozen, in_file]
                 .into_iter()
                 .flatten()
-                .min()?
-                .clone();
-            if (self.beyond)(&key) {
+                .min()?;
+            if self.end.is_beyond(key) {
                 return None;
             }
+            let key = key.clone();
             let is_next = |next: &(&K, &Entry<V>)| *next.0 == key;
             let upper = self
                 .overlay
@@ -130,20 +185,28 @@ impl<'a, K: TableKey, V: TableValue, E: Fn(&K) -> bool> Iterator for Merge<'a, K
                 .frozen
                 .as_mut()
                 .and_then(|layer| layer.next_if(is_next));
-            let stored = self.file.as_mut().and_then(|file| {
-                file.next_if(&key)
-                    .map(|bytes| (file.store, file.table, bytes))
-            });
-            let value = match (upper.or(lower), stored) {
-                (Some((_, entry)), _) => entry.value.clone(),
-                (None, Some((store, table, bytes))) => {
-                    Some(Arc::new(store.decode(table, &key, &bytes)?))
-                }
-                (None, None) => unreachable!("the smallest key comes from one of the layers"),
-            };
-            if let Some(value) = value {
-                return Some((key, value));
+            let stored = self
+                .file
+                .as_mut()
+                .and_then(|file| Some((file.next_if(&key)?, file.store, file.table)));
+            if let Some((_, entry)) = upper.or(lower) {
+                let Some(value) = entry.value.clone() else {
+                    continue;
+                };
+                return Some(Merged {
+                    key,
+                    value,
+                    is_from_file: false,
+                });
             }
+            // A damaged entry ends the scan; the store has recorded it.
+            let (bytes, store, table) = stored?;
+            let value = Arc::new(store.decode(table, &key, &bytes)?);
+            return Some(Merged {
+                key,
+                value,
+                is_from_file: true,
+            });
         }
     }
 }

@@ -1,43 +1,30 @@
 //! An ordered index that is read from the front.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::checkpoint::FrozenTable;
+use crate::fronts::{Front, Fronts, InFile};
 use crate::key::{SmallKey, TableKey};
-use crate::merge::{FileScan, Merge};
+use crate::merge::{FileScan, Merge, Merged, ScanEnd, encode_bound};
 use crate::store::{Store, TableId};
 use crate::table::Table;
 use crate::table_set::{AnyTable, EntryVisitor, LayerSizes};
 use crate::value::TableValue;
 
-/// Fronts are remembered for at most this many prefixes; for a forgotten one the next look searches again.
-const MOST_REMEMBERED_FRONTS: usize = 16_384;
-
-/// What is known about the front of a prefix.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Front<K> {
-    /// No entry is below this key.
-    From(K),
-    /// There is no entry.
-    Empty,
-}
-
 /// An ordered index per prefix, such as the available jobs of a type or the timers by due date, read from the front.
 ///
-/// It remembers below which key of a prefix nothing is left. So finding the first entry does not depend on how many were
-/// removed before it, although removed entries leave marks until the next checkpoint. Results never depend on what is
-/// remembered.
+/// It remembers below which key of a prefix nothing is left, and which is the first key in the file that still counts. So
+/// finding the first entry does not depend on how many were removed before it, although removed entries leave marks until
+/// the next checkpoint. Results never depend on what is remembered.
 #[derive(Debug)]
 pub struct Queue<P, K, V> {
     table: Table<(P, K), V>,
     /// Behind a lock because reading improves it; there is never a second thread at it.
-    fronts: Mutex<BTreeMap<P, Front<K>>>,
+    fronts: Mutex<Fronts<P, K>>,
 }
 
 impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
@@ -46,13 +33,13 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
     pub fn open(store: &Store, number: u8, name: &'static str) -> Self {
         Self {
             table: Table::open(store, number, name),
-            fronts: Mutex::default(),
+            fronts: Mutex::new(Fronts::new()),
         }
     }
 
     /// Adds an entry that is not in the queue at present.
     pub fn insert(&mut self, prefix: P, key: K, value: V) {
-        lower(self.fronts.get_mut(), &prefix, &key);
+        self.fronts.get_mut().inserted(&prefix, &key);
         self.table.insert_new((prefix, key), value);
     }
 
@@ -83,68 +70,99 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
 
     /// The entries of a prefix, from the front.
     pub fn iter(&self, prefix: &P) -> impl Iterator<Item = (K, Arc<V>)> {
-        let front = self.fronts.lock().get(prefix).cloned();
-        let entries = match front {
-            Some(Front::Empty) => None,
-            Some(Front::From(key)) => Some(self.scan_front(prefix, key)),
-            None => Some(self.scan_front(prefix, K::least())),
-        };
+        let Front {
+            lower_bound,
+            in_file,
+        } = self.fronts.lock().get(prefix);
+        let entries = lower_bound.map(|from| self.scan_front(prefix, from, in_file));
         entries
             .into_iter()
             .flatten()
-            .map(|((_, key), value)| (key, value))
+            .map(|entry| (entry.key.1, entry.value))
     }
 
-    /// The entries at and behind a key below which nothing is; remembers the first of them.
-    fn scan_front(&self, prefix: &P, from: K) -> Peekable<impl Iterator<Item = ((P, K), Arc<V>)>> {
-        let mut entries = self.scan(prefix, Bound::Included(from)).peekable();
-        let front = entries
-            .peek()
-            .map_or(Front::Empty, |((_, key), _)| Front::From(key.clone()));
+    /// The entries at and behind a key below which nothing is; remembers what it learns about the front.
+    fn scan_front(&self, prefix: &P, from: K, in_file: InFile<K>) -> FrontScan<'_, P, K, V> {
+        let mut scan = self.scan(prefix, from, in_file);
+        let first = scan.next();
+        let in_file = match (&first, &mut scan.file) {
+            (
+                Some(Merged {
+                    key,
+                    is_from_file: true,
+                    ..
+                }),
+                _,
+            ) => InFile::First(key.1.clone()),
+            (Some(_), Some(file)) => file
+                .peek()
+                .map_or(InFile::None, |key| InFile::First(key.1.clone())),
+            (None, _) | (_, None) => InFile::None,
+        };
         if !self.table.store.is_faulted() {
-            let mut fronts = self.fronts.lock();
-            fronts.insert(prefix.clone(), front);
-            if fronts.len() > MOST_REMEMBERED_FRONTS {
-                fronts.pop_first();
-            }
+            let lower_bound = first.as_ref().map(|entry| entry.key.1.clone());
+            self.fronts.lock().remember(
+                prefix,
+                Front {
+                    lower_bound,
+                    in_file,
+                },
+            );
         }
-        entries
+        first.into_iter().chain(scan)
     }
 
     fn scan(
         &self,
         prefix: &P,
-        start: Bound<K>,
-    ) -> Merge<'_, (P, K), V, impl Fn(&(P, K)) -> bool + use<'_, P, K, V>> {
+        from: K,
+        in_file: InFile<K>,
+    ) -> Merge<'_, (P, K), V, EndOfPrefix<P>> {
         let table = &self.table;
-        let start = start.map(|key| (prefix.clone(), key));
-        let range = (start.as_ref(), Bound::Unbounded);
+        let first_in_file = match in_file {
+            InFile::First(first) if first >= from => InFile::First(first),
+            InFile::First(_) => InFile::Unknown,
+            known => known,
+        };
+        let start = (prefix.clone(), from);
+        let range = (Bound::Included(&start), Bound::Unbounded);
         let overlay = table.overlay.entries.range(range);
         let frozen = table
             .frozen
             .as_ref()
             .map(|frozen| frozen.entries.range(range));
-        let file = table.store.has_file().then(|| {
-            let start = start.as_ref().map(|key| {
-                let mut encoded = SmallKey::new();
-                key.encode(&mut encoded);
-                encoded
-            });
-            FileScan::new(&table.store, table.id, start, end_of(prefix))
-        });
-        let prefix = prefix.clone();
-        Merge::new(Some(overlay), frozen, file, move |key: &(P, K)| {
-            key.0 != prefix
-        })
+        let file = match first_in_file {
+            _ if !table.store.has_file() => None,
+            InFile::None => None,
+            InFile::First(first) => Some(FileScan::from_known(
+                &table.store,
+                table.id,
+                (prefix.clone(), first),
+                end_of(prefix),
+            )),
+            InFile::Unknown => Some(FileScan::new(
+                &table.store,
+                table.id,
+                encode_bound(Bound::Included(&start)),
+                end_of(prefix),
+            )),
+        };
+        Merge::new(Some(overlay), frozen, file, EndOfPrefix(start.0))
     }
 }
 
-/// A new entry below the remembered front becomes the front.
-fn lower<P: TableKey, K: TableKey>(fronts: &mut BTreeMap<P, Front<K>>, prefix: &P, key: &K) {
-    match fronts.get_mut(prefix) {
-        Some(Front::From(front)) if *front <= *key => {}
-        Some(front) => *front = Front::From(key.clone()),
-        None => {}
+/// The first entry and what follows it.
+type FrontScan<'a, P, K, V> = std::iter::Chain<
+    std::option::IntoIter<Merged<(P, K), V>>,
+    Merge<'a, (P, K), V, EndOfPrefix<P>>,
+>;
+
+/// Ends a scan where another prefix begins.
+struct EndOfPrefix<P>(P);
+
+impl<P: PartialEq, K> ScanEnd<(P, K)> for EndOfPrefix<P> {
+    fn is_beyond(&self, (prefix, _): &(P, K)) -> bool {
+        *prefix != self.0
     }
 }
 
@@ -166,6 +184,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> AnyTable for Queue<P, K, V> {
         self.table.id
     }
 
+    #[inline]
     fn is_command_open(&self) -> bool {
         self.table.is_command_open()
     }
@@ -179,7 +198,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> AnyTable for Queue<P, K, V> {
         let fronts = self.fronts.get_mut();
         self.table
             .overlay
-            .rollback(|(prefix, key)| lower(fronts, prefix, key));
+            .rollback(|(prefix, key)| fronts.restored(prefix, key));
     }
 
     fn freeze(&mut self) -> Option<Arc<dyn FrozenTable>> {
@@ -187,6 +206,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> AnyTable for Queue<P, K, V> {
     }
 
     fn release(&mut self) -> Option<Arc<dyn FrozenTable>> {
+        self.fronts.get_mut().file_changed();
         self.table.release()
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::checkpoint::{Batch, FrozenTable};
 use crate::error::StoreError;
 use crate::key::{LONGEST_KEY_BYTES, SmallKey, TableKey};
-use crate::merge::{FileScan, Merge};
+use crate::merge::{EndOfRange, FileScan, Merge, encode_bound};
 use crate::overlay::{Entry, Overlay, Update};
 use crate::store::{Store, TableId};
 use crate::table_set::{AnyTable, EntryVisitor, LayerSizes};
@@ -165,7 +165,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     /// The first entry whose key is not below `from`.
     pub fn first_from(&self, from: &K) -> Option<(K, Arc<V>)> {
-        self.scan(Bound::Included(from), Bound::Unbounded).next()
+        self.range(from..).next()
     }
 
     /// Whether the table has no entry.
@@ -173,9 +173,9 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         self.range(..).next().is_none()
     }
 
-    fn scan(&self, start: Bound<&K>, end: Bound<&K>) -> Merge<'_, K, V, fn(&K) -> bool> {
+    fn scan(&self, start: Bound<&K>, end: Bound<&K>) -> Merge<'_, K, V, EndOfRange> {
         if is_empty_range(start, end) {
-            return Merge::new(None, None, None, |_| true);
+            return Merge::new(None, None, None, EndOfRange);
         }
         let overlay = self.overlay.entries.range((start, end));
         let frozen = self
@@ -186,7 +186,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             .store
             .has_file()
             .then(|| FileScan::new(&self.store, self.id, encode_bound(start), encode_bound(end)));
-        Merge::new(Some(overlay), frozen, file, |_| false)
+        Merge::new(Some(overlay), frozen, file, EndOfRange)
     }
 
     /// Whether the key fits into the file; if not, the command at hand fails.
@@ -209,13 +209,13 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 }
 
 /// The entries of a range, in the order of their keys.
-pub struct Entries<'a, K, V>(Merge<'a, K, V, fn(&K) -> bool>);
+pub struct Entries<'a, K, V>(Merge<'a, K, V, EndOfRange>);
 
 impl<K: TableKey, V: TableValue> Iterator for Entries<'_, K, V> {
     type Item = (K, Arc<V>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next()
+        self.0.next().map(|entry| (entry.key, entry.value))
     }
 }
 
@@ -236,14 +236,6 @@ fn is_empty_range<K: Ord>(start: Bound<&K>, end: Bound<&K>) -> bool {
         ) => start >= end,
         _ => false,
     }
-}
-
-fn encode_bound<K: TableKey>(bound: Bound<&K>) -> Bound<SmallKey> {
-    bound.map(|key| {
-        let mut encoded = SmallKey::new();
-        key.encode(&mut encoded);
-        encoded
-    })
 }
 
 impl<K: TableKey, V: TableValue> AnyTable for Table<K, V> {
