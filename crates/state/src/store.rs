@@ -72,6 +72,8 @@ struct Shared {
     /// Whether `fault` holds something, so that the common answer costs one load.
     faulted: AtomicBool,
     fault: Mutex<Option<StoreError>>,
+    /// The tables that were opened, for messages about entries of which only the number is at hand.
+    tables: Mutex<Vec<TableId>>,
 }
 
 /// The durable base of a partition's tables, or nothing at all for tables in memory. Clones share it.
@@ -108,9 +110,7 @@ impl Store {
         check_length(&env, &path)?;
         if is_new {
             // The file's name must survive a power loss as surely as the first checkpoint in it.
-            File::open(directory)
-                .and_then(|directory| directory.sync_all())
-                .map_err(|error| file_error("create", &path, error.into()))?;
+            sync_directory(directory).map_err(|error| file_error("create", &path, error.into()))?;
         }
         let read_error = |error| file_error("read", &path, error);
         let reader = env.clone().static_read_txn().map_err(read_error)?;
@@ -147,6 +147,7 @@ impl Store {
             file,
             faulted: AtomicBool::new(false),
             fault: Mutex::new(None),
+            tables: Mutex::default(),
         }))
     }
 
@@ -191,6 +192,19 @@ impl Store {
             *fault = None;
             self.0.faulted.store(false, Ordering::Release);
         }
+    }
+
+    pub(crate) fn name_table(&self, table: TableId) {
+        self.0.tables.lock().push(table);
+    }
+
+    pub(crate) fn table_name(&self, number: u8) -> &'static str {
+        self.0
+            .tables
+            .lock()
+            .iter()
+            .find(|table| table.number == number)
+            .map_or("(unknown)", |table| table.name)
     }
 
     /// The size of the file in bytes; 0 in memory.
@@ -374,6 +388,11 @@ fn check_length(env: &Env<WithoutTls>, path: &Path) -> Result<(), StoreError> {
         ));
     }
     Ok(())
+}
+
+/// Makes the names in a directory survive a power loss.
+pub(crate) fn sync_directory(directory: &Path) -> std::io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 pub(crate) fn file_error(action: &'static str, path: &Path, source: heed::Error) -> StoreError {

@@ -50,8 +50,10 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     /// Opens the table. Used by [`tables!`](crate::tables).
     #[doc(hidden)]
     pub fn open(store: &Store, number: u8, name: &'static str) -> Self {
+        let id = TableId { number, name };
+        store.name_table(id);
         Self {
-            id: TableId { number, name },
+            id,
             store: store.clone(),
             overlay: Overlay::new(),
             frozen: None,
