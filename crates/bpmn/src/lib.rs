@@ -1,0 +1,118 @@
+//! BPMN 2.0 XML with `zeebe:` extensions, turned into a validated model that the engine walks.
+//!
+//! A file is either accepted whole or refused with every problem found: an element that this version does not execute
+//! is refused by name, so a deployed process never runs half. Namespaces are compared by URI, never by prefix.
+//!
+//! Invariants of an accepted process: every index in the model is in range, sequence flows stay inside one flow scope,
+//! each sub-process has exactly one none start event, and no cycle runs through a task without a wait state.
+
+pub mod builder;
+mod compile;
+mod extensions;
+mod flows;
+mod loops;
+pub mod model;
+mod report;
+mod vocabulary;
+mod xml;
+
+use std::collections::HashSet;
+
+use roxmltree::Node;
+
+pub use report::{MAXIMUM_REPORT_BYTES, Place, Problem, ValidationReport, render_reports};
+pub use xml::{
+    MAXIMUM_ATTRIBUTES_PER_ELEMENT, MAXIMUM_NAMESPACES_IN_SCOPE, MAXIMUM_NESTING_LEVELS,
+    MAXIMUM_NODES, MAXIMUM_RESOURCE_BYTES,
+};
+
+use model::ExecutableProcess;
+use report::Problems;
+use xml::is_bpmn;
+
+/// All executable processes of one file in document order, or every problem found.
+///
+/// Processes without `isExecutable="true"` are drawings: they are skipped, but at least one must be executable.
+pub fn parse(
+    resource_name: &str,
+    content: &[u8],
+) -> Result<Vec<ExecutableProcess>, ValidationReport> {
+    let mut problems = Problems::default();
+    let processes = parse_into(content, &mut problems);
+    if problems.is_empty() {
+        Ok(processes)
+    } else {
+        Err(problems.into_report(resource_name))
+    }
+}
+
+fn parse_into(content: &[u8], problems: &mut Problems) -> Vec<ExecutableProcess> {
+    let text = match xml::decode(content) {
+        Ok(text) => text,
+        Err(message) => return problems.refuse_file(message),
+    };
+    let document = match xml::parse(&text) {
+        Ok(document) => document,
+        Err(message) => return problems.refuse_file(message),
+    };
+    let definitions = document.root_element();
+    if !is_bpmn(definitions, "definitions") {
+        return problems.refuse_file(format!(
+            "The root element is '{}', but a BPMN file starts with 'definitions' of the namespace '{}'. \
+             Check that the file was saved as BPMN 2.0.",
+            definitions.tag_name().name(),
+            xml::BPMN_NAMESPACE
+        ));
+    }
+    check_ids(definitions, problems);
+    for choreography in definitions
+        .children()
+        .filter(|node| is_bpmn(*node, "choreography"))
+    {
+        problems.refuse_element_type(choreography);
+    }
+    let executable: Vec<Node> = definitions
+        .children()
+        .filter(|node| is_bpmn(*node, "process") && xml::is_true(*node, "isExecutable"))
+        .collect();
+    if executable.is_empty() {
+        problems.add(
+            definitions,
+            "Must contain at least one executable process. Set isExecutable=\"true\" on the process to be deployed.",
+        );
+    }
+    let processes = executable
+        .into_iter()
+        .map(|process| compile::compile(process, problems))
+        .collect::<Vec<_>>();
+    // Cycles are looked for only in sound models: a broken one has problems enough to correct first.
+    if problems.is_empty() {
+        for process in &processes {
+            loops::check(process, problems);
+        }
+    }
+    processes
+}
+
+/// Ids are unique in the file and are XML names; a process and its flow elements must have one (checked where they are compiled).
+fn check_ids(definitions: Node, problems: &mut Problems) {
+    let mut seen = HashSet::new();
+    for node in definitions
+        .descendants()
+        .filter(|node| xml::is_in(*node, xml::BPMN_NAMESPACE))
+    {
+        let Some(id) = node.attribute("id") else {
+            continue;
+        };
+        if !id.is_empty() && !xml::is_name(id) {
+            problems.add(
+                node,
+                format!(
+                    "The id '{id}' is not valid. An id starts with a letter or '_' and goes on with letters, digits, '_', '-' or '.'."
+                ),
+            );
+        } else if !id.is_empty() && !seen.insert(id) {
+            problems.add(node, format!("The id '{id}' is used more than once in this file. Give every element an id of its own."));
+        }
+    }
+}

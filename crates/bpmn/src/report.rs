@@ -1,0 +1,204 @@
+//! Problems found in a file and the text that tells a person about them.
+
+use std::fmt;
+
+use roxmltree::Node;
+
+use crate::vocabulary;
+use crate::xml;
+
+/// The largest text of [`render_reports`], counted as it travels: gRPC sends a status text as an HTTP/2 header in which
+/// every byte outside printable ASCII takes three. Most clients refuse headers of more than 8 KiB altogether, so a
+/// longer text would reach nobody.
+pub const MAXIMUM_REPORT_BYTES: usize = 7 * 1024;
+
+/// Room kept for the line that says how many problems were left out.
+const OMISSION_BYTES: usize = 64;
+
+/// One thing that keeps a file from being deployed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Id of the element, or of the nearest enclosing element that has one.
+    pub element_id: Option<String>,
+    /// The XML name of the element itself, e.g. `serviceTask` or `taskDefinition`.
+    pub element_type: Option<String>,
+    /// Where it is, as shown in the report.
+    pub place: Place,
+    /// What is wrong and what to do, in full sentences.
+    pub message: String,
+}
+
+/// Where a problem is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole: it could not be read as BPMN.
+    File,
+    /// An element: its id, or the way to it from the nearest element with an id (`task > extensionElements > taskDefinition`).
+    Element(String),
+    /// A process as a whole, by its id.
+    Process(String),
+}
+
+/// Every problem of one file. The text is the file's paragraph of [`render_reports`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ValidationReport {
+    /// The name under which the file was deployed.
+    pub resource_name: String,
+    /// At least one problem, in document order.
+    pub problems: Vec<Problem>,
+}
+
+impl fmt::Display for ValidationReport {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        paragraph(&self.resource_name, self)
+            .iter()
+            .try_for_each(|line| formatter.write_str(line))
+    }
+}
+
+/// The text of a refused deployment, at most [`MAXIMUM_REPORT_BYTES`] long: a head line, then one paragraph per file
+/// with its name. What does not fit is counted in a last line.
+pub fn render_reports(reports: &[(&str, &ValidationReport)]) -> String {
+    let mut text =
+        String::from("Expected to deploy new resources, but encountered the following errors:");
+    let mut bytes = travelling_bytes(&text);
+    let mut omitted = 0_usize;
+    for (name, report) in reports {
+        let mut separator = "\n";
+        for chunk in paragraph(name, report) {
+            let chunk_bytes = travelling_bytes(separator) + travelling_bytes(&chunk);
+            if omitted > 0 || bytes + chunk_bytes + OMISSION_BYTES > MAXIMUM_REPORT_BYTES {
+                omitted += 1;
+                continue;
+            }
+            text.push_str(separator);
+            text.push_str(&chunk);
+            bytes += chunk_bytes;
+            separator = "";
+        }
+    }
+    if omitted > 0 {
+        text.push_str(&format!("\nand {omitted} more errors and/or warnings"));
+    }
+    text
+}
+
+/// One chunk of text per problem; the first begins with the file's name. Problems of one place that follow each other
+/// share its line.
+fn paragraph(name: &str, report: &ValidationReport) -> Vec<String> {
+    let mut chunks = Vec::with_capacity(report.problems.len());
+    let mut previous = None;
+    for problem in &report.problems {
+        let mut chunk = if chunks.is_empty() {
+            format!("'{name}': ")
+        } else {
+            String::new()
+        };
+        let message = &problem.message;
+        match &problem.place {
+            Place::File => chunk.push_str(message),
+            place if previous == Some(place) => {
+                chunk.push_str(&format!("    - ERROR: {message}\n"))
+            }
+            Place::Element(path) => {
+                chunk.push_str(&format!("- Element: {path}\n    - ERROR: {message}\n"))
+            }
+            Place::Process(id) => {
+                chunk.push_str(&format!("- Process: {id}\n    - ERROR: {message}\n"))
+            }
+        }
+        previous = Some(&problem.place);
+        chunks.push(chunk);
+    }
+    chunks
+}
+
+fn travelling_bytes(text: &str) -> usize {
+    text.bytes()
+        .map(|byte| {
+            if matches!(byte, b' '..=b'~') && byte != b'%' {
+                1
+            } else {
+                3
+            }
+        })
+        .sum()
+}
+
+/// Collects problems while a file is read.
+#[derive(Default)]
+pub(crate) struct Problems {
+    found: Vec<Problem>,
+}
+
+impl Problems {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    pub(crate) fn into_report(self, resource_name: &str) -> ValidationReport {
+        ValidationReport {
+            resource_name: resource_name.to_owned(),
+            problems: self.found,
+        }
+    }
+
+    /// A problem of the file as a whole; there is nothing to compile then.
+    pub(crate) fn refuse_file<T>(&mut self, message: String) -> Vec<T> {
+        self.found.push(Problem {
+            element_id: None,
+            element_type: None,
+            place: Place::File,
+            message,
+        });
+        Vec::new()
+    }
+
+    /// A problem at `node`.
+    pub(crate) fn add(&mut self, node: Node, message: impl Into<String>) {
+        let (element_id, path) = xml::path(node);
+        self.found.push(Problem {
+            element_id,
+            element_type: Some(node.tag_name().name().to_owned()),
+            place: Place::Element(path),
+            message: message.into(),
+        });
+    }
+
+    /// A problem of a process that only its execution would show.
+    pub(crate) fn add_to_process(&mut self, process_id: &str, message: String) {
+        self.found.push(Problem {
+            element_id: Some(process_id.to_owned()),
+            element_type: Some("process".to_owned()),
+            place: Place::Process(process_id.to_owned()),
+            message,
+        });
+    }
+
+    /// `node` is an element that this version does not execute.
+    pub(crate) fn refuse_element_type(&mut self, node: Node) {
+        let name = node.tag_name().name();
+        if vocabulary::is_event_definition(name) {
+            let event = node
+                .parent_element()
+                .and_then(|event| event.attribute("id"));
+            self.add(
+                node,
+                format!(
+                    "Event definition of this type is not supported: this version does not execute '{name}' of '{}' yet. \
+                     Use a none event, or deploy this process to a version that supports it.",
+                    event.unwrap_or_default()
+                ),
+            );
+        } else {
+            self.add(
+                node,
+                format!(
+                    "Elements of type '{}' are currently not supported by this version. \
+                     Replace the element, or deploy this process to a version that supports it.",
+                    vocabulary::type_name(name)
+                ),
+            );
+        }
+    }
+}

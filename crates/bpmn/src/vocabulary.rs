@@ -1,0 +1,146 @@
+//! Which XML names of BPMN and of the `zeebe:` extensions mean what to this version.
+
+use crate::model::ElementType;
+
+/// What a child of a process or sub-process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FlowElement {
+    /// A node that tokens visit.
+    Node(NodeKind),
+    /// A sequence flow.
+    SequenceFlow,
+    /// Part of the drawing, the documentation or the data modelling: never executed.
+    NotExecuted,
+    /// Everything else, also names that BPMN does not know.
+    Unsupported,
+}
+
+/// The kinds of flow nodes that are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    StartEvent,
+    EndEvent,
+    /// A task done by a job worker.
+    JobTask(ElementType),
+    /// A task that passes at once.
+    PassThroughTask(ElementType),
+    ExclusiveGateway,
+    ParallelGateway,
+    SubProcess,
+}
+
+impl NodeKind {
+    pub(crate) fn element_type(self) -> ElementType {
+        match self {
+            Self::StartEvent => ElementType::StartEvent,
+            Self::EndEvent => ElementType::EndEvent,
+            Self::JobTask(element_type) | Self::PassThroughTask(element_type) => element_type,
+            Self::ExclusiveGateway => ElementType::ExclusiveGateway,
+            Self::ParallelGateway => ElementType::ParallelGateway,
+            Self::SubProcess => ElementType::SubProcess,
+        }
+    }
+
+    /// Whether input mappings take effect. Elsewhere they are checked and then have no effect, as in Zeebe.
+    pub(crate) fn has_input_mappings(self) -> bool {
+        matches!(self, Self::EndEvent | Self::JobTask(_) | Self::SubProcess)
+    }
+
+    /// Whether output mappings take effect.
+    pub(crate) fn has_output_mappings(self) -> bool {
+        self.has_input_mappings() || self == Self::StartEvent
+    }
+}
+
+/// What the BPMN element `name` is as a child of a process or sub-process.
+pub(crate) fn flow_element(name: &str) -> FlowElement {
+    use FlowElement::{Node, NotExecuted, SequenceFlow, Unsupported};
+    match name {
+        "startEvent" => Node(NodeKind::StartEvent),
+        "endEvent" => Node(NodeKind::EndEvent),
+        "serviceTask" => Node(NodeKind::JobTask(ElementType::ServiceTask)),
+        "sendTask" => Node(NodeKind::JobTask(ElementType::SendTask)),
+        "scriptTask" => Node(NodeKind::JobTask(ElementType::ScriptTask)),
+        "businessRuleTask" => Node(NodeKind::JobTask(ElementType::BusinessRuleTask)),
+        "manualTask" => Node(NodeKind::PassThroughTask(ElementType::ManualTask)),
+        "task" => Node(NodeKind::PassThroughTask(ElementType::Task)),
+        "exclusiveGateway" => Node(NodeKind::ExclusiveGateway),
+        "parallelGateway" => Node(NodeKind::ParallelGateway),
+        "subProcess" => Node(NodeKind::SubProcess),
+        "sequenceFlow" => SequenceFlow,
+        _ if is_annotation(name) => NotExecuted,
+        _ => Unsupported,
+    }
+}
+
+/// Whether the BPMN element `name` may stand inside any flow element without a meaning for execution.
+pub(crate) fn is_annotation(name: &str) -> bool {
+    matches!(
+        name,
+        "association"
+            | "auditing"
+            | "categoryValueRef"
+            | "correlationSubscription"
+            | "dataInput"
+            | "dataInputAssociation"
+            | "dataObject"
+            | "dataObjectReference"
+            | "dataOutput"
+            | "dataOutputAssociation"
+            | "dataStoreReference"
+            | "documentation"
+            | "extensionElements"
+            | "group"
+            | "humanPerformer"
+            | "incoming"
+            | "inputSet"
+            | "ioBinding"
+            | "ioSpecification"
+            | "laneSet"
+            | "monitoring"
+            | "outgoing"
+            | "outputSet"
+            | "performer"
+            | "potentialOwner"
+            | "property"
+            | "resourceRole"
+            | "script"
+            | "supportedInterfaceRef"
+            | "supports"
+            | "textAnnotation"
+    )
+}
+
+/// Whether the BPMN element `name` says what kind of event an event is.
+pub(crate) fn is_event_definition(name: &str) -> bool {
+    name.ends_with("EventDefinition") || name == "eventDefinitionRef"
+}
+
+/// The name of the type of an element: `userTask` is written `UserTask`.
+pub(crate) fn type_name(name: &str) -> String {
+    let mut characters = name.chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(characters).collect()
+    })
+}
+
+/// The alternative to `zeebe:taskDefinition` that a job task of this type may have; `None` when it has none.
+pub(crate) fn alternative_to_task_definition(element_type: ElementType) -> Option<&'static str> {
+    match element_type {
+        ElementType::SendTask => Some("publishMessage"),
+        ElementType::ScriptTask => Some("script"),
+        ElementType::BusinessRuleTask => Some("calledDecision"),
+        _ => None,
+    }
+}
+
+/// Whether the `zeebe:` extension element `name` below `parent` has no meaning for execution, so that it may be ignored:
+/// properties are for connectors and reports, forms of a start event and embedded forms for the task list.
+pub(crate) fn is_ignored_extension(name: &str, parent: &str) -> bool {
+    match name {
+        "properties" => true,
+        "formDefinition" => parent == "startEvent",
+        "userTaskForm" => parent == "process",
+        _ => false,
+    }
+}
