@@ -1,0 +1,116 @@
+//! The directory of a log: locked against other processes, marked with a format version.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::LogError;
+
+/// The version of everything under the directory: the engine's files, and what this crate puts into them.
+const FORMAT: u32 = 1;
+const MAGIC: &str = "osmia raft log";
+const MARKER: &str = "FORMAT";
+const FILES: &str = "files";
+
+/// A log directory that belongs to this process as long as the value lives.
+pub(super) struct LockedDirectory {
+    path: PathBuf,
+    files: PathBuf,
+    _lock: File,
+}
+
+impl LockedDirectory {
+    pub(super) fn open(path: &Path) -> Result<Self, LogError> {
+        let io = |action, place: &Path, error: std::io::Error| LogError::Io {
+            action,
+            place: place.to_path_buf(),
+            problem: error.to_string(),
+        };
+        fs::create_dir_all(path).map_err(|error| io("Creating the log directory", path, error))?;
+        let marker = path.join(MARKER);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&marker)
+            .map_err(|error| io("Opening the format marker", &marker, error))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => LogError::InUse {
+                directory: path.to_path_buf(),
+            },
+            TryLockError::Error(error) => io("Locking the log directory", &marker, error),
+        })?;
+        let files = path.join(FILES);
+        let mut found = Vec::new();
+        // A marker of the right length is enough to decide; a longer one is not ours.
+        (&mut file)
+            .take(256)
+            .read_to_end(&mut found)
+            .map_err(|error| io("Reading the format marker", &marker, error))?;
+        let expected = marker_text(FORMAT);
+        if found.is_empty() && !files.exists() {
+            file.rewind()
+                .and_then(|()| file.write_all(expected.as_bytes()))
+                .and_then(|()| file.sync_all())
+                .and_then(|()| File::open(path)?.sync_all())
+                .map_err(|error| io("Writing the format marker", &marker, error))?;
+            fs::create_dir(&files)
+                .map_err(|error| io("Creating the log directory", &files, error))?;
+        } else if found != expected.as_bytes() {
+            return Err(LogError::UnknownFormat {
+                directory: path.to_path_buf(),
+                found: describe(&found),
+                supported: FORMAT,
+            });
+        } else if !files.exists() {
+            // The process stopped between the marker and the directory: nothing was ever logged.
+            fs::create_dir(&files)
+                .map_err(|error| io("Creating the log directory", &files, error))?;
+        }
+        Ok(Self {
+            path: path.to_path_buf(),
+            files,
+            _lock: file,
+        })
+    }
+
+    /// Where the engine's files are.
+    pub(super) fn files(&self) -> &Path {
+        &self.files
+    }
+
+    pub(super) fn io(&self, action: &'static str, problem: impl ToString) -> LogError {
+        LogError::Io {
+            action,
+            place: self.path.clone(),
+            problem: problem.to_string(),
+        }
+    }
+
+    pub(super) fn sync_failed(&self, problem: String) -> LogError {
+        LogError::SyncFailed {
+            place: self.path.clone(),
+            problem,
+        }
+    }
+}
+
+fn marker_text(format: u32) -> String {
+    format!("{MAGIC} format {format}\n")
+}
+
+fn describe(found: &[u8]) -> String {
+    let text = String::from_utf8_lossy(found);
+    match text
+        .strip_prefix(MAGIC)
+        .and_then(|rest| rest.trim().strip_prefix("format "))
+    {
+        Some(format) => format!("log format {format}"),
+        None if found.is_empty() => "log files without a format marker".to_owned(),
+        None => format!(
+            "an unknown format marker ({:?})",
+            text.chars().take(60).collect::<String>()
+        ),
+    }
+}

@@ -1,0 +1,216 @@
+//! Tells a torn tail from damage before the engine opens its files.
+//!
+//! The engine itself cuts the newest file off at the first record that it cannot read, wherever that is, and looks at the
+//! content of old entries only when somebody reads them. So a flipped bit could silently take acknowledged entries away.
+//! This pass reads every byte first. A record that does not verify is a torn tail only at the end of the newest file, with
+//! no valid record behind it: every batch is synced before the next is written, so only the last one can be incomplete.
+//! (A damaged last record cannot be told from a torn one. If the state machine already has it, opening the group reports
+//! that the state is ahead of the log.)
+//!
+//! File: magic, version (u64), alignment (u64), records. Record: `length << 8 | compression` (u64), offset of the items (u64),
+//! entries with a CRC-32 (absent if there are none), items with a CRC-32 that is XORed with the file's number, so that
+//! the remains of a recycled file are not mistaken for its new content. All numbers are big-endian, the checksums little-endian.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::LogError;
+
+const MAGIC: &[u8] = b"RAFT-LOG-FILE-HEADER-9986AB3E47F320B394C8E84916EB0ED5";
+const ENGINE_VERSION: u64 = 2;
+const FILE_HEADER_BYTES: usize = MAGIC.len() + 16;
+const RECORD_HEADER_BYTES: usize = 16;
+const CHECKSUM_BYTES: usize = 4;
+
+/// The two sequences of files that the engine keeps.
+#[derive(Clone, Copy)]
+enum Queue {
+    /// What was written.
+    Append,
+    /// What was still needed from old files and moved, in pieces that are synced together.
+    Rewrite,
+}
+
+impl Queue {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Append => ".raftlog",
+            Self::Rewrite => ".rewrite",
+        }
+    }
+
+    /// How many bytes at the end may be unsynced in any order when the power fails (besides one incomplete record).
+    fn unsynced_bytes(self) -> usize {
+        match self {
+            Self::Append => 0,
+            Self::Rewrite => 1 << 20,
+        }
+    }
+}
+
+/// Verifies all files; refuses damage and reports a torn tail.
+pub(super) fn verify(directory: &Path) -> Result<(), LogError> {
+    for queue in [Queue::Append, Queue::Rewrite] {
+        let files = files_of(directory, queue)?;
+        for (position, (number, path)) in files.iter().enumerate() {
+            let bytes = fs::read(path).map_err(|error| io("Reading a log file", path, &error))?;
+            let newest = position + 1 == files.len();
+            verify_file(path, &bytes, *number, newest.then_some(queue))?;
+        }
+    }
+    Ok(())
+}
+
+fn io(action: &'static str, place: &Path, error: &std::io::Error) -> LogError {
+    LogError::Io {
+        action,
+        place: place.to_path_buf(),
+        problem: error.to_string(),
+    }
+}
+
+/// The files of a queue in order. A gap in the numbers is left where files were recycled and deleted; the engine ignores
+/// the files before it.
+fn files_of(directory: &Path, queue: Queue) -> Result<Vec<(u64, PathBuf)>, LogError> {
+    let mut files = Vec::new();
+    let listing = fs::read_dir(directory)
+        .map_err(|error| io("Listing the log directory", directory, &error))?;
+    for file in listing {
+        let path = file
+            .map_err(|error| io("Listing the log directory", directory, &error))?
+            .path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        let number = name
+            .and_then(|name| name.strip_suffix(queue.suffix()))
+            .and_then(|number| number.parse().ok());
+        files.extend(number.map(|number: u64| (number, path)));
+    }
+    files.sort_unstable();
+    let gap = files
+        .windows(2)
+        .rposition(|pair| pair[1].0 != pair[0].0 + 1);
+    files.drain(..gap.map_or(0, |gap| gap + 1));
+    Ok(files)
+}
+
+/// Verifies one file; `newest` names its queue if the tail may be torn.
+fn verify_file(
+    path: &Path,
+    bytes: &[u8],
+    number: u64,
+    newest: Option<Queue>,
+) -> Result<(), LogError> {
+    let damaged = |offset: usize, problem: &str| LogError::Damaged {
+        file: path.to_path_buf(),
+        offset: offset as u64,
+        problem: problem.to_owned(),
+    };
+    let mut offset = FILE_HEADER_BYTES;
+    let problem = match verify_header(bytes) {
+        Err(problem) => {
+            offset = 0;
+            Some(problem)
+        }
+        Ok(()) => loop {
+            if offset == bytes.len() {
+                break None;
+            }
+            match verify_record(&bytes[offset..], number) {
+                Ok(length) => offset += length,
+                Err(problem) => break Some(problem),
+            }
+        },
+    };
+    let Some(problem) = problem else {
+        return Ok(());
+    };
+    let Some(queue) = newest else {
+        return Err(damaged(offset, problem));
+    };
+    let doubtful = offset.max(FILE_HEADER_BYTES) + queue.unsynced_bytes();
+    let intact_behind =
+        (doubtful + 1..bytes.len()).find(|later| verify_items(&bytes[*later..], number).is_ok());
+    if let Some(later) = intact_behind {
+        return Err(damaged(
+            offset,
+            &format!("{problem}, and an intact record follows at byte {later}"),
+        ));
+    }
+    let lost = bytes[offset..]
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last + 1);
+    if lost > 0 {
+        tracing::warn!(
+            file = %path.display(),
+            offset,
+            lost_bytes = lost,
+            problem,
+            "the log ends with an incomplete record, which was never acknowledged; it is cut off"
+        );
+    }
+    Ok(())
+}
+
+fn verify_header(bytes: &[u8]) -> Result<(), &'static str> {
+    let rest = bytes
+        .strip_prefix(MAGIC)
+        .ok_or("the file does not start as a log file")?;
+    let (version, rest) = rest
+        .split_first_chunk()
+        .ok_or("the file's header is too short")?;
+    if u64::from_be_bytes(*version) != ENGINE_VERSION {
+        return Err("the file's header names another version");
+    }
+    match rest.first_chunk::<8>() {
+        None => Err("the file's header is too short"),
+        Some([0, 0, 0, 0, 0, 0, 0, 0]) => Ok(()),
+        Some(_) => Err("the file's header names an alignment, which is never used"),
+    }
+}
+
+/// Verifies the record at the start of the bytes; returns its length.
+fn verify_record(bytes: &[u8], number: u64) -> Result<usize, &'static str> {
+    let (length, entries) = verify_items(bytes, number)?;
+    if !entries.is_empty() {
+        verify_checksum(entries, 0).map_err(|()| "the entries do not match their checksum")?;
+    }
+    Ok(length)
+}
+
+/// Verifies a record without its entries; returns its length and the unverified entries.
+fn verify_items(bytes: &[u8], number: u64) -> Result<(usize, &[u8]), &'static str> {
+    let header = bytes
+        .first_chunk::<RECORD_HEADER_BYTES>()
+        .ok_or("the record's header is too short")?;
+    let (length, items) = header.split_at(8);
+    let as_number = |bytes: &[u8]| {
+        u64::from_be_bytes(bytes.try_into().expect("the header was split into halves"))
+    };
+    let length = as_number(length);
+    if length & 0xff > 1 {
+        return Err("the record's header names an unknown compression");
+    }
+    let in_file = |number: u64| {
+        usize::try_from(number)
+            .ok()
+            .filter(|number| *number <= bytes.len())
+    };
+    let length = in_file(length >> 8).ok_or("the record is longer than the file")?;
+    let items =
+        in_file(as_number(items)).filter(|items| (RECORD_HEADER_BYTES..=length).contains(items));
+    let items = items.ok_or("the record's header does not fit together")?;
+    // The engine signs with the lower half of the file's number.
+    let signature = (number & u64::from(u32::MAX)) as u32;
+    verify_checksum(&bytes[items..length], signature)
+        .map_err(|()| "the record does not match its checksum")?;
+    Ok((length, &bytes[RECORD_HEADER_BYTES..items]))
+}
+
+fn verify_checksum(bytes: &[u8], signature: u32) -> Result<(), ()> {
+    let (content, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(())?;
+    if content.is_empty() || crc32fast::hash(content) != u32::from_le_bytes(*checksum) ^ signature {
+        return Err(());
+    }
+    Ok(())
+}

@@ -1,0 +1,633 @@
+//! All groups of one node, driven by calls.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use raft::eraftpb::MessageType;
+use raft::{Ready, SnapshotStatus, eraftpb};
+
+use crate::error::{LogError, ProposeError, ReplicationError, StepError};
+use crate::group::{Group, first_state};
+use crate::log_store::{GroupWrite, LogStore, StoredGroup, WriteBatch, WriteReport};
+use crate::message::{Message, Outbox};
+use crate::options::Options;
+use crate::types::{
+    Entry, GroupId, GroupStatus, Membership, MembershipChange, NodeId, Position, Role,
+};
+
+/// All groups of one node over one shared log.
+///
+/// Nothing happens on its own: the caller calls [`Replicas::tick`] in regular intervals, [`Replicas::step`] for every
+/// message, [`Replicas::propose`] for every entry, and then [`Replicas::round`], which makes all of it durable with one
+/// synced write and says what to do.
+pub struct Replicas<L: LogStore> {
+    me: NodeId,
+    log: Arc<L>,
+    options: Options,
+    groups: BTreeMap<GroupId, Group<L>>,
+    /// Writes that do not come from Raft: creation, compaction, removal. They go first into the next round's batch.
+    queued: WriteBatch,
+    /// A round whose write failed. It is repeated before anything else happens.
+    unfinished: Option<Unfinished>,
+    /// The log could not be read. What was handed out is unknown to the caller, so there is no way on but a restart.
+    failed: Option<LogError>,
+}
+
+/// What a round brought.
+#[derive(Debug, Default)]
+pub struct Round {
+    /// Newly committed entries per group, to be applied in this order. Snapshots of the same group come first.
+    pub committed: Vec<Committed>,
+    /// Snapshots that Raft accepted: the state that was staged for them must replace the group's state now.
+    pub snapshots_to_install: Vec<(GroupId, Position)>,
+    /// Followers that need a snapshot from this node.
+    pub snapshots_to_send: Vec<SnapshotRequest>,
+    /// Groups that cannot send the snapshot a follower needs before their state machine makes a newer checkpoint.
+    pub checkpoints_wanted: Vec<GroupId>,
+    /// Changes of role, leader or term.
+    pub role_changes: Vec<RoleChange>,
+    /// Groups that this node leads (in this term) and whose state, once `committed` is applied, includes everything that
+    /// was acknowledged by earlier leaders.
+    pub caught_up: Vec<(GroupId, u64)>,
+    /// Groups whose members changed, with the members that they have now.
+    pub membership_changes: Vec<(GroupId, Membership)>,
+    /// What was written, and how long it took.
+    pub write: WriteReport,
+    /// How many synced writes the round needed: 0 if there was nothing to write; 2 if members changed.
+    pub syncs: u32,
+    /// There is more to do already: call again without waiting for anything.
+    pub more: bool,
+}
+
+/// Committed entries of one group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The group.
+    pub group: GroupId,
+    /// The entries that were proposed by callers. May be empty.
+    pub entries: Vec<Entry>,
+    /// The index that a state machine has reached after these entries (Raft's own included).
+    pub up_to: u64,
+}
+
+/// What this node is in a group from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoleChange {
+    /// The group.
+    pub group: GroupId,
+    /// This node's role.
+    pub role: Role,
+    /// The leader, if known.
+    pub leader: Option<NodeId>,
+    /// The term.
+    pub term: u64,
+}
+
+/// A follower needs a snapshot: open the newest durable state of the group, get the message for it from
+/// [`Replicas::snapshot_message`], send both, and report with [`Replicas::snapshot_sent`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct SnapshotRequest {
+    /// The group.
+    pub group: GroupId,
+    /// Who needs it.
+    pub to: NodeId,
+    /// The oldest state that helps.
+    pub at_least: Position,
+    message: eraftpb::Message,
+}
+
+struct Unfinished {
+    readies: Vec<(GroupId, Ready)>,
+    batch: WriteBatch,
+    round: Round,
+}
+
+impl<L: LogStore> Replicas<L> {
+    /// Opens a node on its log. No group is open yet.
+    pub fn open(me: NodeId, log: Arc<L>, options: Options) -> Result<Self, ReplicationError> {
+        options.validate()?;
+        if me.0 == 0 {
+            return Err(ReplicationError::Option {
+                option: "node",
+                value: 0,
+                rule: "a node's number starts at 1",
+            });
+        }
+        Ok(Self {
+            me,
+            log,
+            options,
+            groups: BTreeMap::new(),
+            queued: WriteBatch::default(),
+            unfinished: None,
+            failed: None,
+        })
+    }
+
+    /// This node.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.me
+    }
+
+    /// The shared log, for example to reclaim its space in the background.
+    #[must_use]
+    pub fn log(&self) -> &Arc<L> {
+        &self.log
+    }
+
+    /// Opens a group whose state machine is durable up to `applied`; the entries behind it are handed out again as soon as
+    /// they are known to be committed.
+    ///
+    /// A group that the log does not know is created: all of its first members create it with the same `voters`; a node
+    /// that joins an existing group creates it without any. A group that the log knows goes on with the members it has.
+    ///
+    /// [`ReplicationError::StateBehindLog`] means that a snapshot was accepted, but not installed before the node
+    /// stopped: install the staged state of that position and try again.
+    pub fn create_group(
+        &mut self,
+        id: GroupId,
+        voters: &[NodeId],
+        applied: u64,
+    ) -> Result<(), ReplicationError> {
+        if self.groups.contains_key(&id) {
+            return Err(ReplicationError::GroupExists(id));
+        }
+        if voters.contains(&NodeId(0)) {
+            return Err(ReplicationError::Option {
+                option: "voter",
+                value: 0,
+                rule: "a node's number starts at 1",
+            });
+        }
+        let mut waiting = self
+            .unfinished
+            .iter()
+            .flat_map(|unfinished| &unfinished.batch.writes)
+            .chain(&self.queued.writes);
+        let removed = waiting.any(|(group, write)| *group == id && *write == GroupWrite::Remove);
+        let known = if removed { None } else { self.log.load(id)? };
+        let mut creation = None;
+        let (stored, entries) = match known {
+            Some(stored) => (stored, Vec::new()),
+            None => {
+                let (hard_state, anchor, entries) = first_state(voters);
+                let last_index = entries.last().map_or(0, |entry| entry.index);
+                let (stored_state, stored_anchor) = (hard_state.clone(), anchor.clone());
+                creation = Some(GroupWrite::Replace {
+                    hard_state,
+                    anchor,
+                    entries: entries.clone(),
+                });
+                (
+                    StoredGroup {
+                        hard_state: stored_state,
+                        anchor: stored_anchor,
+                        last_index,
+                    },
+                    entries,
+                )
+            }
+        };
+        let group = Group::open(
+            id,
+            self.me,
+            Arc::clone(&self.log),
+            stored,
+            entries,
+            applied,
+            &self.options,
+        )?;
+        self.groups.insert(id, group);
+        self.queued.writes.extend(creation.map(|write| (id, write)));
+        Ok(())
+    }
+
+    /// Closes a group and, with the next round, removes it from the log.
+    pub fn remove_group(&mut self, id: GroupId) -> Result<(), ReplicationError> {
+        self.groups
+            .remove(&id)
+            .ok_or(ReplicationError::UnknownGroup(id))?;
+        self.queued.writes.retain(|(group, _)| *group != id);
+        self.queued.writes.push((id, GroupWrite::Remove));
+        Ok(())
+    }
+
+    /// The groups that are open on this node, in ascending order.
+    pub fn groups(&self) -> impl Iterator<Item = GroupId> + '_ {
+        self.groups.keys().copied()
+    }
+
+    /// What this node knows about a group.
+    #[must_use]
+    pub fn status(&self, id: GroupId) -> Option<GroupStatus> {
+        self.groups.get(&id).map(Group::status)
+    }
+
+    /// Proposes an entry. Accepted is not committed: the entry is committed when a round hands it out, and it is lost if
+    /// the leader changes before.
+    pub fn propose(&mut self, id: GroupId, data: impl Into<Bytes>) -> Result<(), ProposeError> {
+        let data = data.into();
+        let limit_bytes = self.options.max_entry_bytes;
+        let max_uncommitted_bytes = self.options.max_uncommitted_bytes;
+        let group = self.proposing_group(id)?;
+        group.check_leader()?;
+        if data.is_empty() {
+            return Err(ProposeError::Empty);
+        }
+        if data.len() > limit_bytes {
+            return Err(ProposeError::TooLarge {
+                bytes: data.len(),
+                limit_bytes,
+            });
+        }
+        let entry = eraftpb::Entry {
+            data,
+            ..eraftpb::Entry::default()
+        };
+        let mut proposal = eraftpb::Message::default();
+        proposal.set_msg_type(MessageType::MsgPropose);
+        proposal.from = group.node.raft.id;
+        proposal.mut_entries().push(entry);
+        // The role was checked, so Raft drops a proposal only because of the limit of uncommitted bytes (or because this
+        // node just removed itself from the group).
+        group.node.raft.step(proposal).map_err(|_| {
+            if group.node.raft.promotable() {
+                ProposeError::Backlog {
+                    group: id,
+                    limit_bytes: max_uncommitted_bytes,
+                }
+            } else {
+                ProposeError::NotLeader {
+                    group: id,
+                    leader: None,
+                }
+            }
+        })
+    }
+
+    /// Proposes a change of the members. Several changes take effect together, through a joint configuration.
+    pub fn change_membership(
+        &mut self,
+        id: GroupId,
+        changes: &[MembershipChange],
+    ) -> Result<(), ProposeError> {
+        self.proposing_group(id)?.propose_membership(changes)
+    }
+
+    /// Starts to hand the leadership of a group to another voter. It may come to nothing, for example if that voter is not
+    /// reachable; the role changes tell.
+    pub fn transfer_leadership(&mut self, id: GroupId, to: NodeId) -> Result<(), ProposeError> {
+        let group = self.proposing_group(id)?;
+        group.check_leader()?;
+        if !group.storage().anchor.membership.voters.contains(&to.0) {
+            let problem = format!("node {to} is not a voter, so it cannot lead");
+            return Err(ProposeError::InvalidMembershipChange { group: id, problem });
+        }
+        group.node.transfer_leader(to.0);
+        Ok(())
+    }
+
+    /// Elections prefer members with a higher priority (0 unless set).
+    pub fn set_priority(&mut self, id: GroupId, priority: i64) -> Result<(), ReplicationError> {
+        let group = self
+            .groups
+            .get_mut(&id)
+            .ok_or(ReplicationError::UnknownGroup(id))?;
+        group.node.set_priority(priority);
+        Ok(())
+    }
+
+    fn proposing_group(&mut self, id: GroupId) -> Result<&mut Group<L>, ProposeError> {
+        if self.unfinished.is_some() {
+            return Err(ProposeError::LogUnavailable);
+        }
+        self.groups
+            .get_mut(&id)
+            .ok_or(ProposeError::UnknownGroup(id))
+    }
+
+    /// Takes a message from another node. A snapshot message only when its state is complete and durable here
+    /// ([`Message::snapshot`]).
+    pub fn step(&mut self, message: Message) -> Result<(), StepError> {
+        if self.unfinished.is_some() {
+            return Err(StepError::LogUnavailable);
+        }
+        if message.to() != self.me {
+            return Err(StepError::WrongNode {
+                to: message.to(),
+                here: self.me,
+            });
+        }
+        let id = message.group;
+        let group = self
+            .groups
+            .get_mut(&id)
+            .ok_or(StepError::UnknownGroup(id))?;
+        let raft = &group.node.raft;
+        match message.raft.get_msg_type() {
+            // Proposals and reads are never forwarded here, and the others are Raft's notes to itself.
+            kind @ (MessageType::MsgPropose
+            | MessageType::MsgReadIndex
+            | MessageType::MsgReadIndexResp
+            | MessageType::MsgHup
+            | MessageType::MsgBeat
+            | MessageType::MsgUnreachable
+            | MessageType::MsgSnapStatus
+            | MessageType::MsgCheckQuorum) => {
+                return Err(StepError::UnexpectedKind(format!("{kind:?}")));
+            }
+            // A leader's heartbeat names a commit index that this node has acknowledged, so Raft panics if the entries
+            // are not there (somebody put an older disk in).
+            MessageType::MsgHeartbeat
+                if message.raft.term >= raft.term
+                    && message.raft.commit > raft.raft_log.last_index() =>
+            {
+                let (commit, last_index) = (message.raft.commit, raft.raft_log.last_index());
+                return Err(StepError::EntriesLost {
+                    group: id,
+                    commit,
+                    last_index,
+                });
+            }
+            _ => {}
+        }
+        match group.node.step(message.raft) {
+            // An answer from a node that was removed meanwhile.
+            Ok(()) | Err(raft::Error::StepPeerNotFound) => Ok(()),
+            Err(error) => Err(StepError::Refused {
+                group: id,
+                problem: error.to_string(),
+            }),
+        }
+    }
+
+    /// A message to the node could not be sent.
+    pub fn unreachable(&mut self, node: NodeId) {
+        if self.unfinished.is_none() {
+            for group in self.groups.values_mut() {
+                group.node.report_unreachable(node.0);
+            }
+        }
+    }
+
+    /// Time passed.
+    pub fn tick(&mut self) {
+        if self.unfinished.is_none() {
+            for group in self.groups.values_mut() {
+                group.tick();
+            }
+        }
+    }
+
+    /// The state machine of a group is durable up to `index`.
+    pub fn applied(&mut self, id: GroupId, index: u64) -> Result<(), ReplicationError> {
+        let group = self
+            .groups
+            .get_mut(&id)
+            .ok_or(ReplicationError::UnknownGroup(id))?;
+        Ok(group.set_checkpoint(index)?)
+    }
+
+    /// Drops a group's entries up to `up_to`, but none behind the state machine's checkpoint ([`Replicas::applied`]). A
+    /// follower that needs dropped entries gets a snapshot instead. Durable with the next round.
+    pub fn compact(&mut self, id: GroupId, up_to: u64) -> Result<(), ReplicationError> {
+        let group = self
+            .groups
+            .get_mut(&id)
+            .ok_or(ReplicationError::UnknownGroup(id))?;
+        let up_to = up_to.min(group.storage().checkpoint_index());
+        if let Some(anchor) = group.storage_mut().compact(up_to)? {
+            self.queued.writes.push((
+                id,
+                GroupWrite::Append {
+                    entries: Vec::new(),
+                    hard_state: None,
+                    anchor: Some(anchor),
+                },
+            ));
+        }
+        Ok(())
+    }
+
+    /// The message that goes with the state of exactly the index `at`, or nothing if the log cannot vouch for that index
+    /// any more or the index is too old for the request.
+    pub fn snapshot_message(
+        &self,
+        request: &SnapshotRequest,
+        at: u64,
+    ) -> Result<Option<Message>, ReplicationError> {
+        let id = request.group;
+        let group = self
+            .groups
+            .get(&id)
+            .ok_or(ReplicationError::UnknownGroup(id))?;
+        if at < request.at_least.index || at > group.handed_out {
+            return Ok(None);
+        }
+        Ok(group.storage().snapshot_at(at)?.map(|snapshot| {
+            let mut raft = request.message.clone();
+            raft.set_snapshot(snapshot);
+            Message { group: id, raft }
+        }))
+    }
+
+    /// A snapshot was sent to the node (or could not be): Raft goes on with the entries behind it, or tries again.
+    pub fn snapshot_sent(&mut self, id: GroupId, to: NodeId, delivered: bool) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            let status = if delivered {
+                SnapshotStatus::Finish
+            } else {
+                SnapshotStatus::Failure
+            };
+            group.node.report_snapshot(to.0, status);
+        }
+    }
+
+    /// One round: takes what every group has to say, sends the leaders' messages, makes everything durable with one synced
+    /// write, sends the followers' messages, and returns what is committed now.
+    ///
+    /// After an error nothing of the round is acknowledged or handed out. The next call repeats the write, so a full disk
+    /// heals ([`LogError::Io`] of a write). After [`LogError::SyncFailed`], and when the log cannot be read, no call
+    /// succeeds any more: the process must stop.
+    pub fn round(&mut self, outbox: &mut impl Outbox) -> Result<Round, ReplicationError> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone().into());
+        }
+        let mut unfinished = match self.unfinished.take() {
+            Some(unfinished) => unfinished,
+            None => self.collect(outbox),
+        };
+        loop {
+            if !unfinished.batch.writes.is_empty() {
+                match self.log.write(&unfinished.batch) {
+                    Ok(report) => unfinished.round.note_write(report),
+                    Err(error) => {
+                        self.unfinished = Some(unfinished);
+                        return Err(error.into());
+                    }
+                }
+            }
+            let memberships = self.finish(&mut unfinished, outbox);
+            if memberships.writes.is_empty() {
+                break;
+            }
+            // New members must be durable before anybody can rely on a checkpoint behind their entry.
+            unfinished.batch = memberships;
+        }
+        self.summarise(unfinished.round)
+    }
+
+    /// Takes a `Ready` from every group that has one. From here until [`Self::finish`] no group may be touched.
+    fn collect(&mut self, outbox: &mut impl Outbox) -> Unfinished {
+        let mut unfinished = Unfinished {
+            readies: Vec::new(),
+            batch: std::mem::take(&mut self.queued),
+            round: Round::default(),
+        };
+        for (id, group) in &mut self.groups {
+            group.lead_if_alone();
+            if !group.node.has_ready() {
+                continue;
+            }
+            let mut ready = group.node.ready();
+            dispatch(*id, ready.take_messages(), outbox, &mut unfinished.round);
+            unfinished
+                .batch
+                .writes
+                .extend(group.write_of(&mut ready).map(|write| (*id, write)));
+            unfinished.readies.push((*id, ready));
+        }
+        unfinished
+    }
+
+    /// Everything collected is durable: acts on it. Returns what has to be written because of it.
+    fn finish(&mut self, unfinished: &mut Unfinished, outbox: &mut impl Outbox) -> WriteBatch {
+        let round = &mut unfinished.round;
+        for (id, write) in std::mem::take(&mut unfinished.batch.writes) {
+            let Some(group) = self.groups.get_mut(&id) else {
+                continue;
+            };
+            match write {
+                GroupWrite::Replace {
+                    anchor, entries, ..
+                } if anchor.compacted.index > 0 => {
+                    round.snapshots_to_install.push((id, anchor.compacted));
+                    round
+                        .membership_changes
+                        .push((id, Membership::from_conf_state(&anchor.membership)));
+                    group.handed_out = anchor.compacted.index;
+                    group.storage_mut().replace(anchor);
+                    group.storage_mut().append(entries);
+                }
+                // A creation is in the group's storage from the start, and a compaction or change of members already.
+                GroupWrite::Replace { .. } | GroupWrite::Remove => {}
+                GroupWrite::Append { entries, .. } => group.storage_mut().append(entries),
+            }
+        }
+        let mut memberships = WriteBatch::default();
+        for (id, mut ready) in unfinished.readies.drain(..) {
+            // The group may have been removed while the write was repeated.
+            let Some(group) = self.groups.get_mut(&id) else {
+                continue;
+            };
+            dispatch(id, ready.take_persisted_messages(), outbox, round);
+            let mut committed = Committed {
+                group: id,
+                entries: Vec::new(),
+                up_to: 0,
+            };
+            let mut changed = group.hand_out(ready.take_committed_entries(), &mut committed);
+            let mut light = group.node.advance_append(ready);
+            if let Some(commit) = light.commit_index() {
+                group.storage_mut().hard_state.commit = commit;
+                group.storage_mut().hard_state_changed = true;
+            }
+            dispatch(id, light.take_messages(), outbox, round);
+            changed |= group.hand_out(light.take_committed_entries(), &mut committed);
+            group.node.advance_apply_to(group.handed_out);
+            if committed.up_to > 0 {
+                round.committed.push(committed);
+            }
+            if changed {
+                let anchor = group.storage().anchor.clone();
+                round
+                    .membership_changes
+                    .push((id, Membership::from_conf_state(&anchor.membership)));
+                let write = GroupWrite::Append {
+                    entries: Vec::new(),
+                    hard_state: None,
+                    anchor: Some(anchor),
+                };
+                memberships.writes.push((id, write));
+            }
+        }
+        memberships
+    }
+
+    fn summarise(&mut self, mut round: Round) -> Result<Round, ReplicationError> {
+        let groups = u64::try_from(self.groups.len())
+            .expect("a count fits")
+            .max(1);
+        let share_bytes = self.options.recent_entries_bytes / groups;
+        for (id, group) in &mut self.groups {
+            if let Some(failure) = group.storage().take_failure() {
+                self.failed = Some(failure.clone());
+                return Err(failure.into());
+            }
+            if group.storage().take_newer_checkpoint_wanted() {
+                round.checkpoints_wanted.push(*id);
+            }
+            round.role_changes.extend(group.take_role_change());
+            round
+                .caught_up
+                .extend(group.take_caught_up().map(|term| (*id, term)));
+            let limit_bytes = if group.has_followers() {
+                share_bytes
+            } else {
+                0
+            };
+            let handed_out = group.handed_out;
+            group.storage_mut().trim_recent(handed_out, limit_bytes);
+            round.more |= group.node.has_ready() || group.is_alone_without_leader();
+        }
+        Ok(round)
+    }
+}
+
+impl Round {
+    fn note_write(&mut self, report: WriteReport) {
+        self.write.bytes += report.bytes;
+        self.write.duration += report.duration;
+        self.syncs += 1;
+    }
+}
+
+/// Sends messages; those that announce a snapshot wait until somebody opens the state.
+fn dispatch(
+    group: GroupId,
+    messages: Vec<eraftpb::Message>,
+    outbox: &mut impl Outbox,
+    round: &mut Round,
+) {
+    for message in messages {
+        if message.get_msg_type() == MessageType::MsgSnapshot {
+            let metadata = message.get_snapshot().get_metadata();
+            round.snapshots_to_send.push(SnapshotRequest {
+                group,
+                to: NodeId(message.to),
+                at_least: Position {
+                    index: metadata.index,
+                    term: metadata.term,
+                },
+                message,
+            });
+        } else {
+            outbox.send(Message {
+                group,
+                raft: message,
+            });
+        }
+    }
+}

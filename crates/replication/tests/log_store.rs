@@ -1,0 +1,468 @@
+//! What every log must do, and what the log in a directory does about damage.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use osmia_replication::{
+    Anchor, GroupId, GroupWrite, LogError, LogOptions, LogStore, MemoryLog, Message, NodeId,
+    Options, Position, RaftEngineLog, Replicas, WriteBatch,
+};
+use raft::eraftpb::{Entry, HardState};
+
+const A: GroupId = GroupId(0);
+const B: GroupId = GroupId(7);
+
+fn entries(range: std::ops::Range<u64>, term: u64) -> Vec<Entry> {
+    range
+        .map(|index| {
+            let data = format!("entry {index} of term {term}").into_bytes().into();
+            Entry {
+                index,
+                term,
+                data,
+                ..Entry::default()
+            }
+        })
+        .collect()
+}
+
+fn hard_state(term: u64, commit: u64) -> HardState {
+    HardState {
+        term,
+        commit,
+        ..HardState::default()
+    }
+}
+
+fn anchor(index: u64, term: u64) -> Anchor {
+    let mut anchor = Anchor {
+        compacted: Position { index, term },
+        membership_index: index,
+        ..Anchor::default()
+    };
+    anchor.membership.voters = vec![1, 2, index + 3];
+    anchor
+}
+
+fn create() -> GroupWrite {
+    GroupWrite::Replace {
+        hard_state: hard_state(1, 0),
+        anchor: anchor(0, 0),
+        entries: Vec::new(),
+    }
+}
+
+fn append(entries: Vec<Entry>) -> GroupWrite {
+    GroupWrite::Append {
+        entries,
+        hard_state: None,
+        anchor: None,
+    }
+}
+
+fn write(log: &impl LogStore, writes: Vec<(GroupId, GroupWrite)>) {
+    log.write(&WriteBatch { writes })
+        .expect("the write is fine");
+}
+
+fn read(log: &impl LogStore, group: GroupId, from: u64, to: u64) -> Vec<Entry> {
+    log.read(group, from, to, u64::MAX)
+        .expect("the entries are there")
+}
+
+/// What every implementation of the trait must do. `reopen` simulates a restart.
+fn conforms<L: LogStore>(open: impl Fn() -> L, reopen: impl Fn(L) -> L) {
+    let log = open();
+    assert_eq!(log.groups().expect("readable"), []);
+    assert!(log.load(A).expect("readable").is_none());
+    let report = log
+        .write(&WriteBatch::default())
+        .expect("an empty write is fine");
+    assert_eq!(report.bytes, 0);
+
+    // Two groups in one write, creation and entries together.
+    write(
+        &log,
+        vec![
+            (B, create()),
+            (A, create()),
+            (A, append(entries(1..4, 1))),
+            (B, append(entries(1..11, 1))),
+        ],
+    );
+    // A newer leader replaces a suffix.
+    write(
+        &log,
+        vec![(
+            B,
+            GroupWrite::Append {
+                entries: entries(6..9, 2),
+                hard_state: Some(hard_state(2, 5)),
+                anchor: None,
+            },
+        )],
+    );
+    let log = reopen(log);
+    assert_eq!(log.groups().expect("readable"), [A, B]);
+    let stored = log.load(B).expect("readable").expect("the group is there");
+    assert_eq!(
+        (stored.hard_state, stored.anchor, stored.last_index),
+        (hard_state(2, 5), anchor(0, 0), 8)
+    );
+    assert_eq!(
+        read(&log, B, 1, 9),
+        [entries(1..6, 1), entries(6..9, 2)].concat()
+    );
+    assert_eq!(read(&log, B, 7, 7), []);
+    assert_eq!(log.read(B, 1, 9, 1).expect("at least one entry").len(), 1);
+    assert!(matches!(
+        log.read(B, 1, 10, u64::MAX),
+        Err(LogError::OutOfRange {
+            wanted: 9,
+            last_index: 8,
+            ..
+        })
+    ));
+
+    // Compaction; reading below it is refused, also after a restart.
+    let compact = GroupWrite::Append {
+        entries: Vec::new(),
+        hard_state: None,
+        anchor: Some(anchor(6, 2)),
+    };
+    write(&log, vec![(B, compact)]);
+    let log = reopen(log);
+    assert_eq!(
+        log.load(B)
+            .expect("readable")
+            .expect("the group is there")
+            .anchor,
+        anchor(6, 2)
+    );
+    assert!(matches!(
+        log.read(B, 6, 9, u64::MAX),
+        Err(LogError::OutOfRange {
+            wanted: 6,
+            first_index: 7,
+            ..
+        })
+    ));
+    assert_eq!(read(&log, B, 7, 9), entries(7..9, 2));
+    let compact_all = GroupWrite::Append {
+        entries: Vec::new(),
+        hard_state: None,
+        anchor: Some(anchor(8, 2)),
+    };
+    write(&log, vec![(B, compact_all)]);
+    let log = reopen(log);
+    assert_eq!(
+        log.load(B)
+            .expect("readable")
+            .expect("the group is there")
+            .last_index,
+        8
+    );
+    write(&log, vec![(B, append(entries(9..12, 3)))]);
+    assert_eq!(read(&log, B, 9, 12), entries(9..12, 3));
+
+    // A snapshot behind and one before the end of the log; then the log goes on directly behind it.
+    for (index, write_after_restart) in [(20, true), (30, false), (15, true)] {
+        let replace = GroupWrite::Replace {
+            hard_state: hard_state(4, index),
+            anchor: anchor(index, 4),
+            entries: Vec::new(),
+        };
+        write(&log, vec![(B, replace)]);
+        if write_after_restart {
+            assert_eq!(
+                log.load(B)
+                    .expect("readable")
+                    .expect("the group is there")
+                    .last_index,
+                index
+            );
+        }
+        write(&log, vec![(B, append(entries(index + 1..index + 9, 4)))]);
+        assert_eq!(
+            read(&log, B, index + 1, index + 9),
+            entries(index + 1..index + 9, 4)
+        );
+    }
+    let log = reopen(log);
+    let stored = log.load(B).expect("readable").expect("the group is there");
+    assert_eq!((stored.anchor, stored.last_index), (anchor(15, 4), 23));
+    assert_eq!(read(&log, B, 16, 24), entries(16..24, 4));
+
+    // Removal, and creation anew.
+    write(&log, vec![(B, GroupWrite::Remove)]);
+    let log = reopen(log);
+    assert_eq!(log.groups().expect("readable"), [A]);
+    assert!(log.load(B).expect("readable").is_none());
+    write(&log, vec![(B, create()), (B, append(entries(1..3, 9)))]);
+    log.reclaim_space().expect("reclaiming is fine");
+    let log = reopen(log);
+    assert_eq!(read(&log, B, 1, 3), entries(1..3, 9));
+    assert_eq!(read(&log, A, 1, 4), entries(1..4, 1));
+}
+
+fn small_files() -> LogOptions {
+    LogOptions {
+        file_bytes: 16 << 10,
+        reclaim_above_bytes: 64 << 10,
+    }
+}
+
+fn open(directory: &Path) -> RaftEngineLog {
+    RaftEngineLog::open(directory, small_files()).expect("the directory is fine")
+}
+
+#[test]
+fn the_log_in_memory_conforms() {
+    conforms(MemoryLog::new, |log| log);
+}
+
+#[test]
+fn the_log_in_a_directory_conforms() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    conforms(
+        || open(directory.path()),
+        |log| {
+            drop(log);
+            open(directory.path())
+        },
+    );
+}
+
+#[test]
+fn space_of_compacted_entries_is_reclaimed_and_idle_groups_survive_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut log = open(directory.path());
+    write(
+        &log,
+        vec![(A, create()), (A, append(entries(1..4, 1))), (B, create())],
+    );
+    let mut next = 1;
+    for round in 0..200u64 {
+        let mut new = entries(next..next + 4, 1);
+        for entry in &mut new {
+            entry.data = vec![round as u8; 1000].into();
+        }
+        next += 4;
+        write(&log, vec![(B, append(new))]);
+        let compact = GroupWrite::Append {
+            entries: Vec::new(),
+            hard_state: None,
+            anchor: Some(anchor(next - 3, 1)),
+        };
+        write(&log, vec![(B, compact)]);
+        if round % 10 == 9 {
+            let report = log.reclaim_space().expect("reclaiming is fine");
+            assert!(
+                report.used_bytes <= 512 << 10,
+                "{} bytes are in use",
+                report.used_bytes
+            );
+        }
+        if round % 50 == 49 {
+            drop(log);
+            log = open(directory.path());
+        }
+    }
+    assert_eq!(read(&log, A, 1, 4), entries(1..4, 1));
+    assert_eq!(read(&log, B, next - 2, next).len(), 2);
+    assert_eq!(
+        log.load(A)
+            .expect("readable")
+            .expect("the group is there")
+            .anchor,
+        anchor(0, 0)
+    );
+}
+
+#[test]
+fn a_second_user_and_another_format_are_refused_by_name() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = open(directory.path());
+    let refusal = |expected: &str| match RaftEngineLog::open(directory.path(), small_files()) {
+        Ok(_) => panic!("the directory must be refused"),
+        Err(error) => assert!(error.to_string().contains(expected), "{error}"),
+    };
+    refusal("in use by another process");
+    drop(log);
+    for (marker, expected) in [
+        ("osmia raft log format 2\n", "log format 2"),
+        ("other", "unknown format marker"),
+        ("", "without a format marker"),
+    ] {
+        fs::write(directory.path().join("FORMAT"), marker).expect("writable");
+        refusal(expected);
+    }
+}
+
+/// Three batches in one file, closed cleanly. Returns the file and the offsets at which the batches start, and the end.
+fn three_batches(directory: &Path) -> (PathBuf, Vec<usize>) {
+    let log = open(directory);
+    let file = directory.join("files").join("0000000000000001.raftlog");
+    let mut ends = Vec::new();
+    write(&log, vec![(A, create())]);
+    for index in 1..4 {
+        // Preallocated zeros follow the last batch, whose last byte (of a checksum) is hardly ever zero in this test.
+        let bytes = fs::read(&file).expect("readable");
+        ends.push(bytes.iter().rposition(|byte| *byte != 0).expect("a header") + 1);
+        write(&log, vec![(A, append(entries(index..index + 1, 1)))]);
+    }
+    drop(log);
+    ends.push(usize::try_from(fs::metadata(&file).expect("readable").len()).expect("small"));
+    (file, ends)
+}
+
+#[test]
+fn a_torn_tail_is_cut_off_wherever_it_is_torn() {
+    let template = tempfile::tempdir().expect("a temporary directory");
+    let (file, ends) = three_batches(template.path());
+    let whole = fs::read(&file).expect("readable");
+    for torn_at in ends[2] + 1..ends[3] {
+        for zeros in [0, 4096] {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            drop(open(directory.path()));
+            let mut bytes = whole[..torn_at].to_vec();
+            bytes.resize(torn_at + zeros, 0);
+            fs::write(
+                directory
+                    .path()
+                    .join("files")
+                    .join(file.file_name().expect("a name")),
+                bytes,
+            )
+            .expect("writable");
+            let log = open(directory.path());
+            let last_index = log
+                .load(A)
+                .expect("readable")
+                .expect("the group is there")
+                .last_index;
+            if last_index == 3 {
+                // The bytes torn off happened to be zeros.
+                assert!(zeros > 0 && whole[torn_at..].iter().all(|byte| *byte == 0));
+                continue;
+            }
+            assert_eq!(last_index, 2, "torn at {torn_at} with {zeros} zeros");
+            write(&log, vec![(A, append(entries(3..5, 2)))]);
+            drop(log);
+            assert_eq!(
+                read(&open(directory.path()), A, 1, 5),
+                [entries(1..3, 1), entries(3..5, 2)].concat()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_before_the_last_batch_is_refused_with_file_and_place() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (file, ends) = three_batches(directory.path());
+    let whole = fs::read(&file).expect("readable");
+    for offset in 0..ends[2] {
+        let mut bytes = whole.clone();
+        bytes[offset] ^= 1 << (offset % 8);
+        fs::write(&file, &bytes).expect("writable");
+        match RaftEngineLog::open(directory.path(), small_files()) {
+            Err(error @ LogError::Damaged { offset: at, .. }) => {
+                let start = ends
+                    .iter()
+                    .rev()
+                    .find(|end| **end <= offset)
+                    .copied()
+                    .unwrap_or(0);
+                let creation = 69..ends[0];
+                let expected = if creation.contains(&offset) {
+                    69
+                } else {
+                    start
+                };
+                assert_eq!(at, expected as u64, "bit in byte {offset}");
+                assert!(
+                    error.to_string().contains("0000000000000001.raftlog"),
+                    "{error}"
+                );
+            }
+            Err(error) => panic!("byte {offset}: {error}"),
+            Ok(_) => panic!("the flipped bit in byte {offset} went unnoticed"),
+        }
+        assert_eq!(
+            fs::read(&file).expect("readable"),
+            bytes,
+            "a refusal must not change anything"
+        );
+    }
+    fs::write(&file, &whole).expect("writable");
+    assert_eq!(read(&open(directory.path()), A, 1, 4), entries(1..4, 1));
+}
+
+#[test]
+fn an_older_file_may_not_even_have_a_torn_tail() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = open(directory.path());
+    write(&log, vec![(A, create())]);
+    for index in 1..40 {
+        let mut entry = entries(index..index + 1, 1);
+        entry[0].data = vec![7; 1000].into();
+        write(&log, vec![(A, append(entry))]);
+    }
+    drop(log);
+    let file = directory
+        .path()
+        .join("files")
+        .join("0000000000000001.raftlog");
+    let whole = fs::read(&file).expect("readable");
+    fs::write(&file, &whole[..whole.len() - 3]).expect("writable");
+    assert!(matches!(
+        RaftEngineLog::open(directory.path(), small_files()).map(|_| ()),
+        Err(LogError::Damaged { .. })
+    ));
+}
+
+#[test]
+fn a_node_continues_after_a_restart_in_a_directory() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut expected = Vec::new();
+    for restart in 0..4u8 {
+        let log = Arc::new(open(directory.path()));
+        let mut replicas =
+            Replicas::open(NodeId(1), log, Options::default()).expect("the options are fine");
+        replicas
+            .create_group(B, &[NodeId(1)], 0)
+            .expect("the group opens");
+        let mut outbox: Vec<Message> = Vec::new();
+        let mut handed_out = Vec::new();
+        loop {
+            let round = replicas.round(&mut outbox).expect("the log works");
+            handed_out.extend(
+                round
+                    .committed
+                    .into_iter()
+                    .flat_map(|committed| committed.entries)
+                    .map(|entry| entry.data),
+            );
+            if !round.more {
+                break;
+            }
+        }
+        assert_eq!(handed_out, expected);
+        for number in 0..10u8 {
+            replicas
+                .propose(B, vec![restart, number])
+                .expect("the node leads");
+            let round = replicas.round(&mut outbox).expect("the log works");
+            expected.extend(
+                round
+                    .committed
+                    .into_iter()
+                    .flat_map(|committed| committed.entries)
+                    .map(|entry| entry.data),
+            );
+        }
+        assert_eq!(expected.len(), 10 * (usize::from(restart) + 1));
+    }
+}
