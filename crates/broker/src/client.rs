@@ -1,0 +1,286 @@
+//! The node as its gateway sees it: commands in, answers and jobs out.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use protocol::{Command, PartitionId, Request};
+
+use crate::entrance::{Entrance, Health, Role};
+use crate::flow_control::{Admission, Permit};
+use crate::inbox::{Inbound, QueuedCommand};
+use crate::output::{JobsAvailable, Reply};
+use crate::shared::Shared;
+use crate::streams::{JobSink, StreamHandle, StreamSpecification};
+
+/// Why a command did not get as far as the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// A limit is reached. The command was not taken; it may be sent again after a growing pause.
+    #[error("{reason}")]
+    ResourceExhausted {
+        /// The partition that refused.
+        partition: PartitionId,
+        /// The sentence that names the limit, its value and the partition.
+        reason: String,
+    },
+    /// The partition cannot take commands now. If the command was already on its way, it may still be carried out.
+    #[error("partition {partition} cannot take the command: {reason}; try again")]
+    Unavailable {
+        /// The partition.
+        partition: PartitionId,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The command is larger than the log takes.
+    #[error(
+        "the command takes {bytes} bytes, and at most {limit_bytes} bytes are allowed; send less data, for example \
+         fewer or smaller variables"
+    )]
+    PayloadTooLarge {
+        /// Size of the encoded command.
+        bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// There is no such partition.
+    #[error(
+        "there is no partition {partition}, the partitions are 1 to {partition_count}; check the key or the partition \
+         number in the request"
+    )]
+    NoSuchPartition {
+        /// The number that was asked for.
+        partition: PartitionId,
+        /// How many partitions there are.
+        partition_count: u16,
+    },
+    /// The node is stopping.
+    #[error(
+        "the node is stopping and takes no more commands; send the command to another node or try again later"
+    )]
+    Stopped,
+}
+
+/// What the node knows about the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterView {
+    /// The nodes in the order of their numbers.
+    pub nodes: Vec<NodeView>,
+    /// Number of partitions.
+    pub partitions_count: u16,
+    /// Number of replicas of every partition.
+    pub replication_factor: u16,
+    /// Number of nodes.
+    pub cluster_size: u16,
+    /// Name of the cluster, made when its data was; never changes.
+    pub cluster_id: String,
+}
+
+/// One node of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeView {
+    /// Its number, from 0.
+    pub node_id: u32,
+    /// Where its clients find it.
+    pub host: String,
+    /// The port of its gateway.
+    pub port: u16,
+    /// The version it speaks for.
+    pub version: String,
+    /// Its replicas in the order of their partitions.
+    pub partitions: Vec<PartitionView>,
+}
+
+/// A replica of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionView {
+    /// The partition.
+    pub id: PartitionId,
+    /// What the replica does.
+    pub role: Role,
+    /// How it is.
+    pub health: Health,
+}
+
+/// The gateway's handle to the node. Cheap to clone, usable from every thread.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A command that waits for its answer.
+#[derive(Debug)]
+pub struct PendingRequest {
+    entrance: Option<(Arc<Entrance>, u64)>,
+}
+
+impl PendingRequest {
+    /// Nobody waits for the answer any more: forgets the reply function, which is then never called. The command is
+    /// carried out all the same.
+    pub fn cancel(self) {
+        if let Some((entrance, number)) = self.entrance {
+            entrance.requests.forget(number);
+        }
+    }
+}
+
+impl Client {
+    /// The number of this node.
+    pub fn node(&self) -> u32 {
+        self.shared.node
+    }
+
+    /// The cluster as this node sees it now.
+    pub fn cluster(&self) -> ClusterView {
+        let partitions = self.shared.entrances.iter();
+        let partitions = partitions
+            .map(|entrance| PartitionView {
+                id: entrance.id,
+                role: entrance.role(),
+                health: entrance.health(),
+            })
+            .collect();
+        let (host, port) = self.shared.advertised_address.lock().clone();
+        let node = NodeView {
+            node_id: self.shared.node,
+            host,
+            port,
+            version: protocol::BROKER_VERSION.to_owned(),
+            partitions,
+        };
+        ClusterView {
+            nodes: vec![node],
+            partitions_count: self.partition_count(),
+            replication_factor: 1,
+            cluster_size: 1,
+            cluster_id: self.shared.cluster_id.clone(),
+        }
+    }
+
+    /// Number of partitions; they are numbered from 1.
+    pub fn partition_count(&self) -> u16 {
+        self.shared.partition_count()
+    }
+
+    /// The partition for the next thing that may be created anywhere: one after the other.
+    pub fn next_partition(&self) -> PartitionId {
+        let turn = self.shared.next_partition.fetch_add(1, Ordering::Relaxed);
+        let partition = turn % u64::from(self.partition_count());
+        PartitionId(
+            u16::try_from(partition + 1).expect("a remainder is below the number of partitions"),
+        )
+    }
+
+    /// Hands the command to the partition's inbox. `reply` is called exactly once and must not block: with the engine's
+    /// answer on a thread of the broker, or with an error (at once, on the calling thread, when the command is refused).
+    /// A command whose caller gave up is cancelled through the returned handle, or its reply comes and goes unread.
+    pub fn submit(
+        &self,
+        partition: PartitionId,
+        mut command: Command,
+        reply: impl FnOnce(Result<Reply, SubmitError>) + Send + 'static,
+    ) -> PendingRequest {
+        let entrance = match self.shared.entrance(partition) {
+            Ok(entrance) => entrance,
+            Err(error) => return refused(reply, error),
+        };
+        let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
+        command.request = Some(Request {
+            node: self.shared.node,
+            number,
+        });
+        let (bytes, permit) = match self.admit(entrance, &command) {
+            Ok(admitted) => admitted,
+            Err(error) => return refused(reply, error),
+        };
+        // Registered before the command leaves: the answer may come before `send` returns.
+        if let Err((reply, error)) = entrance.requests.wait(number, Box::new(reply)) {
+            return refused(reply, error);
+        }
+        let queued = QueuedCommand {
+            partition,
+            bytes,
+            permit: Some(permit),
+        };
+        if self.shared.inbox.send(Inbound::Command(queued)).is_err()
+            && let Some(reply) = entrance.requests.take(number)
+        {
+            return refused(reply, SubmitError::Stopped);
+        }
+        PendingRequest {
+            entrance: Some((entrance.clone(), number)),
+        }
+    }
+
+    /// Hands the command to the partition's inbox without waiting for an answer.
+    ///
+    /// # Errors
+    /// When the command is refused at once.
+    pub fn send(&self, partition: PartitionId, command: Command) -> Result<(), SubmitError> {
+        let entrance = self.shared.entrance(partition)?;
+        let (bytes, permit) = self.admit(entrance, &command)?;
+        let queued = QueuedCommand {
+            partition,
+            bytes,
+            permit: Some(permit),
+        };
+        self.shared
+            .inbox
+            .send(Inbound::Command(queued))
+            .map_err(|_| SubmitError::Stopped)
+    }
+
+    /// Opens a job stream on every partition (and again after a change of leader). Jobs arrive at the `sink` until the
+    /// handle is closed or dropped.
+    pub fn open_stream(
+        &self,
+        specification: StreamSpecification,
+        sink: Arc<dyn JobSink>,
+    ) -> StreamHandle {
+        self.shared.streams.open(&self.shared, specification, sink)
+    }
+
+    /// Adds a listener that is called on a broker thread whenever a partition announces available jobs. It must not
+    /// block.
+    pub fn on_jobs_available(
+        &self,
+        listener: Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>,
+    ) {
+        self.shared.listeners.write().push(listener);
+    }
+
+    fn admit(
+        &self,
+        entrance: &Arc<Entrance>,
+        command: &Command,
+    ) -> Result<(Vec<u8>, Permit), SubmitError> {
+        if !entrance.is_open() {
+            let reason = "it has no leader here yet";
+            return Err(SubmitError::Unavailable {
+                partition: entrance.id,
+                reason,
+            });
+        }
+        let bytes = protocol::encode_to_vec(command);
+        let limit_bytes = self.shared.command_limit_bytes;
+        if bytes.len() > limit_bytes {
+            return Err(SubmitError::PayloadTooLarge {
+                bytes: bytes.len(),
+                limit_bytes,
+            });
+        }
+        let admission = Admission::of(&command.payload);
+        let permit = entrance
+            .limiter
+            .admit(admission, bytes.len())
+            .map_err(|reason| SubmitError::ResourceExhausted {
+                partition: entrance.id,
+                reason: reason.to_string(),
+            })?;
+        Ok((bytes, permit))
+    }
+}
+
+fn refused(reply: impl FnOnce(Result<Reply, SubmitError>), error: SubmitError) -> PendingRequest {
+    reply(Err(error));
+    PendingRequest { entrance: None }
+}

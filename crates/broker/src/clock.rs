@@ -1,0 +1,148 @@
+//! The node's clock.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::{Mutex, RwLock};
+use protocol::Timestamp;
+
+type Listener = Arc<dyn Fn() + Send + Sync>;
+
+/// A change was asked of a clock that does not allow changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the clock of this node cannot be controlled; start the node with clock control to allow it"
+)]
+pub struct NotControllable;
+
+/// The system's time plus an offset, or a pinned time. Time inside the engine is taken from here.
+pub struct Clock {
+    controllable: bool,
+    setting: RwLock<Setting>,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Setting {
+    Offset(i64),
+    Pinned(Timestamp),
+}
+
+impl Clock {
+    /// The system's clock. Only a controllable one can be changed.
+    pub fn new(controllable: bool) -> Self {
+        Clock {
+            controllable,
+            setting: RwLock::new(Setting::Offset(0)),
+            listeners: Mutex::default(),
+        }
+    }
+
+    /// Whether the time can be changed.
+    pub fn is_controllable(&self) -> bool {
+        self.controllable
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub fn now_milliseconds(&self) -> Timestamp {
+        match *self.setting.read() {
+            Setting::Offset(offset) => system_milliseconds().saturating_add(offset),
+            Setting::Pinned(time) => time,
+        }
+    }
+
+    /// Whether time stands still.
+    pub fn is_pinned(&self) -> bool {
+        matches!(*self.setting.read(), Setting::Pinned(_))
+    }
+
+    /// Stops the clock at a time.
+    ///
+    /// # Errors
+    /// When the clock is not controllable.
+    pub fn pin(&self, milliseconds: Timestamp) -> Result<(), NotControllable> {
+        self.change(|_| Setting::Pinned(milliseconds))
+    }
+
+    /// Moves the clock; a pinned one stays pinned.
+    ///
+    /// # Errors
+    /// When the clock is not controllable.
+    pub fn add(&self, milliseconds: i64) -> Result<(), NotControllable> {
+        self.change(|setting| match setting {
+            Setting::Offset(offset) => Setting::Offset(offset.saturating_add(milliseconds)),
+            Setting::Pinned(time) => Setting::Pinned(time.saturating_add(milliseconds)),
+        })
+    }
+
+    /// Back to the system's time.
+    ///
+    /// # Errors
+    /// When the clock is not controllable.
+    pub fn reset(&self) -> Result<(), NotControllable> {
+        self.change(|_| Setting::Offset(0))
+    }
+
+    fn change(&self, change: impl FnOnce(Setting) -> Setting) -> Result<(), NotControllable> {
+        if !self.controllable {
+            return Err(NotControllable);
+        }
+        {
+            let mut setting = self.setting.write();
+            *setting = change(*setting);
+        }
+        let listeners = self.listeners.lock().clone();
+        listeners.iter().for_each(|listener| listener());
+        Ok(())
+    }
+
+    /// Adds a function that is called after every change, so that waits for a time can be begun anew.
+    pub(crate) fn on_change(&self, listener: Listener) {
+        self.listeners.lock().push(listener);
+    }
+}
+
+impl std::fmt::Debug for Clock {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Clock")
+            .field("setting", &*self.setting.read())
+            .finish_non_exhaustive()
+    }
+}
+
+fn system_milliseconds() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp::try_from(since.as_millis()).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_controllable_clock_is_pinned_moved_and_reset_and_tells_its_listeners() {
+        let clock = Clock::new(true);
+        let changes = Arc::new(AtomicUsize::new(0));
+        let counter = changes.clone();
+        clock.on_change(Arc::new(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }));
+        clock.pin(5_000).expect("controllable");
+        clock.add(250).expect("controllable");
+        assert_eq!(clock.now_milliseconds(), 5_250);
+        clock.reset().expect("controllable");
+        clock.add(86_400_000).expect("controllable");
+        assert!(clock.now_milliseconds() > system_milliseconds() + 86_000_000);
+        assert_eq!(changes.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn other_clocks_refuse() {
+        assert_eq!(Clock::new(false).add(1), Err(NotControllable));
+    }
+}

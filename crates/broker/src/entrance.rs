@@ -1,0 +1,82 @@
+//! What other threads see of a partition.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use protocol::PartitionId;
+
+use crate::flow_control::Limiter;
+use crate::requests::Requests;
+
+/// What a replica does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It takes commands and carries out their effects.
+    Leader,
+    /// It follows the leader.
+    Follower,
+    /// It does neither: it is starting or has stopped.
+    Inactive,
+}
+
+/// How a replica is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// It works.
+    Healthy,
+    /// It does not make progress now and tries again: for example, the disk is full.
+    Unhealthy,
+    /// It stopped because its state cannot be trusted.
+    Dead,
+}
+
+/// The way into a partition, shared by the threads that submit commands and the thread that owns the partition.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub id: PartitionId,
+    pub limiter: Arc<Limiter>,
+    pub requests: Requests,
+    role: AtomicU8,
+    health: AtomicU8,
+}
+
+impl Entrance {
+    pub fn new(id: PartitionId, limiter: Arc<Limiter>, requests: Requests) -> Self {
+        Entrance {
+            id,
+            limiter,
+            requests,
+            role: AtomicU8::new(Role::Inactive as u8),
+            health: AtomicU8::new(Health::Unhealthy as u8),
+        }
+    }
+
+    /// Whether commands may come in.
+    pub fn is_open(&self) -> bool {
+        self.role() == Role::Leader && self.health() != Health::Dead
+    }
+
+    pub fn role(&self) -> Role {
+        match self.role.load(Ordering::Acquire) {
+            role if role == Role::Leader as u8 => Role::Leader,
+            role if role == Role::Follower as u8 => Role::Follower,
+            _ => Role::Inactive,
+        }
+    }
+
+    pub fn set_role(&self, role: Role) {
+        self.role.store(role as u8, Ordering::Release);
+    }
+
+    pub fn health(&self) -> Health {
+        match self.health.load(Ordering::Acquire) {
+            health if health == Health::Healthy as u8 => Health::Healthy,
+            health if health == Health::Unhealthy as u8 => Health::Unhealthy,
+            _ => Health::Dead,
+        }
+    }
+
+    pub fn set_health(&self, health: Health) {
+        self.health.store(health as u8, Ordering::Release);
+    }
+}

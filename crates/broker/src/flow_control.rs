@@ -1,0 +1,446 @@
+//! How much a partition takes at once.
+//!
+//! The number of user commands in flight (taken, but not applied yet) adapts to the latency that it causes: as long as
+//! commands are applied within the target time and the limit is in use, it grows by one per applied command; when they
+//! take longer, it shrinks by a tenth, at most once per target time. So the queue in front of the log stays about as long
+//! as the target allows, whatever the disk can do, and everything above is refused at once and cheaply.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanceIntent};
+
+/// Limits of flow control, for each partition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowControlOptions {
+    /// Limit of user commands in flight at the start.
+    pub initial_commands: u32,
+    /// The limit never shrinks below this.
+    pub min_commands: u32,
+    /// The limit never grows above this.
+    pub max_commands: u32,
+    /// Time from taking a command to its application above which the limit shrinks.
+    pub target_latency: Duration,
+    /// Bytes of commands in flight, of all users' commands together.
+    pub inflight_limit_bytes: usize,
+}
+
+impl Default for FlowControlOptions {
+    fn default() -> Self {
+        FlowControlOptions {
+            initial_commands: 1_000,
+            min_commands: 50,
+            max_commands: 10_000,
+            target_latency: Duration::from_millis(200),
+            inflight_limit_bytes: 64 << 20,
+        }
+    }
+}
+
+/// How a command is treated at the entrance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Starts new work: all limits hold.
+    Limited,
+    /// Ends work or keeps the system going: refused only when memory or disk would overflow.
+    Preferred,
+    /// Between the gateway, the partitions and the engine itself: never refused, and bounded by what was admitted.
+    Internal,
+}
+
+impl Admission {
+    /// How commands with this payload are treated.
+    pub fn of(payload: &Payload) -> Admission {
+        match payload {
+            Payload::Job(JobIntent::Complete | JobIntent::Fail, _)
+            | Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _)
+            | Payload::Deployment(DeploymentIntent::Create, _) => Admission::Preferred,
+            Payload::Job(
+                JobIntent::Yield | JobIntent::TimeOut | JobIntent::RecurAfterBackoff,
+                _,
+            )
+            | Payload::Deployment(DeploymentIntent::Distribute, _)
+            | Payload::JobStream(..)
+            | Payload::CommandDistribution(..)
+            | Payload::ProcessInstanceBatch(..)
+            | Payload::Work(..)
+            | Payload::Outbox(..) => Admission::Internal,
+            _ => Admission::Limited,
+        }
+    }
+}
+
+/// Why a command was not admitted, as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Commands {
+        partition: PartitionId,
+        in_flight: u32,
+        limit: u32,
+        min: u32,
+        max: u32,
+    },
+    Bytes {
+        partition: PartitionId,
+        in_flight: usize,
+        limit: usize,
+    },
+    Backlog {
+        partition: PartitionId,
+        backlog: Arc<Backlog>,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Commands {
+                partition,
+                in_flight,
+                limit,
+                min,
+                max,
+            } => write!(
+                formatter,
+                "partition {partition} has {in_flight} commands in flight, and its limit is {limit} now (it adapts \
+                 between {min} and {max}); try again after a growing pause"
+            ),
+            Refusal::Bytes {
+                partition,
+                in_flight,
+                limit,
+            } => write!(
+                formatter,
+                "partition {partition} has {in_flight} bytes of commands in flight, and its limit is {limit} bytes; try \
+                 again after a growing pause"
+            ),
+            Refusal::Backlog { partition, backlog } => write!(
+                formatter,
+                "partition {partition} keeps {} bytes of records for the exporter '{}', and its limit is {} bytes; \
+                 bring the exporter's target back or remove the exporter",
+                backlog.bytes, backlog.exporter, backlog.limit_bytes
+            ),
+        }
+    }
+}
+
+/// An exporter that is too far behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    pub exporter: String,
+    pub bytes: u64,
+    pub limit_bytes: u64,
+}
+
+impl Backlog {
+    /// Ending work writes records too, so it may use as much again, but no more.
+    fn refuses(&self, admission: Admission) -> bool {
+        match admission {
+            Admission::Limited => true,
+            Admission::Preferred => self.bytes > self.limit_bytes.saturating_mul(2),
+            Admission::Internal => false,
+        }
+    }
+}
+
+/// The limits of one partition and what is in flight.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    partition: PartitionId,
+    options: FlowControlOptions,
+    commands: AtomicU32,
+    bytes: AtomicUsize,
+    limit: AtomicU32,
+    last_decrease: Mutex<Option<Instant>>,
+    backlog: RwLock<Option<Arc<Backlog>>>,
+    refused: AtomicUsize,
+    admitted: AtomicUsize,
+}
+
+impl Limiter {
+    pub fn new(partition: PartitionId, options: FlowControlOptions) -> Self {
+        let limit = options
+            .initial_commands
+            .clamp(options.min_commands, options.max_commands);
+        Limiter {
+            partition,
+            options,
+            commands: AtomicU32::new(0),
+            bytes: AtomicUsize::new(0),
+            limit: AtomicU32::new(limit),
+            last_decrease: Mutex::new(None),
+            backlog: RwLock::new(None),
+            refused: AtomicUsize::new(0),
+            admitted: AtomicUsize::new(0),
+        }
+    }
+
+    /// Takes a share of the limits for a command.
+    pub fn admit(self: &Arc<Self>, admission: Admission, bytes: usize) -> Result<Permit, Refusal> {
+        self.check(admission, bytes).inspect_err(|_| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        })?;
+        self.admitted.fetch_add(1, Ordering::Relaxed);
+        self.commands.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(Permit {
+            limiter: self.clone(),
+            commands: 1,
+            bytes,
+            admitted: Instant::now(),
+        })
+    }
+
+    /// The counters are read without a lock: threads that submit at the same moment may overshoot a limit by one each.
+    fn check(&self, admission: Admission, bytes: usize) -> Result<(), Refusal> {
+        let partition = self.partition;
+        if admission == Admission::Internal {
+            return Ok(());
+        }
+        let in_flight = self.bytes.load(Ordering::Relaxed);
+        let limit = self.options.inflight_limit_bytes;
+        // A command that is alone in flight is taken whatever its size.
+        if in_flight > 0 && in_flight.saturating_add(bytes) > limit {
+            return Err(Refusal::Bytes {
+                partition,
+                in_flight,
+                limit,
+            });
+        }
+        if let Some(backlog) = self.backlog.read().as_ref()
+            && backlog.refuses(admission)
+        {
+            return Err(Refusal::Backlog {
+                partition,
+                backlog: backlog.clone(),
+            });
+        }
+        let (in_flight, limit) = (self.in_flight(), self.limit());
+        if admission == Admission::Limited && in_flight >= limit {
+            let (min, max) = (self.options.min_commands, self.options.max_commands);
+            return Err(Refusal::Commands {
+                partition,
+                in_flight,
+                limit,
+                min,
+                max,
+            });
+        }
+        Ok(())
+    }
+
+    /// An exporter is too far behind, or (none) no exporter is.
+    pub fn set_backlog(&self, backlog: Option<Backlog>) {
+        *self.backlog.write() = backlog.map(Arc::new);
+    }
+
+    /// User commands in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.commands.load(Ordering::Relaxed)
+    }
+
+    /// The limit of user commands in flight.
+    pub fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// How many commands were admitted and refused so far.
+    pub fn totals(&self) -> (u64, u64) {
+        (
+            self.admitted.load(Ordering::Relaxed) as u64,
+            self.refused.load(Ordering::Relaxed) as u64,
+        )
+    }
+
+    /// Adapts the limit to the time that `commands` took which are applied now.
+    fn observe(&self, commands: u32, latency: Duration, now: Instant) {
+        let limit = self.limit();
+        if latency <= self.options.target_latency {
+            // A limit that nobody comes near says nothing about what the partition can do.
+            if self.in_flight() >= limit / 2 {
+                let grown = limit
+                    .saturating_add(commands)
+                    .min(self.options.max_commands);
+                self.limit.store(grown, Ordering::Relaxed);
+            }
+            return;
+        }
+        let mut last_decrease = self.last_decrease.lock();
+        if last_decrease.is_none_or(|last| now.duration_since(last) > self.options.target_latency) {
+            *last_decrease = Some(now);
+            let shrunk = (limit - limit / 10).max(self.options.min_commands);
+            self.limit.store(shrunk, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A share of a partition's limits, given back when it is dropped: when its commands are applied or lost.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    limiter: Arc<Limiter>,
+    commands: u32,
+    bytes: usize,
+    admitted: Instant,
+}
+
+impl Permit {
+    /// Joins the share of a later command of the same partition.
+    pub fn join(&mut self, mut other: Permit) {
+        debug_assert!(
+            Arc::ptr_eq(&self.limiter, &other.limiter),
+            "permits of one batch belong to one partition"
+        );
+        self.commands = self
+            .commands
+            .saturating_add(std::mem::take(&mut other.commands));
+        self.bytes = self.bytes.saturating_add(std::mem::take(&mut other.bytes));
+        self.admitted = self.admitted.min(other.admitted);
+    }
+
+    /// When the first of the commands was taken.
+    pub fn admitted(&self) -> Instant {
+        self.admitted
+    }
+
+    /// The commands are applied: gives the share back and lets the limit adapt.
+    pub fn applied(self, now: Instant) {
+        let latency = now.saturating_duration_since(self.admitted);
+        self.limiter.observe(self.commands, latency, now);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.limiter
+            .commands
+            .fetch_sub(self.commands, Ordering::Relaxed);
+        self.limiter.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limiter(change: impl FnOnce(&mut FlowControlOptions)) -> Arc<Limiter> {
+        let mut options = FlowControlOptions {
+            initial_commands: 10,
+            min_commands: 5,
+            max_commands: 20,
+            ..Default::default()
+        };
+        change(&mut options);
+        Arc::new(Limiter::new(PartitionId(2), options))
+    }
+
+    fn take(limiter: &Arc<Limiter>, count: usize) -> Permit {
+        let mut permits = (0..count).map(|_| {
+            limiter
+                .admit(Admission::Limited, 1)
+                .expect("below the limit")
+        });
+        let mut first = permits.next().expect("at least one");
+        permits.for_each(|permit| first.join(permit));
+        first
+    }
+
+    #[test]
+    fn the_command_limit_refuses_new_work_only_and_says_so() {
+        let limiter = limiter(|_| {});
+        let permit = take(&limiter, 10);
+        let refusal = limiter
+            .admit(Admission::Limited, 1)
+            .expect_err("the limit is reached");
+        assert_eq!(
+            refusal.to_string(),
+            "partition 2 has 10 commands in flight, and its limit is 10 now (it adapts between 5 and 20); try again \
+             after a growing pause"
+        );
+        let preferred = limiter
+            .admit(Admission::Preferred, 1)
+            .expect("ending work is never refused by this limit");
+        assert_eq!(limiter.in_flight(), 11);
+        drop((permit, preferred));
+        assert_eq!(limiter.in_flight(), 0);
+        assert_eq!(limiter.totals(), (11, 1));
+    }
+
+    #[test]
+    fn the_byte_limit_holds_for_all_users_but_lets_one_command_through() {
+        let limiter = limiter(|options| options.inflight_limit_bytes = 100);
+        let large = limiter.admit(Admission::Limited, 500).expect("it is alone");
+        let refusal = limiter
+            .admit(Admission::Preferred, 1)
+            .expect_err("bytes are used up");
+        assert!(
+            refusal.to_string().contains("its limit is 100 bytes"),
+            "{refusal}"
+        );
+        limiter
+            .admit(Admission::Internal, 500)
+            .expect("internal commands are never refused");
+        drop(large);
+        limiter
+            .admit(Admission::Preferred, 1)
+            .expect("bytes are free again");
+    }
+
+    #[test]
+    fn the_limit_grows_while_latency_is_low_and_shrinks_once_per_target_time() {
+        let limiter = limiter(|_| {});
+        let start = Instant::now();
+        take(&limiter, 10).applied(start);
+        // The permit itself still counted while it was observed, so the limit was in use.
+        assert_eq!(limiter.limit(), 20);
+        let late = start + Duration::from_secs(10);
+        take(&limiter, 5).applied(late);
+        assert_eq!(limiter.limit(), 18);
+        take(&limiter, 5).applied(late);
+        assert_eq!(limiter.limit(), 18, "once per target time");
+        for round in 1..20 {
+            take(&limiter, 5).applied(late + Duration::from_secs(round));
+        }
+        assert_eq!(limiter.limit(), 5, "never below the minimum");
+    }
+
+    #[test]
+    fn an_idle_limit_does_not_grow() {
+        let limiter = limiter(|_| {});
+        take(&limiter, 1).applied(Instant::now());
+        assert_eq!(limiter.limit(), 10);
+    }
+
+    #[test]
+    fn a_backlog_names_the_exporter_and_stops_all_users_at_twice_the_limit() {
+        let limiter = limiter(|_| {});
+        let backlog = |bytes| Backlog {
+            exporter: "warehouse".to_owned(),
+            bytes,
+            limit_bytes: 1_000,
+        };
+        limiter.set_backlog(Some(backlog(1_001)));
+        let refusal = limiter
+            .admit(Admission::Limited, 1)
+            .expect_err("the exporter is behind");
+        assert!(
+            refusal
+                .to_string()
+                .contains("for the exporter 'warehouse', and its limit is 1000 bytes"),
+            "{refusal}"
+        );
+        limiter
+            .admit(Admission::Preferred, 1)
+            .expect("ending work goes on");
+        limiter.set_backlog(Some(backlog(2_001)));
+        limiter
+            .admit(Admission::Preferred, 1)
+            .expect_err("twice the limit");
+        limiter.set_backlog(None);
+        limiter
+            .admit(Admission::Limited, 1)
+            .expect("the exporter caught up");
+    }
+}

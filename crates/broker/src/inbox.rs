@@ -1,0 +1,44 @@
+//! What reaches the replication thread.
+
+use protocol::{Command, PartitionId};
+
+use crate::flow_control::Permit;
+
+/// A message to the replication thread.
+#[derive(Debug)]
+pub(crate) enum Inbound {
+    /// A command to be replicated.
+    Command(QueuedCommand),
+    /// The state of a partition is durable up to this index: the log may forget what is before.
+    Checkpointed {
+        /// The partition.
+        partition: PartitionId,
+        /// The last log index that is part of the state.
+        applied: u64,
+    },
+    /// Take no more, finish what is under way and end.
+    Stop,
+}
+
+/// An encoded command on its way to the log.
+#[derive(Debug)]
+pub(crate) struct QueuedCommand {
+    /// Where it goes.
+    pub partition: PartitionId,
+    /// The encoded command.
+    pub bytes: Vec<u8>,
+    /// Its share of the partition's limits; none for what the node itself submits.
+    pub permit: Option<Permit>,
+}
+
+impl QueuedCommand {
+    /// A command of the node itself, which no limit refuses: there are never more of them than the work that was
+    /// admitted before.
+    pub fn internal(partition: PartitionId, command: &Command) -> Self {
+        QueuedCommand {
+            partition,
+            bytes: protocol::encode_to_vec(command),
+            permit: None,
+        }
+    }
+}

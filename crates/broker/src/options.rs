@@ -1,0 +1,66 @@
+//! How a node is set up.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::flow_control::FlowControlOptions;
+
+/// How a node is set up.
+#[derive(Debug, Clone)]
+pub struct NodeOptions {
+    /// Where all data of the node is.
+    pub data_directory: PathBuf,
+    /// The number of this node, from 0.
+    pub node_id: u32,
+    /// Number of partitions, 1 to 4095; fixed by the data once there is some.
+    pub partition_count: u16,
+    /// Threads that apply commands; 0 for one per core, but never more than partitions.
+    pub processing_threads: usize,
+    /// Host and port at which clients reach the gateway, as told to clients that ask for the topology.
+    pub advertised_address: (String, u16),
+    /// Whether the clock may be changed.
+    pub clock_control: bool,
+    /// What a partition takes at once.
+    pub flow_control: FlowControlOptions,
+    /// Size of an encoded command.
+    pub command_limit_bytes: usize,
+    /// Requests that wait for an answer, for each partition.
+    pub waiting_requests_limit: usize,
+    /// Bytes of commands that go into one entry of the log. A single larger command is an entry of its own.
+    pub batch_limit_bytes: usize,
+    /// Time between two checkpoints of a partition that changes.
+    pub checkpoint_interval: Duration,
+    /// Bytes of changes that start a checkpoint before its time.
+    pub checkpoint_bytes: usize,
+    /// Jobs that a stream may hold undelivered for each partition.
+    pub stream_window: u32,
+    /// Time without acknowledgement after which commands to other partitions are sent again.
+    pub outbox_resend_interval: Duration,
+    /// Size of a segment file of the record stream.
+    pub segment_bytes: u64,
+    /// Bytes of records, for each partition, that an exporter may hold back before new work is refused.
+    pub exporter_backlog_limit_bytes: u64,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        NodeOptions {
+            data_directory: PathBuf::from("data"),
+            node_id: 0,
+            partition_count: 1,
+            processing_threads: 0,
+            advertised_address: ("127.0.0.1".to_owned(), 26_500),
+            clock_control: false,
+            flow_control: FlowControlOptions::default(),
+            command_limit_bytes: 4 << 20,
+            waiting_requests_limit: 100_000,
+            batch_limit_bytes: 8 << 20,
+            checkpoint_interval: Duration::from_secs(5),
+            checkpoint_bytes: 64 << 20,
+            stream_window: 128,
+            outbox_resend_interval: Duration::from_secs(1),
+            segment_bytes: 64 << 20,
+            exporter_backlog_limit_bytes: 4 << 30,
+        }
+    }
+}

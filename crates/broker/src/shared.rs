@@ -1,0 +1,91 @@
+//! What all threads of a node share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crossbeam_channel::Sender;
+use parking_lot::{Mutex, RwLock};
+use protocol::PartitionId;
+
+use crate::client::SubmitError;
+use crate::clock::Clock;
+use crate::entrance::Entrance;
+use crate::inbox::Inbound;
+use crate::output::JobsAvailable;
+use crate::streams::Streams;
+
+/// Called when a partition announces available jobs.
+pub(crate) type AvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>;
+
+pub(crate) struct Shared {
+    pub node: u32,
+    pub cluster_id: String,
+    /// Host and port that clients reach the gateway at; known once the gateway listens.
+    pub advertised_address: Mutex<(String, u16)>,
+    pub clock: Arc<Clock>,
+    pub entrances: Vec<Arc<Entrance>>,
+    pub inbox: Sender<Inbound>,
+    pub streams: Streams,
+    pub listeners: RwLock<Vec<AvailableListener>>,
+    pub command_limit_bytes: usize,
+    /// For requests and streams. Starts higher with every start of the node, so that a number that is still in the
+    /// state from an earlier life is never used again.
+    pub next_number: AtomicU64,
+    pub next_partition: AtomicU64,
+}
+
+impl Shared {
+    /// Number of partitions.
+    pub fn partition_count(&self) -> u16 {
+        u16::try_from(self.entrances.len())
+            .expect("the number of partitions was checked at the start")
+    }
+
+    /// The way into a partition.
+    pub fn entrance(&self, partition: PartitionId) -> Result<&Arc<Entrance>, SubmitError> {
+        usize::from(partition.0)
+            .checked_sub(1)
+            .and_then(|index| self.entrances.get(index))
+            .ok_or_else(|| SubmitError::NoSuchPartition {
+                partition,
+                partition_count: self.partition_count(),
+            })
+    }
+
+    /// A node without threads, and the receiver of what is submitted.
+    #[cfg(test)]
+    pub fn for_test(
+        partition_count: u16,
+        window: u32,
+    ) -> (Arc<Shared>, crossbeam_channel::Receiver<Inbound>) {
+        use crate::entrance::Role;
+        use crate::flow_control::{FlowControlOptions, Limiter};
+        use crate::requests::Requests;
+
+        let (inbox, receiver) = crossbeam_channel::unbounded();
+        let entrance = |id| {
+            let limiter = Arc::new(Limiter::new(id, FlowControlOptions::default()));
+            let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 2)));
+            entrance.set_role(Role::Leader);
+            entrance.set_health(crate::entrance::Health::Healthy);
+            entrance
+        };
+        let shared = Shared {
+            node: 7,
+            cluster_id: "test".to_owned(),
+            advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
+            clock: Arc::new(Clock::new(true)),
+            entrances: (1..=partition_count)
+                .map(PartitionId)
+                .map(entrance)
+                .collect(),
+            inbox,
+            streams: Streams::new(partition_count, window),
+            listeners: RwLock::default(),
+            command_limit_bytes: 4 << 20,
+            next_number: AtomicU64::new(1),
+            next_partition: AtomicU64::new(0),
+        };
+        (Arc::new(shared), receiver)
+    }
+}
