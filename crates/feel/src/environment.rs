@@ -1,0 +1,122 @@
+//! What surrounds an evaluation: the clock, the limits, the outcome.
+
+use crate::value::Value;
+
+/// The clock and the limits of an evaluation.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// What `now()` and `today()` tell: milliseconds since the epoch, UTC.
+    pub now_milliseconds: i64,
+    /// How many nodes and items an evaluation may visit.
+    pub step_limit: u32,
+    /// How deeply evaluations may nest, for instance by functions that call each other.
+    pub depth_limit: u32,
+    /// How long a string may become.
+    pub string_limit_bytes: usize,
+    /// How many items a list may have.
+    pub list_limit_items: usize,
+    /// How much memory the values that an evaluation creates may take together.
+    pub memory_limit_bytes: usize,
+}
+
+impl Environment {
+    /// The default limits at a point in time.
+    pub fn at(now_milliseconds: i64) -> Environment {
+        Environment {
+            now_milliseconds,
+            step_limit: 5_000_000,
+            depth_limit: 400,
+            string_limit_bytes: 8 << 20,
+            list_limit_items: 1_000_000,
+            memory_limit_bytes: 256 << 20,
+        }
+    }
+}
+
+/// A value and what went wrong on the way to it.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The result.
+    pub value: Value,
+    /// Failed operations, which gave null, in the order of their occurrence (at most [`WARNING_LIMIT`]).
+    pub warnings: Vec<Warning>,
+}
+
+/// How many warnings an evaluation keeps.
+pub const WARNING_LIMIT: usize = 100;
+
+/// The kind of a [`Warning`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarningKind {
+    /// A name that is neither a local name nor a variable.
+    NoVariableFound,
+    /// A path to an entry that a context does not have.
+    NoContextEntryFound,
+    /// A path to a property that a value does not have.
+    NoPropertyFound,
+    /// A call of an unknown function or with a wrong number of arguments.
+    NoFunctionFound,
+    /// Two values that cannot be compared.
+    NotComparable,
+    /// An operand of a wrong type, or an operation without a result.
+    InvalidType,
+    /// A function that could not work with its arguments.
+    FunctionInvocationFailure,
+}
+
+impl WarningKind {
+    fn name(self) -> &'static str {
+        match self {
+            WarningKind::NoVariableFound => "NO_VARIABLE_FOUND",
+            WarningKind::NoContextEntryFound => "NO_CONTEXT_ENTRY_FOUND",
+            WarningKind::NoPropertyFound => "NO_PROPERTY_FOUND",
+            WarningKind::NoFunctionFound => "NO_FUNCTION_FOUND",
+            WarningKind::NotComparable => "NOT_COMPARABLE",
+            WarningKind::InvalidType => "INVALID_TYPE",
+            WarningKind::FunctionInvocationFailure => "FUNCTION_INVOCATION_FAILURE",
+        }
+    }
+}
+
+/// A failed operation. Displayed as `[KIND] message`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// What failed.
+    pub kind: WarningKind,
+    /// Which operation on which values.
+    pub message: String,
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "[{}] {}", self.kind.name(), self.message)
+    }
+}
+
+/// Why an evaluation has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluationError {
+    /// The evaluation is too long.
+    #[error("The expression was stopped after {0} steps. Let it work on less data.")]
+    TooManySteps(u32),
+    /// The evaluation is nested too deeply.
+    #[error("The expression was stopped because its evaluation is nested more than {0} levels deep. Check its recursive functions.")]
+    TooDeep(u32),
+    /// A string is too long.
+    #[error("The expression was stopped because a string would be longer than {0} bytes.")]
+    StringTooLong(usize),
+    /// A list is too long.
+    #[error("The expression was stopped because a list would have more than {0} items.")]
+    ListTooLong(usize),
+    /// The values take too much memory.
+    #[error("The expression was stopped because its values would take more than {0} bytes.")]
+    TooMuchMemory(usize),
+    /// The condition of `assert` is not fulfilled.
+    #[error("Assertion failure on evaluate the expression '{expression}': {message}")]
+    AssertionFailed {
+        /// The expression.
+        expression: String,
+        /// The message given to `assert`.
+        message: String,
+    },
+}

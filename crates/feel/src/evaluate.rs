@@ -1,0 +1,310 @@
+//! Walks the compiled tree.
+
+mod access;
+mod clauses;
+mod operators;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT, Warning, WarningKind};
+use crate::functions::Builtin;
+use crate::json;
+use crate::node::{Call, FunctionNode, Node, Target};
+use crate::value::{Bound, Context, Range, Value};
+
+/// Where an expression finds the variables.
+pub trait Scope {
+    /// The JSON text of a visible variable, `None` if there is none of this name. The text is valid JSON.
+    fn variable(&self, name: &str) -> Option<Cow<'_, str>>;
+}
+
+/// A scope without variables.
+impl Scope for () {
+    fn variable(&self, _: &str) -> Option<Cow<'_, str>> {
+        None
+    }
+}
+
+/// A function as a value: one of the expression itself, with the local values it was defined among.
+pub struct Function {
+    node: Arc<FunctionNode>,
+    captured: Vec<Value>,
+}
+
+impl Function {
+    /// The names of the parameters.
+    pub fn parameters(&self) -> impl Iterator<Item = &str> {
+        self.node.parameters.iter().map(|name| &**name)
+    }
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "function({} parameters)", self.node.parameters.len())
+    }
+}
+
+pub(crate) type Outcome = Result<Value, EvaluationError>;
+
+/// A variable during an evaluation.
+enum Variable<'a> {
+    Unseen,
+    Missing,
+    /// Its text, and how many bytes of it have been searched for members.
+    Text(Cow<'a, str>, usize),
+    Read(Value),
+}
+
+pub(crate) struct Evaluator<'a> {
+    text: &'a str,
+    names: &'a [Arc<str>],
+    scope: &'a dyn Scope,
+    pub(crate) environment: &'a Environment,
+    variables: SmallVec<[Variable<'a>; 4]>,
+    stack: Vec<Value>,
+    steps: u32,
+    depth: u32,
+    memory: usize,
+    warnings: Vec<Warning>,
+}
+
+pub(crate) fn evaluate(
+    text: &str,
+    root: &Node,
+    names: &[Arc<str>],
+    scope: &dyn Scope,
+    environment: &Environment,
+) -> Result<Evaluation, EvaluationError> {
+    let mut evaluator = Evaluator {
+        text,
+        names,
+        scope,
+        environment,
+        variables: names.iter().map(|_| Variable::Unseen).collect(),
+        stack: Vec::new(),
+        steps: 0,
+        depth: 0,
+        memory: 0,
+        warnings: Vec::new(),
+    };
+    let value = evaluator.evaluate(root)?;
+    Ok(Evaluation { value, warnings: evaluator.warnings })
+}
+
+impl<'a> Evaluator<'a> {
+    /// Counts work; every node and every item of a loop costs a step.
+    pub(crate) fn spend(&mut self, steps: usize) -> Result<(), EvaluationError> {
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > self.environment.step_limit {
+            return Err(EvaluationError::TooManySteps(self.environment.step_limit));
+        }
+        Ok(())
+    }
+
+    /// Counts memory before it is taken. What has become free is not given back: this bounds the time as well.
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+        self.memory = self.memory.saturating_add(bytes);
+        if self.memory > self.environment.memory_limit_bytes {
+            return Err(EvaluationError::TooMuchMemory(self.environment.memory_limit_bytes));
+        }
+        Ok(())
+    }
+
+    /// To be called before a list of this length is built.
+    pub(crate) fn allocate_list(&mut self, items: usize) -> Result<(), EvaluationError> {
+        if items > self.environment.list_limit_items {
+            return Err(EvaluationError::ListTooLong(self.environment.list_limit_items));
+        }
+        self.spend(items)?;
+        self.allocate(items.saturating_mul(size_of::<Value>()))
+    }
+
+    /// To be called before a string of this length is built.
+    pub(crate) fn allocate_string(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+        if bytes > self.environment.string_limit_bytes {
+            return Err(EvaluationError::StringTooLong(self.environment.string_limit_bytes));
+        }
+        self.spend(bytes / 64)?;
+        self.allocate(bytes)
+    }
+
+    #[cold]
+    pub(crate) fn warn(&mut self, kind: WarningKind, message: impl FnOnce() -> String) -> Value {
+        if self.warnings.len() < WARNING_LIMIT {
+            self.warnings.push(Warning { kind, message: message() });
+        }
+        Value::Null
+    }
+
+    pub(crate) fn assertion_failed(&self, message: String) -> EvaluationError {
+        EvaluationError::AssertionFailed { expression: self.text.to_owned(), message }
+    }
+
+    pub(crate) fn evaluate(&mut self, node: &Node) -> Outcome {
+        match node {
+            Node::Constant(value) => return Ok(value.clone()),
+            Node::Local(position) => return Ok(self.stack[*position as usize].clone()),
+            _ => {}
+        }
+        self.spend(1)?;
+        self.depth += 1;
+        if self.depth > self.environment.depth_limit {
+            return Err(EvaluationError::TooDeep(self.environment.depth_limit));
+        }
+        let value = self.evaluate_inner(node);
+        self.depth -= 1;
+        value
+    }
+
+    /// One call per kind of node, so that this frame, which recursion repeats, stays small.
+    fn evaluate_inner(&mut self, node: &Node) -> Outcome {
+        match node {
+            Node::Constant(value) => Ok(value.clone()),
+            Node::Local(position) => Ok(self.stack[*position as usize].clone()),
+            Node::Variable(index) => self.variable(*index as usize),
+            Node::VariablePath(index, path) => self.variable_path(*index as usize, path),
+            Node::Dynamic(dynamic) => self.dynamic(dynamic),
+            Node::Path(base, name) => self.path(base, name),
+            Node::Filter(filter) => self.filter(filter),
+            Node::List(items) => self.list(items),
+            Node::Context(entries) => self.context(entries),
+            Node::Range(range) => self.range(range),
+            Node::If(parts) => self.if_clause(parts),
+            Node::For(node) => self.for_clause(node),
+            Node::Some(node) => self.quantified(node, true),
+            Node::Every(node) => self.quantified(node, false),
+            Node::Function(node) => Ok(self.function(node)),
+            Node::Call(call) => self.call(call),
+            Node::In(parts) => self.in_tests(&parts.0, &parts.1),
+            Node::Between(parts) => self.between(parts),
+            Node::InstanceOf(parts) => {
+                let value = self.evaluate(&parts.0)?;
+                Ok(Value::Boolean(parts.1.matches(&value)))
+            }
+            Node::Arithmetic(parts) => self.arithmetic_chain(&parts.0, &parts.1),
+            Node::Comparison(comparison, sides) => self.comparison(*comparison, &sides.0, &sides.1),
+            Node::And(operands) => self.connective(operands, false),
+            Node::Or(operands) => self.connective(operands, true),
+            Node::Negate(operand) => self.negate(operand),
+        }
+    }
+
+    #[inline(never)]
+    fn list(&mut self, items: &[Node]) -> Outcome {
+        self.allocate_list(items.len())?;
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(self.evaluate(item)?);
+        }
+        Ok(Value::list(values))
+    }
+
+    #[inline(never)]
+    fn context(&mut self, entries: &[(Arc<str>, Node)]) -> Outcome {
+        self.allocate(entries.len().saturating_mul(size_of::<(Arc<str>, Value)>()))?;
+        let mut context = Context::new();
+        for (name, node) in entries {
+            let value = self.evaluate(node)?;
+            self.stack.push(value.clone());
+            context.put(name.clone(), value);
+        }
+        self.stack.truncate(self.stack.len() - entries.len());
+        Ok(Value::context(context))
+    }
+
+    #[inline(never)]
+    fn range(&mut self, range: &crate::node::RangeNode) -> Outcome {
+        let start = Bound { value: self.evaluate(&range.start)?, included: range.start_included };
+        let end = Bound { value: self.evaluate(&range.end)?, included: range.end_included };
+        Ok(Value::Range(Arc::new(Range { start, end })))
+    }
+
+    #[inline(never)]
+    fn function(&mut self, node: &Arc<FunctionNode>) -> Value {
+        Value::Function(Arc::new(Function { node: node.clone(), captured: self.stack.clone() }))
+    }
+
+    #[inline(never)]
+    fn call(&mut self, call: &Call) -> Outcome {
+        let mut arguments: SmallVec<[Value; 4]> = SmallVec::new();
+        for argument in &call.arguments {
+            arguments.push(self.evaluate(argument)?);
+        }
+        match &call.target {
+            Target::Builtin(builtin) if call.names.is_empty() => self.call_builtin(builtin, &arguments),
+            Target::Builtin(builtin) => match builtin.order(&call.names, &arguments) {
+                Some(ordered) => self.call_builtin(builtin, &ordered),
+                None => Ok(self.no_function(builtin.name, call)),
+            },
+            Target::Unknown(name) => Ok(self.no_function(name, call)),
+            Target::Value(node) => match self.evaluate(node)? {
+                Value::Function(function) => self.call_function(&function, &arguments, &call.names),
+                _ => Ok(self.no_function("", call)),
+            },
+        }
+    }
+
+    #[cold]
+    fn no_function(&mut self, name: &str, call: &Call) -> Value {
+        self.warn(WarningKind::NoFunctionFound, || {
+            if call.names.is_empty() {
+                format!("No function found with name '{name}' and {} parameters", call.arguments.len())
+            } else {
+                format!("No function found with name '{name}' and parameters: {}", call.names.join(", "))
+            }
+        })
+    }
+
+    fn call_builtin(&mut self, builtin: &Builtin, arguments: &[Value]) -> Outcome {
+        if builtin.accepts(arguments.len()) {
+            return (builtin.run)(self, arguments);
+        }
+        let count = arguments.len();
+        Ok(self.warn(WarningKind::NoFunctionFound, || {
+            format!("No function found with name '{}' and {count} parameters", builtin.name)
+        }))
+    }
+
+    fn call_function(&mut self, function: &Arc<Function>, arguments: &[Value], names: &[Arc<str>]) -> Outcome {
+        let parameters = &function.node.parameters;
+        let known = names.iter().all(|name| parameters.contains(name));
+        if arguments.len() != parameters.len() || !known {
+            let (expected, found) = (parameters.len(), arguments.len());
+            return Ok(self.warn(WarningKind::NoFunctionFound, || {
+                format!("The function has {expected} parameters ({}) but was called with {found} arguments", parameters.join(", "))
+            }));
+        }
+        let mut frame = function.captured.clone();
+        if names.is_empty() {
+            frame.extend(arguments.iter().cloned());
+        } else {
+            frame.extend(parameters.iter().map(|parameter| {
+                let position = names.iter().position(|name| name == parameter);
+                position.map_or(Value::Null, |position| arguments[position].clone())
+            }));
+        }
+        self.invoke(function, frame)
+    }
+
+    /// Calls a function value with positional arguments, for builtins that take functions.
+    pub(crate) fn apply(&mut self, function: &Arc<Function>, arguments: &[Value]) -> Outcome {
+        self.call_function(function, arguments, &[])
+    }
+
+    fn invoke(&mut self, function: &Arc<Function>, frame: Vec<Value>) -> Outcome {
+        self.spend(1 + frame.len() / 8)?;
+        let caller = std::mem::replace(&mut self.stack, frame);
+        let result = self.evaluate(&function.node.body);
+        self.stack = caller;
+        result
+    }
+}
+
+/// Reads a text that the scope gave. It is valid by contract; a text that is not is treated like a missing variable.
+fn read_text(text: &str) -> Value {
+    json::read(text).unwrap_or_default()
+}

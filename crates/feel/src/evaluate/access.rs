@@ -1,0 +1,168 @@
+//! Variables, paths and filters.
+
+use std::sync::Arc;
+
+use super::{Evaluator, Outcome, Variable, read_text};
+use crate::environment::WarningKind;
+use crate::functions;
+use crate::json::{self, Found};
+use crate::node::{Dynamic, Filter, Node};
+use crate::value::{Context, Value};
+
+impl Evaluator<'_> {
+    fn load(&mut self, index: usize) {
+        if let Variable::Unseen = self.variables[index] {
+            self.variables[index] = match self.scope.variable(&self.names[index]) {
+                Some(text) => Variable::Text(text, 0),
+                None => Variable::Missing,
+            };
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn variable(&mut self, index: usize) -> Outcome {
+        self.load(index);
+        if let Variable::Text(text, _) = &self.variables[index] {
+            let (value, length) = (read_text(text), text.len());
+            self.allocate(length)?;
+            self.variables[index] = Variable::Read(value);
+        }
+        if let Variable::Read(value) = &self.variables[index] {
+            return Ok(value.clone());
+        }
+        let name = self.names[index].clone();
+        Ok(self.warn(WarningKind::NoVariableFound, || format!("No variable found with name '{name}'")))
+    }
+
+    /// Reads only the member at the end of the path, unless that has been tried so often that reading the whole variable
+    /// once is cheaper.
+    #[inline(never)]
+    pub(super) fn variable_path(&mut self, index: usize, path: &[Arc<str>]) -> Outcome {
+        self.load(index);
+        if let Variable::Text(text, searched) = &mut self.variables[index]
+            && *searched <= 2 * text.len()
+        {
+            *searched += text.len() + 1;
+            if let Ok(Found::Member(member)) = json::find(text, path) {
+                let (value, length) = (read_text(member), member.len());
+                self.allocate(length)?;
+                return Ok(value);
+            }
+        }
+        let mut value = self.variable(index)?;
+        for name in path {
+            value = self.member(&value, name)?;
+        }
+        Ok(value)
+    }
+
+    #[inline(never)]
+    pub(super) fn dynamic(&mut self, dynamic: &Dynamic) -> Outcome {
+        for position in &dynamic.items {
+            // An item hides only names outside its own filter; `item` itself lies at this position.
+            if let Value::Context(context) = &self.stack[*position as usize]
+                && let Some(value) = context.get(&dynamic.name)
+            {
+                return Ok(value.clone());
+            }
+        }
+        self.evaluate(&dynamic.otherwise)
+    }
+
+    #[inline(never)]
+    pub(super) fn path(&mut self, base: &Node, name: &Arc<str>) -> Outcome {
+        let value = self.evaluate(base)?;
+        self.member(&value, name)
+    }
+
+    /// An entry of a context, a property of a temporal value, or the list of those of a list's items.
+    fn member(&mut self, value: &Value, name: &Arc<str>) -> Outcome {
+        match value {
+            Value::Context(context) => Ok(match context.get(name) {
+                Some(value) => value.clone(),
+                None => self.no_entry(context, name),
+            }),
+            Value::List(items) => {
+                self.allocate_list(items.len())?;
+                let mut members = Vec::with_capacity(items.len());
+                for item in items.iter() {
+                    members.push(match item {
+                        Value::Context(context) => match context.get(name) {
+                            Some(value) => value.clone(),
+                            None => self.no_entry(context, name),
+                        },
+                        other => self.property(other, name),
+                    });
+                }
+                Ok(Value::list(members))
+            }
+            other => Ok(self.property(other, name)),
+        }
+    }
+
+    #[cold]
+    fn no_entry(&mut self, context: &Context, name: &str) -> Value {
+        self.warn(WarningKind::NoContextEntryFound, || {
+            let keys: Vec<String> = context.entries().iter().take(20).map(|(key, _)| format!("'{key}'")).collect();
+            format!("No context entry found with key '{name}'. Available keys: {}", keys.join(", "))
+        })
+    }
+
+    fn property(&mut self, value: &Value, name: &str) -> Value {
+        match functions::property(value, name) {
+            Ok(found) => found,
+            Err(available) => self.warn(WarningKind::NoPropertyFound, || {
+                let shown: String = value.to_string().chars().take(200).collect();
+                if available.is_empty() {
+                    return format!("No property found with name '{name}' of value '{shown}'.");
+                }
+                let names: Vec<String> = available.iter().map(|known| format!("'{known}'")).collect();
+                format!(
+                    "No property found with name '{name}' of value '{shown}'. Available properties: {}",
+                    names.join(", ")
+                )
+            }),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn filter(&mut self, filter: &Filter) -> Outcome {
+        let base = self.evaluate(&filter.base)?;
+        let items = match base {
+            Value::List(items) => items,
+            other => {
+                return Ok(self.warn(WarningKind::InvalidType, || format!("Expected list but found '{other}'")));
+            }
+        };
+        if filter.constant_index {
+            let index = self.evaluate(&filter.condition)?;
+            return Ok(item_at(&items, &index));
+        }
+        let mut kept = Vec::new();
+        for item in items.iter() {
+            self.spend(1)?;
+            self.stack.push(item.clone());
+            let outcome = self.evaluate(&filter.condition)?;
+            self.stack.pop();
+            match outcome {
+                Value::Boolean(true) => kept.push(item.clone()),
+                // A number is an index, whichever item it was computed for.
+                Value::Number(_) => return Ok(item_at(&items, &outcome)),
+                _ => {}
+            }
+        }
+        self.allocate(kept.len() * size_of::<Value>())?;
+        Ok(Value::list(kept))
+    }
+}
+
+/// The item at a position counted from 1, or from -1 at the end.
+fn item_at(items: &[Value], index: &Value) -> Value {
+    let index = index.as_i64().unwrap_or(0);
+    let position = match index {
+        1.. => usize::try_from(index - 1).ok(),
+        0 => None,
+        _ => usize::try_from(index.unsigned_abs()).ok().and_then(|back| items.len().checked_sub(back)),
+    };
+    position.and_then(|position| items.get(position)).cloned().unwrap_or_default()
+}

@@ -1,0 +1,178 @@
+//! `if`, `for`, `some` and `every`.
+
+use std::sync::Arc;
+
+use super::{Evaluator, Outcome};
+use crate::environment::{EvaluationError, WarningKind};
+use crate::node::{Domain, Loop, Node};
+use crate::value::Value;
+
+/// What a loop does with the values of its body.
+enum Collect {
+    List(Vec<Value>),
+    /// Like a list, but the body can see it.
+    Visible(Arc<Vec<Value>>),
+    /// `some` (looking for true) or `every` (looking for false).
+    Search { wanted: bool, found: bool, undecided: bool },
+}
+
+impl Evaluator<'_> {
+    #[inline(never)]
+    pub(super) fn if_clause(&mut self, parts: &[Node; 3]) -> Outcome {
+        let condition = self.evaluate(&parts[0])?;
+        match condition {
+            Value::Boolean(true) => self.evaluate(&parts[1]),
+            Value::Boolean(false) => self.evaluate(&parts[2]),
+            other => {
+                self.warn(WarningKind::InvalidType, || format!("Expected boolean but found '{other}'"));
+                self.evaluate(&parts[2])
+            }
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn for_clause(&mut self, node: &Loop) -> Outcome {
+        let mut collect =
+            if node.uses_partial { Collect::Visible(Arc::new(Vec::new())) } else { Collect::List(Vec::new()) };
+        if !self.iterate(node, 0, &mut collect)? {
+            return Ok(Value::Null);
+        }
+        Ok(match collect {
+            Collect::List(values) => Value::list(values),
+            Collect::Visible(values) => Value::List(values),
+            Collect::Search { .. } => unreachable!("a for loop collects a list"),
+        })
+    }
+
+    #[inline(never)]
+    pub(super) fn quantified(&mut self, node: &Loop, wanted: bool) -> Outcome {
+        let mut collect = Collect::Search { wanted, found: false, undecided: false };
+        if !self.iterate(node, 0, &mut collect)? {
+            return Ok(Value::Null);
+        }
+        let Collect::Search { found, undecided, .. } = collect else {
+            unreachable!("a quantified expression searches");
+        };
+        Ok(match (found, undecided) {
+            (true, _) => Value::Boolean(wanted),
+            (false, true) => Value::Null,
+            (false, false) => Value::Boolean(!wanted),
+        })
+    }
+
+    /// Runs through the domain at `level` and, inside, the ones behind it. False if a domain is no list.
+    fn iterate(&mut self, node: &Loop, level: usize, collect: &mut Collect) -> Result<bool, EvaluationError> {
+        let Some(domain) = node.domains.get(level) else {
+            self.body(node, collect)?;
+            return Ok(true);
+        };
+        match domain {
+            Domain::Items(items) => {
+                let items = match self.evaluate(items)? {
+                    Value::List(items) => items,
+                    Value::Range(range) => {
+                        return match (range.start.value.as_i64(), range.end.value.as_i64()) {
+                            (Some(start), Some(end)) if range.start.included && range.end.included => {
+                                self.numbers(node, level, start, end, collect)
+                            }
+                            _ => Ok(self.no_list(&Value::Range(range.clone()))),
+                        };
+                    }
+                    other => return Ok(self.no_list(&other)),
+                };
+                for item in items.iter() {
+                    if !self.step(node, level, item.clone(), collect)? {
+                        return Ok(false);
+                    }
+                    if let Collect::Search { found: true, .. } = collect {
+                        break;
+                    }
+                }
+                Ok(true)
+            }
+            Domain::Numbers(start, end) => {
+                let (start, end) = (self.evaluate(start)?, self.evaluate(end)?);
+                match (start.as_i64(), end.as_i64()) {
+                    (Some(start), Some(end)) => self.numbers(node, level, start, end, collect),
+                    (None, _) => Ok(self.no_number(&start)),
+                    _ => Ok(self.no_number(&end)),
+                }
+            }
+        }
+    }
+
+    fn numbers(&mut self, node: &Loop, level: usize, start: i64, end: i64, collect: &mut Collect) -> Result<bool, EvaluationError> {
+        let mut current = start;
+        loop {
+            if !self.step(node, level, Value::integer(current), collect)? {
+                return Ok(false);
+            }
+            if current == end || matches!(collect, Collect::Search { found: true, .. }) {
+                return Ok(true);
+            }
+            current += if start < end { 1 } else { -1 };
+        }
+    }
+
+    fn step(&mut self, node: &Loop, level: usize, value: Value, collect: &mut Collect) -> Result<bool, EvaluationError> {
+        self.spend(1)?;
+        self.stack.push(value);
+        let goes_on = self.iterate(node, level + 1, collect)?;
+        self.stack.pop();
+        Ok(goes_on)
+    }
+
+    #[cold]
+    fn no_list(&mut self, value: &Value) -> bool {
+        self.warn(WarningKind::InvalidType, || format!("Expected list but found '{value}'"));
+        false
+    }
+
+    #[cold]
+    fn no_number(&mut self, value: &Value) -> bool {
+        self.warn(WarningKind::InvalidType, || format!("Expected number but found '{value}'"));
+        false
+    }
+
+    fn body(&mut self, node: &Loop, collect: &mut Collect) -> Result<(), EvaluationError> {
+        match collect {
+            Collect::List(values) => {
+                self.stack.push(Value::Null);
+                let value = self.evaluate(&node.body)?;
+                self.stack.pop();
+                self.collected(values.len())?;
+                values.push(value);
+            }
+            Collect::Visible(values) => {
+                // The list is moved to the stack and back: as long as the body keeps no copy, adding to it copies nothing.
+                self.stack.push(Value::List(std::mem::take(values)));
+                let value = self.evaluate(&node.body)?;
+                let Some(Value::List(mut list)) = self.stack.pop() else {
+                    unreachable!("the body leaves the stack as it was");
+                };
+                self.collected(list.len())?;
+                if Arc::strong_count(&list) > 1 {
+                    self.allocate_list(list.len())?;
+                }
+                Arc::make_mut(&mut list).push(value);
+                *values = list;
+            }
+            Collect::Search { wanted, found, undecided } => match self.evaluate(&node.body)? {
+                Value::Boolean(value) if value == *wanted => *found = true,
+                Value::Boolean(_) => {}
+                other => {
+                    *undecided = true;
+                    self.warn(WarningKind::InvalidType, || format!("Expected boolean but found '{other}'"));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn collected(&mut self, length: usize) -> Result<(), EvaluationError> {
+        if length >= self.environment.list_limit_items {
+            return Err(EvaluationError::ListTooLong(self.environment.list_limit_items));
+        }
+        self.allocate(size_of::<Value>())
+    }
+}

@@ -1,0 +1,286 @@
+//! Arithmetic, comparison, logic and unary tests.
+
+use std::cmp::Ordering;
+
+use jiff::SignedDuration;
+use jiff::civil::Time as CivilTime;
+
+use super::{Evaluator, Outcome};
+use crate::environment::{EvaluationError, WarningKind};
+use crate::node::{Comparison, Node, Operator, Test};
+use crate::number::Number;
+use crate::temporal;
+use crate::value::Value;
+
+impl Evaluator<'_> {
+    #[inline(never)]
+    pub(super) fn arithmetic_chain(&mut self, first: &Node, rest: &[(Operator, Node)]) -> Outcome {
+        let mut left = self.evaluate(first)?;
+        for (operator, node) in rest {
+            let right = self.evaluate(node)?;
+            left = self.arithmetic(*operator, left, right)?;
+        }
+        Ok(left)
+    }
+
+    fn arithmetic(&mut self, operator: Operator, left: Value, right: Value) -> Outcome {
+        if let (Value::Number(a), Value::Number(b)) = (&left, &right) {
+            let result = match operator {
+                Operator::Add => a.add(*b),
+                Operator::Subtract => a.subtract(*b),
+                Operator::Multiply => a.multiply(*b),
+                Operator::Divide => a.divide(*b),
+                Operator::Power => a.power(*b),
+            };
+            return Ok(match result {
+                Some(number) => Value::Number(number),
+                None => self.impossible(operator, &left, &right),
+            });
+        }
+        if let (Operator::Add, Value::String(a), Value::String(b)) = (operator, &left, &right) {
+            self.allocate_string(a.len() + b.len())?;
+            let mut text = String::with_capacity(a.len() + b.len());
+            text.push_str(a);
+            text.push_str(b);
+            return Ok(Value::string(text));
+        }
+        let result = match operator {
+            Operator::Add => add(&left, &right).or_else(|| add(&right, &left)),
+            Operator::Subtract => subtract(&left, &right),
+            Operator::Multiply => multiply(&left, &right).or_else(|| multiply(&right, &left)),
+            Operator::Divide => divide(&left, &right),
+            Operator::Power => None,
+        };
+        Ok(match result {
+            Some(value) => value,
+            None => self.impossible(operator, &left, &right),
+        })
+    }
+
+    #[cold]
+    fn impossible(&mut self, operator: Operator, left: &Value, right: &Value) -> Value {
+        self.warn(WarningKind::InvalidType, || match operator {
+            Operator::Add => format!("Can't add '{right}' to '{left}'"),
+            Operator::Subtract => format!("Can't subtract '{right}' from '{left}'"),
+            Operator::Multiply => format!("Can't multiply '{left}' by '{right}'"),
+            Operator::Divide => format!("Can't divide '{left}' by '{right}'"),
+            Operator::Power => format!("Can't raise '{left}' to the power of '{right}'"),
+        })
+    }
+
+    #[inline(never)]
+    pub(super) fn negate(&mut self, operand: &Node) -> Outcome {
+        let value = self.evaluate(operand)?;
+        let negated = match &value {
+            Value::Number(number) => Some(Value::Number(number.negate())),
+            Value::YearMonthDuration(months) => months.checked_neg().map(Value::YearMonthDuration),
+            Value::DayTimeDuration(duration) => duration.checked_neg().map(Value::DayTimeDuration),
+            _ => None,
+        };
+        Ok(match negated {
+            Some(negated) => negated,
+            None => self.warn(WarningKind::InvalidType, || format!("Expected number but found '{value}'")),
+        })
+    }
+
+    #[inline(never)]
+    pub(super) fn comparison(&mut self, comparison: Comparison, left: &Node, right: &Node) -> Outcome {
+        let left = self.evaluate(left)?;
+        let right = self.evaluate(right)?;
+        Ok(self.compare(comparison, &left, &right))
+    }
+
+    /// Null if the values cannot be compared.
+    pub(crate) fn compare(&mut self, comparison: Comparison, left: &Value, right: &Value) -> Value {
+        let result = match comparison {
+            Comparison::Equal => left.equals(right),
+            Comparison::NotEqual => left.equals(right).map(|equal| !equal),
+            Comparison::Less => left.compare(right).map(Ordering::is_lt),
+            Comparison::LessEqual => left.compare(right).map(Ordering::is_le),
+            Comparison::Greater => left.compare(right).map(Ordering::is_gt),
+            Comparison::GreaterEqual => left.compare(right).map(Ordering::is_ge),
+        };
+        match result {
+            Some(result) => Value::Boolean(result),
+            None => self.not_comparable(left, right),
+        }
+    }
+
+    #[cold]
+    fn not_comparable(&mut self, left: &Value, right: &Value) -> Value {
+        self.warn(WarningKind::NotComparable, || format!("Can't compare '{left}' with '{right}'"))
+    }
+
+    /// `and` (decided by false) and `or` (decided by true) in three-valued logic: what is no boolean is unknown.
+    #[inline(never)]
+    pub(super) fn connective(&mut self, operands: &[Node], deciding: bool) -> Outcome {
+        let mut unknown = false;
+        for operand in operands {
+            match self.evaluate(operand)? {
+                Value::Boolean(value) if value == deciding => return Ok(Value::Boolean(deciding)),
+                Value::Boolean(_) => {}
+                other => {
+                    unknown = true;
+                    self.warn(WarningKind::InvalidType, || format!("Expected boolean but found '{other}'"));
+                }
+            }
+        }
+        Ok(if unknown { Value::Null } else { Value::Boolean(!deciding) })
+    }
+
+    #[inline(never)]
+    pub(super) fn between(&mut self, parts: &[Node; 3]) -> Outcome {
+        let value = self.evaluate(&parts[0])?;
+        let low = self.evaluate(&parts[1])?;
+        let high = self.evaluate(&parts[2])?;
+        Ok(match (value.compare(&low), value.compare(&high)) {
+            (Some(low), Some(high)) => Value::Boolean(low.is_ge() && high.is_le()),
+            _ => self.warn(WarningKind::NotComparable, || format!("Can't compare '{value}' with '{low}' and '{high}'")),
+        })
+    }
+
+    #[inline(never)]
+    pub(super) fn in_tests(&mut self, value: &Node, tests: &[Test]) -> Outcome {
+        let value = self.evaluate(value)?;
+        self.stack.push(value);
+        let result = self.any_test(tests)?;
+        self.stack.pop();
+        Ok(result.map_or(Value::Null, Value::Boolean))
+    }
+
+    /// Whether one of the tests holds for the value on top of the stack; `None` if that is unknown.
+    fn any_test(&mut self, tests: &[Test]) -> Result<Option<bool>, EvaluationError> {
+        let mut unknown = false;
+        for test in tests {
+            match self.test(test)? {
+                Some(true) => return Ok(Some(true)),
+                Some(false) => {}
+                None => unknown = true,
+            }
+        }
+        Ok(if unknown { None } else { Some(false) })
+    }
+
+    fn input(&self) -> Value {
+        self.stack.last().cloned().expect("a unary test has its input on the stack")
+    }
+
+    fn test(&mut self, test: &Test) -> Result<Option<bool>, EvaluationError> {
+        match test {
+            Test::Any => Ok(Some(true)),
+            Test::Not(tests) => Ok(self.any_test(tests)?.map(|holds| !holds)),
+            Test::Compare(comparison, node) => {
+                let right = self.evaluate(node)?;
+                let input = self.input();
+                Ok(self.compare(*comparison, &input, &right).as_bool())
+            }
+            Test::Value { node, boolean } => {
+                let value = self.evaluate(node)?;
+                if *boolean && !matches!(value, Value::List(_) | Value::Range(_)) {
+                    return Ok(value.as_bool());
+                }
+                let input = self.input();
+                self.matches(&input, &value)
+            }
+        }
+    }
+
+    /// Equal to the value, or contained in it.
+    fn matches(&mut self, input: &Value, value: &Value) -> Result<Option<bool>, EvaluationError> {
+        match value {
+            Value::Range(range) => {
+                let result = range.contains(input);
+                if result.is_none() {
+                    self.warn(WarningKind::NotComparable, || {
+                        format!("Can't compare '{input}' with '{}' and '{}'", range.start.value, range.end.value)
+                    });
+                }
+                Ok(result)
+            }
+            Value::List(items) => {
+                self.spend(items.len())?;
+                let contained = items.iter().any(|item| match item {
+                    Value::Range(range) => range.contains(input) == Some(true),
+                    item => item == input,
+                });
+                Ok(Some(contained || input == value))
+            }
+            other => Ok(self.compare(Comparison::Equal, input, other).as_bool()),
+        }
+    }
+}
+
+fn boxed_date_time(value: Option<temporal::DateTime>) -> Option<Value> {
+    value.map(|value| Value::DateTime(Box::new(value)))
+}
+
+/// Sums of temporal values; the caller tries both orders.
+fn add(left: &Value, right: &Value) -> Option<Value> {
+    match (left, right) {
+        (Value::Date(date), Value::YearMonthDuration(months)) => temporal::add_months(*date, *months).map(Value::Date),
+        (Value::Date(date), Value::DayTimeDuration(duration)) => temporal::add_days(*date, *duration).map(Value::Date),
+        (Value::DateTime(value), Value::YearMonthDuration(months)) => boxed_date_time(value.plus_months(*months)),
+        (Value::DateTime(value), Value::DayTimeDuration(duration)) => boxed_date_time(value.plus(*duration)),
+        (Value::Time(time), Value::DayTimeDuration(duration)) => Some(Value::Time(Box::new(time.plus(*duration)))),
+        (Value::YearMonthDuration(a), Value::YearMonthDuration(b)) => a.checked_add(*b).map(Value::YearMonthDuration),
+        (Value::DayTimeDuration(a), Value::DayTimeDuration(b)) => a.checked_add(*b).map(Value::DayTimeDuration),
+        _ => None,
+    }
+}
+
+fn subtract(left: &Value, right: &Value) -> Option<Value> {
+    match (left, right) {
+        (Value::Date(a), Value::Date(b)) => Some(Value::DayTimeDuration(
+            a.to_datetime(CivilTime::midnight()).duration_since(b.to_datetime(CivilTime::midnight())),
+        )),
+        (Value::Time(a), Value::Time(b)) => a.since(b).map(Value::DayTimeDuration),
+        (Value::DateTime(a), Value::DateTime(b)) => a.since(b).map(Value::DayTimeDuration),
+        (_, Value::YearMonthDuration(months)) => add(left, &Value::YearMonthDuration(months.checked_neg()?)),
+        (_, Value::DayTimeDuration(duration)) => add(left, &Value::DayTimeDuration(duration.checked_neg()?)),
+        _ => None,
+    }
+}
+
+/// Products of durations and numbers; the caller tries both orders.
+fn multiply(left: &Value, right: &Value) -> Option<Value> {
+    match (left, right) {
+        (Value::YearMonthDuration(months), Value::Number(number)) => {
+            months_of(Number::Integer(*months).multiply(*number)?)
+        }
+        (Value::DayTimeDuration(duration), Value::Number(number)) => {
+            duration_of(seconds_of(*duration)?.multiply(*number)?)
+        }
+        _ => None,
+    }
+}
+
+fn divide(left: &Value, right: &Value) -> Option<Value> {
+    match (left, right) {
+        (Value::YearMonthDuration(months), Value::Number(number)) => months_of(Number::Integer(*months).divide(*number)?),
+        (Value::YearMonthDuration(a), Value::YearMonthDuration(b)) => {
+            Number::Integer(*a).divide(Number::Integer(*b)).map(Value::Number)
+        }
+        (Value::DayTimeDuration(duration), Value::Number(number)) => duration_of(seconds_of(*duration)?.divide(*number)?),
+        (Value::DayTimeDuration(a), Value::DayTimeDuration(b)) => {
+            seconds_of(*a)?.divide(seconds_of(*b)?).map(Value::Number)
+        }
+        _ => None,
+    }
+}
+
+/// Fractions of a month are cut off.
+fn months_of(months: Number) -> Option<Value> {
+    months.round(0, crate::decimal::Rounding::Down)?.to_i64().map(Value::YearMonthDuration)
+}
+
+fn seconds_of(duration: SignedDuration) -> Option<Number> {
+    let fraction = Number::Integer(i64::from(duration.subsec_nanos())).divide(Number::Integer(1_000_000_000))?;
+    Number::Integer(duration.as_secs()).add(fraction)
+}
+
+fn duration_of(seconds: Number) -> Option<Value> {
+    let whole = seconds.round(0, crate::decimal::Rounding::Down)?;
+    let nanoseconds = seconds.subtract(whole)?.multiply(Number::Integer(1_000_000_000))?;
+    let nanoseconds = nanoseconds.round(0, crate::decimal::Rounding::Down)?.to_i64()?;
+    Some(Value::DayTimeDuration(SignedDuration::new(whole.to_i64()?, i32::try_from(nanoseconds).ok()?)))
+}

@@ -1,0 +1,103 @@
+//! The built-in functions: one table, one file per family.
+
+mod boolean;
+mod context;
+mod conversion;
+mod list;
+mod number;
+mod string;
+mod temporal;
+
+use std::sync::Arc;
+
+use crate::environment::WarningKind;
+use crate::evaluate::{Evaluator, Outcome};
+use crate::value::Value;
+
+pub(crate) use temporal::{property, temporal_literal};
+
+/// A built-in function.
+pub(crate) struct Builtin {
+    pub(crate) name: &'static str,
+    /// The parameter names of each form of the function. The forms differ in the number of parameters, or only in names.
+    pub(crate) signatures: &'static [&'static [&'static str]],
+    /// The last parameter of the last form may repeat.
+    pub(crate) variadic: bool,
+    /// The result depends on more than the arguments.
+    pub(crate) uses_environment: bool,
+    pub(crate) run: fn(&mut Evaluator<'_>, &[Value]) -> Outcome,
+}
+
+impl Builtin {
+    const fn new(
+        name: &'static str,
+        signatures: &'static [&'static [&'static str]],
+        run: fn(&mut Evaluator<'_>, &[Value]) -> Outcome,
+    ) -> Builtin {
+        Builtin { name, signatures, variadic: false, uses_environment: false, run }
+    }
+
+    const fn variadic(self) -> Builtin {
+        Builtin { variadic: true, ..self }
+    }
+
+    const fn with_environment(self) -> Builtin {
+        Builtin { uses_environment: true, ..self }
+    }
+
+    pub(crate) fn accepts(&self, count: usize) -> bool {
+        let longest = self.signatures.last().map_or(0, |form| form.len());
+        self.signatures.iter().any(|form| form.len() == count) || self.variadic && count >= longest
+    }
+
+    /// The arguments in the order of the parameters; `None` if no form has exactly these names.
+    pub(crate) fn order(&self, names: &[Arc<str>], arguments: &[Value]) -> Option<Vec<Value>> {
+        let form = self.signatures.iter().find(|form| {
+            form.len() == names.len() && names.iter().all(|name| form.contains(&&**name))
+        })?;
+        form.iter()
+            .map(|parameter| {
+                let position = names.iter().position(|name| **name == **parameter)?;
+                Some(arguments[position].clone())
+            })
+            .collect()
+    }
+}
+
+const FAMILIES: [&[Builtin]; 7] = [
+    boolean::FUNCTIONS,
+    context::FUNCTIONS,
+    conversion::FUNCTIONS,
+    list::FUNCTIONS,
+    number::FUNCTIONS,
+    string::FUNCTIONS,
+    temporal::FUNCTIONS,
+];
+
+/// The built-in function of this name.
+pub(crate) fn find(name: &str) -> Option<&'static Builtin> {
+    FAMILIES.iter().flat_map(|family| family.iter()).find(|builtin| builtin.name == name)
+}
+
+/// Null, with a warning that the function cannot work with its arguments.
+fn illegal(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Outcome {
+    Ok(evaluator.warn(WarningKind::FunctionInvocationFailure, || {
+        let shown: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
+        format!("Failed to invoke function '{name}': Illegal arguments: {}", shown.join(", "))
+    }))
+}
+
+/// Null, with a warning that tells why the function failed.
+fn failed(evaluator: &mut Evaluator<'_>, name: &str, why: impl FnOnce() -> String) -> Outcome {
+    Ok(evaluator.warn(WarningKind::FunctionInvocationFailure, || {
+        format!("Failed to invoke function '{name}': {}", why())
+    }))
+}
+
+/// A list from a list, or from several arguments.
+fn list_or_arguments(arguments: &[Value]) -> &[Value] {
+    match arguments {
+        [Value::List(items)] => items,
+        other => other,
+    }
+}

@@ -1,0 +1,36 @@
+//! Boolean functions.
+
+use super::{Builtin, illegal};
+use crate::evaluate::{Evaluator, Outcome};
+use crate::value::Value;
+
+pub(super) const FUNCTIONS: &[Builtin] = &[
+    Builtin::new("not", &[&["negand"]], not),
+    Builtin::new("is defined", &[&["value"]], is_defined),
+    Builtin::new("get or else", &[&["value", "default"]], get_or_else),
+    Builtin::new("assert", &[&["value", "condition"], &["value", "condition", "cause"]], assert),
+];
+
+fn not(_: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    Ok(match arguments[0] {
+        Value::Boolean(value) => Value::Boolean(!value),
+        _ => Value::Null,
+    })
+}
+
+fn is_defined(_: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    Ok(Value::Boolean(!arguments[0].is_null()))
+}
+
+fn get_or_else(_: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    Ok(arguments.iter().find(|value| !value.is_null()).cloned().unwrap_or_default())
+}
+
+fn assert(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let message = match arguments {
+        [_, _, Value::String(message)] => message.to_string(),
+        [_, _] => "The condition is not fulfilled".to_owned(),
+        _ => return illegal(evaluator, "assert", arguments),
+    };
+    if arguments[1].as_bool() == Some(true) { Ok(arguments[0].clone()) } else { Err(evaluator.assertion_failed(message)) }
+}

@@ -1,0 +1,5 @@
+//! Functions on contexts.
+
+use super::Builtin;
+
+pub(super) const FUNCTIONS: &[Builtin] = &[];

@@ -1,0 +1,5 @@
+//! Functions on conversions.
+
+use super::Builtin;
+
+pub(super) const FUNCTIONS: &[Builtin] = &[];

@@ -1,0 +1,5 @@
+//! Functions on lists.
+
+use super::Builtin;
+
+pub(super) const FUNCTIONS: &[Builtin] = &[];

@@ -1,0 +1,5 @@
+//! Functions on numbers.
+
+use super::Builtin;
+
+pub(super) const FUNCTIONS: &[Builtin] = &[];

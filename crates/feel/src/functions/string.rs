@@ -1,0 +1,5 @@
+//! Functions on strings.
+
+use super::Builtin;
+
+pub(super) const FUNCTIONS: &[Builtin] = &[];

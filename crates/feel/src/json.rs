@@ -1,0 +1,481 @@
+//! JSON texts: validation, splitting by name, lazy access to one member, reading into values.
+//!
+//! Variables are kept as the text that came. [`split_object`] validates a whole document once; later accesses to the
+//! parts may rely on that and only skip what they do not need.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::number::Number;
+use crate::value::{Context, Value};
+
+/// How many arrays and objects may be nested.
+pub const DEPTH_LIMIT: usize = 1000;
+
+/// Why a text is not accepted as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// The text does not follow the grammar.
+    #[error("Expected {expected} at byte {offset} of the JSON text, but found {found}.")]
+    Syntax {
+        /// What could stand here.
+        expected: &'static str,
+        /// What stands here.
+        found: String,
+        /// Where, counted in bytes from 0.
+        offset: usize,
+    },
+    /// Arrays and objects are nested too deeply.
+    #[error("The JSON text is nested more than {DEPTH_LIMIT} levels deep at byte {offset}.")]
+    TooDeep {
+        /// Where, counted in bytes from 0.
+        offset: usize,
+    },
+    /// A number does not fit the range of numbers.
+    #[error("The number at byte {offset} of the JSON text is too large.")]
+    NumberTooLarge {
+        /// Where, counted in bytes from 0.
+        offset: usize,
+    },
+}
+
+/// Validates a JSON document and splits the object that it must be into its members: the decoded name and the text of the
+/// value, in the order of first appearance. If a name occurs twice, the last value wins.
+pub fn split_object(text: &str) -> Result<Vec<(Cow<'_, str>, &str)>, JsonError> {
+    let mut reader = Reader::new(text);
+    reader.skip_space();
+    if reader.peek() != Some(b'{') {
+        return Err(reader.expected("an object in braces"));
+    }
+    let mut members: Vec<(Cow<'_, str>, &str)> = Vec::new();
+    let mut names = NameIndex::default();
+    reader.members(|reader, name| {
+        let start = reader.position;
+        reader.skip_value()?;
+        let value = &text[start..reader.position];
+        match names.find_or_insert(&members, &name) {
+            Some(index) => members[index].1 = value,
+            None => members.push((name, value)),
+        }
+        Ok(())
+    })?;
+    reader.end()?;
+    Ok(members)
+}
+
+/// Checks that the text is one valid JSON document within the depth limit.
+pub fn validate(text: &str) -> Result<(), JsonError> {
+    let mut reader = Reader::new(text);
+    reader.skip_space();
+    reader.skip_value()?;
+    reader.end()
+}
+
+/// Appends `text` as a JSON string with quotes.
+pub fn write_string(text: &str, out: &mut String) {
+    out.reserve(text.len() + 2);
+    out.push('"');
+    let mut start = 0;
+    for (index, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0..=0x1f => "",
+            _ => continue,
+        };
+        out.push_str(&text[start..index]);
+        if escape.is_empty() {
+            out.push_str("\\u00");
+            out.push(char::from(b'0' + (byte >> 4)));
+            out.push(char::from(b"0123456789abcdef"[usize::from(byte & 15)]));
+        } else {
+            out.push_str(escape);
+        }
+        start = index + 1;
+    }
+    out.push_str(&text[start..]);
+    out.push('"');
+}
+
+/// Finds names among many members without comparing each with all: a sorted index once there are more than a few.
+#[derive(Default)]
+struct NameIndex {
+    sorted: std::collections::BTreeMap<String, usize>,
+}
+
+impl NameIndex {
+    const SMALL: usize = 16;
+
+    /// The position of `name`; `None` if it is new and will be pushed next.
+    fn find_or_insert<V>(&mut self, members: &[(Cow<'_, str>, V)], name: &str) -> Option<usize> {
+        if members.len() < Self::SMALL {
+            return members.iter().position(|(known, _)| known == name);
+        }
+        if self.sorted.is_empty() {
+            self.sorted = members.iter().enumerate().map(|(index, (known, _))| (known.to_string(), index)).collect();
+        }
+        if let Some(index) = self.sorted.get(name) {
+            return Some(*index);
+        }
+        self.sorted.insert(name.to_owned(), members.len());
+        None
+    }
+}
+
+/// A cursor over a JSON text.
+pub(crate) struct Reader<'a> {
+    text: &'a str,
+    position: usize,
+    depth: usize,
+    /// Names read before, to share their allocation between the objects of a list.
+    names: Vec<Arc<str>>,
+    next_name: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(text: &'a str) -> Reader<'a> {
+        Reader { text, position: 0, depth: 0, names: Vec::new(), next_name: 0 }
+    }
+
+    fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes().get(self.position).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.position += 1;
+        }
+    }
+
+    #[cold]
+    fn expected(&self, expected: &'static str) -> JsonError {
+        let rest = self.text.get(self.position..).unwrap_or("");
+        let found = match rest.chars().next() {
+            None => "the end of the text".to_owned(),
+            Some(character) => format!("'{}'", character.escape_debug()),
+        };
+        JsonError::Syntax { expected, found, offset: self.position }
+    }
+
+    fn end(&mut self) -> Result<(), JsonError> {
+        self.skip_space();
+        if self.peek().is_none() { Ok(()) } else { Err(self.expected("the end of the text")) }
+    }
+
+    fn enter(&mut self) -> Result<(), JsonError> {
+        self.depth += 1;
+        if self.depth > DEPTH_LIMIT {
+            return Err(JsonError::TooDeep { offset: self.position });
+        }
+        self.position += 1;
+        self.skip_space();
+        Ok(())
+    }
+
+    /// Visits the members of the object at the cursor; `visit` must consume the value. The cursor ends behind the object.
+    fn members(
+        &mut self,
+        mut visit: impl FnMut(&mut Reader<'a>, Cow<'a, str>) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        self.enter()?;
+        if self.peek() == Some(b'}') {
+            self.position += 1;
+            self.depth -= 1;
+            return Ok(());
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return Err(self.expected("a name in quotes"));
+            }
+            let name = self.string()?;
+            self.colon()?;
+            visit(self, name)?;
+            if self.separator(b'}', "',' or '}'")? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn colon(&mut self) -> Result<(), JsonError> {
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return Err(self.expected("':'"));
+        }
+        self.position += 1;
+        self.skip_space();
+        Ok(())
+    }
+
+    /// Consumes a comma (false) or the closing character (true).
+    fn separator(&mut self, close: u8, expected: &'static str) -> Result<bool, JsonError> {
+        self.skip_space();
+        match self.peek() {
+            Some(b',') => {
+                self.position += 1;
+                self.skip_space();
+                Ok(false)
+            }
+            Some(byte) if byte == close => {
+                self.position += 1;
+                self.depth -= 1;
+                Ok(true)
+            }
+            _ => Err(self.expected(expected)),
+        }
+    }
+
+    /// Visits the elements of the array at the cursor; `visit` must consume the element.
+    fn elements(
+        &mut self,
+        mut visit: impl FnMut(&mut Reader<'a>) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        self.enter()?;
+        if self.peek() == Some(b']') {
+            self.position += 1;
+            self.depth -= 1;
+            return Ok(());
+        }
+        loop {
+            visit(self)?;
+            if self.separator(b']', "',' or ']'")? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Validates and passes over one value.
+    fn skip_value(&mut self) -> Result<(), JsonError> {
+        match self.peek() {
+            Some(b'{') => self.members(|reader, _| reader.skip_value()),
+            Some(b'[') => self.elements(Reader::skip_value),
+            Some(b'"') => self.skip_string().map(|_| ()),
+            Some(b'-' | b'0'..=b'9') => self.number_text().map(|_| ()),
+            _ => self.word().map(|_| ()),
+        }
+    }
+
+    fn word(&mut self) -> Result<Value, JsonError> {
+        let rest = &self.bytes()[self.position..];
+        for (word, value) in [("true", Value::Boolean(true)), ("false", Value::Boolean(false)), ("null", Value::Null)] {
+            if rest.starts_with(word.as_bytes()) {
+                self.position += word.len();
+                return Ok(value);
+            }
+        }
+        Err(self.expected("a JSON value"))
+    }
+
+    fn digits(&mut self) -> Result<(), JsonError> {
+        let start = self.position;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.position += 1;
+        }
+        if self.position == start { Err(self.expected("a digit")) } else { Ok(()) }
+    }
+
+    fn number_text(&mut self) -> Result<&'a str, JsonError> {
+        let start = self.position;
+        if self.peek() == Some(b'-') {
+            self.position += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.position += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.position += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.position += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.position += 1;
+            }
+            self.digits()?;
+        }
+        Ok(&self.text[start..self.position])
+    }
+
+    /// Validates and passes over a string; the text between the quotes and whether it has escapes.
+    fn skip_string(&mut self) -> Result<(&'a str, bool), JsonError> {
+        self.position += 1;
+        let start = self.position;
+        let bytes = self.bytes();
+        let mut escaped = false;
+        loop {
+            match bytes.get(self.position) {
+                None => return Err(self.expected("the closing quote of a string")),
+                Some(b'"') => {
+                    let raw = &self.text[start..self.position];
+                    self.position += 1;
+                    return Ok((raw, escaped));
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.position += 1;
+                    match bytes.get(self.position) {
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.position += 1,
+                        Some(b'u') => {
+                            let digits = bytes.get(self.position + 1..self.position + 5);
+                            if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                                return Err(self.expected("'u' and four hexadecimal digits"));
+                            }
+                            self.position += 5;
+                        }
+                        _ => return Err(self.expected("an escape sequence")),
+                    }
+                }
+                Some(0..=0x1f) => return Err(self.expected("a string without raw control characters")),
+                Some(_) => self.position += 1,
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
+        let (raw, escaped) = self.skip_string()?;
+        Ok(if escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) })
+    }
+
+    fn shared_name(&mut self, name: &str) -> Arc<str> {
+        // Objects in a list mostly have the same names in the same order.
+        if let Some(known) = self.names.get(self.next_name)
+            && **known == *name
+        {
+            let known = known.clone();
+            self.next_name = (self.next_name + 1) % self.names.len();
+            return known;
+        }
+        let near = self.names.len().min(32);
+        if let Some(index) = self.names[..near].iter().position(|known| **known == *name) {
+            self.next_name = (index + 1) % self.names.len();
+            return self.names[index].clone();
+        }
+        let fresh: Arc<str> = Arc::from(name);
+        if self.names.len() < 32 {
+            self.names.push(fresh.clone());
+        }
+        self.next_name = 0;
+        fresh
+    }
+
+    fn value(&mut self) -> Result<Value, JsonError> {
+        match self.peek() {
+            Some(b'{') => {
+                let mut context = Context::new();
+                self.members(|reader, name| {
+                    let name = reader.shared_name(&name);
+                    let value = reader.value()?;
+                    context.put(name, value);
+                    Ok(())
+                })?;
+                Ok(Value::context(context))
+            }
+            Some(b'[') => {
+                let mut items = Vec::new();
+                self.elements(|reader| {
+                    items.push(reader.value()?);
+                    Ok(())
+                })?;
+                Ok(Value::list(items))
+            }
+            Some(b'"') => Ok(Value::String(Arc::from(&*self.string()?))),
+            Some(b'-' | b'0'..=b'9') => {
+                let offset = self.position;
+                let text = self.number_text()?;
+                Number::parse(text).map(Value::Number).ok_or(JsonError::NumberTooLarge { offset })
+            }
+            _ => self.word(),
+        }
+    }
+}
+
+/// Reads a whole document.
+pub(crate) fn read(text: &str) -> Result<Value, JsonError> {
+    let mut reader = Reader::new(text);
+    reader.skip_space();
+    let value = reader.value()?;
+    reader.end()?;
+    Ok(value)
+}
+
+/// What stands at a path of member names in a text.
+pub(crate) enum Found<'a> {
+    /// The text of the member.
+    Member(&'a str),
+    /// No such member, or something on the way that is not an object: the caller reads the whole text to say why.
+    Other,
+}
+
+/// Finds the text of the member at `path` without reading the rest into values.
+pub(crate) fn find<'a>(text: &'a str, path: &[Arc<str>]) -> Result<Found<'a>, JsonError> {
+    let mut current = text;
+    for name in path {
+        let mut reader = Reader::new(current);
+        reader.skip_space();
+        if reader.peek() != Some(b'{') {
+            return Ok(Found::Other);
+        }
+        let mut found = None;
+        let whole = current;
+        reader.members(|reader, member| {
+            let start = reader.position;
+            reader.skip_value()?;
+            if *member == **name {
+                found = Some(&whole[start..reader.position]);
+            }
+            Ok(())
+        })?;
+        match found {
+            Some(text) => current = text,
+            None => return Ok(Found::Other),
+        }
+    }
+    Ok(Found::Member(current))
+}
+
+/// Decodes the escapes of a validated string. A lone surrogate becomes the replacement character.
+fn unescape(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let (character, used) = unescape_one(&rest[at..]);
+        out.push(character);
+        rest = &rest[at + used..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Decodes the escape at the start of `text`; the character and the number of bytes it took.
+fn unescape_one(text: &str) -> (char, usize) {
+    let unit = |at: usize| text.get(at..at + 4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    match text.as_bytes()[1] {
+        b'b' => ('\u{8}', 2),
+        b'f' => ('\u{c}', 2),
+        b'n' => ('\n', 2),
+        b'r' => ('\r', 2),
+        b't' => ('\t', 2),
+        b'u' => {
+            let high = unit(2).unwrap_or(0xfffd);
+            if (0xd800..0xdc00).contains(&high) && text.get(6..8) == Some("\\u") {
+                if let Some(low) = unit(8).filter(|low| (0xdc00..0xe000).contains(low)) {
+                    let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                    return (char::from_u32(code).unwrap_or('\u{fffd}'), 12);
+                }
+            }
+            (char::from_u32(high).unwrap_or('\u{fffd}'), 6)
+        }
+        other => (char::from(other), 2),
+    }
+}

@@ -1,0 +1,95 @@
+//! FEEL, the expression language of conditions, mappings and decisions, in the dialect of Camunda.
+//!
+//! An [`Expression`] is compiled once and evaluated often, against variables that stay JSON text until they are needed.
+//! A failed operation gives null and a [`Warning`]; only the limits of an [`Environment`] and `assert` end an
+//! evaluation with an error. The crate is pure: the clock is given, nothing else is read.
+
+mod decimal;
+mod environment;
+mod evaluate;
+mod functions;
+pub mod json;
+mod lexer;
+mod node;
+mod number;
+mod parser;
+mod temporal;
+mod value;
+
+use std::sync::Arc;
+
+pub use decimal::Decimal;
+pub use environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT, Warning, WarningKind};
+pub use evaluate::{Function, Scope};
+pub use json::JsonError;
+pub use number::Number;
+pub use parser::{LENGTH_LIMIT_BYTES, NESTING_LIMIT, ParseError};
+pub use temporal::{DateTime, Time};
+pub use value::{Bound, Context, Range, Value};
+
+/// A compiled expression. Cloning shares it.
+#[derive(Clone)]
+pub struct Expression {
+    compiled: Arc<Compiled>,
+}
+
+struct Compiled {
+    text: Box<str>,
+    root: node::Node,
+    variables: Box<[Arc<str>]>,
+    uses_environment: bool,
+}
+
+impl Expression {
+    /// Compiles an expression, given without the `=` that marks it in a model.
+    pub fn parse(text: &str) -> Result<Expression, ParseError> {
+        let parsed = parser::parse(text)?;
+        let compiled = Compiled {
+            text: Box::from(text),
+            root: parsed.root,
+            variables: parsed.variables.into_boxed_slice(),
+            uses_environment: parsed.uses_environment,
+        };
+        Ok(Expression { compiled: Arc::new(compiled) })
+    }
+
+    /// The source text.
+    pub fn text(&self) -> &str {
+        &self.compiled.text
+    }
+
+    /// The names of the variables that an evaluation may ask the scope for. In a path like `customer.tier` that is
+    /// the first name. Names inside a filter count, though they may turn out to be entries of the filtered items.
+    pub fn variables(&self) -> &[Arc<str>] {
+        &self.compiled.variables
+    }
+
+    /// Evaluates the expression. What fails inside gives null and a warning; only limits and `assert` are errors.
+    pub fn evaluate(&self, scope: &dyn Scope, environment: &Environment) -> Result<Evaluation, EvaluationError> {
+        let compiled = &*self.compiled;
+        evaluate::evaluate(&compiled.text, &compiled.root, &compiled.variables, scope, environment)
+    }
+
+    /// The value of an expression that refers to no variable and no clock.
+    pub fn constant(&self) -> Option<Value> {
+        if !self.compiled.variables.is_empty() || self.compiled.uses_environment {
+            return None;
+        }
+        self.evaluate(&(), &Environment::at(0)).ok().map(|evaluation| evaluation.value)
+    }
+}
+
+impl std::fmt::Debug for Expression {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Expression({:?})", self.text())
+    }
+}
+
+/// Equal texts compile to equal expressions.
+impl PartialEq for Expression {
+    fn eq(&self, other: &Expression) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Expression {}

@@ -1,0 +1,374 @@
+//! A Pratt parser that compiles an expression to its tree in one pass.
+//!
+//! It knows the local names at every place but not the variables: a sequence of words that is no local name is one
+//! name, looked up as a whole at evaluation.
+
+mod binding;
+mod clauses;
+mod names;
+mod operand;
+
+use std::sync::Arc;
+
+use crate::lexer::{self, Kind, Token};
+use crate::node::{Comparison, Node, Operator, Test};
+
+use binding::Bindings;
+
+/// How deeply an expression may be nested.
+pub const NESTING_LIMIT: u32 = 100;
+/// How many paths, filters and calls may follow one operand.
+pub const CHAIN_LIMIT: u32 = 32;
+/// How long an expression may be.
+pub const LENGTH_LIMIT_BYTES: usize = 1 << 20;
+
+/// Why an expression cannot be compiled, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Failed to parse the expression '{expression}': expected {expected} at line {line}, column {column}, but found {found}.")]
+pub struct ParseError {
+    /// The expression, shortened if it is long.
+    pub expression: String,
+    /// What could stand at the place.
+    pub expected: String,
+    /// What stands there.
+    pub found: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// Counted in characters from 1.
+    pub column: usize,
+}
+
+impl ParseError {
+    #[cold]
+    pub(crate) fn at(text: &str, offset: usize, expected: &str) -> ParseError {
+        let offset = (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let before = &text[..offset];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let found = match text[offset..].split_whitespace().next() {
+            None => "the end of the expression".to_owned(),
+            Some(word) => format!("'{}'", shorten(word, 20)),
+        };
+        ParseError {
+            expression: shorten(text, 200),
+            expected: expected.to_owned(),
+            found,
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}
+
+fn shorten(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
+
+pub(crate) struct Parsed {
+    pub(crate) root: Node,
+    pub(crate) variables: Vec<Arc<str>>,
+    pub(crate) uses_environment: bool,
+}
+
+pub(crate) fn parse(text: &str) -> Result<Parsed, ParseError> {
+    if text.len() > LENGTH_LIMIT_BYTES {
+        let expected = format!("an expression of at most {LENGTH_LIMIT_BYTES} bytes");
+        return Err(ParseError::at(text, LENGTH_LIMIT_BYTES, &expected));
+    }
+    let tokens = lexer::tokens(text)?;
+    let mut parser =
+        Parser { text, tokens, position: 0, depth: 0, bindings: Bindings::default(), variables: Vec::new(), uses_environment: false };
+    let root = parser.expression()?;
+    if parser.kind() != Kind::End {
+        return Err(parser.error("an operator or the end of the expression"));
+    }
+    Ok(Parsed { root, variables: parser.variables, uses_environment: parser.uses_environment })
+}
+
+/// How tightly an operator binds; larger binds tighter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Power {
+    Or,
+    And,
+    Comparison,
+    Sum,
+    Product,
+    Exponent,
+}
+
+#[derive(Clone, Copy)]
+enum Infix {
+    Or,
+    And,
+    Compare(Comparison),
+    Between,
+    In,
+    InstanceOf,
+    Arithmetic(Operator),
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<Token>,
+    position: usize,
+    depth: u32,
+    bindings: Bindings,
+    variables: Vec<Arc<str>>,
+    uses_environment: bool,
+}
+
+impl<'a> Parser<'a> {
+    fn token(&self) -> Token {
+        self.tokens[self.position]
+    }
+
+    fn kind(&self) -> Kind {
+        self.token().kind
+    }
+
+    fn kind_at(&self, ahead: usize) -> Kind {
+        self.tokens.get(self.position + ahead).map_or(Kind::End, |token| token.kind)
+    }
+
+    fn slice(&self, token: Token) -> &'a str {
+        &self.text[token.start..token.end]
+    }
+
+    /// The word at the cursor, counted from it.
+    fn word_at(&self, ahead: usize) -> Option<&'a str> {
+        let token = *self.tokens.get(self.position + ahead)?;
+        (token.kind == Kind::Word).then(|| self.slice(token))
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        self.word_at(0) == Some(word)
+    }
+
+    /// Moves on; the last token, the end, is never passed.
+    fn advance(&mut self) -> Token {
+        let token = self.token();
+        if token.kind != Kind::End {
+            self.position += 1;
+        }
+        token
+    }
+
+    fn take(&mut self, kind: Kind) -> bool {
+        let found = self.kind() == kind;
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expect(&mut self, kind: Kind, expected: &str) -> Result<Token, ParseError> {
+        if self.kind() == kind { Ok(self.advance()) } else { Err(self.error(expected)) }
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<(), ParseError> {
+        if self.is_word(word) {
+            self.advance();
+            return Ok(());
+        }
+        Err(self.error(&format!("'{word}'")))
+    }
+
+    #[cold]
+    fn error(&self, expected: &str) -> ParseError {
+        let token = self.token();
+        let quoted = matches!(token.kind, Kind::String | Kind::Backtick);
+        ParseError::at(self.text, token.start - usize::from(quoted), expected)
+    }
+
+    fn enter(&mut self) -> Result<(), ParseError> {
+        self.depth += 1;
+        if self.depth > NESTING_LIMIT {
+            return Err(self.error(&format!("at most {NESTING_LIMIT} levels of nesting")));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    fn expression(&mut self) -> Result<Node, ParseError> {
+        self.operation(Power::Or)
+    }
+
+    /// An operand and all operators behind it that bind at least as tightly as `minimum`.
+    fn operation(&mut self, minimum: Power) -> Result<Node, ParseError> {
+        self.enter()?;
+        let mut left = self.unary()?;
+        while let Some((infix, power, tokens)) = self.infix() {
+            if power < minimum {
+                break;
+            }
+            for _ in 0..tokens {
+                self.advance();
+            }
+            left = self.infix_operation(left, infix)?;
+        }
+        self.leave();
+        Ok(left)
+    }
+
+    /// The operator at the cursor, how tightly it binds and how many tokens it has.
+    fn infix(&self) -> Option<(Infix, Power, usize)> {
+        let compare = |comparison| Some((Infix::Compare(comparison), Power::Comparison, 1));
+        let arithmetic = |operator, power| Some((Infix::Arithmetic(operator), power, 1));
+        match self.kind() {
+            Kind::Plus => arithmetic(Operator::Add, Power::Sum),
+            Kind::Minus => arithmetic(Operator::Subtract, Power::Sum),
+            Kind::Star => arithmetic(Operator::Multiply, Power::Product),
+            Kind::Slash => arithmetic(Operator::Divide, Power::Product),
+            Kind::StarStar => arithmetic(Operator::Power, Power::Exponent),
+            Kind::Equal => compare(Comparison::Equal),
+            Kind::NotEqual => compare(Comparison::NotEqual),
+            Kind::Less => compare(Comparison::Less),
+            Kind::LessEqual => compare(Comparison::LessEqual),
+            Kind::Greater => compare(Comparison::Greater),
+            Kind::GreaterEqual => compare(Comparison::GreaterEqual),
+            Kind::Word => match self.word_at(0)? {
+                "or" => Some((Infix::Or, Power::Or, 1)),
+                "and" => Some((Infix::And, Power::And, 1)),
+                "between" => Some((Infix::Between, Power::Comparison, 1)),
+                "in" => Some((Infix::In, Power::Comparison, 1)),
+                "instance" if self.word_at(1) == Some("of") => Some((Infix::InstanceOf, Power::Comparison, 2)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn infix_operation(&mut self, left: Node, infix: Infix) -> Result<Node, ParseError> {
+        Ok(match infix {
+            Infix::Or => {
+                let mut operands = vec![left, self.operation(Power::And)?];
+                while self.is_word("or") {
+                    self.advance();
+                    operands.push(self.operation(Power::And)?);
+                }
+                Node::Or(operands)
+            }
+            Infix::And => {
+                let mut operands = vec![left, self.operation(Power::Comparison)?];
+                while self.is_word("and") {
+                    self.advance();
+                    operands.push(self.operation(Power::Comparison)?);
+                }
+                Node::And(operands)
+            }
+            Infix::Compare(comparison) => {
+                let right = self.operation(Power::Sum)?;
+                Node::Comparison(comparison, Box::new((left, right)))
+            }
+            Infix::Between => {
+                let low = self.operation(Power::Sum)?;
+                self.expect_word("and")?;
+                let high = self.operation(Power::Sum)?;
+                Node::Between(Box::new([left, low, high]))
+            }
+            Infix::In => Node::In(Box::new((left, self.in_tests()?))),
+            Infix::InstanceOf => Node::InstanceOf(Box::new((left, self.type_name()?))),
+            Infix::Arithmetic(operator) => self.arithmetic(left, operator)?,
+        })
+    }
+
+    /// All operators of the precedence of the first one, from left to right.
+    fn arithmetic(&mut self, left: Node, first: Operator) -> Result<Node, ParseError> {
+        let (own, operand) = match first {
+            Operator::Add | Operator::Subtract => (Power::Sum, Power::Product),
+            Operator::Multiply | Operator::Divide => (Power::Product, Power::Exponent),
+            Operator::Power => {
+                let right = self.unary()?;
+                return Ok(Node::Arithmetic(Box::new((left, vec![(Operator::Power, right)]))));
+            }
+        };
+        let mut rest = vec![(first, self.operation(operand)?)];
+        while let Some((Infix::Arithmetic(operator), power, _)) = self.infix() {
+            if power != own {
+                break;
+            }
+            self.advance();
+            rest.push((operator, self.operation(operand)?));
+        }
+        Ok(Node::Arithmetic(Box::new((left, rest))))
+    }
+
+    /// Signs bind tighter than every operator: `-2 ** 2` is 4.
+    fn unary(&mut self) -> Result<Node, ParseError> {
+        if !self.take(Kind::Minus) {
+            let operand = self.primary()?;
+            return self.postfix(operand);
+        }
+        self.enter()?;
+        let operand = self.unary()?;
+        self.leave();
+        Ok(match operand {
+            Node::Constant(crate::value::Value::Number(number)) => Node::Constant(crate::value::Value::Number(number.negate())),
+            operand => Node::Negate(Box::new(operand)),
+        })
+    }
+
+    /// What stands behind `in`: one test, or several in parentheses.
+    fn in_tests(&mut self) -> Result<Vec<Test>, ParseError> {
+        self.bindings.push_question();
+        let tests = if self.kind() == Kind::LeftParenthesis {
+            self.parenthesized_tests()?
+        } else {
+            vec![self.test()?]
+        };
+        self.bindings.pop(1);
+        Ok(tests)
+    }
+
+    /// `(1..5)` is a range, `(1, 2)`, `(< 5, 7)` and `(x)` are tests.
+    fn parenthesized_tests(&mut self) -> Result<Vec<Test>, ParseError> {
+        self.advance();
+        let first = self.test()?;
+        if self.kind() == Kind::DotDot
+            && let Test::Value { node, boolean } = first
+        {
+            let node = self.range_end(node, false)?;
+            return Ok(vec![Test::Value { node, boolean }]);
+        }
+        let mut tests = vec![first];
+        while self.take(Kind::Comma) {
+            tests.push(self.test()?);
+        }
+        self.expect(Kind::RightParenthesis, "',' or ')'")?;
+        Ok(tests)
+    }
+
+    fn test(&mut self) -> Result<Test, ParseError> {
+        let comparison = match self.kind() {
+            Kind::Less => Comparison::Less,
+            Kind::LessEqual => Comparison::LessEqual,
+            Kind::Greater => Comparison::Greater,
+            Kind::GreaterEqual => Comparison::GreaterEqual,
+            Kind::Equal => Comparison::Equal,
+            Kind::NotEqual => Comparison::NotEqual,
+            Kind::Minus if matches!(self.kind_at(1), Kind::Comma | Kind::RightParenthesis | Kind::End) => {
+                self.advance();
+                return Ok(Test::Any);
+            }
+            Kind::Word if self.is_word("not") && self.kind_at(1) == Kind::LeftParenthesis => {
+                self.enter()?;
+                self.advance();
+                let tests = self.parenthesized_tests()?;
+                self.leave();
+                return Ok(Test::Not(tests));
+            }
+            _ => {
+                let used = self.bindings.question_uses();
+                // A condition on the input may be any expression; a plain value ends before `and` and `or`.
+                let node = self.operation(Power::Comparison)?;
+                return Ok(Test::Value { node, boolean: self.bindings.question_uses() > used });
+            }
+        };
+        self.advance();
+        Ok(Test::Compare(comparison, self.operation(Power::Sum)?))
+    }
+}

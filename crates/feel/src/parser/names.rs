@@ -1,0 +1,146 @@
+//! Names of one or several words, types.
+
+use std::sync::Arc;
+
+use super::{ParseError, Parser};
+use crate::lexer::Kind;
+use crate::node::Type;
+
+/// Words that end a name of several words. `instance` does so before `of`.
+const SEPARATORS: [&str; 13] =
+    ["and", "between", "else", "every", "false", "if", "in", "null", "or", "return", "satisfies", "then", "true"];
+
+/// Functions whose names contain such a word.
+const NAMES_WITH_SEPARATORS: [&[&str]; 4] = [
+    &["date", "and", "time"],
+    &["years", "and", "months", "duration"],
+    &["days", "and", "time", "duration"],
+    &["get", "or", "else"],
+];
+
+pub(super) fn is_separator(word: &str) -> bool {
+    SEPARATORS.contains(&word)
+}
+
+impl Parser<'_> {
+    /// How many tokens from the cursor form a name. A first word counts even if it is a separator.
+    fn name_length(&self) -> usize {
+        for name in NAMES_WITH_SEPARATORS {
+            let matches = name.iter().enumerate().all(|(ahead, word)| self.word_at(ahead) == Some(word));
+            if matches && self.kind_at(name.len()) == Kind::LeftParenthesis {
+                return name.len();
+            }
+        }
+        let mut length = 1;
+        while let Some(word) = self.word_at(length) {
+            if is_separator(word) || word == "instance" && self.word_at(length + 1) == Some("of") {
+                break;
+            }
+            length += 1;
+        }
+        length
+    }
+
+    /// The name at the cursor, its words joined by single spaces.
+    pub(super) fn name(&mut self, expected: &str) -> Result<Arc<str>, ParseError> {
+        match self.kind() {
+            Kind::Backtick => {
+                let token = self.advance();
+                Ok(Arc::from(self.slice(token)))
+            }
+            Kind::Word => {
+                let length = self.name_length();
+                let name = if length == 1 {
+                    Arc::from(self.slice(self.token()))
+                } else {
+                    let words: Vec<&str> = (0..length).filter_map(|ahead| self.word_at(ahead)).collect();
+                    Arc::from(words.join(" "))
+                };
+                self.position += length;
+                Ok(name)
+            }
+            _ => Err(self.error(expected)),
+        }
+    }
+
+    /// A type such as `number`, `list<string>` or `context<a: number>`.
+    pub(super) fn type_name(&mut self) -> Result<Type, ParseError> {
+        self.enter()?;
+        let start = self.position;
+        let mut words: Vec<&str> = Vec::new();
+        // `and` belongs to `date and time` and the names of durations, else it is the operator.
+        while let Some(word) = self.word_at(0) {
+            let joins = word == "and" && matches!(words.last(), Some(&("date" | "days" | "years")));
+            if is_separator(word) && word != "null" && !(joins && matches!(self.word_at(1), Some("time" | "months"))) {
+                break;
+            }
+            words.push(word);
+            self.advance();
+            if self.kind() == Kind::Minus && matches!(word, "day" | "time" | "year" | "month") {
+                self.advance();
+            }
+        }
+        let found = match words.join(" ").as_str() {
+            "Any" | "any" => Type::Any,
+            "Null" | "null" => Type::Null,
+            "number" => Type::Number,
+            "string" => Type::String,
+            "boolean" => Type::Boolean,
+            "date" => Type::Date,
+            "time" => Type::Time,
+            "date and time" | "date time" => Type::DateTime,
+            "years and months duration" | "year month duration" => Type::YearMonthDuration,
+            "days and time duration" | "day time duration" => Type::DayTimeDuration,
+            "list" => Type::List(Box::new(self.type_argument()?)),
+            "range" => Type::Range(Box::new(self.type_argument()?)),
+            "context" => Type::Context(self.context_type()?),
+            "function" => self.function_type()?,
+            _ => {
+                self.position = start;
+                return Err(self.error("the name of a type"));
+            }
+        };
+        self.leave();
+        Ok(found)
+    }
+
+    fn type_argument(&mut self) -> Result<Type, ParseError> {
+        if !self.take(Kind::Less) {
+            return Ok(Type::Any);
+        }
+        let argument = self.type_name()?;
+        self.expect(Kind::Greater, "'>'")?;
+        Ok(argument)
+    }
+
+    fn context_type(&mut self) -> Result<Vec<(String, Type)>, ParseError> {
+        let mut entries = Vec::new();
+        if !self.take(Kind::Less) {
+            return Ok(entries);
+        }
+        loop {
+            let name = self.name("the name of an entry")?;
+            self.expect(Kind::Colon, "':'")?;
+            entries.push((name.to_string(), self.type_name()?));
+            if !self.take(Kind::Comma) {
+                self.expect(Kind::Greater, "',' or '>'")?;
+                return Ok(entries);
+            }
+        }
+    }
+
+    /// The types of parameters and result are read, but a function value does not carry them.
+    fn function_type(&mut self) -> Result<Type, ParseError> {
+        if self.take(Kind::Less) {
+            while !self.take(Kind::Greater) {
+                self.type_name()?;
+                if self.kind() != Kind::Greater {
+                    self.expect(Kind::Comma, "',' or '>'")?;
+                }
+            }
+            self.expect(Kind::Arrow, "'->'")?;
+            self.type_name()?;
+        }
+        Ok(Type::Function)
+    }
+}

@@ -1,0 +1,390 @@
+//! The values that expressions compute with.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, civil};
+
+use crate::evaluate::Function;
+use crate::json::{self, JsonError};
+use crate::number::Number;
+use crate::temporal::{self, DateTime, Time};
+
+/// A value. Cheap to clone: large parts are shared.
+#[derive(Clone, Debug, Default)]
+pub enum Value {
+    /// No value.
+    #[default]
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// A number.
+    Number(Number),
+    /// A text.
+    String(Arc<str>),
+    /// A calendar date.
+    Date(civil::Date),
+    /// A time of day.
+    Time(Box<Time>),
+    /// A date with a time of day.
+    DateTime(Box<DateTime>),
+    /// A duration of years and months, counted in months.
+    YearMonthDuration(i64),
+    /// A duration of days, hours, minutes and seconds.
+    DayTimeDuration(SignedDuration),
+    /// An ordered list.
+    List(Arc<Vec<Value>>),
+    /// Named values.
+    Context(Arc<Context>),
+    /// All values between two ends.
+    Range(Arc<Range>),
+    /// A function of the expression.
+    Function(Arc<Function>),
+}
+
+impl Value {
+    /// A string value.
+    pub fn string(text: impl AsRef<str>) -> Value {
+        Value::String(Arc::from(text.as_ref()))
+    }
+
+    pub(crate) fn integer(value: i64) -> Value {
+        Value::Number(Number::Integer(value))
+    }
+
+    pub(crate) fn list(items: Vec<Value>) -> Value {
+        Value::List(Arc::new(items))
+    }
+
+    pub(crate) fn context(context: Context) -> Value {
+        Value::Context(Arc::new(context))
+    }
+
+    /// Reads one strict JSON document, nested at most [`json::DEPTH_LIMIT`] levels.
+    pub fn from_json(text: &str) -> Result<Value, JsonError> {
+        json::read(text)
+    }
+
+    /// The value as compact JSON.
+    pub fn to_json(&self) -> String {
+        let mut out = String::new();
+        self.write_json(&mut out);
+        out
+    }
+
+    /// Appends the value as compact JSON. Temporal values become strings; ranges and functions, which JSON
+    /// cannot express, become null.
+    pub fn write_json(&self, out: &mut String) {
+        match self {
+            Value::Null | Value::Range(_) | Value::Function(_) => out.push_str("null"),
+            Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
+            Value::Number(number) => number.write_json(out),
+            Value::String(text) => json::write_string(text, out),
+            Value::List(items) => {
+                out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    item.write_json(out);
+                }
+                out.push(']');
+            }
+            Value::Context(context) => {
+                out.push('{');
+                for (index, (name, value)) in context.entries().iter().enumerate() {
+                    if index > 0 {
+                        out.push(',');
+                    }
+                    json::write_string(name, out);
+                    out.push(':');
+                    value.write_json(out);
+                }
+                out.push('}');
+            }
+            _ => {
+                out.push('"');
+                self.write_temporal(out, true);
+                out.push('"');
+            }
+        }
+    }
+
+    fn write_temporal(&self, out: &mut String, as_json: bool) {
+        match self {
+            Value::Date(date) => temporal::write_date(*date, out),
+            Value::Time(time) if as_json => time.write_json(out),
+            Value::Time(time) => time.write(out),
+            Value::DateTime(date_time) if as_json => date_time.write_json(out),
+            Value::DateTime(date_time) => date_time.write(out),
+            Value::YearMonthDuration(months) => temporal::write_months(*months, out),
+            Value::DayTimeDuration(duration) => temporal::write_duration(*duration, out),
+            _ => {}
+        }
+    }
+
+    /// Appends the value as an expression would write it: strings in quotes, names of contexts without.
+    pub(crate) fn write_text(&self, out: &mut String) {
+        match self {
+            Value::Null => out.push_str("null"),
+            Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
+            Value::Number(number) => number.write(out),
+            Value::String(text) => {
+                out.push('"');
+                out.push_str(text);
+                out.push('"');
+            }
+            Value::List(items) => {
+                out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    out.push_str(if index > 0 { ", " } else { "" });
+                    item.write_text(out);
+                }
+                out.push(']');
+            }
+            Value::Context(context) => {
+                out.push('{');
+                for (index, (name, value)) in context.entries().iter().enumerate() {
+                    out.push_str(if index > 0 { ", " } else { "" });
+                    out.push_str(name);
+                    out.push(':');
+                    value.write_text(out);
+                }
+                out.push('}');
+            }
+            Value::Range(range) => {
+                out.push(if range.start.included { '[' } else { '(' });
+                range.start.value.write_text(out);
+                out.push_str("..");
+                range.end.value.write_text(out);
+                out.push(if range.end.included { ']' } else { ')' });
+            }
+            Value::Function(function) => {
+                out.push_str("function(");
+                for (index, parameter) in function.parameters().enumerate() {
+                    out.push_str(if index > 0 { ", " } else { "" });
+                    out.push_str(parameter);
+                }
+                out.push(')');
+            }
+            _ => self.write_temporal(out, false),
+        }
+    }
+
+    /// The text that the function `string` gives: like [`Value::write_text`], but a string stands for itself.
+    pub(crate) fn text(&self) -> Arc<str> {
+        if let Value::String(text) = self {
+            return text.clone();
+        }
+        let mut out = String::new();
+        self.write_text(&mut out);
+        Arc::from(out)
+    }
+
+    /// The name of the type as results are reported: `NULL`, `BOOLEAN`, `NUMBER`, `STRING`, `ARRAY`, `OBJECT`, `DATE`,
+    /// `TIME`, `DATE_TIME`, `PERIOD` (years and months), `DURATION` (days and time), `RANGE`, `FUNCTION`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Null => "NULL",
+            Value::Boolean(_) => "BOOLEAN",
+            Value::Number(_) => "NUMBER",
+            Value::String(_) => "STRING",
+            Value::Date(_) => "DATE",
+            Value::Time(_) => "TIME",
+            Value::DateTime(_) => "DATE_TIME",
+            Value::YearMonthDuration(_) => "PERIOD",
+            Value::DayTimeDuration(_) => "DURATION",
+            Value::List(_) => "ARRAY",
+            Value::Context(_) => "OBJECT",
+            Value::Range(_) => "RANGE",
+            Value::Function(_) => "FUNCTION",
+        }
+    }
+
+    /// Whether this is null.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The boolean, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Value::Boolean(value) = self { Some(*value) } else { None }
+    }
+
+    /// The text, if it is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::String(text) = self { Some(text) } else { None }
+    }
+
+    /// The number, if it is one.
+    pub fn as_number(&self) -> Option<Number> {
+        if let Value::Number(number) = self { Some(*number) } else { None }
+    }
+
+    /// The integer, if it is a whole number of 64 bits.
+    pub fn as_i64(&self) -> Option<i64> {
+        self.as_number().and_then(Number::to_i64)
+    }
+
+    /// The items, if it is a list.
+    pub fn as_list(&self) -> Option<&[Value]> {
+        if let Value::List(items) = self { Some(items) } else { None }
+    }
+
+    /// The named values, if it is a context.
+    pub fn as_context(&self) -> Option<&Context> {
+        if let Value::Context(context) = self { Some(context) } else { None }
+    }
+
+    /// Milliseconds since the epoch of a date and time, which is read as UTC if it has no zone.
+    pub fn as_epoch_milliseconds(&self) -> Option<i64> {
+        if let Value::DateTime(value) = self { value.epoch_milliseconds() } else { None }
+    }
+
+    /// The length of a day-time duration in milliseconds.
+    pub fn as_duration_milliseconds(&self) -> Option<i64> {
+        if let Value::DayTimeDuration(value) = self { i64::try_from(value.as_millis()).ok() } else { None }
+    }
+
+    /// Whether both are equal; `None` if they cannot be compared. Null equals only null.
+    pub(crate) fn equals(&self, other: &Value) -> Option<bool> {
+        match (self, other) {
+            (Value::Null, Value::Null) => Some(true),
+            (Value::Null, _) | (_, Value::Null) => Some(false),
+            (Value::Boolean(a), Value::Boolean(b)) => Some(a == b),
+            (Value::Number(a), Value::Number(b)) => Some(a == b),
+            (Value::String(a), Value::String(b)) => Some(a == b),
+            (Value::List(a), Value::List(b)) => {
+                Some(a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.equals(b) == Some(true)))
+            }
+            (Value::Context(a), Value::Context(b)) => Some(
+                a.entries.len() == b.entries.len()
+                    && a.entries.iter().all(|(name, value)| b.get(name).and_then(|other| value.equals(other)) == Some(true)),
+            ),
+            (Value::Range(a), Value::Range(b)) => Some(a.start.same(&b.start) && a.end.same(&b.end)),
+            (Value::Function(a), Value::Function(b)) => Some(Arc::ptr_eq(a, b)),
+            _ => self.compare(other).map(Ordering::is_eq),
+        }
+    }
+
+    /// The order of two values of one ordered type; `None` otherwise.
+    pub(crate) fn compare(&self, other: &Value) -> Option<Ordering> {
+        match (self, other) {
+            (Value::Number(a), Value::Number(b)) => Some(a.cmp(b)),
+            (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+            (Value::Date(a), Value::Date(b)) => Some(a.cmp(b)),
+            (Value::Time(a), Value::Time(b)) => a.compare(b),
+            (Value::DateTime(a), Value::DateTime(b)) => a.compare(b),
+            (Value::YearMonthDuration(a), Value::YearMonthDuration(b)) => Some(a.cmp(b)),
+            (Value::DayTimeDuration(a), Value::DayTimeDuration(b)) => Some(a.cmp(b)),
+            _ => None,
+        }
+    }
+}
+
+/// Values compare like the operator `=`, with incomparable values being unequal.
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        self.equals(other) == Some(true)
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = String::new();
+        self.write_text(&mut out);
+        formatter.write_str(&out)
+    }
+}
+
+/// Named values in the order of their definition.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    entries: Vec<(Arc<str>, Value)>,
+    /// Positions by name; kept only for contexts of more than [`Context::SMALL`] entries.
+    index: Option<std::collections::BTreeMap<Arc<str>, usize>>,
+}
+
+impl Context {
+    const SMALL: usize = 16;
+
+    /// A context without entries.
+    pub fn new() -> Context {
+        Context::default()
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.get(name).copied(),
+            None => self.entries.iter().position(|(known, _)| **known == *name),
+        }
+    }
+
+    /// The value of an entry.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.position(name).map(|position| &self.entries[position].1)
+    }
+
+    /// Sets an entry; an entry of this name keeps its place.
+    pub fn put(&mut self, name: Arc<str>, value: Value) {
+        if let Some(position) = self.position(&name) {
+            self.entries[position].1 = value;
+            return;
+        }
+        if let Some(index) = &mut self.index {
+            index.insert(name.clone(), self.entries.len());
+        }
+        self.entries.push((name, value));
+        if self.index.is_none() && self.entries.len() > Self::SMALL {
+            self.index = Some(self.entries.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect());
+        }
+    }
+
+    /// The entries in order.
+    pub fn entries(&self) -> &[(Arc<str>, Value)] {
+        &self.entries
+    }
+}
+
+/// One end of a range. A null value means that the range has no end there.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    pub(crate) value: Value,
+    pub(crate) included: bool,
+}
+
+impl Bound {
+    fn same(&self, other: &Bound) -> bool {
+        self.included == other.included && self.value == other.value
+    }
+}
+
+/// All values between two ends.
+#[derive(Clone, Debug)]
+pub struct Range {
+    pub(crate) start: Bound,
+    pub(crate) end: Bound,
+}
+
+impl Range {
+    /// Whether the value lies within; `None` if it cannot be compared with an end.
+    pub(crate) fn contains(&self, value: &Value) -> Option<bool> {
+        let above = match &self.start.value {
+            Value::Null => true,
+            start => match value.compare(start)? {
+                Ordering::Greater => true,
+                Ordering::Equal => self.start.included,
+                Ordering::Less => false,
+            },
+        };
+        let below = match &self.end.value {
+            Value::Null => true,
+            end => match value.compare(end)? {
+                Ordering::Less => true,
+                Ordering::Equal => self.end.included,
+                Ordering::Greater => false,
+            },
+        };
+        Some(above && below)
+    }
+}
