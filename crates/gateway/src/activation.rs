@@ -1,0 +1,322 @@
+//! One request for jobs: which partitions it asks, when it waits, what it answers.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use broker::{Client, Reply, SubmitError};
+use gateway_interface::{ActivateJobsResponse, ActivatedJob};
+use protocol::{Command, JobBatchIntent, JobBatchValue, Key, PartitionId, Payload, Text};
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+use tokio_stream::Stream;
+use tonic::{Code, Status};
+
+use crate::MESSAGE_BYTES_MAX;
+use crate::conversion::activated_job;
+use crate::job_type::{Finding, JobType, Question, Ticket};
+use crate::long_polling::LongPolling;
+use crate::status::{rejected, shutting_down, status};
+use crate::undelivered::Undelivered;
+
+/// What is left of a message for the jobs in it.
+const JOBS_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1024;
+
+/// What a client asks for, already checked.
+pub(crate) struct Wish {
+    pub job_type: Text,
+    pub worker: Text,
+    /// Milliseconds.
+    pub timeout: i64,
+    pub jobs_max: i32,
+    pub fetch_variables: Vec<Text>,
+    pub tenant_ids: Vec<Text>,
+    /// How long to wait for a first job; `None` answers at once.
+    pub patience: Option<Duration>,
+}
+
+/// What every request for jobs needs.
+pub(crate) struct Surroundings {
+    pub client: Client,
+    pub polling: Arc<LongPolling>,
+    /// How long a partition may take to answer.
+    pub request_timeout: Duration,
+    pub shutdown: watch::Receiver<bool>,
+}
+
+/// A running request.
+pub(crate) struct Activation {
+    surroundings: Surroundings,
+    wish: Wish,
+    job_type: Arc<JobType>,
+    ticket: Ticket,
+    start: PartitionId,
+    /// Partitions asked in this round.
+    asked: Vec<bool>,
+    /// Whether this round began because somebody woke the request.
+    woken: bool,
+    remaining: usize,
+    bytes_left: usize,
+    found: bool,
+    overloaded: bool,
+    expires: Option<Instant>,
+    /// Jobs that did not fit the last message.
+    overflow: Option<Undelivered>,
+}
+
+enum Answer {
+    Jobs { jobs: Undelivered, truncated: bool },
+    Rejected(Status),
+    Overloaded,
+    Skipped,
+}
+
+impl Activation {
+    pub(crate) fn new(surroundings: Surroundings, wish: Wish) -> Self {
+        let job_type = surroundings.polling.job_type(&wish.job_type);
+        let (ticket, start) = job_type.enter();
+        Activation {
+            asked: vec![false; usize::from(surroundings.client.partition_count())],
+            woken: false,
+            remaining: usize::try_from(wish.jobs_max).unwrap_or(0),
+            bytes_left: JOBS_BYTES_MAX,
+            found: false,
+            overloaded: false,
+            expires: wish.patience.map(|patience| Instant::now() + patience),
+            overflow: None,
+            surroundings,
+            wish,
+            job_type,
+            ticket,
+            start,
+        }
+    }
+
+    /// The next message for the client, or the end.
+    async fn next(&mut self) -> Option<Result<Undelivered, Status>> {
+        if let Some(mut jobs) = self.overflow.take() {
+            return Some(Ok(self.message(&mut jobs)));
+        }
+        loop {
+            if let Some(partition) = self.next_partition() {
+                match self.ask(partition).await {
+                    Answer::Jobs {
+                        mut jobs,
+                        truncated,
+                    } if jobs.len() > 0 => {
+                        self.asked[index(partition)] = !truncated;
+                        self.found = true;
+                        self.remaining = self.remaining.saturating_sub(jobs.len());
+                        let message = self.message(&mut jobs);
+                        return Some(Ok(message));
+                    }
+                    Answer::Jobs { .. } | Answer::Skipped => {}
+                    Answer::Overloaded => self.overloaded = true,
+                    Answer::Rejected(status) => return Some(Err(status)),
+                }
+            } else if self.found {
+                return None;
+            } else if self.overloaded {
+                return Some(Err(self.nothing_found_but_overload()));
+            } else {
+                match self.wait().await {
+                    Ok(true) => {}
+                    Ok(false) => return None,
+                    Err(status) => return Some(Err(status)),
+                }
+            }
+        }
+    }
+
+    /// Splits what fits one message from the jobs and keeps the rest for the next one.
+    fn message(&mut self, jobs: &mut Undelivered) -> Undelivered {
+        let message = jobs.take_fitting(JOBS_BYTES_MAX);
+        self.bytes_left = self.bytes_left.saturating_sub(message.bytes());
+        if jobs.len() > 0 {
+            self.overflow = Some(jobs.take_fitting(usize::MAX));
+        }
+        message
+    }
+
+    fn next_partition(&self) -> Option<PartitionId> {
+        // A worker with enough to do for a while should start working.
+        if self.remaining == 0 || (self.found && self.bytes_left == 0) {
+            return None;
+        }
+        if self.expires.is_some() {
+            return self.job_type.choose(self.start, &self.asked, self.woken);
+        }
+        // Who does not wait gets the truth of all partitions, whatever the hints say.
+        let count = self.asked.len();
+        (0..count)
+            .map(|offset| (index(self.start) + offset) % count)
+            .find(|&index| !self.asked[index])
+            .map(|index| PartitionId(index as u16 + 1))
+    }
+
+    /// Waits for a reason to ask again. False when the time is over.
+    async fn wait(&mut self) -> Result<bool, Status> {
+        let Some(expires) = self.expires else {
+            return Ok(false);
+        };
+        let mut shutdown = self.surroundings.shutdown.clone();
+        let parked = self
+            .surroundings
+            .polling
+            .park(&self.job_type, self.ticket)?;
+        if let Some(parked) = parked {
+            tokio::select! {
+                () = parked.woken() => {}
+                () = tokio::time::sleep_until(expires) => return Ok(false),
+                _ = shutdown.wait_for(|stopping| *stopping) => return Err(shutting_down()),
+            }
+        } else if Instant::now() >= expires {
+            return Ok(false);
+        }
+        self.asked.fill(false);
+        self.woken = true;
+        Ok(true)
+    }
+
+    async fn ask(&mut self, partition: PartitionId) -> Answer {
+        self.asked[index(partition)] = true;
+        let client = self.surroundings.client.clone();
+        let question = self.job_type.ask(partition);
+        let wanted = self.remaining;
+        let (sender, receiver) = oneshot::channel();
+        self.surroundings
+            .client
+            .submit(partition, self.command(), move |result| {
+                // When the request is gone, this drops the answer and with it gives the jobs back.
+                let _ = sender.send(answer(client, question, partition, wanted, result));
+            });
+        match tokio::time::timeout(self.surroundings.request_timeout, receiver).await {
+            Ok(answer) => answer.unwrap_or(Answer::Skipped),
+            Err(_) => {
+                tracing::warn!(%partition, "a partition did not answer a request for jobs in time");
+                Answer::Skipped
+            }
+        }
+    }
+
+    fn command(&self) -> Command {
+        let value = JobBatchValue {
+            job_type: self.wish.job_type.clone(),
+            worker: self.wish.worker.clone(),
+            timeout: self.wish.timeout,
+            max_jobs_to_activate: i32::try_from(self.remaining).unwrap_or(i32::MAX),
+            tenant_ids: self.wish.tenant_ids.clone(),
+            fetch_variables: self.wish.fetch_variables.clone(),
+            ..JobBatchValue::default()
+        };
+        Command::new(
+            Key::NONE,
+            Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)),
+        )
+    }
+
+    fn nothing_found_but_overload(&self) -> Status {
+        status(
+            Code::ResourceExhausted,
+            format!(
+                "Expected to activate jobs of type '{}', but no jobs available and at least one broker returned 'RESOURCE_EXHAUSTED'. Please try again later.",
+                self.wish.job_type
+            ),
+        )
+    }
+}
+
+/// Reads the answer of a partition, and tells those who wait for the same type what it means for them.
+fn answer(
+    client: Client,
+    question: Question,
+    partition: PartitionId,
+    wanted: usize,
+    result: Result<Reply, SubmitError>,
+) -> Answer {
+    match result {
+        Ok(Reply {
+            rejection: Some(rejection),
+            payload,
+            ..
+        }) => {
+            question.settle(Finding::NotAnswered);
+            Answer::Rejected(rejected(payload.intent_name(), &rejection))
+        }
+        Ok(Reply {
+            payload: Payload::JobBatch(_, batch),
+            ..
+        }) => {
+            let batch = *batch;
+            let drained = !batch.truncated && batch.jobs.len() < wanted;
+            question.settle(if drained {
+                Finding::Drained
+            } else {
+                Finding::MayHaveMore
+            });
+            Answer::Jobs {
+                truncated: batch.truncated,
+                jobs: Undelivered::new(client, batch.job_keys, batch.jobs),
+            }
+        }
+        Ok(reply) => {
+            tracing::error!(%partition, kind = reply.payload.value_type().name(), "a request for jobs was answered with something else");
+            Answer::Skipped
+        }
+        Err(SubmitError::ResourceExhausted { .. }) => Answer::Overloaded,
+        Err(error) => {
+            tracing::warn!(%partition, %error, "a partition cannot be asked for jobs");
+            Answer::Skipped
+        }
+    }
+}
+
+fn index(partition: PartitionId) -> usize {
+    usize::from(partition.0) - 1
+}
+
+type Step =
+    Pin<Box<dyn Future<Output = (Option<Result<Undelivered, Status>>, Box<Activation>)> + Send>>;
+
+/// The messages of a request, made one by one as the client takes them.
+pub(crate) struct ActivationStream {
+    step: Option<Step>,
+}
+
+impl ActivationStream {
+    pub(crate) fn new(activation: Activation) -> Self {
+        ActivationStream {
+            step: Some(step(Box::new(activation))),
+        }
+    }
+}
+
+fn step(mut activation: Box<Activation>) -> Step {
+    Box::pin(async move {
+        let item = activation.next().await;
+        (item, activation)
+    })
+}
+
+impl Stream for ActivationStream {
+    type Item = Result<ActivateJobsResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(current) = &mut self.step else {
+            return Poll::Ready(None);
+        };
+        let (item, activation) = ready!(current.as_mut().poll(context));
+        self.step = matches!(item, Some(Ok(_))).then(|| step(activation));
+        Poll::Ready(item.map(|item| {
+            item.map(|jobs| {
+                let jobs = jobs.deliver().into_iter();
+                ActivateJobsResponse {
+                    jobs: jobs
+                        .map(|(key, job)| activated_job(key, &job))
+                        .collect::<Vec<ActivatedJob>>(),
+                }
+            })
+        }))
+    }
+}

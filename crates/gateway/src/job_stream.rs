@@ -1,0 +1,157 @@
+//! Streams of jobs that are pushed as they become available.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use broker::{Client, JobSink, Push, StreamHandle, StreamSpecification};
+use gateway_interface::ActivatedJob;
+use metrics::{Counter, Gauge};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::Stream;
+use tonic::Status;
+
+use crate::conversion::activated_job;
+use crate::status::shutting_down;
+
+/// The open streams of this gateway.
+pub(crate) struct JobStreams {
+    open: Mutex<Open>,
+    clients: Gauge,
+    pushed: Counter,
+}
+
+#[derive(Default)]
+struct Open {
+    next_id: u64,
+    streams: BTreeMap<u64, Arc<StreamSpecification>>,
+}
+
+/// A stream that a worker holds open.
+#[derive(Debug, Clone)]
+pub struct JobStreamView {
+    /// Number of the stream at this gateway.
+    pub id: u64,
+    /// What the worker asked for.
+    pub specification: Arc<StreamSpecification>,
+}
+
+impl JobStreams {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(JobStreams {
+            open: Mutex::default(),
+            clients: metrics::gauge!("zeebe_gateway_job_stream_clients"),
+            pushed: metrics::counter!("zeebe_gateway_job_stream_push_total"),
+        })
+    }
+
+    pub(crate) fn views(&self) -> Vec<JobStreamView> {
+        let open = self.open.lock();
+        let view = |(id, specification): (&u64, &Arc<StreamSpecification>)| JobStreamView {
+            id: *id,
+            specification: specification.clone(),
+        };
+        open.streams.iter().map(view).collect()
+    }
+
+    fn add(&self, specification: &StreamSpecification) -> u64 {
+        let mut open = self.open.lock();
+        open.next_id += 1;
+        let id = open.next_id;
+        open.streams.insert(id, Arc::new(specification.clone()));
+        self.clients.set(open.streams.len() as f64);
+        id
+    }
+
+    fn remove(&self, id: u64) {
+        let mut open = self.open.lock();
+        open.streams.remove(&id);
+        self.clients.set(open.streams.len() as f64);
+    }
+}
+
+/// Takes pushed jobs from the broker. Bounded by the stream's credit: no more jobs come from a partition than its window,
+/// and credit goes back only when a job leaves the queue. So there is no second limit here that could disagree.
+struct Queue {
+    jobs: mpsc::UnboundedSender<Push>,
+}
+
+impl JobSink for Queue {
+    fn push(&self, push: Push) -> bool {
+        self.jobs.send(push).is_ok()
+    }
+}
+
+/// The response of one stream: every pushed job, until the client goes away or the server stops.
+pub(crate) struct JobStream {
+    id: u64,
+    streams: Arc<JobStreams>,
+    jobs: mpsc::UnboundedReceiver<Push>,
+    handle: Option<StreamHandle>,
+    shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl JobStream {
+    pub(crate) fn open(
+        client: &Client,
+        streams: &Arc<JobStreams>,
+        specification: StreamSpecification,
+        mut shutdown: watch::Receiver<bool>,
+    ) -> Self {
+        let (sender, jobs) = mpsc::unbounded_channel();
+        let id = streams.add(&specification);
+        let handle = client.open_stream(specification, Arc::new(Queue { jobs: sender }));
+        let shutdown = async move {
+            // An error means that the server is gone altogether.
+            let _ = shutdown.wait_for(|stopping| *stopping).await;
+        };
+        JobStream {
+            id,
+            streams: streams.clone(),
+            jobs,
+            handle: Some(handle),
+            shutdown: Some(Box::pin(shutdown)),
+        }
+    }
+}
+
+impl Stream for JobStream {
+    type Item = Result<ActivatedJob, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(shutdown) = &mut self.shutdown else {
+            return Poll::Ready(None);
+        };
+        if shutdown.as_mut().poll(context).is_ready() {
+            self.shutdown = None;
+            return Poll::Ready(Some(Err(shutting_down())));
+        }
+        let Some(push) = ready!(self.jobs.poll_recv(context)) else {
+            // The broker let go of the sink: it is stopping.
+            self.shutdown = None;
+            return Poll::Ready(Some(Err(shutting_down())));
+        };
+        // Taken by the connection: the partition may push the next one.
+        if let (Some(handle), Some(partition)) = (&self.handle, push.key.partition()) {
+            handle.delivered(partition, 1);
+        }
+        self.streams.pushed.increment(1);
+        Poll::Ready(Some(Ok(activated_job(push.key, &push.job))))
+    }
+}
+
+impl Drop for JobStream {
+    fn drop(&mut self) {
+        self.jobs.close();
+        let mut undelivered = Vec::new();
+        while let Ok(push) = self.jobs.try_recv() {
+            undelivered.push(push);
+        }
+        if let Some(handle) = self.handle.take() {
+            handle.close(undelivered);
+        }
+        self.streams.remove(self.id);
+    }
+}

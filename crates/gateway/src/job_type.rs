@@ -1,0 +1,320 @@
+//! What the gateway knows about the waiting jobs of one type, and who waits for them.
+//!
+//! Asking a partition costs a command in its log, so a request asks only where jobs may be. What is known is a hint that
+//! may be outdated but never for long: a notification always outlives the answer that it overtook (a version counter
+//! tells whether one came while the question was on its way), and a quiet partition is asked anyway every
+//! [`PROBE_INTERVAL`].
+//!
+//! Invariant: while requests are parked and a partition may have jobs, a question to this partition is on its way, or a
+//! request was woken to ask it, or [`JobType::tick`] will wake one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use protocol::PartitionId;
+use tokio::sync::oneshot;
+
+/// After how long a partition that said nothing is asked again.
+pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+/// After how long a partition that did not take the question is asked again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+
+/// The place of a request in the order of those that wait for a type.
+pub(crate) type Ticket = u64;
+
+/// How an activation ended, as far as other requests are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The partition gave everything it had.
+    Drained,
+    /// The partition may have more.
+    MayHaveMore,
+    /// The partition did not take the question or did not answer.
+    NotAnswered,
+}
+
+/// Hints about one type of jobs, and the requests parked for it.
+pub(crate) struct JobType {
+    state: Mutex<State>,
+}
+
+struct State {
+    partitions: Vec<Hint>,
+    parked: BTreeMap<Ticket, oneshot::Sender<()>>,
+    next_ticket: Ticket,
+    next_start: usize,
+}
+
+struct Hint {
+    may_have_jobs: bool,
+    /// Notifications so far.
+    version: u64,
+    questions_in_flight: u32,
+    /// When to ask although nothing is known.
+    probe_at: Instant,
+}
+
+impl JobType {
+    pub(crate) fn new(partition_count: u16) -> Self {
+        let now = Instant::now();
+        let hint = || Hint {
+            may_have_jobs: true,
+            version: 0,
+            questions_in_flight: 0,
+            probe_at: now,
+        };
+        JobType {
+            state: Mutex::new(State {
+                partitions: (0..partition_count).map(|_| hint()).collect(),
+                parked: BTreeMap::new(),
+                next_ticket: 0,
+                next_start: 0,
+            }),
+        }
+    }
+
+    /// A place in the order, and the partition with which to begin: requests take turns, so that none is preferred.
+    pub(crate) fn enter(&self) -> (Ticket, PartitionId) {
+        let mut state = self.state.lock();
+        state.next_ticket += 1;
+        state.next_start = (state.next_start + 1) % state.partitions.len();
+        (state.next_ticket, partition_id(state.next_start))
+    }
+
+    /// The next partition in turn, from `start` on, that may have jobs and was not `asked` yet. Partitions that nobody is
+    /// asking right now come first; a request that was only woken leaves the others to those who ask them.
+    pub(crate) fn choose(
+        &self,
+        start: PartitionId,
+        asked: &[bool],
+        woken: bool,
+    ) -> Option<PartitionId> {
+        let state = self.state.lock();
+        let count = state.partitions.len();
+        let candidates = || {
+            (0..count)
+                .map(|offset| (usize::from(start.0) - 1 + offset) % count)
+                .filter(|&index| state.partitions[index].may_have_jobs && !asked[index])
+        };
+        candidates()
+            .find(|&index| state.partitions[index].questions_in_flight == 0)
+            .or_else(|| if woken { None } else { candidates().next() })
+            .map(partition_id)
+    }
+
+    /// Registers a question to a partition. The answer must be reported to it.
+    pub(crate) fn ask(self: &Arc<Self>, partition: PartitionId) -> Question {
+        let mut state = self.state.lock();
+        let hint = state.hint(partition);
+        hint.questions_in_flight += 1;
+        Question {
+            job_type: self.clone(),
+            partition,
+            version: hint.version,
+            finding: Finding::NotAnswered,
+        }
+    }
+
+    /// Jobs became available in a partition.
+    pub(crate) fn notify(&self, partition: PartitionId) {
+        let mut state = self.state.lock();
+        let hint = state.hint(partition);
+        hint.version += 1;
+        hint.may_have_jobs = true;
+        state.wake_one();
+    }
+
+    /// Parks a request until there may be work for it; `None` when there is some now.
+    pub(crate) fn park(&self, ticket: Ticket) -> Option<oneshot::Receiver<()>> {
+        let mut state = self.state.lock();
+        if state.has_unasked() {
+            return None;
+        }
+        let (waker, woken) = oneshot::channel();
+        state.parked.insert(ticket, waker);
+        Some(woken)
+    }
+
+    /// A parked request goes away. If it had been woken, another one gets the chance.
+    pub(crate) fn leave(&self, ticket: Ticket) {
+        let mut state = self.state.lock();
+        if state.parked.remove(&ticket).is_none() {
+            state.wake_one();
+        }
+    }
+
+    /// Lets parked requests ask partitions that have been quiet for too long.
+    pub(crate) fn tick(&self, now: Instant) {
+        let mut state = self.state.lock();
+        if state.parked.is_empty() {
+            return;
+        }
+        for hint in &mut state.partitions {
+            if !hint.may_have_jobs && hint.probe_at <= now {
+                hint.may_have_jobs = true;
+            }
+        }
+        state.wake_one();
+    }
+}
+
+impl State {
+    fn hint(&mut self, partition: PartitionId) -> &mut Hint {
+        &mut self.partitions[usize::from(partition.0) - 1]
+    }
+
+    fn has_unasked(&self) -> bool {
+        self.partitions
+            .iter()
+            .any(|hint| hint.may_have_jobs && hint.questions_in_flight == 0)
+    }
+
+    /// Wakes the request that has waited longest, if there is something to ask that nobody is asking.
+    fn wake_one(&mut self) {
+        if !self.has_unasked() {
+            return;
+        }
+        while let Some((_, waker)) = self.parked.pop_first() {
+            if waker.send(()).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
+/// A question on its way to a partition. Dropped without an answer it counts as not answered.
+pub(crate) struct Question {
+    job_type: Arc<JobType>,
+    partition: PartitionId,
+    version: u64,
+    finding: Finding,
+}
+
+impl Question {
+    /// Reports the answer.
+    pub(crate) fn settle(mut self, finding: Finding) {
+        self.finding = finding;
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        let mut state = self.job_type.state.lock();
+        let now = Instant::now();
+        let hint = state.hint(self.partition);
+        hint.questions_in_flight -= 1;
+        let notified_meanwhile = hint.version != self.version;
+        match self.finding {
+            Finding::MayHaveMore => hint.may_have_jobs = true,
+            Finding::Drained => {
+                hint.may_have_jobs = notified_meanwhile;
+                hint.probe_at = now + PROBE_INTERVAL;
+            }
+            // Not even a notification helps while the partition takes no questions.
+            Finding::NotAnswered => {
+                hint.may_have_jobs = false;
+                hint.probe_at = now + RETRY_INTERVAL;
+            }
+        }
+        state.wake_one();
+    }
+}
+
+fn partition_id(index: usize) -> PartitionId {
+    // The vector has one entry per partition, whose number is 16 bits wide.
+    PartitionId(index as u16 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: PartitionId = PartitionId(1);
+    const TWO: PartitionId = PartitionId(2);
+
+    /// Two partitions, both known to be empty.
+    fn quiet() -> Arc<JobType> {
+        let job_type = Arc::new(JobType::new(2));
+        job_type.ask(ONE).settle(Finding::Drained);
+        job_type.ask(TWO).settle(Finding::Drained);
+        job_type
+    }
+
+    fn choose(job_type: &JobType) -> Option<PartitionId> {
+        job_type.choose(ONE, &[false, false], true)
+    }
+
+    #[test]
+    fn a_notification_wakes_the_oldest_request_for_its_partition() {
+        let job_type = quiet();
+        let mut first = job_type.park(1).expect("nothing to ask");
+        let mut second = job_type.park(2).expect("nothing to ask");
+        job_type.notify(TWO);
+        assert!(first.try_recv().is_ok());
+        assert!(second.try_recv().is_err());
+        assert_eq!(choose(&job_type), Some(TWO));
+    }
+
+    #[test]
+    fn a_notification_that_overtakes_an_empty_answer_is_not_lost() {
+        let job_type = quiet();
+        let question = job_type.ask(ONE);
+        job_type.notify(ONE);
+        let mut parked = job_type
+            .park(1)
+            .expect("the question on its way may find the jobs");
+        question.settle(Finding::Drained);
+        assert!(parked.try_recv().is_ok());
+        assert_eq!(choose(&job_type), Some(ONE));
+    }
+
+    #[test]
+    fn a_full_answer_hands_the_rest_to_the_next_request() {
+        let job_type = quiet();
+        job_type.notify(ONE);
+        let question = job_type.ask(ONE);
+        let mut parked = job_type.park(1).expect("somebody is asking");
+        question.settle(Finding::MayHaveMore);
+        assert!(parked.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_woken_request_that_goes_away_passes_its_turn_on() {
+        let job_type = quiet();
+        let _first = job_type.park(1).expect("nothing to ask");
+        let mut second = job_type.park(2).expect("nothing to ask");
+        job_type.notify(ONE);
+        job_type.leave(1);
+        assert!(second.try_recv().is_ok());
+    }
+
+    #[test]
+    fn nobody_is_woken_without_something_to_ask() {
+        let job_type = quiet();
+        let mut parked = job_type.park(1).expect("nothing to ask");
+        job_type.ask(ONE).settle(Finding::Drained);
+        job_type.tick(Instant::now());
+        assert!(parked.try_recv().is_err());
+        job_type.tick(Instant::now() + PROBE_INTERVAL);
+        assert!(parked.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_partition_that_takes_no_questions_is_left_alone_for_a_while() {
+        let job_type = quiet();
+        job_type.notify(ONE);
+        job_type.ask(ONE).settle(Finding::NotAnswered);
+        let mut parked = job_type.park(1).expect("no hot loop");
+        job_type.tick(Instant::now() + RETRY_INTERVAL);
+        assert!(parked.try_recv().is_ok());
+    }
+
+    #[test]
+    fn requests_begin_at_different_partitions() {
+        let job_type = JobType::new(3);
+        let starts: Vec<u16> = (0..4).map(|_| job_type.enter().1.0).collect();
+        assert_eq!(starts, [2, 3, 1, 2]);
+    }
+}

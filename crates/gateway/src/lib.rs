@@ -1,0 +1,100 @@
+//! The gateway: what clients talk to.
+//!
+//! It decodes requests, checks what needs no state, picks the partition, hands the command to the node and turns the
+//! answer into a response or a status. It knows nothing of the state or the log.
+//!
+//! ```text
+//!  unary request ─► validation ─► command to one partition ─► answer
+//!  ActivateJobs  ─► hints (where may jobs be?) ─► activation command ─► jobs, or parked until a partition reports some
+//!  StreamActivatedJobs ─► stream with credit ─► bounded queue ─► connection
+//! ```
+
+mod activation;
+mod commands;
+mod conversion;
+mod job_stream;
+mod job_type;
+mod long_polling;
+mod rpc;
+mod server;
+mod service;
+mod status;
+mod topology;
+mod undelivered;
+mod validation;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use job_stream::JobStreamView;
+pub use server::Gateway;
+
+/// The largest message in either direction.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+
+/// How a gateway serves.
+#[derive(Debug, Clone)]
+pub struct GatewayOptions {
+    /// Where to listen; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Certificate and key, when connections are encrypted.
+    pub tls: Option<TlsFiles>,
+    /// How long a partition may take to answer.
+    pub request_timeout: Duration,
+    /// How long a request for jobs waits that does not say how long.
+    pub long_polling_timeout: Duration,
+    /// How many requests may wait for jobs at once.
+    pub parked_polls_max: usize,
+}
+
+impl GatewayOptions {
+    /// The usual options.
+    pub fn new(address: SocketAddr) -> Self {
+        GatewayOptions {
+            address,
+            tls: None,
+            request_timeout: Duration::from_secs(15),
+            long_polling_timeout: Duration::from_secs(10),
+            parked_polls_max: 20_000,
+        }
+    }
+}
+
+/// PEM files of an encrypted port.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// The certificate, followed by those that it depends on.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Why a gateway does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be used.
+    #[error("cannot listen for gRPC clients on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file cannot be read.
+    #[error("cannot read the TLS file {path}: {source}")]
+    TlsFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The content of the files is not what it should be.
+    #[error(
+        "cannot use the TLS certificate and key: {source}. Both must be PEM files, and the key must belong to the certificate"
+    )]
+    Tls {
+        /// Why.
+        source: tonic::transport::Error,
+    },
+}
