@@ -1,0 +1,186 @@
+package osmia.clients;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.camunda.client.CamundaClient;
+import io.camunda.client.api.command.ClientStatusException;
+import io.camunda.client.api.response.ActivatedJob;
+import io.camunda.client.api.worker.JobClient;
+import io.camunda.client.api.worker.JobHandler;
+import io.camunda.client.api.worker.JobWorker;
+import io.grpc.Status.Code;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/**
+ * A worker and the server restarted in the middle of the work. {@code OSMIA_RESTART_COMMAND} kills
+ * the server, starts it again on the same data and returns when it is ready.
+ */
+@Isolated
+@EnabledIfEnvironmentVariable(named = "OSMIA_RESTART_COMMAND", matches = ".+")
+class RestartTest {
+  private static final int INSTANCES = 200;
+  private static final Duration LOCK = Duration.ofSeconds(5);
+  private static final long PATIENCE_NANOS = 60_000_000_000L;
+
+  /** What the workers know: which completions were acknowledged, and how many came too late. */
+  private static final class Ledger implements JobHandler {
+    final Set<Long> completed = ConcurrentHashMap.newKeySet();
+    final AtomicInteger acknowledgedTwice = new AtomicInteger();
+    final Set<Long> refusedAsDone = ConcurrentHashMap.newKeySet();
+    final AtomicInteger unanswered = new AtomicInteger();
+    /** Jobs whose completion went out without an answer: they may be done or not. */
+    final Set<Long> uncertain = ConcurrentHashMap.newKeySet();
+
+    @Override
+    public void handle(JobClient client, ActivatedJob job) {
+      long instance = job.getProcessInstanceKey();
+      try {
+        client.newCompleteCommand(job).requestTimeout(Duration.ofSeconds(5)).send().join();
+        if (!completed.add(instance)) {
+          acknowledgedTwice.incrementAndGet();
+        }
+      } catch (ClientStatusException refusal) {
+        if (refusal.getStatusCode() == Code.NOT_FOUND) {
+          refusedAsDone.add(instance);
+        } else {
+          uncertain.add(instance);
+          unanswered.incrementAndGet();
+        }
+      } catch (RuntimeException noAnswer) {
+        uncertain.add(instance);
+        unanswered.incrementAndGet();
+      }
+    }
+
+    /** Instances known to be done: acknowledged, or unanswered and then found to be gone. */
+    Set<Long> done() {
+      Set<Long> done = new HashSet<>(completed);
+      refusedAsDone.stream().filter(uncertain::contains).forEach(done::add);
+      return done;
+    }
+  }
+
+  @Test
+  void everyAcknowledgedInstanceCompletesOnce() throws Exception {
+    Model model = Model.deploy("one-task");
+    String type = model.jobType("work");
+    Ledger ledger = new Ledger();
+    Set<Long> created = new HashSet<>();
+
+    CamundaClient client = Server.connect();
+    JobWorker worker = open(client, type, ledger);
+    for (int n = 0; n < INSTANCES; n++) {
+      if (n == INSTANCES / 3) {
+        restartServerWhile(() -> created.addAll(createTolerantly(model, 20)));
+      }
+      if (n == 2 * INSTANCES / 3) {
+        worker.close();
+        client.close();
+        client = Server.connect();
+        worker = open(client, type, ledger);
+      }
+      created.addAll(createTolerantly(model, 1));
+      Thread.sleep(10);
+    }
+
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    while (!ledger.done().containsAll(created) && System.nanoTime() < end) {
+      findOutAboutUncertainInstances(ledger);
+      Thread.sleep(100);
+    }
+    worker.close();
+    client.close();
+
+    System.out.printf(
+        "restart: %d created, %d completed and acknowledged, %d unanswered completions, %d found"
+            + " already done%n",
+        created.size(), ledger.completed.size(), ledger.unanswered.get(), ledger.refusedAsDone.size());
+    Set<Long> missing = new HashSet<>(created);
+    missing.removeAll(ledger.done());
+    assertEquals(Set.of(), missing, "acknowledged instances that never completed");
+    assertEquals(0, ledger.acknowledgedTwice.get(), "completions acknowledged twice");
+    for (long instance : created) {
+      Status.refused(
+          Code.NOT_FOUND,
+          () -> Server.client().newCancelInstanceCommand(instance).send().join());
+    }
+  }
+
+  private static JobWorker open(CamundaClient client, String type, Ledger ledger) {
+    return client
+        .newWorker()
+        .jobType(type)
+        .handler(ledger)
+        .timeout(LOCK)
+        .pollInterval(Duration.ofMillis(100))
+        .requestTimeout(Duration.ofSeconds(2))
+        .streamEnabled(Server.hasFullGateway())
+        .open();
+  }
+
+  /** Keys of the acknowledged ones only; what was not acknowledged may or may not exist. */
+  private static Set<Long> createTolerantly(Model model, int count) {
+    Set<Long> keys = new HashSet<>();
+    for (int n = 0; n < count; n++) {
+      try {
+        keys.add(
+            Server.client()
+                .newCreateInstanceCommand()
+                .bpmnProcessId(model.id())
+                .latestVersion()
+                .variables(Map.of("n", n))
+                .requestTimeout(Duration.ofSeconds(5))
+                .send()
+                .join()
+                .getProcessInstanceKey());
+        Thread.sleep(10);
+      } catch (ClientStatusException refusal) {
+        boolean connectionLost =
+            Set.of(Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.ABORTED)
+                .contains(refusal.getStatusCode());
+        assertTrue(connectionLost, refusal.getMessage());
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
+    }
+    return keys;
+  }
+
+  private static void restartServerWhile(Runnable load) throws Exception {
+    Process restart =
+        new ProcessBuilder("sh", "-c", System.getenv("OSMIA_RESTART_COMMAND")).inheritIO().start();
+    load.run();
+    assertTrue(restart.waitFor(120, TimeUnit.SECONDS), "the restart command did not return");
+    assertEquals(0, restart.exitValue(), "exit code of the restart command");
+  }
+
+  /** An unanswered completion that was executed leaves no job behind, only a gone instance. */
+  private static void findOutAboutUncertainInstances(Ledger ledger) {
+    for (long instance : ledger.uncertain) {
+      if (ledger.done().contains(instance)) {
+        continue;
+      }
+      try {
+        Server.client()
+            .newSetVariablesCommand(instance)
+            .variables(Map.of("probe", true))
+            .send()
+            .join();
+      } catch (ClientStatusException refusal) {
+        if (refusal.getStatusCode() == Code.NOT_FOUND) {
+          ledger.refusedAsDone.add(instance);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+package osmia.clients;
+
+import io.camunda.client.CamundaClient;
+import java.net.URI;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Assumptions;
+
+/** The server under test, reached only through the official client and only over gRPC. */
+final class Server {
+  private static final CamundaClient SHARED = connect();
+  private static final AtomicInteger IDS = new AtomicInteger();
+  private static final String RUN = Long.toString(System.currentTimeMillis(), 36);
+
+  private Server() {}
+
+  /** One client for all tests that do not care about connections. */
+  static CamundaClient client() {
+    return SHARED;
+  }
+
+  /** A client of its own; the caller closes it. */
+  static CamundaClient connect() {
+    String address =
+        Optional.ofNullable(System.getenv("OSMIA_GRPC_ADDRESS"))
+            .orElseThrow(
+                () ->
+                    new IllegalStateException(
+                        "OSMIA_GRPC_ADDRESS is not set: name the gRPC address of the server, for"
+                            + " example 127.0.0.1:26500."));
+    return CamundaClient.newClientBuilder()
+        .applyEnvironmentVariableOverrides(false)
+        .grpcAddress(URI.create("http://" + address))
+        .preferRestOverGrpc(false)
+        .defaultRequestTimeout(Duration.ofSeconds(20))
+        .build();
+  }
+
+  /** A process id that no other test and no earlier run has used. */
+  static String uniqueId(String name) {
+    return name + "-java-" + RUN + "-" + IDS.incrementAndGet();
+  }
+
+  /**
+   * False for an engine behind a reduced gateway: without job streams and long polls, and without
+   * the details that only the full gateway adds.
+   */
+  static boolean hasFullGateway() {
+    return System.getenv("OSMIA_NO_STREAM") == null;
+  }
+
+  /** Skips the rest of the test on a reduced gateway. */
+  static void needsFullGateway() {
+    Assumptions.assumeTrue(hasFullGateway(), "OSMIA_NO_STREAM is set");
+  }
+}
