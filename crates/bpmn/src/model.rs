@@ -73,33 +73,7 @@ pub struct SequenceFlow {
 }
 
 /// The types of elements as named in the record stream (`bpmnElementType`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ElementType {
-    /// `PROCESS`
-    Process,
-    /// `SUB_PROCESS`
-    SubProcess,
-    /// `START_EVENT`
-    StartEvent,
-    /// `END_EVENT`
-    EndEvent,
-    /// `SERVICE_TASK`
-    ServiceTask,
-    /// `SEND_TASK`
-    SendTask,
-    /// `SCRIPT_TASK`
-    ScriptTask,
-    /// `BUSINESS_RULE_TASK`
-    BusinessRuleTask,
-    /// `MANUAL_TASK`
-    ManualTask,
-    /// `TASK` (undefined task)
-    Task,
-    /// `EXCLUSIVE_GATEWAY`
-    ExclusiveGateway,
-    /// `PARALLEL_GATEWAY`
-    ParallelGateway,
-}
+pub use protocol::BpmnElementType as ElementType;
 
 /// What an element does, with exactly the data that this needs.
 #[derive(Debug)]
@@ -171,26 +145,6 @@ impl ExecutableProcess {
         match self.element(PROCESS).behavior {
             Behavior::Container { none_start_event } => none_start_event,
             _ => None,
-        }
-    }
-}
-
-impl ElementType {
-    /// The name in the record stream, e.g. `SERVICE_TASK`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Process => "PROCESS",
-            Self::SubProcess => "SUB_PROCESS",
-            Self::StartEvent => "START_EVENT",
-            Self::EndEvent => "END_EVENT",
-            Self::ServiceTask => "SERVICE_TASK",
-            Self::SendTask => "SEND_TASK",
-            Self::ScriptTask => "SCRIPT_TASK",
-            Self::BusinessRuleTask => "BUSINESS_RULE_TASK",
-            Self::ManualTask => "MANUAL_TASK",
-            Self::Task => "TASK",
-            Self::ExclusiveGateway => "EXCLUSIVE_GATEWAY",
-            Self::ParallelGateway => "PARALLEL_GATEWAY",
         }
     }
 }

@@ -1,0 +1,95 @@
+//! The one place where the state changes: an event is applied, and nothing else writes.
+//!
+//! Nothing here decides or fails. An event that does not fit the state is a broken invariant of the handler that emitted
+//! it; the tables then simply stay as they are for the missing row.
+
+mod distribution;
+mod incident;
+mod job;
+mod job_stream;
+mod process_instance;
+mod variable;
+
+use protocol::{
+    DeploymentIntent, ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue,
+    ProcessIntent, ProcessValue, Record, RecordType, WorkIntent, WorkValue,
+};
+
+use crate::state::{AwaitedResult, LatestProcess, ProcessRow, State, WorkRow};
+
+/// Applies one record. Rejections change nothing.
+pub(crate) fn apply(state: &mut State, record: &Record) {
+    state.counters.position = record.position;
+    state.counters.timestamp = record.timestamp;
+    if record.key.partition() == Some(state.partition) {
+        state.counters.key = state.counters.key.max(record.key.counter());
+    }
+    if record.record_type != RecordType::Event {
+        return;
+    }
+    let key = record.key;
+    match &record.payload {
+        Payload::ProcessInstance(intent, value) => process_instance::apply(state, key, *intent, value),
+        Payload::Job(intent, value) => job::apply(state, key, *intent, value),
+        Payload::JobBatch(_, value) => job::apply_batch(state, value),
+        Payload::JobStream(intent, value) => job_stream::apply(state, *intent, value),
+        Payload::Variable(intent, value) => variable::apply(state, key, *intent, value),
+        Payload::Incident(intent, value) => incident::apply(state, key, *intent, value),
+        Payload::ProcessInstanceCreation(intent, value) => apply_creation(state, *intent, value),
+        Payload::Process(intent, value) => apply_process(state, key, *intent, value),
+        Payload::CommandDistribution(intent, value) => distribution::apply(state, key, *intent, value),
+        Payload::Outbox(intent, value) => distribution::apply_outbox(state, *intent, value),
+        Payload::Work(intent, value) => apply_work(state, *intent, value),
+        Payload::Error(intent, value) => apply_error(state, *intent, value),
+        Payload::Deployment(DeploymentIntent::Created | DeploymentIntent::FullyDistributed, _)
+        | Payload::Deployment(..)
+        | Payload::VariableDocument(..)
+        | Payload::ProcessInstanceBatch(..)
+        | Payload::ProcessInstanceResult(..) => {}
+    }
+}
+
+fn apply_creation(state: &mut State, intent: ProcessInstanceCreationIntent, value: &ProcessInstanceCreationValue) {
+    if let (ProcessInstanceCreationIntent::Created, Some(request)) = (intent, value.awaiting) {
+        let awaited = AwaitedResult { request, fetch_variables: value.fetch_variables.clone() };
+        state.tables.awaited_results.insert_new(value.process_instance_key.raw(), awaited);
+        state.counters.awaited_results += 1;
+    }
+}
+
+fn apply_process(state: &mut State, key: Key, intent: ProcessIntent, value: &ProcessValue) {
+    if intent != ProcessIntent::Created {
+        return;
+    }
+    let metadata = &value.metadata;
+    let name = (metadata.tenant_id.shared().clone(), metadata.bpmn_process_id.shared().clone());
+    let row = ProcessRow { metadata: metadata.clone(), resource: value.resource.to_vec() };
+    state.tables.processes.insert_new(key.raw(), row);
+    state.tables.process_versions.insert_new((name.0.clone(), name.1.clone(), metadata.version), key.raw());
+    state.tables.latest_processes.put(name, LatestProcess { key, version: metadata.version });
+}
+
+fn apply_work(state: &mut State, intent: WorkIntent, value: &WorkValue) {
+    match intent {
+        WorkIntent::Enqueued => {
+            let row =
+                WorkRow { process_instance_key: value.process_instance_key, commands: value.commands.clone() };
+            state.tables.work.insert_new(value.sequence, row);
+            state.counters.work_in = value.sequence;
+            state.counters.work_entries += 1;
+        }
+        WorkIntent::Dequeued => {
+            state.tables.work.delete(&value.sequence);
+            state.counters.work_entries -= 1;
+        }
+        WorkIntent::Continue => {}
+    }
+}
+
+fn apply_error(state: &mut State, intent: ErrorIntent, value: &ErrorValue) {
+    let ErrorIntent::Created = intent;
+    if value.process_instance_key.is_some() && !state.is_banned(value.process_instance_key) {
+        state.tables.banned_instances.insert_new(value.process_instance_key.raw(), ());
+        state.counters.banned_instances += 1;
+    }
+}

@@ -1,0 +1,38 @@
+//! Events of commands between partitions.
+
+use protocol::{CommandDistributionIntent, CommandDistributionValue, Key, OutboxIntent, OutboxValue};
+
+use crate::state::{DistributionRow, OutboxRow, State};
+
+pub(super) fn apply(state: &mut State, key: Key, intent: CommandDistributionIntent, value: &CommandDistributionValue) {
+    match intent {
+        CommandDistributionIntent::Started => {
+            state.tables.distributions.insert_new(key.raw(), DistributionRow { value: value.clone() });
+        }
+        CommandDistributionIntent::Distributing => {
+            state.tables.pending_distributions.insert_new((key.raw(), value.partition_id.0), ());
+        }
+        CommandDistributionIntent::Acknowledged => {
+            state.tables.pending_distributions.delete(&(key.raw(), value.partition_id.0));
+        }
+        CommandDistributionIntent::Finished => state.tables.distributions.delete(&key.raw()),
+        // The others are commands, or belong to queues that this version does not need: the outbox keeps the order.
+        _ => {}
+    }
+}
+
+pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &OutboxValue) {
+    let partition = value.partition.0;
+    match intent {
+        OutboxIntent::Enqueued => {
+            if let Some(command) = &value.command {
+                let row = OutboxRow { command: (**command).clone(), distribution: value.distribution_key };
+                state.tables.outbox.insert_new((partition, value.sequence), row);
+            }
+            state.tables.outbox_sequences.put(partition, value.sequence);
+        }
+        OutboxIntent::Acknowledged => state.tables.outbox.delete(&(partition, value.sequence)),
+        OutboxIntent::Received => state.tables.inbox_sequences.put(partition, value.sequence),
+        OutboxIntent::Acknowledge => {}
+    }
+}

@@ -1,0 +1,105 @@
+//! Events of jobs.
+
+use std::sync::Arc;
+
+use protocol::{JobBatchValue, JobIntent, JobValue, Key, Text};
+
+use crate::state::{JobRow, JobState, State};
+
+pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<JobValue>) {
+    match intent {
+        JobIntent::Created => {
+            let row = JobRow { state: JobState::Activatable, value: value.clone(), incident: Key::NONE };
+            state.tables.jobs.insert_new(key.raw(), row);
+            state.tables.available_jobs.insert(queue_of(value), key.raw(), ());
+            state.tables.element_instances.update(&value.element_instance_key.raw(), |instance| instance.job = key);
+        }
+        JobIntent::Completed => {
+            remove(state, key);
+            state.tables.element_instances.update(&value.element_instance_key.raw(), |instance| {
+                instance.job = Key::NONE;
+                instance.result = (!value.variables.is_empty()).then(|| value.variables.clone());
+            });
+        }
+        JobIntent::Canceled => {
+            remove(state, key);
+            state.tables.element_instances.update(&value.element_instance_key.raw(), |instance| instance.job = Key::NONE);
+        }
+        JobIntent::Failed if value.retries > 0 && value.recurring_time >= 0 => {
+            change(state, key, JobState::Failed, value);
+            state.tables.job_backoffs.insert((), (value.recurring_time, key.raw()), ());
+        }
+        JobIntent::Failed if value.retries <= 0 => change(state, key, JobState::Failed, value),
+        JobIntent::Failed | JobIntent::TimedOut | JobIntent::Yielded | JobIntent::RecurredAfterBackoff => {
+            change(state, key, JobState::Activatable, value);
+        }
+        JobIntent::ErrorThrown => change(state, key, JobState::ErrorThrown, value),
+        JobIntent::RetriesUpdated | JobIntent::TimeoutUpdated | JobIntent::Updated => updated(state, key, value),
+        // The others are commands.
+        _ => {}
+    }
+}
+
+/// Jobs were handed to a worker.
+pub(super) fn apply_batch(state: &mut State, value: &JobBatchValue) {
+    for (key, job) in value.job_keys.iter().zip(&value.jobs) {
+        // The record shows the job with its variables; the job itself does not keep them.
+        let mut kept = job.clone();
+        kept.variables = Text::default();
+        change(state, *key, JobState::Activated, &Arc::new(kept));
+    }
+    if let Some(stream) = value.stream {
+        let used = value.job_keys.len() as u32;
+        super::job_stream::use_credit(state, stream, &value.job_type, used);
+    }
+}
+
+pub(super) fn queue_of(value: &JobValue) -> (Arc<str>, Arc<str>) {
+    (value.tenant_id.shared().clone(), value.job_type.shared().clone())
+}
+
+/// Takes the job out of the index that its present state has it in.
+fn leave_index(state: &mut State, key: Key, row: &JobRow) {
+    match row.state {
+        JobState::Activatable => state.tables.available_jobs.remove(&queue_of(&row.value), &key.raw()),
+        JobState::Activated => state.tables.job_deadlines.remove(&(), &(row.value.deadline, key.raw())),
+        JobState::Failed if row.value.recurring_time >= 0 => {
+            state.tables.job_backoffs.remove(&(), &(row.value.recurring_time, key.raw()));
+        }
+        JobState::Failed | JobState::ErrorThrown => {}
+    }
+}
+
+fn remove(state: &mut State, key: Key) {
+    if let Some(row) = state.job(key) {
+        leave_index(state, key, &row);
+        state.tables.jobs.delete(&key.raw());
+    }
+}
+
+/// Moves the job to another state, and so from one index to another.
+pub(super) fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>) {
+    let Some(row) = state.job(key) else { return };
+    leave_index(state, key, &row);
+    drop(row);
+    match to {
+        JobState::Activatable => state.tables.available_jobs.insert(queue_of(value), key.raw(), ()),
+        JobState::Activated => state.tables.job_deadlines.insert((), (value.deadline, key.raw()), ()),
+        JobState::Failed | JobState::ErrorThrown => {}
+    }
+    state.tables.jobs.update(&key.raw(), |row| {
+        row.state = to;
+        row.value = value.clone();
+    });
+}
+
+/// New retries or a new deadline; the state stays.
+fn updated(state: &mut State, key: Key, value: &Arc<JobValue>) {
+    let Some(row) = state.job(key) else { return };
+    if row.state == JobState::Activated && row.value.deadline != value.deadline {
+        state.tables.job_deadlines.remove(&(), &(row.value.deadline, key.raw()));
+        state.tables.job_deadlines.insert((), (value.deadline, key.raw()), ());
+    }
+    drop(row);
+    state.tables.jobs.update(&key.raw(), |row| row.value = value.clone());
+}

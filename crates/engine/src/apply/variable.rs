@@ -1,0 +1,34 @@
+//! Events of variables.
+
+use std::sync::Arc;
+
+use protocol::{Key, VariableIntent, VariableValue};
+
+use crate::state::{State, VariableRow};
+
+pub(super) fn apply(state: &mut State, key: Key, intent: VariableIntent, value: &VariableValue) {
+    let scope = value.scope_key.raw();
+    let place = (scope, value.name.shared().clone());
+    let row = VariableRow { key, value: value.value.clone() };
+    match intent {
+        VariableIntent::Created => {
+            state.tables.variables.insert_new(place, row);
+            // A process is not there yet when its first variables are; it counts as having some from the start.
+            if state.tables.element_instances.get(&scope).is_some_and(|instance| !instance.has_variables) {
+                state.tables.element_instances.update(&scope, |instance| instance.has_variables = true);
+            }
+        }
+        VariableIntent::Updated => state.tables.variables.put(place, row),
+        VariableIntent::Migrated => {}
+    }
+}
+
+/// Variables end with their scope.
+pub(super) fn remove_scope(state: &mut State, scope: i64) {
+    let empty: Arc<str> = Arc::default();
+    let places: Vec<_> =
+        state.tables.variables.range((scope, empty.clone())..(scope + 1, empty)).map(|(place, _)| place).collect();
+    for place in places {
+        state.tables.variables.delete(&place);
+    }
+}

@@ -1,0 +1,187 @@
+//! DEPLOYMENT CREATE: resources become versions of processes, here and on every other partition.
+
+use std::sync::Arc;
+
+use protocol::{
+    Command, DeploymentIntent, DeploymentValue, Key, Payload, ProcessIntent, ProcessMetadata, ProcessValue, Rejection, Text,
+};
+
+use crate::distribution;
+use crate::execution::{Execution, Outcome};
+
+/// Bytes of all resources of a deployment: it must fit a message.
+const DEPLOYMENT_BYTES_MAX: usize = 4 << 20;
+
+pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &DeploymentValue) -> Outcome {
+    if command.source.is_some() {
+        accept_distributed(execution, command.key, value);
+        return Ok(());
+    }
+    check_resources(value)?;
+    let key = execution.state.next_key();
+    let found = read_processes(execution, value)?;
+    let mut processes_metadata = Vec::with_capacity(found.len());
+    for (process, resource) in found {
+        processes_metadata.push(version_of(execution, value, key, &process, resource));
+    }
+    let deployed = DeploymentValue { processes_metadata, deployment_key: key, awaiting: execution.request, ..value.clone() };
+    emit_processes(execution, &deployed);
+    let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
+    execution.emit(key, payload.clone());
+    let is_new = deployed.processes_metadata.iter().any(|metadata| !metadata.duplicate);
+    if execution.partition_count > 1 && is_new {
+        // Whoever deployed is answered when every partition has it.
+        distribution::start(execution, key, Payload::Deployment(DeploymentIntent::Create, Box::new(deployed)));
+    } else {
+        execution.reply(key, payload);
+    }
+    Ok(())
+}
+
+/// Another partition decided versions and keys; here they only become true.
+fn accept_distributed(execution: &mut Execution<'_>, key: Key, value: &DeploymentValue) {
+    emit_processes(execution, value);
+    execution.emit(key, Payload::Deployment(DeploymentIntent::Created, Box::new(value.clone())));
+}
+
+/// Every partition has the deployment: whoever waits is answered.
+pub(crate) fn fully_distributed(execution: &mut Execution<'_>, key: Key, value: &DeploymentValue) {
+    execution.emit(key, Payload::Deployment(DeploymentIntent::FullyDistributed, Box::new(value.clone())));
+    if let Some(request) = value.awaiting {
+        execution.reply_to(request, key, Payload::Deployment(DeploymentIntent::Created, Box::new(value.clone())));
+    }
+}
+
+fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
+    for metadata in deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate) {
+        let resource = deployment.resources.iter().find(|resource| resource.resource_name == metadata.resource_name);
+        let Some(resource) = resource else { continue };
+        let value = ProcessValue { metadata: metadata.clone(), resource: resource.resource.clone() };
+        execution.emit(metadata.process_definition_key, Payload::Process(ProcessIntent::Created, Box::new(value)));
+    }
+}
+
+fn check_resources(value: &DeploymentValue) -> Result<(), Rejection> {
+    if value.resources.is_empty() {
+        return Err(Rejection::invalid_argument("Expected to deploy at least one resource, but none given"));
+    }
+    let bytes: usize = value.resources.iter().map(|resource| resource.resource.len()).sum();
+    if bytes > DEPLOYMENT_BYTES_MAX {
+        return Err(Rejection::invalid_argument(format!(
+            "Expected to deploy resources of at most {DEPLOYMENT_BYTES_MAX} bytes together, but they have {bytes}; \
+             deploy them one by one"
+        )));
+    }
+    for (index, resource) in value.resources.iter().enumerate() {
+        let name = &resource.resource_name;
+        if name.is_empty() {
+            return Err(Rejection::invalid_argument(
+                "Expected to deploy resources with names, but the name of one is blank; name it like 'order.bpmn'",
+            ));
+        }
+        if value.resources[..index].iter().any(|other| other.resource_name == *name) {
+            return Err(Rejection::invalid_argument(format!(
+                "Expected the resource names to be unique within a deployment but found a duplicated name '{name}'"
+            )));
+        }
+    }
+    Ok(())
+}
+
+type Found<'a> = (Arc<str>, Option<Arc<str>>);
+
+/// The executable processes of all resources, with the index of their resource; nothing when any resource is wrong.
+fn read_processes(
+    execution: &Execution<'_>,
+    value: &DeploymentValue,
+) -> Result<Vec<(Found<'static>, usize)>, Rejection> {
+    let mut found: Vec<(Found<'static>, usize)> = Vec::new();
+    let mut problems = Vec::new();
+    for (index, resource) in value.resources.iter().enumerate() {
+        check_type(&resource.resource_name)?;
+        match bpmn::parse(&resource.resource_name, &resource.resource) {
+            Ok(processes) => {
+                found.extend(processes.into_iter().map(|process| ((process.id, process.version_tag), index)));
+            }
+            Err(report) => problems.push((resource.resource_name.as_str(), report)),
+        }
+    }
+    if !problems.is_empty() {
+        let problems: Vec<_> = problems.iter().map(|(name, report)| (*name, report)).collect();
+        return Err(Rejection::invalid_argument(bpmn::render_reports(&problems)));
+    }
+    for (index, ((id, _), resource)) in found.iter().enumerate() {
+        if let Some((_, other)) = found[..index].iter().find(|((other, _), _)| other == id) {
+            return Err(Rejection::invalid_argument(format!(
+                "Expected to deploy new resources, but encountered the following errors:\n\
+                 Duplicated process id in resources '{}' and '{}'",
+                value.resources[*other].resource_name, value.resources[*resource].resource_name
+            )));
+        }
+        if id.len() > execution.limits.name_bytes_max {
+            return Err(Rejection::invalid_argument(format!(
+                "Expected process ids of at most {} bytes, but one of resource '{}' has {}",
+                execution.limits.name_bytes_max,
+                value.resources[*resource].resource_name,
+                id.len()
+            )));
+        }
+    }
+    Ok(found)
+}
+
+fn check_type(name: &str) -> Result<(), Rejection> {
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
+    match extension.as_str() {
+        "bpmn" | "xml" => Ok(()),
+        "dmn" | "form" | "rpa" => Err(Rejection::invalid_argument(format!(
+            "Expected to deploy new resources, but encountered the following errors:\n\
+             '{name}': resources of type '.{extension}' are not supported yet by this version; deploy .bpmn or .xml"
+        ))),
+        _ => Err(Rejection::invalid_argument(format!(
+            "Expected to deploy new resources, but encountered the following errors:\n\
+             '{name}': unknown resource type; the name must end in .bpmn or .xml"
+        ))),
+    }
+}
+
+/// The next version of a process, or its newest one when nothing changed.
+fn version_of(
+    execution: &mut Execution<'_>,
+    deployment: &DeploymentValue,
+    deployment_key: Key,
+    (id, version_tag): &Found<'_>,
+    resource: usize,
+) -> ProcessMetadata {
+    let resource = &deployment.resources[resource];
+    let tables = &execution.state.tables;
+    let name = (deployment.tenant_id.shared().clone(), id.clone());
+    let latest = tables.latest_processes.get(&name);
+    if let Some(latest) = &latest
+        && let Some(row) = tables.processes.get(&latest.key.raw())
+        && row.metadata.resource_name == resource.resource_name
+        && *row.resource == *resource.resource
+    {
+        return ProcessMetadata { duplicate: true, ..row.metadata.clone() };
+    }
+    let version = latest.map_or(0, |latest| latest.version) + 1;
+    ProcessMetadata {
+        bpmn_process_id: id.into(),
+        version,
+        version_tag: version_tag.as_ref().map(Text::from).unwrap_or_default(),
+        process_definition_key: execution.state.next_key(),
+        resource_name: resource.resource_name.clone(),
+        checksum: checksum(&resource.resource),
+        duplicate: false,
+        deployment_key,
+        tenant_id: deployment.tenant_id.clone(),
+    }
+}
+
+/// 128-bit FNV-1a: names the content for readers of the record stream. Sameness is decided on the content itself.
+fn checksum(content: &[u8]) -> Arc<[u8]> {
+    const OFFSET_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let hash = content.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME));
+    Arc::from(hash.to_be_bytes().as_slice())
+}

@@ -1,0 +1,249 @@
+//! From a command to its handler; atomicity, rejections and the banning of instances that cannot be processed.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use protocol::{
+    Command, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent, Key, OutboxIntent,
+    Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent, Rejection, RejectionType, Timestamp, VariableDocumentIntent,
+    WorkIntent, WorkValue,
+};
+use state::StoreError;
+
+use crate::distribution::{self, Arrival};
+use crate::element::Step;
+use crate::execution::{Execution, Failure, Outcome};
+use crate::output::{Output, Reply};
+use crate::state::State;
+use crate::{EngineOptions, deployment, incident, job, job_stream, process_instance, variable};
+
+/// How much of the output belonged to the commands before.
+struct Mark {
+    records: usize,
+    replies: usize,
+    pushes: usize,
+    available: usize,
+    sends: usize,
+}
+
+impl Mark {
+    fn of(output: &Output) -> Self {
+        Mark {
+            records: output.records.len(),
+            replies: output.replies.len(),
+            pushes: output.pushes.len(),
+            available: output.available.len(),
+            sends: output.sends.len(),
+        }
+    }
+
+    fn reset(&self, output: &mut Output) {
+        output.records.truncate(self.records);
+        output.replies.truncate(self.replies);
+        output.pushes.truncate(self.pushes);
+        output.available.truncate(self.available);
+        output.sends.truncate(self.sends);
+    }
+}
+
+/// Processes one command: all of it, or nothing but the note that it was refused.
+pub(crate) fn process(
+    state: &mut State,
+    options: &EngineOptions,
+    timestamp: Timestamp,
+    command: &Command,
+    output: &mut Output,
+) -> Result<(), StoreError> {
+    state.begin();
+    state.counters.position += 1;
+    let mut execution = execution(state, options, timestamp, command, output);
+    if let Some(source) = command.source {
+        // That it arrived stays true even if it is then refused, or it would be sent forever.
+        let arrival = distribution::receive(&mut execution, source);
+        execution.state.commit()?;
+        if let Arrival::NotNext = arrival {
+            return Ok(());
+        }
+        execution.state.begin();
+    }
+    let mark = Mark::of(execution.output);
+    let outcome = match catch_unwind(AssertUnwindSafe(|| run(&mut execution, command))) {
+        Ok(outcome) => outcome,
+        Err(panic) => Err(Failure::Broken { process_instance: concerned(&execution, command), reason: panic_text(&*panic) }),
+    };
+    let source_position = execution.source_position;
+    let outcome = match outcome {
+        Ok(()) => match state.commit() {
+            Ok(()) => return Ok(()),
+            Err(error) if error.concerns_one_command() => {
+                Failure::Rejected(Rejection::invalid_argument(error.to_string()))
+            }
+            Err(error) => return Err(error),
+        },
+        Err(failure) => failure,
+    };
+    state.rollback();
+    mark.reset(output);
+    state.begin();
+    state.counters.position = source_position;
+    let mut execution = self::execution(state, options, timestamp, command, output);
+    execution.source_position = source_position;
+    refuse(&mut execution, command, outcome);
+    state.commit()
+}
+
+fn execution<'a>(
+    state: &'a mut State,
+    options: &'a EngineOptions,
+    timestamp: Timestamp,
+    command: &Command,
+    output: &'a mut Output,
+) -> Execution<'a> {
+    Execution {
+        source_position: state.counters.position,
+        state,
+        output,
+        limits: &options.limits,
+        partition_count: options.partition_count,
+        timestamp,
+        operation_reference: command.operation_reference,
+        request: command.request,
+        steps: VecDeque::new(),
+    }
+}
+
+fn run(execution: &mut Execution<'_>, command: &Command) -> Outcome {
+    handle(execution, command)?;
+    execution.run_steps()
+}
+
+/// The table of commands.
+fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
+    let key = command.key;
+    match &command.payload {
+        Payload::Deployment(DeploymentIntent::Create, value) => deployment::create(execution, command, value),
+        Payload::ProcessInstanceCreation(
+            intent @ (ProcessInstanceCreationIntent::Create | ProcessInstanceCreationIntent::CreateWithAwaitingResult),
+            value,
+        ) => process_instance::create::create(execution, *intent, value),
+        Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _) => process_instance::cancel::cancel(execution, key),
+        Payload::Job(intent, value) => match intent {
+            JobIntent::Complete => job::complete::complete(execution, key, value),
+            JobIntent::Fail => job::fail::fail(execution, key, value),
+            JobIntent::ThrowError => job::throw_error::throw_error(execution, key, value),
+            JobIntent::TimeOut => job::time_out::time_out(execution, key),
+            JobIntent::RecurAfterBackoff => job::recur_after_backoff::recur(execution, key),
+            JobIntent::UpdateRetries => job::update::update_retries(execution, key, value),
+            JobIntent::UpdateTimeout => job::update::update_timeout(execution, key, value),
+            JobIntent::Update => job::update::update(execution, key, value),
+            JobIntent::Yield => job::r#yield::r#yield(execution, key),
+            _ => not_a_command(command),
+        },
+        Payload::JobBatch(JobBatchIntent::Activate, value) => job::activate_batch::activate(execution, value),
+        Payload::JobStream(intent, value) => match intent {
+            JobStreamIntent::Add => job_stream::add(execution, value),
+            JobStreamIntent::Remove => job_stream::remove(execution, value),
+            JobStreamIntent::Grant => job_stream::grant(execution, value),
+            JobStreamIntent::Clear => job_stream::clear(execution, value),
+            _ => not_a_command(command),
+        },
+        Payload::VariableDocument(VariableDocumentIntent::Update, value) => {
+            variable::update_document::update(execution, value)
+        }
+        Payload::Incident(IncidentIntent::Resolve, _) => incident::resolve_command(execution, key),
+        Payload::Outbox(OutboxIntent::Acknowledge, value) => distribution::acknowledged(execution, value),
+        Payload::Work(WorkIntent::Continue, value) => continue_work(execution, value),
+        _ => not_a_command(command),
+    }
+}
+
+fn not_a_command(command: &Command) -> Outcome {
+    Err(Rejection::invalid_argument(format!(
+        "Expected a command, but {} {} is none that this version processes",
+        command.payload.value_type().name(),
+        command.payload.intent_name()
+    ))
+    .into())
+}
+
+/// Interrupted work goes on: the oldest entry of the queue.
+fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
+    let Some(row) = execution.state.tables.work.get(&value.sequence) else {
+        return Err(Rejection::not_found(format!("Expected to continue work {}, but it is done already", value.sequence)).into());
+    };
+    let dequeued = WorkValue {
+        sequence: value.sequence,
+        process_instance_key: row.process_instance_key,
+        commands: Vec::new(),
+    };
+    execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
+    if execution.state.is_banned(row.process_instance_key) {
+        return Ok(());
+    }
+    execution.steps.extend(row.commands.iter().cloned().filter_map(Step::from_command));
+    Ok(())
+}
+
+/// Notes why a command came to nothing, and answers its request.
+fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
+    let rejection = match failure {
+        Failure::Rejected(rejection) => rejection,
+        Failure::Broken { process_instance, reason } => {
+            ban(execution, command, process_instance, &reason);
+            Rejection::new(
+                RejectionType::ProcessingError,
+                format!("Expected to process the command without errors, but this happened: {reason}"),
+            )
+        }
+    };
+    execution.emit_rejection(command.key, command.payload.clone(), rejection.clone());
+    if let Some(request) = command.request {
+        execution.output.replies.push(Reply {
+            request,
+            key: command.key,
+            payload: command.payload.clone(),
+            rejection: Some(rejection),
+        });
+    }
+}
+
+/// The instance is put aside with the reason; everything else goes on.
+fn ban(execution: &mut Execution<'_>, command: &Command, process_instance: Key, reason: &str) {
+    if let Payload::Work(WorkIntent::Continue, value) = &command.payload {
+        // The work that failed must not be tried again and again.
+        let dequeued = WorkValue { commands: Vec::new(), ..(**value).clone() };
+        execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
+    }
+    let value = ErrorValue {
+        exception_message: reason.into(),
+        stacktrace: Default::default(),
+        error_event_position: execution.source_position,
+        process_instance_key: process_instance,
+    };
+    execution.emit(Key::NONE, Payload::Error(ErrorIntent::Created, Box::new(value)));
+}
+
+/// The instance that a command is about, as far as it can be told.
+fn concerned(execution: &Execution<'_>, command: &Command) -> Key {
+    let state = &*execution.state;
+    let of_element = |key| state.element_instance(key).map(|instance| instance.value.process_instance_key);
+    let found = match &command.payload {
+        Payload::Job(..) => state.job(command.key).map(|job| job.value.process_instance_key),
+        Payload::Incident(..) => {
+            state.tables.incidents.get(&command.key.raw()).map(|row| row.value.process_instance_key)
+        }
+        Payload::ProcessInstance(..) => of_element(command.key),
+        Payload::VariableDocument(_, value) => of_element(value.scope_key),
+        Payload::Work(_, value) => Some(value.process_instance_key),
+        _ => None,
+    };
+    found.unwrap_or(Key::NONE)
+}
+
+fn panic_text(panic: &(dyn std::any::Any + std::marker::Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "an unexpected failure without a message".to_owned())
+}

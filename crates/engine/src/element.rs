@@ -1,0 +1,171 @@
+//! The life of element instances, step by step.
+
+mod activate;
+mod complete;
+mod exclusive_gateway;
+mod job_worker_task;
+mod terminate;
+
+pub(crate) use terminate::begin as begin_termination;
+
+use std::sync::Arc;
+
+use bpmn::model::{ElementIndex, ExecutableProcess};
+use protocol::{
+    BpmnElementType, Command, Key, Payload, ProcessInstanceBatchIntent, ProcessInstanceBatchValue, ProcessInstanceIntent,
+    ProcessInstanceValue, Text,
+};
+
+use crate::execution::{Execution, Outcome};
+use crate::state::{ElementInstance, Lifecycle, State};
+
+/// A bounded piece of work on one element instance. Steps of a command run in order, in the same application.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A token arrives at an element. The key is set when it is decided already (the process itself).
+    Activate { key: Option<Key>, value: Arc<ProcessInstanceValue> },
+    /// The activation goes on after its incident was resolved.
+    ContinueActivation { key: Key },
+    /// The element's work is done.
+    Complete { key: Key },
+    /// The element is to end early.
+    Terminate { key: Key },
+    /// The children of a scope are to end early; those up to `after` were told already.
+    TerminateChildren { scope: Key, after: Key },
+}
+
+/// Children that are told to end per step.
+const TERMINATED_CHILDREN_PER_STEP_MAX: usize = 50;
+
+impl Step {
+    /// The form in which it waits in the work queue.
+    pub fn into_command(self) -> Command {
+        let step = |key, intent, value| Command::new(key, Payload::ProcessInstance(intent, value));
+        match self {
+            Step::Activate { key, value } => step(key.unwrap_or(Key::NONE), ProcessInstanceIntent::ActivateElement, value),
+            Step::ContinueActivation { key } => step(key, ProcessInstanceIntent::ActivateElement, no_value()),
+            Step::Complete { key } => step(key, ProcessInstanceIntent::CompleteElement, no_value()),
+            Step::Terminate { key } => step(key, ProcessInstanceIntent::TerminateElement, no_value()),
+            Step::TerminateChildren { scope, after } => Command::new(
+                scope,
+                Payload::ProcessInstanceBatch(
+                    ProcessInstanceBatchIntent::Terminate,
+                    Box::new(ProcessInstanceBatchValue {
+                        process_instance_key: Key::NONE,
+                        batch_element_instance_key: scope,
+                        index: after.raw(),
+                        tenant_id: Text::default(),
+                    }),
+                ),
+            ),
+        }
+    }
+
+    /// Reads back what [`Step::into_command`] wrote.
+    pub fn from_command(command: Command) -> Option<Step> {
+        let key = command.key;
+        Some(match command.payload {
+            Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) => {
+                if value.element_id.is_empty() {
+                    Step::ContinueActivation { key }
+                } else {
+                    Step::Activate { key: key.is_some().then_some(key), value }
+                }
+            }
+            Payload::ProcessInstance(ProcessInstanceIntent::CompleteElement, _) => Step::Complete { key },
+            Payload::ProcessInstance(ProcessInstanceIntent::TerminateElement, _) => Step::Terminate { key },
+            Payload::ProcessInstanceBatch(ProcessInstanceBatchIntent::Terminate, value) => {
+                Step::TerminateChildren { scope: key, after: Key::from_raw(value.index) }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The instance that the step belongs to.
+    pub fn process_instance(&self, state: &State) -> Key {
+        match self {
+            Step::Activate { value, .. } => value.process_instance_key,
+            Step::ContinueActivation { key }
+            | Step::Complete { key }
+            | Step::Terminate { key }
+            | Step::TerminateChildren { scope: key, .. } => {
+                state.element_instance(*key).map_or(Key::NONE, |instance| instance.value.process_instance_key)
+            }
+        }
+    }
+}
+
+fn no_value() -> Arc<ProcessInstanceValue> {
+    Arc::new(ProcessInstanceValue {
+        bpmn_process_id: Text::default(),
+        version: -1,
+        process_definition_key: Key::NONE,
+        process_instance_key: Key::NONE,
+        element_id: Text::default(),
+        flow_scope_key: Key::NONE,
+        bpmn_element_type: BpmnElementType::Unspecified,
+        parent_process_instance_key: Key::NONE,
+        parent_element_instance_key: Key::NONE,
+        tags: Vec::new(),
+        tenant_id: Text::default(),
+    })
+}
+
+/// Takes one step. A step whose instance is gone or ended meanwhile is done already.
+pub(crate) fn take_step(execution: &mut Execution<'_>, step: Step) -> Outcome {
+    match step {
+        Step::Activate { key, value } => activate::activate(execution, key, value),
+        Step::ContinueActivation { key } => activate::continue_activation(execution, key),
+        Step::Complete { key } => complete::complete(execution, key),
+        Step::Terminate { key } => terminate::terminate(execution, key),
+        Step::TerminateChildren { scope, after } => terminate::terminate_children(execution, scope, after),
+    }
+}
+
+/// An element instance on its way, with what every part of its life needs.
+pub(crate) struct Token {
+    pub key: Key,
+    pub instance: Arc<ElementInstance>,
+    pub process: Arc<ExecutableProcess>,
+    pub element: ElementIndex,
+}
+
+impl Token {
+    /// The living instance with this key, if it is (still) there.
+    pub fn find(execution: &Execution<'_>, key: Key) -> Outcome<Option<Token>> {
+        let Some(instance) = execution.state.element_instance(key) else { return Ok(None) };
+        let (process, element) = execution.element_of(&instance.value)?;
+        Ok(Some(Token { key, instance, process, element }))
+    }
+
+    pub fn element(&self) -> &bpmn::model::Element {
+        self.process.element(self.element)
+    }
+
+    pub fn value(&self) -> &Arc<ProcessInstanceValue> {
+        &self.instance.value
+    }
+
+    pub fn transition(&self, execution: &mut Execution<'_>, intent: ProcessInstanceIntent) {
+        execution.emit(self.key, Payload::ProcessInstance(intent, self.instance.value.clone()));
+    }
+}
+
+/// Lets a token arrive at `element`, which lies in the same scope as `of`.
+fn arrive(execution: &mut Execution<'_>, process: &ExecutableProcess, element: ElementIndex, scope: Key, of: &ProcessInstanceValue) {
+    let target = process.element(element);
+    let value = ProcessInstanceValue {
+        element_id: (&target.id).into(),
+        flow_scope_key: scope,
+        bpmn_element_type: target.element_type,
+        parent_process_instance_key: Key::NONE,
+        parent_element_instance_key: Key::NONE,
+        ..of.clone()
+    };
+    execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
+}
+
+/// Whether new tokens may appear in a scope.
+fn is_open(scope: &ElementInstance) -> bool {
+    scope.lifecycle == Lifecycle::Activated
+}

@@ -1,0 +1,63 @@
+//! Tasks whose work is done by job workers.
+
+use std::sync::Arc;
+
+use bpmn::model::JobDefinition;
+use protocol::{ErrorType, JobIntent, JobKind, JobValue, Payload, Text};
+
+use super::Token;
+use crate::execution::Execution;
+use crate::incident::Problem;
+use crate::job::delivery::JobQueue;
+use crate::variable::expression;
+
+/// Creates the job of a task and answers where it waits.
+pub(super) fn create_job(
+    execution: &mut Execution<'_>,
+    token: &Token,
+    definition: &JobDefinition,
+) -> Result<JobQueue, Problem> {
+    let job_type: Text = expression::text(execution, token.key, &definition.job_type)?.into();
+    if job_type.is_empty() || job_type.len() > execution.limits.name_bytes_max {
+        return Err(Problem::new(
+            ErrorType::ExtractValueError,
+            format!(
+                "Expected the job type of '{}' to have 1 to {} bytes, but it has {}",
+                token.element().id,
+                execution.limits.name_bytes_max,
+                job_type.len()
+            ),
+        ));
+    }
+    let retries = expression::integer(execution, token.key, &definition.retries)?;
+    let retries = i32::try_from(retries).map_err(|_| {
+        Problem::new(
+            ErrorType::ExtractValueError,
+            format!("Expected the retries of '{}' to be a 32-bit number, but they are {retries}", token.element().id),
+        )
+    })?;
+    let value = token.value();
+    let job = JobValue {
+        job_type: job_type.clone(),
+        custom_headers: (&definition.headers).into(),
+        retries,
+        recurring_time: -1,
+        deadline: -1,
+        timeout: -1,
+        element_id: value.element_id.clone(),
+        element_instance_key: token.key,
+        bpmn_process_id: value.bpmn_process_id.clone(),
+        process_definition_version: value.version,
+        process_definition_key: value.process_definition_key,
+        job_kind: JobKind::BpmnElement,
+        tags: value.tags.clone(),
+        process_instance_key: value.process_instance_key,
+        tenant_id: value.tenant_id.clone(),
+        ..JobValue::default()
+    };
+    let queue = JobQueue::of(&job);
+    let had_jobs = queue.has_jobs(execution.state);
+    let key = execution.state.next_key();
+    execution.emit(key, Payload::Job(JobIntent::Created, Arc::new(job)));
+    Ok(queue.after_insertion(had_jobs))
+}

@@ -1,0 +1,125 @@
+//! Incidents: why an element instance cannot go on, and how it goes on afterwards.
+
+use protocol::{
+    ErrorType, IncidentIntent, IncidentValue, JobValue, Key, Payload, ProcessInstanceValue, Rejection, Text,
+};
+
+use crate::element::{Step, Token};
+use crate::execution::{Execution, Outcome};
+use crate::job::delivery::{self, JobQueue};
+use crate::state::Lifecycle;
+
+/// Something that a person has to put right.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub error_type: ErrorType,
+    pub message: String,
+}
+
+impl Problem {
+    pub fn new(error_type: ErrorType, message: impl Into<String>) -> Self {
+        Problem { error_type, message: message.into() }
+    }
+}
+
+/// Stops an element instance.
+pub(crate) fn raise_for_element(execution: &mut Execution<'_>, token: &Token, problem: Problem) {
+    let scope = token.key;
+    raise(execution, token.key, token.value(), Key::NONE, scope, problem);
+}
+
+/// Stops a job.
+pub(crate) fn raise_for_job(execution: &mut Execution<'_>, job_key: Key, job: &JobValue, problem: Problem) {
+    let element = job.element_instance_key;
+    if let Some(instance) = execution.state.element_instance(element) {
+        raise(execution, element, &instance.value, job_key, element, problem);
+    }
+}
+
+fn raise(
+    execution: &mut Execution<'_>,
+    element_instance_key: Key,
+    of: &ProcessInstanceValue,
+    job_key: Key,
+    variable_scope_key: Key,
+    problem: Problem,
+) {
+    let value = IncidentValue {
+        error_type: problem.error_type,
+        error_message: cut(problem.message, execution.limits.incident_message_bytes_max).into(),
+        bpmn_process_id: of.bpmn_process_id.clone(),
+        process_definition_key: of.process_definition_key,
+        process_instance_key: of.process_instance_key,
+        element_id: of.element_id.clone(),
+        element_instance_key,
+        job_key,
+        variable_scope_key,
+        tenant_id: of.tenant_id.clone(),
+    };
+    let key = execution.state.next_key();
+    execution.emit(key, Payload::Incident(IncidentIntent::Created, Box::new(value)));
+}
+
+fn cut(mut message: String, bytes_max: usize) -> String {
+    if message.len() > bytes_max {
+        let end = (0..=bytes_max).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+/// The problem is gone, or its element is.
+pub(crate) fn resolve(execution: &mut Execution<'_>, key: Key) {
+    if let Some(row) = execution.state.tables.incidents.get(&key.raw()) {
+        execution.emit(key, Payload::Incident(IncidentIntent::Resolved, Box::new(row.value.clone())));
+    }
+}
+
+/// INCIDENT RESOLVE: the failed step is taken again, or the job handed out again.
+pub(crate) fn resolve_command(execution: &mut Execution<'_>, key: Key) -> Outcome {
+    let Some(row) = execution.state.tables.incidents.get(&key.raw()) else {
+        return Err(Rejection::not_found(format!(
+            "Expected to resolve incident with key '{key}', but no such incident was found"
+        ))
+        .into());
+    };
+    let value = &row.value;
+    execution.check_not_banned(value.process_instance_key)?;
+    if value.job_key.is_some() {
+        check_job_has_retries(execution, key, value)?;
+    }
+    let queue = JobQueue::of_names(&value.tenant_id, &job_type(execution, value.job_key));
+    let had_jobs = queue.has_jobs(execution.state);
+    let resolved = Payload::Incident(IncidentIntent::Resolved, Box::new(value.clone()));
+    execution.emit(key, resolved.clone());
+    execution.reply(key, resolved);
+    if value.job_key.is_some() {
+        delivery::deliver(execution, &queue.after_insertion(had_jobs));
+        return Ok(());
+    }
+    if let Some(instance) = execution.state.element_instance(value.element_instance_key) {
+        let key = value.element_instance_key;
+        match instance.lifecycle {
+            Lifecycle::Activating => execution.steps.push_back(Step::ContinueActivation { key }),
+            Lifecycle::Activated | Lifecycle::Completing => execution.steps.push_back(Step::Complete { key }),
+            Lifecycle::Terminating => {}
+        }
+    }
+    Ok(())
+}
+
+fn job_type(execution: &Execution<'_>, job: Key) -> Text {
+    execution.state.job(job).map(|row| row.value.job_type.clone()).unwrap_or_default()
+}
+
+fn check_job_has_retries(execution: &Execution<'_>, key: Key, value: &IncidentValue) -> Result<(), Rejection> {
+    match execution.state.job(value.job_key) {
+        Some(job) if job.value.retries <= 0 => Err(Rejection::invalid_state(format!(
+            "Expected to resolve incident with key '{key}' of job '{}', but the job has no retries left; \
+             update the retries of the job first",
+            value.job_key
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,55 @@
+//! Jobs: one file per command.
+
+pub(crate) mod activate_batch;
+pub(crate) mod complete;
+pub(crate) mod delivery;
+pub(crate) mod fail;
+pub(crate) mod recur_after_backoff;
+pub(crate) mod throw_error;
+pub(crate) mod time_out;
+pub(crate) mod update;
+pub(crate) mod r#yield;
+
+use std::sync::Arc;
+
+use protocol::{JobIntent, JobValue, Key, Payload, Rejection};
+
+use crate::execution::{Execution, Failure};
+use crate::state::{JobRow, JobState};
+use delivery::JobQueue;
+
+/// The job that a command names.
+fn find(execution: &Execution<'_>, key: Key, action: &str) -> Result<Arc<JobRow>, Failure> {
+    let Some(job) = execution.state.job(key) else {
+        return Err(Rejection::not_found(format!("Expected to {action} job with key '{key}', but no such job was found")).into());
+    };
+    execution.check_not_banned(job.value.process_instance_key)?;
+    Ok(job)
+}
+
+/// Refuses commands on jobs that nobody may work on at present.
+fn check_workable(key: Key, job: &JobRow, action: &str) -> Result<(), Rejection> {
+    match job.state {
+        JobState::Activatable | JobState::Activated => Ok(()),
+        JobState::Failed if job.value.recurring_time >= 0 => Err(Rejection::invalid_state(format!(
+            "Expected to {action} job with key '{key}', but it is in state 'FAILED'; it can be activated again when its \
+             back-off ends"
+        ))),
+        state => Err(Rejection::invalid_state(format!(
+            "Expected to {action} job with key '{key}', but it is in state '{}'; resolve its incident first",
+            state.name()
+        ))),
+    }
+}
+
+/// Emits an event that makes a job available again, and hands it out.
+fn make_available(execution: &mut Execution<'_>, key: Key, intent: JobIntent, mut value: JobValue) -> Payload {
+    value.deadline = -1;
+    value.recurring_time = -1;
+    let queue = JobQueue::of(&value);
+    let had_jobs = queue.has_jobs(execution.state);
+    let payload = Payload::Job(intent, Arc::new(value));
+    execution.emit(key, payload.clone());
+    delivery::deliver(execution, &queue.after_insertion(had_jobs));
+    payload
+}

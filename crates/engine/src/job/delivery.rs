@@ -1,0 +1,190 @@
+//! Handing out available jobs: one queue per tenant and type feeds streams and polls alike, oldest first.
+//!
+//! Invariant: while a queue holds a job, no stream of its type has credit left. Whatever adds a job or credit calls
+//! [`deliver`], so it needs to look at streams only when the queue was empty before.
+
+use std::sync::Arc;
+
+use protocol::{
+    ErrorType, JobBatchIntent, JobBatchValue, JobStreamValue, JobValue, Key, Payload, StreamId, Text,
+};
+
+use crate::execution::Execution;
+use crate::incident::{self, Problem};
+use crate::state::State;
+use crate::variable::document;
+
+/// The queue of one tenant and type.
+#[derive(Clone, Debug)]
+pub(crate) struct JobQueue {
+    tenant_id: Text,
+    job_type: Text,
+    /// Whether streams can have credit although the queue has jobs.
+    may_have_credit: bool,
+}
+
+impl JobQueue {
+    pub fn of(job: &JobValue) -> Self {
+        Self::of_names(&job.tenant_id, &job.job_type)
+    }
+
+    pub fn of_names(tenant_id: &Text, job_type: &Text) -> Self {
+        JobQueue { tenant_id: tenant_id.clone(), job_type: job_type.clone(), may_have_credit: true }
+    }
+
+    fn place(&self) -> (Arc<str>, Arc<str>) {
+        (self.tenant_id.shared().clone(), self.job_type.shared().clone())
+    }
+
+    pub fn has_jobs(&self, state: &State) -> bool {
+        !state.tables.available_jobs.is_empty(&self.place())
+    }
+
+    /// The queue after a job was added; `had_jobs` tells whether others were waiting before.
+    pub fn after_insertion(mut self, had_jobs: bool) -> Self {
+        self.may_have_credit = !had_jobs;
+        self
+    }
+}
+
+/// Gives available jobs to streams that have credit; what stays is announced to pollers.
+pub(crate) fn deliver(execution: &mut Execution<'_>, queue: &JobQueue) {
+    if !queue.may_have_credit {
+        return;
+    }
+    let place = queue.place();
+    while !execution.state.tables.available_jobs.is_empty(&place) {
+        let Some(stream) = next_stream(execution.state, &place) else {
+            execution.announce_jobs(&queue.tenant_id, &queue.job_type);
+            return;
+        };
+        if !push_to(execution, &place, &stream) {
+            return;
+        }
+    }
+}
+
+/// The next stream in turn that has credit.
+fn next_stream(state: &State, (tenant, job_type): &(Arc<str>, Arc<str>)) -> Option<JobStreamValue> {
+    if state.counters.job_streams == 0 {
+        return None;
+    }
+    let served = state
+        .tables
+        .served_streams
+        .get(&(tenant.clone(), job_type.clone()))
+        .map_or((0, 0), |served| (served.stream.node, served.stream.number.saturating_add(1)));
+    let first = (tenant.clone(), job_type.clone(), 0, 0);
+    let turn = (tenant.clone(), job_type.clone(), served.0, served.1);
+    let end = (tenant.clone(), job_type.clone(), u32::MAX, u64::MAX);
+    let streams = &state.tables.job_streams_by_type;
+    streams.range(turn.clone()..end).chain(streams.range(first..turn)).find_map(|((_, _, node, number), _)| {
+        let row = state.tables.job_streams.get(&(node, number))?;
+        (row.value.credit > 0).then(|| row.value.clone())
+    })
+}
+
+/// Activates jobs from the front of the queue for a stream, as many as it has credit for. Answers whether the queue moved.
+fn push_to(execution: &mut Execution<'_>, place: &(Arc<str>, Arc<str>), stream: &JobStreamValue) -> bool {
+    let request = Activation {
+        worker: &stream.worker,
+        timeout: stream.timeout,
+        fetch_variables: &stream.fetch_variables,
+        jobs_max: stream.credit as usize,
+        bytes_max: execution.limits.job_batch_bytes_max,
+    };
+    let taken = take_jobs(execution, place, &request);
+    if taken.keys.is_empty() {
+        return taken.too_large > 0;
+    }
+    let jobs: Vec<Arc<JobValue>> = taken.jobs.iter().cloned().map(Arc::new).collect();
+    for (key, job) in taken.keys.iter().zip(jobs) {
+        execution.push(stream.stream, *key, job);
+    }
+    let batch = JobBatchValue {
+        job_type: stream.job_type.clone(),
+        worker: stream.worker.clone(),
+        timeout: stream.timeout,
+        max_jobs_to_activate: taken.keys.len() as i32,
+        job_keys: taken.keys,
+        jobs: taken.jobs,
+        truncated: false,
+        tenant_ids: stream.tenant_ids.clone(),
+        fetch_variables: stream.fetch_variables.clone(),
+        stream: Some(StreamId { node: stream.stream.node, number: stream.stream.number }),
+    };
+    let key = execution.state.next_key();
+    execution.emit(key, Payload::JobBatch(JobBatchIntent::Activated, Box::new(batch)));
+    true
+}
+
+/// What is wanted of an activation.
+pub(crate) struct Activation<'a> {
+    pub worker: &'a Text,
+    pub timeout: i64,
+    pub fetch_variables: &'a [Text],
+    pub jobs_max: usize,
+    pub bytes_max: usize,
+}
+
+/// Jobs that can be activated together.
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub keys: Vec<Key>,
+    /// The jobs as the worker gets them.
+    pub jobs: Vec<JobValue>,
+    /// Whether more are there that did not fit.
+    pub truncated: bool,
+    /// How many became incidents instead.
+    pub too_large: usize,
+}
+
+/// Reads jobs from the front of a queue as they look when activated. A job that is too large for any message becomes an
+/// incident, so that it does not stand in the way of the others.
+pub(crate) fn take_jobs(execution: &mut Execution<'_>, place: &(Arc<str>, Arc<str>), activation: &Activation<'_>) -> Taken {
+    let mut taken = Taken::default();
+    let mut too_large = Vec::new();
+    let mut bytes = 0;
+    for (key, _) in execution.state.tables.available_jobs.iter(place).take(activation.jobs_max) {
+        let Some(row) = execution.state.tables.jobs.get(&key) else { continue };
+        let mut job = (*row.value).clone();
+        job.variables = document::collect(execution.state, job.element_instance_key, activation.fetch_variables).into();
+        let size = job_bytes(&job);
+        if size > execution.limits.job_bytes_max {
+            too_large.push((Key::from_raw(key), job, size));
+            continue;
+        }
+        if bytes + size > activation.bytes_max && !taken.keys.is_empty() {
+            taken.truncated = true;
+            break;
+        }
+        bytes += size;
+        job.worker = activation.worker.clone();
+        job.deadline = execution.timestamp.saturating_add(activation.timeout);
+        taken.keys.push(Key::from_raw(key));
+        taken.jobs.push(job);
+    }
+    taken.too_large = too_large.len();
+    for (key, job, size) in too_large {
+        let message = format!(
+            "Expected to activate job with key '{key}' with at most {} bytes, but with its variables it has {size}; \
+             reduce the variables that are visible to it",
+            execution.limits.job_bytes_max
+        );
+        incident::raise_for_job(execution, key, &job, Problem::new(ErrorType::MessageSizeExceeded, message));
+    }
+    taken
+}
+
+/// About the bytes that a job takes in a message.
+fn job_bytes(job: &JobValue) -> usize {
+    const FIXED_BYTES: usize = 200;
+    FIXED_BYTES
+        + job.variables.len()
+        + job.custom_headers.len()
+        + job.job_type.len()
+        + job.worker.len()
+        + job.element_id.len()
+        + job.bpmn_process_id.len()
+        + job.tenant_id.len()
+}

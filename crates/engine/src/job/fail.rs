@@ -1,0 +1,43 @@
+//! JOB FAIL: the work could not be done; it is tried again, or becomes an incident.
+
+use std::sync::Arc;
+
+use protocol::{ErrorType, JobIntent, JobValue, Key, Payload};
+
+use crate::execution::{Execution, Outcome};
+use crate::incident::{self, Problem};
+use crate::variable::document;
+
+pub(crate) fn fail(execution: &mut Execution<'_>, key: Key, command: &JobValue) -> Outcome {
+    let job = super::find(execution, key, "fail")?;
+    super::check_workable(key, &job, "fail")?;
+    let variables = document::split(&command.variables, execution.limits.name_bytes_max)?;
+    let mut failed = JobValue {
+        retries: command.retries,
+        retry_backoff: command.retry_backoff.max(0),
+        error_message: command.error_message.clone(),
+        variables: command.variables.clone(),
+        deadline: -1,
+        recurring_time: -1,
+        ..(*job.value).clone()
+    };
+    drop(job);
+    document::set_local(execution, failed.element_instance_key, variables);
+    if failed.retries > 0 && failed.retry_backoff == 0 {
+        let payload = super::make_available(execution, key, JobIntent::Failed, failed);
+        execution.reply(key, payload);
+        return Ok(());
+    }
+    if failed.retries > 0 {
+        failed.recurring_time = execution.timestamp.saturating_add(failed.retry_backoff);
+    }
+    let failed = Arc::new(failed);
+    let payload = Payload::Job(JobIntent::Failed, failed.clone());
+    execution.emit(key, payload.clone());
+    execution.reply(key, payload);
+    if failed.retries <= 0 {
+        let message = if failed.error_message.is_empty() { "No more retries left." } else { &failed.error_message };
+        incident::raise_for_job(execution, key, &failed, Problem::new(ErrorType::JobNoRetries, message));
+    }
+    Ok(())
+}

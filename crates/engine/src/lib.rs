@@ -1,0 +1,266 @@
+//! The deterministic engine of one partition: commands decide, events apply.
+//!
+//! [`Engine::apply`] takes a batch of replicated commands and a time, and changes the state by the events that it gives
+//! back. It knows no clock, random number, thread, file (beyond opening its tables), socket or iteration over a hash map:
+//! the same batches give the same state and the same records on every replica.
+
+mod apply;
+mod deployment;
+mod dispatch;
+mod distribution;
+mod due;
+mod element;
+mod execution;
+mod incident;
+mod job;
+mod job_stream;
+mod limits;
+mod output;
+mod process_instance;
+mod processes;
+mod state;
+mod variable;
+
+pub use limits::Limits;
+pub use output::{JobsAvailable, Output, Push, Reply, Send};
+
+use std::path::Path;
+
+use ::state::{Checkpoint, Retired, Store, StoreError, StoreOptions, Written};
+use protocol::{
+    Command, CommandBatch, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, Record, Timestamp, WorkIntent, WorkValue,
+};
+
+use crate::state::{Counters, State, Tables};
+
+/// Version of the tables' layout; a file of another version is refused.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What an engine is told when it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineOptions {
+    /// Its partition.
+    pub partition: PartitionId,
+    /// How many partitions there are.
+    pub partition_count: u16,
+    /// What a single command may do.
+    pub limits: Limits,
+}
+
+/// The state cannot be read or trusted any more; the partition must stop.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The tables met an error.
+    #[error("the state of partition {partition} met an error: {source}")]
+    Store {
+        /// The partition.
+        partition: PartitionId,
+        /// The error.
+        source: StoreError,
+    },
+    /// The counters saved with the state cannot be read.
+    #[error("the counters saved with the state of partition {partition} cannot be read: {reason}")]
+    Counters {
+        /// The partition.
+        partition: PartitionId,
+        /// What is wrong with them.
+        reason: String,
+    },
+}
+
+/// Numbers for operators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EngineStatistics {
+    /// Open incidents.
+    pub incidents: u64,
+    /// Banned instances.
+    pub banned_instances: u64,
+    /// Registered job streams.
+    pub job_streams: u64,
+    /// Entries of interrupted work that wait for their continuation.
+    pub work_entries: u64,
+    /// Memory and file of the state.
+    pub store: ::state::Statistics,
+}
+
+/// The state machine of one partition.
+#[derive(Debug)]
+pub struct Engine {
+    options: EngineOptions,
+    state: State,
+    applied: u64,
+}
+
+impl Engine {
+    /// Opens the state in `directory`, which is made when absent, as of its newest checkpoint.
+    ///
+    /// # Errors
+    /// When the state cannot be read, or is of another version.
+    pub fn open(options: EngineOptions, directory: &Path) -> Result<Engine, Fault> {
+        let partition = options.partition;
+        let fault = |source| Fault::Store { partition, source };
+        let store_options = StoreOptions { schema_version: SCHEMA_VERSION, ..StoreOptions::default() };
+        let store = Store::open(directory, &store_options).map_err(fault)?;
+        let recovered = store.recovered();
+        let counters = if recovered.metadata.is_empty() {
+            Counters::default()
+        } else {
+            protocol::decode(&recovered.metadata)
+                .map_err(|error| Fault::Counters { partition, reason: error.to_string() })?
+        };
+        let state = State::new(Tables::open(&store), counters, partition);
+        Ok(Engine { options, state, applied: recovered.applied })
+    }
+
+    /// An engine without a file: everything lives in memory.
+    pub fn in_memory(options: EngineOptions) -> Engine {
+        let state = State::new(Tables::in_memory(), Counters::default(), options.partition);
+        Engine { options, state, applied: 0 }
+    }
+
+    /// Index of the last batch that is part of the state; 0 for a new one.
+    pub fn applied(&self) -> u64 {
+        self.applied
+    }
+
+    /// Position of the last record that is part of the state.
+    pub fn last_position(&self) -> u64 {
+        self.state.counters.position
+    }
+
+    /// Time of the last batch that is part of the state.
+    pub fn last_timestamp(&self) -> Timestamp {
+        self.state.counters.timestamp
+    }
+
+    /// Applies one replicated batch: each command atomically, in order. What it produces is appended to `output`.
+    ///
+    /// # Errors
+    /// When the state cannot be trusted any more. The batch is then half applied in memory; the partition must stop and
+    /// be opened again.
+    pub fn apply(&mut self, index: u64, batch: &CommandBatch, output: &mut Output) -> Result<(), Fault> {
+        for command in &batch.commands {
+            dispatch::process(&mut self.state, &self.options, batch.timestamp, command, output)
+                .map_err(|source| Fault::Store { partition: self.options.partition, source })?;
+        }
+        self.state.counters.timestamp = self.state.counters.timestamp.max(batch.timestamp);
+        self.applied = index;
+        Ok(())
+    }
+
+    /// Applies one record of the stream to the state: the records alone rebuild it.
+    ///
+    /// # Errors
+    /// As [`Engine::apply`].
+    pub fn replay(&mut self, record: &Record) -> Result<(), Fault> {
+        self.state.begin();
+        apply::apply(&mut self.state, record);
+        self.state.commit().map_err(|source| Fault::Store { partition: self.options.partition, source })
+    }
+
+    /// For the leader: commands for everything that is due at `now`, oldest due date first, at most `limit`.
+    pub fn due_commands(&self, now: Timestamp, limit: usize) -> Vec<Command> {
+        due::commands(&self.state, now, limit)
+    }
+
+    /// The earliest due date; `None` when nothing is scheduled.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        due::next(&self.state)
+    }
+
+    /// For the leader: the command that continues interrupted work, if there is some. At most one should be under way.
+    pub fn continuation(&self) -> Option<Command> {
+        if self.state.counters.work_entries == 0 {
+            return None;
+        }
+        let (sequence, row) = self.state.tables.work.iter().next()?;
+        let value = WorkValue { sequence, process_instance_key: row.process_instance_key, commands: Vec::new() };
+        Some(Command::new(Key::NONE, Payload::Work(WorkIntent::Continue, Box::new(value))))
+    }
+
+    /// For the leader: unacknowledged commands for `partition` after a position, to be sent again.
+    pub fn outbox(&self, partition: PartitionId, after_sequence: u64, limit: usize) -> Vec<Command> {
+        let range = (partition.0, after_sequence.saturating_add(1))..=(partition.0, u64::MAX);
+        self.state.tables.outbox.range(range).take(limit).map(|(_, row)| row.command.clone()).collect()
+    }
+
+    /// Partitions that have not acknowledged everything that was sent to them.
+    pub fn outbox_partitions(&self) -> Vec<PartitionId> {
+        let all = (1..=self.options.partition_count).map(PartitionId);
+        all.filter(|partition| {
+            self.state.tables.outbox.range((partition.0, 0)..=(partition.0, u64::MAX)).next().is_some()
+        })
+        .collect()
+    }
+
+    /// For a new leader: the command that forgets all job streams; `None` when there is none.
+    pub fn clear_streams_command(&self) -> Option<Command> {
+        (self.state.counters.job_streams > 0).then(|| {
+            Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::new(JobStreamValue::default())))
+        })
+    }
+
+    /// Whether jobs of a type wait to be activated.
+    pub fn has_available_jobs(&self, tenant_id: &str, job_type: &str) -> bool {
+        !self.state.tables.available_jobs.is_empty(&(tenant_id.into(), job_type.into()))
+    }
+
+    /// About how many bytes the state holds in memory since its last checkpoint.
+    pub fn overlay_bytes(&self) -> u64 {
+        self.state.tables.overlay_bytes()
+    }
+
+    /// Freezes the state for a checkpoint, which another thread is to write.
+    ///
+    /// # Errors
+    /// When a checkpoint is under way, or the engine has no file.
+    pub fn freeze(&mut self) -> Result<Checkpoint, StoreError> {
+        self.state.tables.freeze(self.applied, protocol::encode_to_vec(&self.state.counters))
+    }
+
+    /// Ends a checkpoint that was written. The answer is to be dropped on another thread.
+    ///
+    /// # Errors
+    /// When the file cannot be read any more.
+    pub fn release(&mut self, written: Written) -> Result<Retired, StoreError> {
+        self.state.tables.release(written)
+    }
+
+    /// A hash over the whole state: equal on replicas that applied the same.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn state_hash(&self) -> Result<u128, StoreError> {
+        let counters = Counters { timestamp: 0, ..self.state.counters };
+        let hash = self.state.tables.state_hash()?;
+        Ok(protocol::encode_to_vec(&counters)
+            .iter()
+            .fold(hash, |hash, byte| hash.rotate_left(7) ^ u128::from(*byte)))
+    }
+
+    /// Writes the state as text, one entry a line.
+    ///
+    /// # Errors
+    /// When the state cannot be read or `out` cannot be written.
+    pub fn dump(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        writeln!(out, "{:?}", self.state.counters)?;
+        self.state.tables.dump(out)
+    }
+
+    /// The store, to send a snapshot of it to a new replica.
+    pub fn store(&self) -> &Store {
+        self.state.tables.store()
+    }
+
+    /// Numbers for operators.
+    pub fn statistics(&self) -> EngineStatistics {
+        let counters = &self.state.counters;
+        EngineStatistics {
+            incidents: counters.incidents,
+            banned_instances: counters.banned_instances,
+            job_streams: counters.job_streams,
+            work_entries: counters.work_entries,
+            store: self.state.tables.statistics(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What the engine gives back for an applied batch, besides the changed state.
+
+use std::sync::Arc;
+
+use protocol::{
+    Command, JobValue, Key, PartitionId, Payload, Record, Rejection, Request, StreamId, Text,
+};
+
+/// Everything that one application produced. Records belong to every replica; the rest is carried out by the leader only.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Events and rejections in order.
+    pub records: Vec<Record>,
+    /// Answers to waiting requests.
+    pub replies: Vec<Reply>,
+    /// Jobs for streams; already activated in the state.
+    pub pushes: Vec<Push>,
+    /// Types whose queue of waiting jobs was empty and is not any more, or got its first job after a failed activation.
+    pub available: Vec<JobsAvailable>,
+    /// Commands for other partitions: new outbox entries and acknowledgements.
+    pub sends: Vec<Send>,
+}
+
+/// The answer to one request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// Who asked.
+    pub request: Request,
+    /// Key of the entity that the answer is about.
+    pub key: Key,
+    /// On success the event that answers; on refusal the command as it was asked.
+    pub payload: Payload,
+    /// Set when the command was refused.
+    pub rejection: Option<Rejection>,
+}
+
+/// A job that was activated for a stream in the application that made it available.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Push {
+    /// The stream whose credit it used.
+    pub stream: StreamId,
+    /// The job.
+    pub key: Key,
+    /// The job with the variables that the worker asked for.
+    pub job: Arc<JobValue>,
+}
+
+/// A hint that an activation of this type will find jobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobsAvailable {
+    /// Tenant of the jobs.
+    pub tenant_id: Text,
+    /// Type of the jobs.
+    pub job_type: Text,
+}
+
+/// A command for another partition. `command.source` tells the receiver its place in the order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Send {
+    /// Where it goes.
+    pub partition: PartitionId,
+    /// What is sent.
+    pub command: Command,
+}
+
+impl Output {
+    /// Empties all lists, keeping their memory.
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.replies.clear();
+        self.pushes.clear();
+        self.available.clear();
+        self.sends.clear();
+    }
+}

@@ -1,0 +1,4 @@
+//! Process instances: creation and cancellation.
+
+pub(crate) mod cancel;
+pub(crate) mod create;

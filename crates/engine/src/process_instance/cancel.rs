@@ -1,0 +1,31 @@
+//! PROCESS_INSTANCE CANCEL.
+
+use protocol::{Key, Payload, ProcessInstanceIntent, Rejection};
+
+use crate::element::{self, Token};
+use crate::execution::{Execution, Outcome};
+use crate::state::Lifecycle;
+
+pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
+    let not_found = || {
+        Rejection::not_found(format!(
+            "Expected to cancel a process instance with key '{key}', but no such process was found"
+        ))
+    };
+    let instance = execution.state.element_instance(key).ok_or_else(not_found)?;
+    if instance.value.flow_scope_key.is_some() {
+        return Err(not_found().into());
+    }
+    execution.check_not_banned(key)?;
+    if instance.lifecycle == Lifecycle::Terminating {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to cancel a process instance with key '{key}', but it is in state '{}': a cancellation is in progress already",
+            instance.lifecycle.name()
+        ))
+        .into());
+    }
+    let Some(token) = Token::find(execution, key)? else { return Err(not_found().into()) };
+    execution.reply(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, instance.value.clone()));
+    element::begin_termination(execution, &token);
+    Ok(())
+}

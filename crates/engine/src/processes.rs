@@ -1,0 +1,40 @@
+//! Compiled processes by definition key.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bpmn::model::ExecutableProcess;
+use protocol::Key;
+
+use crate::state::Tables;
+
+/// How many compiled processes are kept; the rest is compiled again when needed.
+const CACHED_PROCESSES_MAX: usize = 1_000;
+
+/// Processes are compiled when first needed after a start and kept; the source of truth is the deployed resource.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessCache {
+    by_key: RefCell<HashMap<Key, Arc<ExecutableProcess>>>,
+}
+
+impl ProcessCache {
+    pub fn get(&self, definition: Key, tables: &Tables) -> Option<Arc<ExecutableProcess>> {
+        if let Some(process) = self.by_key.borrow().get(&definition) {
+            return Some(process.clone());
+        }
+        let row = tables.processes.get(&definition.raw())?;
+        // It was valid when it was deployed, and stays so: a rule that is added later is for new deployments.
+        let process = bpmn::parse(&row.metadata.resource_name, &row.resource)
+            .ok()?
+            .into_iter()
+            .find(|process| *process.id == *row.metadata.bpmn_process_id)
+            .map(Arc::new)?;
+        let mut by_key = self.by_key.borrow_mut();
+        if by_key.len() >= CACHED_PROCESSES_MAX {
+            by_key.clear();
+        }
+        by_key.insert(definition, process.clone());
+        Some(process)
+    }
+}

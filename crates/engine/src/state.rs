@@ -1,0 +1,150 @@
+//! The state of a partition: what the events so far have made true.
+
+mod rows;
+
+pub(crate) use rows::*;
+
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+use protocol::{Key, PartitionId, Timestamp};
+
+use crate::processes::ProcessCache;
+
+state::tables! {
+    /// All tables of a partition. Keys are raw [`Key`]s unless said otherwise.
+    pub(crate) struct Tables {
+        /// Versions of processes by definition key.
+        pub processes: state::Table<i64, ProcessRow> = 1,
+        /// The newest version by tenant and BPMN process id.
+        pub latest_processes: state::Table<(Arc<str>, Arc<str>), LatestProcess> = 2,
+        /// Definition keys by tenant, BPMN process id and version.
+        pub process_versions: state::Table<(Arc<str>, Arc<str>, i32), i64> = 3,
+        /// Living element instances.
+        pub element_instances: state::Table<i64, ElementInstance> = 4,
+        /// Children by (scope, child).
+        pub children: state::Table<(i64, i64), ()> = 5,
+        /// Tokens that wait at a joining gateway: how often each flow was taken, by (scope, gateway id, flow id).
+        pub waiting_tokens: state::Table<(i64, Arc<str>, Arc<str>), u32> = 6,
+        /// Variables by (scope, name).
+        pub variables: state::Table<(i64, Arc<str>), VariableRow> = 7,
+        /// Living jobs.
+        pub jobs: state::Table<i64, JobRow> = 8,
+        /// Jobs to be activated, by tenant and type, oldest first.
+        pub available_jobs: state::Queue<(Arc<str>, Arc<str>), i64, ()> = 9,
+        /// Activated jobs by the end of their activation.
+        pub job_deadlines: state::Queue<(), (i64, i64), ()> = 10,
+        /// Failed jobs by the end of their back-off.
+        pub job_backoffs: state::Queue<(), (i64, i64), ()> = 11,
+        /// Open incidents.
+        pub incidents: state::Table<i64, IncidentRow> = 12,
+        /// Open streams of workers by (node, number).
+        pub job_streams: state::Table<(u32, u64), JobStreamRow> = 13,
+        /// Streams by (tenant, type, node, number).
+        pub job_streams_by_type: state::Table<(Arc<str>, Arc<str>, u32, u64), ()> = 14,
+        /// The stream that was served last, by tenant and type, so that streams take turns.
+        pub served_streams: state::Table<(Arc<str>, Arc<str>), ServedStream> = 15,
+        /// Instances that a failure of the engine has put aside.
+        pub banned_instances: state::Table<i64, ()> = 16,
+        /// Interrupted work by its position in the queue.
+        pub work: state::Table<u64, WorkRow> = 17,
+        /// Commands for other partitions by (partition, sequence), until acknowledged.
+        pub outbox: state::Table<(u16, u64), OutboxRow> = 18,
+        /// The last sequence given to a command, by receiving partition.
+        pub outbox_sequences: state::Table<u16, u64> = 19,
+        /// The last sequence received, by sending partition.
+        pub inbox_sequences: state::Table<u16, u64> = 20,
+        /// Distributions under way.
+        pub distributions: state::Table<i64, DistributionRow> = 21,
+        /// Partitions that have not acknowledged, by (distribution, partition).
+        pub pending_distributions: state::Table<(i64, u16), ()> = 22,
+        /// Instances whose result somebody waits for.
+        pub awaited_results: state::Table<i64, AwaitedResult> = 23,
+    }
+}
+
+/// Numbers that every event may move; they are saved with each checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct Counters {
+    /// Counter of the last key.
+    #[n(0)]
+    pub key: u64,
+    /// Position of the last record or command.
+    #[n(1)]
+    pub position: u64,
+    /// Position in the work queue of the last entry put in.
+    #[n(2)]
+    pub work_in: u64,
+    /// Time of the last batch.
+    #[n(3)]
+    pub timestamp: Timestamp,
+    /// Open incidents.
+    #[n(4)]
+    pub incidents: u64,
+    /// Banned instances; while it is zero, nobody looks them up.
+    #[n(5)]
+    pub banned_instances: u64,
+    /// Registered streams; while it is zero, nobody looks them up.
+    #[n(6)]
+    pub job_streams: u64,
+    /// Entries in the work queue.
+    #[n(7)]
+    pub work_entries: u64,
+    /// Instances whose result somebody waits for; while it is zero, nobody looks them up.
+    #[n(8)]
+    pub awaited_results: u64,
+}
+
+/// Tables, counters and the compiled processes that belong to them. Only [`crate::apply`] changes it.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub tables: Tables,
+    pub counters: Counters,
+    /// Counters at the start of the command at hand.
+    saved_counters: Counters,
+    pub processes: ProcessCache,
+    pub partition: PartitionId,
+}
+
+impl State {
+    pub fn new(tables: Tables, counters: Counters, partition: PartitionId) -> Self {
+        State { tables, counters, saved_counters: counters, processes: ProcessCache::default(), partition }
+    }
+
+    pub fn begin(&mut self) {
+        self.tables.begin();
+        self.saved_counters = self.counters;
+    }
+
+    pub fn commit(&mut self) -> Result<(), state::StoreError> {
+        self.tables.commit().inspect_err(|_| self.counters = self.saved_counters)
+    }
+
+    pub fn rollback(&mut self) {
+        self.tables.rollback();
+        self.counters = self.saved_counters;
+    }
+
+    /// A key that no entity has.
+    pub fn next_key(&mut self) -> Key {
+        self.counters.key += 1;
+        Key::new(self.partition, self.counters.key)
+    }
+
+    /// The compiled process of an element instance.
+    pub fn process(&self, definition: Key) -> Option<Arc<bpmn::model::ExecutableProcess>> {
+        self.processes.get(definition, &self.tables)
+    }
+
+    pub fn element_instance(&self, key: Key) -> Option<Arc<ElementInstance>> {
+        self.tables.element_instances.get(&key.raw())
+    }
+
+    pub fn job(&self, key: Key) -> Option<Arc<JobRow>> {
+        self.tables.jobs.get(&key.raw())
+    }
+
+    pub fn is_banned(&self, process_instance: Key) -> bool {
+        self.counters.banned_instances > 0 && self.tables.banned_instances.contains(&process_instance.raw())
+    }
+}

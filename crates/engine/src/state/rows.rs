@@ -1,0 +1,210 @@
+//! What the tables hold.
+
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+use protocol::{
+    Command, CommandDistributionValue, IncidentValue, JobStreamValue, JobValue, Key, ProcessInstanceValue, ProcessMetadata,
+    Request, StreamId, Text,
+};
+
+/// Where an element instance is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub(crate) enum Lifecycle {
+    #[n(0)]
+    Activating,
+    #[n(1)]
+    Activated,
+    #[n(2)]
+    Completing,
+    #[n(3)]
+    Terminating,
+}
+
+impl Lifecycle {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Activating => "ELEMENT_ACTIVATING",
+            Self::Activated => "ELEMENT_ACTIVATED",
+            Self::Completing => "ELEMENT_COMPLETING",
+            Self::Terminating => "ELEMENT_TERMINATING",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct ElementInstance {
+    #[n(0)]
+    pub lifecycle: Lifecycle,
+    #[n(1)]
+    #[cbor(with = "shared")]
+    pub value: Arc<ProcessInstanceValue>,
+    /// Living children.
+    #[n(2)]
+    pub children: u32,
+    /// Sequence flows taken inside this scope whose target has not been entered.
+    #[n(3)]
+    pub tokens: u32,
+    /// The job that does its work.
+    #[n(4)]
+    pub job: Key,
+    /// The incident that stops it (not one of its job).
+    #[n(5)]
+    pub incident: Key,
+    /// Whether variables live in this scope.
+    #[n(6)]
+    pub has_variables: bool,
+    /// What the job's worker gave back, until the element completes.
+    #[n(7)]
+    pub result: Option<Text>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct AwaitedResult {
+    #[n(0)]
+    pub request: Request,
+    /// The variables wanted; empty for all.
+    #[n(1)]
+    pub fetch_variables: Vec<Text>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct VariableRow {
+    #[n(0)]
+    pub key: Key,
+    /// JSON text.
+    #[n(1)]
+    pub value: Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub(crate) enum JobState {
+    #[n(0)]
+    Activatable,
+    #[n(1)]
+    Activated,
+    #[n(2)]
+    Failed,
+    #[n(3)]
+    ErrorThrown,
+}
+
+impl JobState {
+    /// The name in rejections.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Activatable => "ACTIVATABLE",
+            Self::Activated => "ACTIVATED",
+            Self::Failed => "FAILED",
+            Self::ErrorThrown => "ERROR_THROWN",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct JobRow {
+    #[n(0)]
+    pub state: JobState,
+    #[n(1)]
+    #[cbor(with = "shared")]
+    pub value: Arc<JobValue>,
+    /// The incident that stops it.
+    #[n(2)]
+    pub incident: Key,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct IncidentRow {
+    #[n(0)]
+    pub value: IncidentValue,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct ProcessRow {
+    #[n(0)]
+    pub metadata: ProcessMetadata,
+    #[n(1)]
+    #[cbor(with = "minicbor::bytes")]
+    pub resource: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct LatestProcess {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub version: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct JobStreamRow {
+    /// As registered; `credit` is what is left.
+    #[n(0)]
+    pub value: JobStreamValue,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct ServedStream {
+    #[n(0)]
+    pub stream: StreamId,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct WorkRow {
+    #[n(0)]
+    pub process_instance_key: Key,
+    #[n(1)]
+    pub commands: Vec<Command>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct OutboxRow {
+    #[n(0)]
+    pub command: Command,
+    #[n(1)]
+    pub distribution: Key,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct DistributionRow {
+    #[n(0)]
+    pub value: CommandDistributionValue,
+}
+
+state::cbor_values!(
+    ElementInstance => |row| 200 + row.result.as_ref().map_or(0, |result| result.len()),
+    VariableRow => |row| row.value.len(),
+    JobRow => |row| 300 + row.value.variables.len(),
+    IncidentRow => |row| row.value.error_message.len(),
+    ProcessRow => |row| row.resource.len(),
+    AwaitedResult,
+    LatestProcess,
+    JobStreamRow,
+    ServedStream,
+    WorkRow => |row| row.commands.len() * 300,
+    OutboxRow => |_| 300,
+    DistributionRow => |_| 300,
+);
+
+/// Shared values are stored like owned ones.
+mod shared {
+    use std::sync::Arc;
+
+    use minicbor::decode::{Decoder, Error as DecodeError};
+    use minicbor::encode::{Encoder, Error as EncodeError, Write};
+    use minicbor::{Decode, Encode};
+
+    pub fn encode<C, T: Encode<C>, W: Write>(
+        value: &Arc<T>,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), EncodeError<W::Error>> {
+        value.as_ref().encode(encoder, context)
+    }
+
+    pub fn decode<'b, C, T: Decode<'b, C>>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, DecodeError> {
+        T::decode(decoder, context).map(Arc::new)
+    }
+}

@@ -1,0 +1,151 @@
+//! Documents: JSON objects that are split into variables, or joined from them.
+
+use std::sync::Arc;
+
+use protocol::{Key, Payload, ProcessInstanceValue, Rejection, Text, VariableIntent, VariableValue};
+
+use crate::execution::Execution;
+use crate::state::State;
+
+/// One top-level entry of a document.
+pub(crate) type Entry = (Arc<str>, Text);
+
+/// Splits a document into variables. An empty text is an empty document.
+pub(crate) fn split(document: &Text, name_bytes_max: usize) -> Result<Vec<Entry>, Rejection> {
+    if document.is_empty() {
+        return Ok(Vec::new());
+    }
+    let entries = feel::json::split_object(document).map_err(|error| {
+        Rejection::invalid_argument(format!("Expected the variables to be a JSON object, but they are not: {error}"))
+    })?;
+    for (name, _) in &entries {
+        if name.len() > name_bytes_max {
+            let start: String = name.chars().take(40).collect();
+            return Err(Rejection::invalid_argument(format!(
+                "Expected the names of variables to have at most {name_bytes_max} bytes, but '{start}…' has {}",
+                name.len()
+            )));
+        }
+    }
+    Ok(entries.into_iter().map(|(name, value)| (Arc::from(name.as_ref()), value.into())).collect())
+}
+
+/// Joins what is visible from a scope, or only the wanted names, into one document.
+pub(crate) fn collect(state: &State, scope: Key, wanted: &[Text]) -> String {
+    let mut joined = String::from("{");
+    if wanted.is_empty() {
+        collect_all(state, scope, &mut joined);
+    } else {
+        for name in wanted {
+            if let Some(row) = super::find(state, scope, name.shared()) {
+                append(&mut joined, name, &row.value);
+            }
+        }
+    }
+    joined.push('}');
+    joined
+}
+
+fn collect_all(state: &State, mut scope: Key, joined: &mut String) {
+    let mut seen: Vec<Arc<str>> = Vec::new();
+    while let Some(instance) = state.element_instance(scope) {
+        if instance.has_variables {
+            let raw = scope.raw();
+            let empty: Arc<str> = Arc::default();
+            for ((_, name), row) in state.tables.variables.range((raw, empty.clone())..(raw + 1, empty)) {
+                if !seen.contains(&name) {
+                    append(joined, &name, &row.value);
+                    seen.push(name);
+                }
+            }
+        }
+        scope = instance.value.flow_scope_key;
+    }
+}
+
+fn append(joined: &mut String, name: &str, value: &str) {
+    if joined.len() > 1 {
+        joined.push(',');
+    }
+    feel::json::write_string(name, joined);
+    joined.push(':');
+    joined.push_str(value);
+}
+
+/// Sets variables where they are found looking outwards from `scope`, else at the root.
+pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
+    for (name, value) in entries {
+        let found = super::find_with_scope(execution.state, scope, &name);
+        match found {
+            Some((holder, row)) => {
+                if row.value != value {
+                    set(execution, holder, VariableIntent::Updated, row.key, name, value);
+                }
+            }
+            None => {
+                let root = root_of(execution.state, scope);
+                let key = execution.state.next_key();
+                set(execution, root, VariableIntent::Created, key, name, value);
+            }
+        }
+    }
+}
+
+/// Sets variables in `scope` itself.
+pub(crate) fn set_local(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
+    for (name, value) in entries {
+        let place = (scope.raw(), name.clone());
+        match execution.state.tables.variables.get(&place) {
+            Some(row) if row.value == value => {}
+            Some(row) => set(execution, scope, VariableIntent::Updated, row.key, name, value),
+            None => {
+                let key = execution.state.next_key();
+                set(execution, scope, VariableIntent::Created, key, name, value);
+            }
+        }
+    }
+}
+
+/// Sets the first variables of a process that is about to start.
+pub(crate) fn set_initial(execution: &mut Execution<'_>, process: &ProcessInstanceValue, entries: Vec<Entry>) {
+    for (name, value) in entries {
+        let key = execution.state.next_key();
+        emit(execution, process, process.process_instance_key, VariableIntent::Created, key, (name, value));
+    }
+}
+
+fn root_of(state: &State, mut scope: Key) -> Key {
+    while let Some(instance) = state.element_instance(scope) {
+        if !instance.value.flow_scope_key.is_some() {
+            break;
+        }
+        scope = instance.value.flow_scope_key;
+    }
+    scope
+}
+
+fn set(execution: &mut Execution<'_>, scope: Key, intent: VariableIntent, key: Key, name: Arc<str>, value: Text) {
+    if let Some(instance) = execution.state.element_instance(scope) {
+        emit(execution, &instance.value, scope, intent, key, (name, value));
+    }
+}
+
+fn emit(
+    execution: &mut Execution<'_>,
+    of: &ProcessInstanceValue,
+    scope_key: Key,
+    intent: VariableIntent,
+    key: Key,
+    (name, value): Entry,
+) {
+    let variable = VariableValue {
+        name: name.into(),
+        value,
+        scope_key,
+        process_instance_key: of.process_instance_key,
+        process_definition_key: of.process_definition_key,
+        bpmn_process_id: of.bpmn_process_id.clone(),
+        tenant_id: of.tenant_id.clone(),
+    };
+    execution.emit(key, Payload::Variable(intent, Box::new(variable)));
+}
