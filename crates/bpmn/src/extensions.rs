@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use feel::Expression;
+use feel::{Expression, json};
 use roxmltree::Node;
 
 use crate::model::{ElementType, JobDefinition, Mapping, StaticOrExpression};
@@ -120,7 +120,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
             return Some(Arc::from("{}"));
         };
         let mut keys = HashSet::new();
-        let mut json = String::from("{");
+        let mut headers = String::from("{");
         let mut valid = true;
         for header in zeebe_children(container, "header") {
             let Some(key) = present(header, "key") else {
@@ -142,16 +142,16 @@ impl<'a, 'input> Extensions<'a, 'input> {
                     format!("Headers contain duplicate entries for key '{key}'. Keep one and remove the others."),
                 );
             } else if let Some(value) = present(header, "value") {
-                if json.len() > 1 {
-                    json.push(',');
+                if headers.len() > 1 {
+                    headers.push(',');
                 }
-                push_json_string(&mut json, key);
-                json.push(':');
-                push_json_string(&mut json, value);
+                json::write_string(key, &mut headers);
+                headers.push(':');
+                json::write_string(value, &mut headers);
             }
         }
-        json.push('}');
-        valid.then(|| Arc::from(json))
+        headers.push('}');
+        valid.then(|| Arc::from(headers))
     }
 
     /// Input and output mappings, both checked; the caller keeps those that take effect.
@@ -292,9 +292,19 @@ pub(crate) fn expression(node: Node, source: &str, problems: &mut Problems) -> O
     match Expression::parse(source) {
         Ok(expression) => Some(expression),
         Err(error) => {
+            let feel::ParseError {
+                expression,
+                expected,
+                found,
+                line,
+                column,
+            } = error;
             problems.add(
                 node,
-                format!("failed to parse expression '{source}': {error}"),
+                format!(
+                    "failed to parse expression '{expression}': expected {expected} at line {line}, column {column}, \
+                     but found {found}. Correct the FEEL expression."
+                ),
             );
             None
         }
@@ -322,20 +332,4 @@ pub(crate) fn refuse_misplaced_extension(parent: Node, extension: Node, problems
             extension.tag_name().name()
         ),
     );
-}
-
-fn push_json_string(json: &mut String, text: &str) {
-    json.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            '\n' => json.push_str("\\n"),
-            '\r' => json.push_str("\\r"),
-            '\t' => json.push_str("\\t"),
-            // XML allows no other control characters below the space.
-            character => json.push(character),
-        }
-    }
-    json.push('"');
 }

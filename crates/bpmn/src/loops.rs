@@ -1,8 +1,8 @@
 //! Cycles that would run for ever without waiting for anything.
 //!
-//! Looked for are cycles of elements that pass tokens on at once, through sub-processes too, with at least one manual or
-//! undefined task in them. Cycles of gateways alone are accepted: Zeebe accepts them, and models have such paths whose
-//! conditions keep them from being taken for ever.
+//! Looked for are cycles of elements that pass tokens on at once, with at least one manual or undefined task in them. A
+//! cycle also runs through a sub-process that can end without waiting. Cycles of gateways alone are accepted: Zeebe
+//! accepts them, and models have such paths whose conditions keep them from being taken for ever.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -48,6 +48,7 @@ impl Graph {
     fn new(process: &ExecutableProcess) -> Self {
         let count = process.elements.len();
         let exit = |scope: ElementIndex| count + scope.0 as usize;
+        let ends_at_once = ends_at_once(process);
         let mut successors = vec![Vec::new(); 2 * count];
         for (index, element) in process.elements.iter().enumerate() {
             let mut leaving: Vec<usize> = element
@@ -61,9 +62,10 @@ impl Graph {
             match element.behavior {
                 Behavior::JobWorker(_) => {}
                 Behavior::Container { none_start_event } => {
-                    successors[index] = none_start_event
-                        .iter()
-                        .map(|start| start.0 as usize)
+                    let start = none_start_event.map(|start| start.0 as usize);
+                    successors[index] = start
+                        .into_iter()
+                        .filter(|start| ends_at_once[*start])
                         .collect();
                     // The exit of the process itself leads nowhere.
                     if element.flow_scope.is_some() {
@@ -153,4 +155,47 @@ impl Graph {
         }
         None
     }
+}
+
+/// For every element: whether all tokens that begin there can reach the end of its scope without waiting. Every outgoing
+/// flow must get there, at an exclusive gateway one of them. The least solution, found backwards from the ends; so what
+/// only runs in circles does not end.
+fn ends_at_once(process: &ExecutableProcess) -> Vec<bool> {
+    let count = process.elements.len();
+    // How many conditions of an element are still open, and whose condition it is.
+    let mut open = vec![0_usize; count];
+    let mut waiting_for: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (index, element) in process.elements.iter().enumerate() {
+        open[index] = match element.behavior {
+            Behavior::JobWorker(_) => usize::MAX,
+            Behavior::ExclusiveGateway { .. } => element.outgoing.len().min(1),
+            Behavior::Container { none_start_event } => {
+                if let Some(start) = none_start_event {
+                    waiting_for[start.0 as usize].push(index);
+                }
+                element.outgoing.len() + 1
+            }
+            Behavior::NoneStartEvent
+            | Behavior::NoneEndEvent
+            | Behavior::PassThrough
+            | Behavior::ParallelGateway => element.outgoing.len(),
+        };
+        for flow in &element.outgoing {
+            waiting_for[process.flow(*flow).target.0 as usize].push(index);
+        }
+    }
+    let mut ended: Vec<usize> = (0..count).filter(|index| open[*index] == 0).collect();
+    let mut ends = vec![false; count];
+    while let Some(index) = ended.pop() {
+        ends[index] = true;
+        for &dependent in &waiting_for[index] {
+            if open[dependent] > 0 {
+                open[dependent] -= 1;
+                if open[dependent] == 0 {
+                    ended.push(dependent);
+                }
+            }
+        }
+    }
+    ends
 }

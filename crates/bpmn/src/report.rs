@@ -12,6 +12,9 @@ use crate::xml;
 /// longer text would reach nobody.
 pub const MAXIMUM_REPORT_BYTES: usize = 7 * 1024;
 
+/// The longest message of one problem: a model may quote itself at any length, and every problem should find room.
+const MAXIMUM_MESSAGE_CHARACTERS: usize = 1_000;
+
 /// Room kept for the line that says how many problems were left out.
 const OMISSION_BYTES: usize = 64;
 
@@ -125,6 +128,21 @@ fn travelling_bytes(text: &str) -> usize {
         .sum()
 }
 
+/// The text with its middle left out if it is too long: places are named at the beginning, advice stands at the end.
+fn shorten(text: String) -> String {
+    let mut boundaries = text.char_indices().map(|(position, _)| position);
+    let half = MAXIMUM_MESSAGE_CHARACTERS / 2;
+    let (Some(first_half), Some(_)) = (boundaries.nth(half), boundaries.nth(half)) else {
+        return text;
+    };
+    let second_half = text
+        .char_indices()
+        .rev()
+        .nth(half - 1)
+        .map_or(0, |(position, _)| position);
+    format!("{} ... {}", &text[..first_half], &text[second_half..])
+}
+
 /// Collects problems while a file is read.
 #[derive(Default)]
 pub(crate) struct Problems {
@@ -160,8 +178,8 @@ impl Problems {
         self.found.push(Problem {
             element_id,
             element_type: Some(node.tag_name().name().to_owned()),
-            place: Place::Element(path),
-            message: message.into(),
+            place: Place::Element(shorten(path)),
+            message: shorten(message.into()),
         });
     }
 
@@ -171,7 +189,7 @@ impl Problems {
             element_id: Some(process_id.to_owned()),
             element_type: Some("process".to_owned()),
             place: Place::Process(process_id.to_owned()),
-            message,
+            message: shorten(message),
         });
     }
 

@@ -121,7 +121,12 @@ fn hostile_nesting_and_namespaces_are_refused_before_a_tree_is_built() {
             .map(|number| format!("a{number}='' "))
             .collect::<String>()
     );
-    for content in [nested, declarations, attributes] {
+    // As many namespaces as may be in scope, and as many elements as fit that each add one more: refused, too.
+    let scope: String = (0..64)
+        .map(|number| format!(" xmlns:n{number}=''"))
+        .collect();
+    let many = format!("<a{scope}>{}</a>", "<a xmlns:m=''/>".repeat(200_000));
+    for content in [nested, declarations, attributes, many] {
         let report = parse("hostile.bpmn", content.as_bytes()).expect_err("the file is refused");
         let text = report.to_string();
         assert!(
@@ -158,6 +163,14 @@ fn the_largest_model_that_fits_is_compiled() {
     let report = parse("large.bpmn", looped.as_bytes())
         .expect_err("the chain of manual tasks is a loop now");
     assert_eq!(report.problems.len(), 1);
+    let text = report.to_string();
+    assert!(
+        text.chars().count() < 1_200,
+        "the whole loop is in the report"
+    );
+    assert!(text.contains("loop: manual0 > manual1 > "), "{text}");
+    assert!(text.contains(" ... "), "{text}");
+    assert!(text.ends_with("into the loop.\n"), "{text}");
 }
 
 #[test]

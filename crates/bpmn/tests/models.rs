@@ -25,7 +25,13 @@ fn every_model_gives_the_expected_result() {
             .to_string_lossy()
             .into_owned();
         let content = std::fs::read(&path).expect("the model can be read");
-        let found = match parse(&name, &content) {
+        let result = parse(&name, &content);
+        assert_eq!(
+            result.is_ok(),
+            name.starts_with("accepted-"),
+            "{name} begins with the wrong word: {result:?}"
+        );
+        let found = match result {
             Ok(processes) => processes.iter().map(summary).collect::<Vec<_>>().join("\n"),
             Err(report) => render_reports(&[(&name, &report)]),
         };
@@ -75,7 +81,7 @@ fn summary(process: &ExecutableProcess) -> String {
         assert_eq!(process.element_by_id[&element.id].0 as usize, index);
     }
     for (index, flow) in process.flows.iter().enumerate() {
-        let condition = flow.condition.as_ref().map(feel::Expression::source);
+        let condition = flow.condition.as_ref().map(feel::Expression::text);
         let _ = writeln!(
             text,
             "flow {index} {} {} -> {} condition={condition:?}",
@@ -112,6 +118,6 @@ fn behavior(element: &Element) -> String {
 fn value(value: &StaticOrExpression) -> String {
     match value {
         StaticOrExpression::Static(text) => format!("{text:?}"),
-        StaticOrExpression::Expression(expression) => format!("={}", expression.source()),
+        StaticOrExpression::Expression(expression) => format!("={}", expression.text()),
     }
 }
