@@ -1,0 +1,66 @@
+//! What can go wrong in an exporter.
+
+/// An exporter cannot do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ExporterError {
+    /// There is no exporter of this class.
+    #[error(
+        "the exporter '{name}' asks for the class '{class}', which does not exist; known classes are: {known}"
+    )]
+    UnknownClass {
+        /// The exporter.
+        name: String,
+        /// The class that was asked for.
+        class: String,
+        /// The classes that exist.
+        known: &'static str,
+    },
+    /// An argument is missing or wrong.
+    #[error("the argument '{argument}' of the exporter '{name}' {problem}")]
+    Argument {
+        /// The exporter.
+        name: String,
+        /// The argument.
+        argument: String,
+        /// What is wrong and what to do, as the rest of the sentence.
+        problem: String,
+    },
+    /// The target did not take the records; the same records are tried again.
+    #[error("the exporter '{name}' could not {action}: {source}")]
+    Target {
+        /// The exporter.
+        name: String,
+        /// What was tried.
+        action: String,
+        /// Why it failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl ExporterError {
+    /// An argument is missing or wrong; `problem` ends the sentence "the argument … of the exporter …".
+    pub fn argument(
+        name: impl Into<String>,
+        argument: impl Into<String>,
+        problem: impl Into<String>,
+    ) -> Self {
+        ExporterError::Argument {
+            name: name.into(),
+            argument: argument.into(),
+            problem: problem.into(),
+        }
+    }
+
+    /// The target did not take the records.
+    pub fn target(
+        name: impl Into<String>,
+        action: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        ExporterError::Target {
+            name: name.into(),
+            action: action.into(),
+            source: source.into(),
+        }
+    }
+}
