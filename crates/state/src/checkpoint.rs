@@ -166,3 +166,63 @@ pub struct Retired(
     #[expect(dead_code, reason = "held only to be dropped elsewhere")]
     pub(crate)  Vec<Arc<dyn FrozenTable>>,
 );
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::{StoreOptions, Table};
+
+    crate::tables! {
+        struct Tables {
+            numbers: Table<u64, u64> = 1,
+        }
+    }
+
+    /// Stands for a disk that is full at the first attempt, after other tables were written.
+    struct FailsOnce(AtomicBool);
+
+    impl FrozenTable for FailsOnce {
+        fn write(&self, _: &mut Batch<'_>) -> Result<(), StoreError> {
+            match self.0.swap(true, Ordering::Relaxed) {
+                true => Ok(()),
+                false => Err(file_error(
+                    "write",
+                    Path::new("full"),
+                    io::Error::from(io::ErrorKind::StorageFull).into(),
+                )),
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_checkpoint_can_be_tried_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), &StoreOptions::default()).unwrap();
+        let mut tables = Tables::open(&store);
+        tables.numbers.insert_new(1, 10);
+        tables.commit().unwrap();
+        let mut checkpoint = tables.freeze(3, b"later".to_vec()).unwrap();
+        checkpoint
+            .tables
+            .push(Arc::new(FailsOnce(AtomicBool::new(false))));
+        checkpoint.write().expect_err("the disk is full");
+        assert!(
+            store.snapshot().is_err(),
+            "nothing of a failed checkpoint is in the file"
+        );
+        tables.numbers.update(&1, |number| *number += 1);
+        tables.commit().unwrap();
+        let written = checkpoint.write().expect("the disk has room again");
+        drop(tables.release(written).unwrap());
+        assert_eq!(tables.numbers.get(&1).as_deref(), Some(&11));
+        let snapshot = store.snapshot().unwrap();
+        assert_eq!(
+            (snapshot.applied(), snapshot.metadata()),
+            (3, b"later".as_slice())
+        );
+    }
+}

@@ -12,7 +12,8 @@ const MOST_REMEMBERED_FRONTS: usize = 16_384;
 pub(crate) enum InFile<K> {
     /// Nothing: look from the front's lower bound.
     Unknown,
-    /// Of the keys below this one, none counts: the layers above hide each. The file has this key.
+    /// Of the keys below this one, none counts: the layers above hide each. The file has this key, and it is not below
+    /// the front's lower bound.
     First(K),
     /// None counts.
     None,

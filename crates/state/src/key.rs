@@ -1,5 +1,6 @@
 //! Keys and their order-preserving encoding.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -146,7 +147,7 @@ fn encode_text(text: &str, out: &mut SmallKey) {
     out.push(TERMINATOR);
 }
 
-fn decode_text(bytes: &mut &[u8]) -> Result<String, CorruptionError> {
+fn decode_text<'a>(bytes: &mut &'a [u8]) -> Result<Cow<'a, str>, CorruptionError> {
     let unterminated = || CorruptionError::new("a text in a key has no end");
     let length = bytes
         .iter()
@@ -154,6 +155,12 @@ fn decode_text(bytes: &mut &[u8]) -> Result<String, CorruptionError> {
         .ok_or_else(unterminated)?;
     let encoded = take(bytes, length)?;
     take(bytes, 1)?;
+    let wrong = |error| CorruptionError::new(format!("a text in a key is not UTF-8: {error}"));
+    if !encoded.contains(&ESCAPE) {
+        return std::str::from_utf8(encoded)
+            .map(Cow::Borrowed)
+            .map_err(wrong);
+    }
     let mut text = Vec::with_capacity(length);
     let mut encoded = encoded.iter();
     while let Some(byte) = encoded.next() {
@@ -171,7 +178,8 @@ fn decode_text(bytes: &mut &[u8]) -> Result<String, CorruptionError> {
         }
     }
     String::from_utf8(text)
-        .map_err(|error| CorruptionError::new(format!("a text in a key is not UTF-8: {error}")))
+        .map(Cow::Owned)
+        .map_err(|error| wrong(error.utf8_error()))
 }
 
 macro_rules! text_key {
@@ -184,7 +192,7 @@ macro_rules! text_key {
             }
 
             fn decode(bytes: &mut &[u8]) -> Result<Self, CorruptionError> {
-                decode_text(bytes).map(Into::into)
+                decode_text(bytes).map(|text| text.as_ref().into())
             }
 
             fn least() -> Self {

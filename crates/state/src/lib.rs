@@ -35,7 +35,7 @@ pub use checkpoint::{Batch, Checkpoint, CheckpointStatistics, FrozenTable, Retir
 pub use error::{CorruptionError, StoreError};
 pub use key::{LONGEST_KEY_BYTES, SmallKey, TableKey};
 pub use queue::Queue;
-pub use snapshot::SnapshotSummary;
+pub use snapshot::{Snapshot, SnapshotSummary};
 pub use store::{Recovered, Store, StoreOptions, TableId};
 pub use table::Table;
 pub use table_set::{AnyTable, EntryVisitor, LayerSizes, Statistics, TableSet, TableSetCore};

@@ -176,11 +176,9 @@ impl<K: TableKey, V: TableValue> Overlay<K, V> {
         }
     }
 
-    /// Takes back what the command at hand wrote, and tells each key.
+    /// Takes back what the command at hand wrote, and tells each key. No entry of the command is left afterwards, so the
+    /// next one can go by the same number.
     pub(crate) fn rollback(&mut self, mut restored: impl FnMut(&K)) {
-        if self.undo.is_empty() {
-            return;
-        }
         while let Some((key, prior)) = self.undo.pop() {
             restored(&key);
             let replaced = match prior {
@@ -192,7 +190,6 @@ impl<K: TableKey, V: TableValue> Overlay<K, V> {
             };
             self.bytes -= replaced.map_or(0, |entry| u64::from(entry.bytes));
         }
-        self.command += 1;
     }
 
     /// Hands out all entries and starts empty.

@@ -69,7 +69,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
     }
 
     /// The entries of a prefix, from the front.
-    pub fn iter(&self, prefix: &P) -> impl Iterator<Item = (K, Arc<V>)> {
+    pub fn iter<'a>(&'a self, prefix: &P) -> impl Iterator<Item = (K, Arc<V>)> + use<'a, P, K, V> {
         let Front {
             lower_bound,
             in_file,
@@ -119,11 +119,6 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         in_file: InFile<K>,
     ) -> Merge<'_, (P, K), V, EndOfPrefix<P>> {
         let table = &self.table;
-        let first_in_file = match in_file {
-            InFile::First(first) if first >= from => InFile::First(first),
-            InFile::First(_) => InFile::Unknown,
-            known => known,
-        };
         let start = (prefix.clone(), from);
         let range = (Bound::Included(&start), Bound::Unbounded);
         let overlay = table.overlay.entries.range(range);
@@ -131,7 +126,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
             .frozen
             .as_ref()
             .map(|frozen| frozen.entries.range(range));
-        let file = match first_in_file {
+        let file = match in_file {
             _ if !table.store.has_file() => None,
             InFile::None => None,
             InFile::First(first) => Some(FileScan::from_known(

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use heed::types::Bytes;
-use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, WithoutTls};
+use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, WithoutTls};
 
 use crate::error::StoreError;
 use crate::format::{self, Header};
@@ -35,30 +35,40 @@ pub struct SnapshotSummary {
     pub bytes: u64,
 }
 
-impl Store {
-    /// Writes the state of the last written checkpoint to a stream. May run on any thread, while the tables and checkpoints
-    /// go on; until it ends, the file cannot reuse the room of what it replaces.
-    pub fn snapshot_to(&self, out: impl Write) -> Result<SnapshotSummary, StoreError> {
-        let file = self.file("copy")?;
+/// The state of the last written checkpoint, held still for a copy while the tables and further checkpoints go on. Until it is
+/// dropped, the file cannot reuse the room of what it replaces.
+pub struct Snapshot {
+    store: Store,
+    transaction: RoTxn<'static, WithoutTls>,
+    held: Recovered,
+}
+
+impl Snapshot {
+    /// The log index up to which the snapshot holds the state.
+    pub fn applied(&self) -> u64 {
+        self.held.applied
+    }
+
+    /// The owner's metadata of the checkpoint.
+    pub fn metadata(&self) -> &[u8] {
+        &self.held.metadata
+    }
+
+    /// Writes the snapshot to a stream.
+    pub fn write_to(&self, out: impl Write) -> Result<SnapshotSummary, StoreError> {
+        let file = self.store.file("copy")?;
         let read_error = |error| file_error("read", &file.path, error);
         let write_error = |error: io::Error| snapshot_error("write", error.to_string());
-        let transaction = file.env.read_txn().map_err(read_error)?;
         let mut out = Checked::new(out);
         out.write(MAGIC).map_err(write_error)?;
-        let (mut applied, mut entries) = (None, 0_u64);
-        for entry in file.database.iter(&transaction).map_err(read_error)? {
+        let mut entries = 0_u64;
+        for entry in file.database.iter(&self.transaction).map_err(read_error)? {
             let (key, record) = entry.map_err(read_error)?;
-            if key == format::HEADER_KEY {
-                applied = Some(
-                    Header::decode(record, &file.path, file.schema_version)?
-                        .recovered
-                        .applied,
-                );
-            } else {
+            if key != format::HEADER_KEY {
                 // Damage is found here, not on the replica that would start from it.
                 format::open_record(key, record).map_err(|reason| StoreError::Corruption {
-                    table: self.table_name(key[0]),
-                    key: format::hexadecimal(key),
+                    table: self.store.table_name(key[0]),
+                    key: format::hexadecimal(&key[1..]),
                     file: file.path.clone(),
                     reason,
                 })?;
@@ -66,18 +76,42 @@ impl Store {
             }
             write_entry(&mut out, key, record).map_err(write_error)?;
         }
-        let applied =
-            applied.ok_or_else(|| snapshot_error("write", "no checkpoint was written yet"))?;
         out.write(&0_u16.to_le_bytes()).map_err(write_error)?;
         out.write(&entries.to_le_bytes()).map_err(write_error)?;
         let checksum = out.hasher.clone().finalize();
         out.write(&checksum.to_le_bytes()).map_err(write_error)?;
         out.stream.flush().map_err(write_error)?;
         Ok(SnapshotSummary {
-            applied,
+            applied: self.held.applied,
             entries,
             bytes: out.bytes,
         })
+    }
+}
+
+impl Store {
+    /// Holds the state of the last written checkpoint for a copy. May be called and used on any thread.
+    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        let file = self.file("copy")?;
+        let read_error = |error| file_error("read", &file.path, error);
+        let transaction = file.env.clone().static_read_txn().map_err(read_error)?;
+        let header = file
+            .database
+            .get(&transaction, format::HEADER_KEY)
+            .map_err(read_error)?;
+        let header =
+            header.ok_or_else(|| snapshot_error("write", "no checkpoint was written yet"))?;
+        let held = Header::decode(header, &file.path, file.schema_version)?.recovered;
+        Ok(Snapshot {
+            store: self.clone(),
+            transaction,
+            held,
+        })
+    }
+
+    /// Writes the state of the last written checkpoint to a stream.
+    pub fn snapshot_to(&self, out: impl Write) -> Result<SnapshotSummary, StoreError> {
+        self.snapshot()?.write_to(out)
     }
 
     /// Replaces the store in a directory, which must not be open, by what a stream holds. The old file stays until the new

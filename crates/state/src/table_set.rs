@@ -378,7 +378,7 @@ macro_rules! tables {
                 $crate::statistics(self)
             }
 
-            /// A hash over all entries in order: equal on two replicas if and only if their states are equal.
+            /// A hash over all entries in order, by which replicas compare their states.
             $visibility fn state_hash(&self) -> Result<u128, $crate::StoreError> {
                 $crate::state_hash(self)
             }
