@@ -1,0 +1,288 @@
+//! Drives an engine as a partition would, and tells what happened as lines of text.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use engine::{Engine, EngineOptions, Limits, Output};
+use protocol::*;
+
+pub const TENANT: &str = "<default>";
+
+pub fn options() -> EngineOptions {
+    EngineOptions { partition: PartitionId(1), partition_count: 1, limits: Limits::default() }
+}
+
+/// An engine with the history of everything that it was given and gave back.
+pub struct Partition {
+    pub engine: Engine,
+    pub time: i64,
+    pub batches: Vec<CommandBatch>,
+    pub records: Vec<Record>,
+    pub jobs: BTreeMap<String, Key>,
+    pub incidents: BTreeMap<String, Key>,
+    pub elements: BTreeMap<String, Key>,
+    pub instance: Key,
+    requests: u64,
+}
+
+impl Partition {
+    pub fn new() -> Self {
+        Self::with_options(options())
+    }
+
+    pub fn with_options(options: EngineOptions) -> Self {
+        Partition {
+            engine: Engine::in_memory(options),
+            time: 1_000_000,
+            batches: Vec::new(),
+            records: Vec::new(),
+            jobs: BTreeMap::new(),
+            incidents: BTreeMap::new(),
+            elements: BTreeMap::new(),
+            instance: Key::NONE,
+            requests: 0,
+        }
+    }
+
+    /// Applies one command with a request, and then everything that a leader would do at once.
+    pub fn submit(&mut self, key: Key, payload: Payload) -> Output {
+        self.requests += 1;
+        let request = Some(Request { node: 0, number: self.requests });
+        let mut output = self.apply(vec![Command { request, ..Command::new(key, payload) }]);
+        while let Some(command) = self.engine.continuation() {
+            let more = self.apply(vec![command]);
+            output.records.extend(more.records);
+            output.replies.extend(more.replies);
+            output.pushes.extend(more.pushes);
+            output.available.extend(more.available);
+        }
+        output
+    }
+
+    pub fn apply(&mut self, commands: Vec<Command>) -> Output {
+        let mut output = Output::default();
+        let batch = CommandBatch { timestamp: self.time, commands };
+        let index = self.batches.len() as u64 + 1;
+        self.engine.apply(index, &batch, &mut output).expect("the state is sound");
+        self.batches.push(batch);
+        for record in &output.records {
+            self.remember(record);
+        }
+        self.records.extend(output.records.iter().cloned());
+        output
+    }
+
+    fn remember(&mut self, record: &Record) {
+        if record.record_type != RecordType::Event {
+            return;
+        }
+        match &record.payload {
+            Payload::Job(JobIntent::Created, job) => {
+                self.jobs.insert(job.element_id.to_string(), record.key);
+            }
+            Payload::Incident(IncidentIntent::Created, incident) => {
+                self.incidents.insert(incident.element_id.to_string(), record.key);
+            }
+            Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value) => {
+                if value.bpmn_element_type == BpmnElementType::Process {
+                    self.instance = record.key;
+                }
+                self.elements.insert(value.element_id.to_string(), record.key);
+            }
+            _ => {}
+        }
+    }
+
+    /// Moves the clock and applies what became due.
+    pub fn advance(&mut self, milliseconds: i64) -> Output {
+        self.time += milliseconds;
+        let due = self.engine.due_commands(self.time, 100);
+        if due.is_empty() { Output::default() } else { self.apply(due) }
+    }
+
+    pub fn deploy(&mut self, name: &str, content: &[u8]) -> Output {
+        let value = DeploymentValue {
+            resources: vec![DeploymentResource { resource_name: name.into(), resource: Arc::from(content) }],
+            tenant_id: TENANT.into(),
+            ..DeploymentValue::default()
+        };
+        self.submit(Key::NONE, Payload::Deployment(DeploymentIntent::Create, Box::new(value)))
+    }
+
+    pub fn create(&mut self, id: &str, variables: &str, intent: ProcessInstanceCreationIntent) -> Output {
+        let value = ProcessInstanceCreationValue {
+            bpmn_process_id: id.into(),
+            version: -1,
+            variables: variables.into(),
+            tenant_id: TENANT.into(),
+            ..ProcessInstanceCreationValue::default()
+        };
+        self.submit(Key::NONE, Payload::ProcessInstanceCreation(intent, Box::new(value)))
+    }
+
+    pub fn activate(&mut self, job_type: &str, jobs_max: i32) -> Output {
+        let value = JobBatchValue {
+            job_type: job_type.into(),
+            worker: "worker".into(),
+            timeout: 60_000,
+            max_jobs_to_activate: jobs_max,
+            tenant_ids: vec![TENANT.into()],
+            ..JobBatchValue::default()
+        };
+        self.submit(Key::NONE, Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)))
+    }
+
+    pub fn stream(&mut self, number: u64, job_type: &str, credit: u32, intent: JobStreamIntent) -> Output {
+        let value = JobStreamValue {
+            stream: StreamId { node: 0, number },
+            job_type: job_type.into(),
+            worker: format!("stream-{number}").into(),
+            timeout: 60_000,
+            fetch_variables: Vec::new(),
+            tenant_ids: vec![TENANT.into()],
+            credit,
+        };
+        self.submit(Key::NONE, Payload::JobStream(intent, Box::new(value)))
+    }
+
+    pub fn job(&mut self, key: Key, intent: JobIntent, value: JobValue) -> Output {
+        self.submit(key, Payload::Job(intent, Arc::new(value)))
+    }
+
+    /// Checks what must hold after any history.
+    pub fn check(&self) {
+        let options = options();
+        let hash = self.engine.state_hash().expect("readable");
+        let mut replica = Engine::in_memory(options);
+        let mut records = Vec::new();
+        for (index, batch) in self.batches.iter().enumerate() {
+            let mut output = Output::default();
+            replica.apply(index as u64 + 1, batch, &mut output).expect("the state is sound");
+            records.extend(output.records);
+        }
+        assert_eq!(records, self.records, "a replica has the same records");
+        assert_eq!(replica.state_hash().expect("readable"), hash, "a replica has the same state");
+        let mut folded = Engine::in_memory(options);
+        for record in &self.records {
+            let bytes = encode_to_vec(record);
+            folded.replay(&decode::<Record>(&bytes).expect("a record reads back")).expect("the state is sound");
+        }
+        let same = folded.state_hash().expect("readable") == hash;
+        if !same {
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            self.engine.dump(&mut expected).expect("readable");
+            folded.dump(&mut found).expect("readable");
+            let (expected, found) = (String::from_utf8_lossy(&expected).into_owned(), String::from_utf8_lossy(&found).into_owned());
+            let differing: Vec<_> = expected.lines().zip(found.lines()).filter(|(left, right)| left != right).collect();
+            // Positions of commands leave no record, so the counters may differ behind the last record.
+            assert!(
+                differing.iter().all(|(left, _)| left.starts_with("Counters")),
+                "the records alone rebuild the state: {differing:#?}"
+            );
+        }
+    }
+}
+
+/// What happened, one line each, without keys and times.
+pub fn describe(output: &Output) -> String {
+    let mut text = String::new();
+    for record in &output.records {
+        let line = describe_record(record);
+        if !line.is_empty() {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    for push in &output.pushes {
+        let _ = writeln!(text, "  push {} {} to stream {}", push.job.element_id, push.job.variables, push.stream.number);
+    }
+    for reply in &output.replies {
+        let _ = match (&reply.rejection, &reply.payload) {
+            (Some(rejection), payload) => writeln!(
+                text,
+                "  reply {} {}: {}",
+                payload.intent_name(),
+                rejection.rejection_type.name(),
+                without_keys(&rejection.reason)
+            ),
+            (None, Payload::JobBatch(_, batch)) => {
+                for job in &batch.jobs {
+                    let _ = writeln!(
+                        text,
+                        "  job {} retries {} headers {} variables {}",
+                        job.element_id, job.retries, job.custom_headers, job.variables
+                    );
+                }
+                writeln!(text, "  reply ACTIVATED {} jobs{}", batch.jobs.len(), if batch.truncated { ", truncated" } else { "" })
+            }
+            (None, Payload::ProcessInstanceResult(_, result)) => writeln!(text, "  result {}", result.variables),
+            (None, payload) => writeln!(text, "  reply {} {}", payload.value_type().name(), payload.intent_name()),
+        };
+    }
+    for available in &output.available {
+        let _ = writeln!(text, "  available {}", available.job_type);
+    }
+    text
+}
+
+fn describe_record(record: &Record) -> String {
+    if let RecordType::Rejection(_) = record.record_type {
+        // The reply says the same.
+        return String::new();
+    }
+    let what = match &record.payload {
+        Payload::ProcessInstance(_, value) => format!("{} {}", value.bpmn_element_type.name(), value.element_id),
+        Payload::Job(_, job) => {
+            let mut text = format!("{} {} retries {}", job.element_id, job.job_type, job.retries);
+            if !job.error_message.is_empty() {
+                let _ = write!(text, " '{}'", job.error_message);
+            }
+            text
+        }
+        Payload::JobBatch(_, batch) => format!("{} {} for {}", batch.job_keys.len(), batch.job_type, batch.worker),
+        Payload::Variable(_, variable) => format!("{} = {}", variable.name, variable.value),
+        Payload::Incident(_, incident) => {
+            format!("{} {} '{}'", incident.element_id, incident.error_type.name(), without_keys(&incident.error_message))
+        }
+        Payload::Process(_, process) => format!("{} version {}", process.metadata.bpmn_process_id, process.metadata.version),
+        Payload::Deployment(_, deployment) => {
+            let names: Vec<_> = deployment
+                .processes_metadata
+                .iter()
+                .map(|process| {
+                    format!(
+                        "{} v{}{}",
+                        process.bpmn_process_id,
+                        process.version,
+                        if process.duplicate { " duplicate" } else { "" }
+                    )
+                })
+                .collect();
+            names.join(", ")
+        }
+        Payload::ProcessInstanceCreation(_, creation) => format!("{} v{}", creation.bpmn_process_id, creation.version),
+        Payload::Error(_, error) => error.exception_message.to_string(),
+        _ => String::new(),
+    };
+    format!("{} {} {what}", record.payload.value_type().name(), record.payload.intent_name()).trim_end().to_owned()
+}
+
+/// Long numbers are keys; they depend on what else happened.
+pub fn without_keys(text: &str) -> String {
+    let mut out = String::new();
+    let mut digits = String::new();
+    for character in text.chars().chain(['\0']) {
+        if character.is_ascii_digit() {
+            digits.push(character);
+            continue;
+        }
+        out.push_str(if digits.len() > 9 { "<key>" } else { &digits });
+        digits.clear();
+        if character != '\0' {
+            out.push(character);
+        }
+    }
+    out
+}
