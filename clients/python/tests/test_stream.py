@@ -1,0 +1,101 @@
+"""Jobs pushed over a stream, without any poll."""
+
+import asyncio
+import contextlib
+
+import pytest
+from server import LOCK_MS, needs_full_gateway
+
+pytestmark = needs_full_gateway
+
+
+@contextlib.asynccontextmanager
+async def pushed(server, model, lock_ms=LOCK_MS):
+    """A queue of the jobs that are pushed; the stream is known to push when the block begins."""
+    queue = asyncio.Queue()
+
+    async def receive():
+        async for job in server.jobs.stream_activate_jobs(
+            task_type=model.job_type("work"),
+            worker="streaming-suite",
+            timeout=lock_ms,
+            variables_to_fetch=[],
+            stream_request_timeout=120,
+            tenant_ids=["<default>"],
+        ):
+            await queue.put(job)
+
+    receiver = asyncio.create_task(receive())
+    try:
+        await _await_registration(server, model, queue)
+        yield queue
+    finally:
+        receiver.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await receiver
+
+
+async def _await_registration(server, model, queue):
+    """Opening a stream is not acknowledged, so instances are created until one is pushed."""
+    for _ in range(20):
+        instance = await model.create()
+        try:
+            await server.complete(await asyncio.wait_for(queue.get(), 0.5))
+            return
+        except TimeoutError:
+            await server.client.cancel_process_instance(instance)
+    raise AssertionError("no job was pushed within 10 seconds after the stream was opened")
+
+
+async def following(queue):
+    return await asyncio.wait_for(queue.get(), 10)
+
+
+async def test_jobs_are_pushed_with_all_that_a_worker_needs(server):
+    model = await server.deploy("one-task")
+    async with pushed(server, model) as queue:
+        instance = await model.create({"a": 1})
+
+        job = await following(queue)
+
+        assert job.process_instance_key == instance
+        assert job.worker == "streaming-suite"
+        assert job.custom_headers["color"] == "blue"
+        assert job.variables == {"a": 1}
+        await server.assert_none(model.job_type("work"))
+        await server.complete(job)
+
+
+async def test_every_job_is_pushed_once(server):
+    model = await server.deploy("one-task")
+    async with pushed(server, model) as queue:
+        created = {await model.create() for _ in range(50)}
+
+        jobs = [await following(queue) for _ in range(50)]
+
+        assert {job.process_instance_key for job in jobs} == created
+        assert queue.empty()
+
+
+async def test_a_failed_job_is_pushed_again(server):
+    model = await server.deploy("one-task")
+    async with pushed(server, model) as queue:
+        await model.create()
+        first = await following(queue)
+
+        await server.fail(first, 2, backoff_ms=300)
+
+        again = await following(queue)
+        assert (again.key, again.retries) == (first.key, 2)
+        await server.complete(again)
+
+
+async def test_what_nobody_streams_any_more_is_there_for_polling(server):
+    model = await server.deploy("one-task")
+    async with pushed(server, model):
+        pass
+    await asyncio.sleep(0.2)
+
+    instance = await model.create()
+
+    assert (await server.poll_one(model.job_type("work"))).process_instance_key == instance
