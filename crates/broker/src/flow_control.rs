@@ -271,7 +271,7 @@ impl Limiter {
         let mut last_decrease = self.last_decrease.lock();
         if last_decrease.is_none_or(|last| now.duration_since(last) > self.options.target_latency) {
             *last_decrease = Some(now);
-            let shrunk = (limit - limit / 10).max(self.options.min_commands);
+            let shrunk = (limit - limit.div_ceil(10)).max(self.options.min_commands);
             self.limit.store(shrunk, Ordering::Relaxed);
         }
     }

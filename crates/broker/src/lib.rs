@@ -18,6 +18,7 @@ mod entrance;
 mod flow_control;
 mod inbox;
 mod options;
+mod record_log;
 mod requests;
 mod shared;
 mod streams;

@@ -1,0 +1,196 @@
+//! The record stream of a partition, in segment files.
+//!
+//! Segments are appended to, one write per applied batch, and never synced on the way: what a crash takes from the end
+//! is derived again from the last checkpoint of the state and the log. So before a checkpoint of the state becomes
+//! durable, the segments up to it are synced ([`RecordLog::sync`]). Exporters read behind the writer; a segment is deleted
+//! when nobody needs it any more.
+
+mod format;
+mod reader;
+mod recovery;
+mod writer;
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_channel::Sender;
+use parking_lot::Mutex;
+use protocol::PartitionId;
+
+pub(crate) use format::RecordLogError;
+pub(crate) use reader::RecordReader;
+pub(crate) use writer::RecordWriter;
+
+/// How a record log is set up.
+#[derive(Debug, Clone)]
+pub(crate) struct RecordLogOptions {
+    pub partition: PartitionId,
+    pub directory: PathBuf,
+    /// A segment of this size is followed by a new one.
+    pub segment_bytes: u64,
+    /// Told (without blocking) that there are new records.
+    pub readers: Vec<Sender<()>>,
+}
+
+/// The segments of one partition, shared by the writer, the readers and the thread that syncs and deletes.
+#[derive(Debug)]
+pub(crate) struct RecordLog {
+    options: RecordLogOptions,
+    /// Oldest first; the last one is written to. Never empty.
+    segments: Mutex<VecDeque<Segment>>,
+    /// Position of the last record that readers can see.
+    last_position: AtomicU64,
+    /// Number of records written since the start of the node.
+    written: AtomicU64,
+}
+
+/// One file.
+#[derive(Debug, Clone)]
+struct Segment {
+    path: PathBuf,
+    /// Records of this segment have larger positions.
+    base: u64,
+    /// Position of its last record; `base` when it has none.
+    last: u64,
+    /// Length up to the last complete record.
+    length_bytes: u64,
+    /// How much of it is known to be on disk.
+    synced_bytes: u64,
+}
+
+impl RecordLog {
+    /// Opens the record stream of a partition whose state is durable up to `checkpoint_position`.
+    pub fn open(
+        options: RecordLogOptions,
+        checkpoint_position: u64,
+    ) -> Result<(Arc<RecordLog>, RecordWriter), RecordLogError> {
+        let segments = recovery::recover(&options, checkpoint_position)?;
+        let last = segments.back().expect("recovery leaves a segment").last;
+        let log = Arc::new(RecordLog {
+            options,
+            segments: Mutex::new(segments),
+            last_position: AtomicU64::new(last),
+            written: AtomicU64::new(0),
+        });
+        let writer = RecordWriter::open(log.clone(), last.max(checkpoint_position))?;
+        Ok((log, writer))
+    }
+
+    /// The partition.
+    pub fn partition(&self) -> PartitionId {
+        self.options.partition
+    }
+
+    /// Position of the last written record.
+    pub fn last_position(&self) -> u64 {
+        self.last_position.load(Ordering::Acquire)
+    }
+
+    /// Number of records written since the start of the node.
+    pub fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Makes everything durable that is written now.
+    pub fn sync(&self) -> Result<(), RecordLogError> {
+        let dirty: Vec<Segment> = {
+            let segments = self.segments.lock();
+            segments
+                .iter()
+                .filter(|segment| segment.synced_bytes < segment.length_bytes)
+                .cloned()
+                .collect()
+        };
+        if dirty.iter().any(|segment| segment.synced_bytes == 0) {
+            sync_directory(&self.options.directory)?;
+        }
+        for segment in dirty {
+            let file = File::options().write(true).open(&segment.path);
+            let synced = file.and_then(|file| file.sync_data());
+            synced.map_err(|error| RecordLogError::io("sync", &segment.path, error))?;
+            let mut segments = self.segments.lock();
+            if let Some(current) = segments
+                .iter_mut()
+                .find(|current| current.base == segment.base)
+            {
+                current.synced_bytes = current.synced_bytes.max(segment.length_bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the segments of which nothing behind `position` is needed. The last one stays. Returns how many.
+    pub fn delete_up_to(&self, position: u64) -> Result<usize, RecordLogError> {
+        let mut deleted = 0;
+        loop {
+            let path = {
+                let segments = self.segments.lock();
+                match segments.front() {
+                    Some(first) if segments.len() > 1 && first.last <= position => {
+                        first.path.clone()
+                    }
+                    _ => return Ok(deleted),
+                }
+            };
+            // The file goes first: a segment that is not in the list any more must not come back with the next start.
+            match std::fs::remove_file(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(RecordLogError::io("delete", &path, error)),
+            }
+            self.segments.lock().pop_front();
+            deleted += 1;
+        }
+    }
+
+    /// Bytes of the segments that hold something behind `position`.
+    pub fn bytes_behind(&self, position: u64) -> u64 {
+        let segments = self.segments.lock();
+        segments
+            .iter()
+            .filter(|segment| segment.last > position)
+            .map(|segment| segment.length_bytes)
+            .sum()
+    }
+
+    /// The segment in which the record after `position` is or will be.
+    fn segment_for(&self, position: u64) -> Segment {
+        let segments = self.segments.lock();
+        let behind = segments
+            .iter()
+            .rev()
+            .find(|segment| segment.base <= position);
+        behind
+            .or(segments.front())
+            .expect("there is always a segment")
+            .clone()
+    }
+
+    /// The segment after the one with this base.
+    fn segment_after(&self, base: u64) -> Option<Segment> {
+        self.segments
+            .lock()
+            .iter()
+            .find(|segment| segment.base > base)
+            .cloned()
+    }
+
+    /// How far the segment with this base can be read, and whether it is complete; none when it was deleted.
+    fn readable(&self, base: u64) -> Option<(u64, bool)> {
+        let segments = self.segments.lock();
+        let index = segments.iter().position(|segment| segment.base == base)?;
+        Some((segments[index].length_bytes, index + 1 < segments.len()))
+    }
+}
+
+fn sync_directory(directory: &Path) -> Result<(), RecordLogError> {
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| RecordLogError::io("sync", directory, error))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Finding out what is there after a restart.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::format::{self, Frame, HEADER_BYTES, RecordLogError};
+use super::{RecordLogOptions, Segment};
+
+const EXTENSION: &str = "records";
+
+/// Reads the segments, cuts off what a crash left half written, and leaves at least one segment.
+pub(super) fn recover(
+    options: &RecordLogOptions,
+    checkpoint_position: u64,
+) -> Result<VecDeque<Segment>, RecordLogError> {
+    let directory = &options.directory;
+    std::fs::create_dir_all(directory)
+        .map_err(|error| RecordLogError::io("create", directory, error))?;
+    let mut segments = VecDeque::from(list(options)?);
+    let bases: Vec<u64> = segments.iter().map(|segment| segment.base).collect();
+    for index in 0..segments.len() {
+        let next_base = bases.get(index + 1).copied();
+        // What is behind the checkpoint may never have reached the disk; what is before was synced.
+        if next_base.is_some_and(|next| next <= checkpoint_position) {
+            let segment = &mut segments[index];
+            segment.last = next_base.expect("just compared");
+            segment.synced_bytes = segment.length_bytes;
+            continue;
+        }
+        let complete = scan(&mut segments[index])?;
+        let reaches_next = next_base.is_none_or(|next| next == segments[index].last);
+        if let Some((offset, problem)) = complete
+            .err()
+            .or_else(|| gap(&segments[index], reaches_next))
+        {
+            cut_off(
+                options,
+                &mut segments,
+                index,
+                offset,
+                &problem,
+                checkpoint_position,
+            )?;
+            break;
+        }
+    }
+    if segments.is_empty() {
+        segments.push_back(create_segment(options, checkpoint_position)?.1);
+    }
+    Ok(segments)
+}
+
+fn gap(segment: &Segment, reaches_next: bool) -> Option<(u64, String)> {
+    (!reaches_next).then(|| {
+        (
+            segment.length_bytes,
+            "the records up to the next segment are missing".to_owned(),
+        )
+    })
+}
+
+/// Creates the segment behind the record `base`.
+pub(super) fn create_segment(
+    options: &RecordLogOptions,
+    base: u64,
+) -> Result<(File, Segment), RecordLogError> {
+    let path = options.directory.join(format!("{base:020}.{EXTENSION}"));
+    let header = format::encode_header(options.partition, base);
+    let create = || {
+        std::fs::write(&path, header)?;
+        File::options().write(true).open(&path)
+    };
+    let file = create().map_err(|error| RecordLogError::io("create", &path, error))?;
+    let segment = Segment {
+        path,
+        base,
+        last: base,
+        length_bytes: HEADER_BYTES as u64,
+        synced_bytes: 0,
+    };
+    Ok((file, segment))
+}
+
+/// The segments in order, by their headers.
+fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
+    let failed = |error| RecordLogError::io("list", &options.directory, error);
+    let mut segments = Vec::new();
+    for entry in std::fs::read_dir(&options.directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path
+            .extension()
+            .is_none_or(|extension| extension != EXTENSION)
+        {
+            continue;
+        }
+        let mut header = Vec::new();
+        let file = File::open(&path).and_then(|file| {
+            let length = file.metadata()?.len();
+            (&file).take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+            Ok(length)
+        });
+        let length_bytes = file.map_err(|error| RecordLogError::io("read", &path, error))?;
+        match format::decode_header(&header, options.partition) {
+            Ok(base) => segments.push(Segment {
+                path,
+                base,
+                last: base,
+                length_bytes,
+                synced_bytes: 0,
+            }),
+            // A crash right after the file was created: nothing was in it yet.
+            Err(_) if header.len() < HEADER_BYTES || header.iter().all(|byte| *byte == 0) => {
+                tracing::info!(file = %path.display(), "removing a record segment that a crash left without header");
+                std::fs::remove_file(&path)
+                    .map_err(|error| RecordLogError::io("delete", &path, error))?;
+            }
+            Err(problem) => {
+                return Err(RecordLogError::NotASegment {
+                    path,
+                    partition: options.partition,
+                    problem,
+                });
+            }
+        }
+    }
+    segments.sort_by_key(|segment| segment.base);
+    Ok(segments)
+}
+
+/// Reads a whole segment and notes where its last complete record ends; the error says where and why it ends early.
+fn scan(segment: &mut Segment) -> Result<Result<(), (u64, String)>, RecordLogError> {
+    let bytes = std::fs::read(&segment.path)
+        .map_err(|error| RecordLogError::io("read", &segment.path, error))?;
+    let mut offset = HEADER_BYTES;
+    let mut end = Ok(());
+    while offset < bytes.len() {
+        match format::decode_frame(&bytes[offset..], true) {
+            Frame::Complete {
+                position,
+                frame_bytes,
+                ..
+            } if position > segment.last => {
+                segment.last = position;
+                offset += frame_bytes;
+            }
+            Frame::Complete { .. } => end = Err("positions do not grow".to_owned()),
+            Frame::Partial { .. } => end = Err("the last record is incomplete".to_owned()),
+            Frame::Damaged { problem } => end = Err(problem.to_owned()),
+        }
+        if end.is_err() {
+            break;
+        }
+    }
+    segment.length_bytes = offset as u64;
+    Ok(end.map_err(|problem| (offset as u64, problem)))
+}
+
+/// Ends the stream at a place and removes what is behind it; the log derives it again.
+fn cut_off(
+    options: &RecordLogOptions,
+    segments: &mut VecDeque<Segment>,
+    index: usize,
+    offset: u64,
+    problem: &str,
+    checkpoint_position: u64,
+) -> Result<(), RecordLogError> {
+    let (partition, segment) = (options.partition, &segments[index]);
+    if segment.last < checkpoint_position {
+        tracing::error!(
+            %partition, file = %segment.path.display(), offset, problem,
+            "the record stream is damaged: records between positions {} and {} may be lost for exporters",
+            segment.last, checkpoint_position
+        );
+    } else {
+        tracing::info!(
+            %partition, file = %segment.path.display(), offset, problem,
+            "cutting off the unsynced end of the record stream; it is derived again from the log"
+        );
+    }
+    for segment in segments.drain(index + 1..) {
+        remove(&segment.path)?;
+    }
+    let file = File::options().write(true).open(&segments[index].path);
+    let cut = file.and_then(|file| file.set_len(offset));
+    cut.map_err(|error| RecordLogError::io("truncate", &segments[index].path, error))
+}
+
+fn remove(path: &Path) -> Result<(), RecordLogError> {
+    std::fs::remove_file(path).map_err(|error| RecordLogError::io("delete", path, error))
+}

@@ -1,0 +1,179 @@
+use protocol::{Key, Payload, Record, RecordType, VariableIntent, VariableValue};
+
+use super::format::HEADER_BYTES;
+use super::*;
+
+const PARTITION: PartitionId = PartitionId(3);
+
+fn options(directory: &Path, segment_bytes: u64) -> RecordLogOptions {
+    RecordLogOptions {
+        partition: PARTITION,
+        directory: directory.to_owned(),
+        segment_bytes,
+        readers: Vec::new(),
+    }
+}
+
+fn record(position: u64) -> Record {
+    let value = VariableValue {
+        name: "amount".into(),
+        value: "12.5".into(),
+        scope_key: Key::NONE,
+        process_instance_key: Key::NONE,
+        process_definition_key: Key::NONE,
+        bpmn_process_id: "order".into(),
+        tenant_id: protocol::DEFAULT_TENANT.into(),
+    };
+    Record {
+        position,
+        source_position: 1,
+        key: Key::NONE,
+        timestamp: 1,
+        record_type: RecordType::Event,
+        operation_reference: None,
+        payload: Payload::Variable(VariableIntent::Created, Box::new(value)),
+    }
+}
+
+fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
+    for position in positions {
+        writer.append(&record(position));
+    }
+    writer.flush().expect("the disk has room");
+}
+
+fn read(log: &Arc<RecordLog>, after: u64) -> Vec<u64> {
+    let mut reader = RecordReader::after(log.clone(), after);
+    std::iter::from_fn(|| reader.next().expect("readable"))
+        .map(|record| record.position)
+        .collect()
+}
+
+#[test]
+fn records_come_back_in_order_over_segments_and_restarts() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    for position in 1..=20 {
+        write(&mut writer, [position * 2]);
+    }
+    assert!(log.segments.lock().len() > 3, "several segments");
+    let expected: Vec<u64> = (1..=20).map(|position| position * 2).collect();
+    assert_eq!(read(&log, 0), expected);
+    assert_eq!(
+        read(&log, 17),
+        (9..=20).map(|position| position * 2).collect::<Vec<_>>()
+    );
+    assert_eq!(read(&log, 40), Vec::<u64>::new());
+    drop((log, writer));
+    // The state is at position 10: everything behind it is derived again, and skipped.
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 10).expect("intact");
+    write(&mut writer, (6..=21).map(|position| position * 2));
+    assert_eq!(
+        read(&log, 0),
+        (1..=21).map(|position| position * 2).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_reader_follows_the_writer() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    let mut reader = RecordReader::after(log, 0);
+    for position in 1..=50 {
+        assert_eq!(reader.next().expect("readable"), None);
+        write(&mut writer, [position]);
+        assert_eq!(
+            reader
+                .next()
+                .expect("readable")
+                .map(|record| record.position),
+            Some(position)
+        );
+    }
+}
+
+#[test]
+fn every_torn_end_is_cut_off_and_derived_again() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("new");
+    write(&mut writer, 1..=3);
+    let path = log.segments.lock()[0].path.clone();
+    let length = log.segments.lock()[0].length_bytes;
+    drop((log, writer));
+    let intact = std::fs::read(&path).expect("readable");
+    assert_eq!(intact.len() as u64, length);
+    for length in (HEADER_BYTES..intact.len()).step_by(7) {
+        std::fs::write(&path, &intact[..length]).expect("writable");
+        let (log, mut writer) =
+            RecordLog::open(options(directory.path(), 1 << 20), 0).expect("a torn end is no error");
+        write(&mut writer, 1..=4);
+        assert_eq!(read(&log, 0), [1, 2, 3, 4], "torn at {length}");
+    }
+    for flipped in HEADER_BYTES..intact.len() {
+        let mut damaged = intact.clone();
+        damaged[flipped] ^= 0x10;
+        std::fs::write(&path, damaged).expect("writable");
+        let (log, mut writer) =
+            RecordLog::open(options(directory.path(), 1 << 20), 0).expect("unsynced damage is cut");
+        write(&mut writer, 1..=4);
+        assert_eq!(read(&log, 0), [1, 2, 3, 4], "flipped at {flipped}");
+    }
+}
+
+#[test]
+fn segments_behind_a_torn_one_are_derived_again_too() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    for position in 1..=20 {
+        write(&mut writer, [position]);
+    }
+    let second = log.segments.lock()[1].clone();
+    drop((log, writer));
+    let file = File::options()
+        .write(true)
+        .open(&second.path)
+        .expect("there");
+    file.set_len(second.length_bytes - 1).expect("writable");
+    let (log, mut writer) =
+        RecordLog::open(options(directory.path(), 300), 0).expect("unsynced damage is cut");
+    assert!(log.last_position() < second.last);
+    write(&mut writer, 1..=20);
+    assert_eq!(read(&log, 0), (1..=20).collect::<Vec<_>>());
+}
+
+#[test]
+fn deletion_stops_at_what_is_needed_and_keeps_the_position() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    for position in 1..=20 {
+        write(&mut writer, [position]);
+    }
+    let third = log.segments.lock()[2].clone();
+    assert_eq!(log.delete_up_to(third.base).expect("deletable"), 2);
+    assert_eq!(read(&log, 0).first(), Some(&(third.base + 1)));
+    let behind = log.bytes_behind(third.base);
+    assert!(behind > 0 && log.bytes_behind(20) == 0);
+    log.delete_up_to(u64::MAX).expect("deletable");
+    log.sync().expect("syncable");
+    drop((log, writer));
+    let (log, _writer) = RecordLog::open(options(directory.path(), 300), 20).expect("intact");
+    assert_eq!(log.last_position(), 20);
+}
+
+#[test]
+fn other_files_are_refused_by_name() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    drop(RecordLog::open(
+        RecordLogOptions {
+            partition: PartitionId(1),
+            ..options(directory.path(), 300)
+        },
+        0,
+    ));
+    let error =
+        RecordLog::open(options(directory.path(), 300), 0).expect_err("of another partition");
+    assert!(
+        error.to_string().contains("it belongs to partition 1"),
+        "{error}"
+    );
+}

@@ -1,0 +1,100 @@
+//! Appending records.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use protocol::Record;
+
+use super::format::{self, HEADER_BYTES, RecordLogError};
+use super::{RecordLog, Segment, recovery};
+
+/// Appends to the last segment. Records are kept in memory until [`RecordWriter::flush`] succeeds.
+#[derive(Debug)]
+pub(crate) struct RecordWriter {
+    log: Arc<RecordLog>,
+    file: File,
+    segment: Segment,
+    frames: Vec<u8>,
+    /// Position of the last record in `frames` or in a segment.
+    last: u64,
+    /// Number of records in `frames`.
+    records: u64,
+}
+
+impl RecordWriter {
+    pub(super) fn open(log: Arc<RecordLog>, last: u64) -> Result<Self, RecordLogError> {
+        let segment = log
+            .segments
+            .lock()
+            .back()
+            .expect("there is always a segment")
+            .clone();
+        let file = File::options().write(true).open(&segment.path);
+        let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
+        Ok(RecordWriter {
+            log,
+            file,
+            segment,
+            frames: Vec::new(),
+            last,
+            records: 0,
+        })
+    }
+
+    /// Adds a record; one that is already there (because it is derived again after a restart) is skipped.
+    pub fn append(&mut self, record: &Record) {
+        if record.position <= self.last {
+            return;
+        }
+        self.last = record.position;
+        self.records += 1;
+        format::encode_frame(record.position, &mut self.frames, |out| {
+            protocol::encode(record, out)
+        });
+    }
+
+    /// Writes what was added. After an error nothing is lost: the next call tries again.
+    pub fn flush(&mut self) -> Result<(), RecordLogError> {
+        if self.frames.is_empty() {
+            return Ok(());
+        }
+        // Writing at a fixed place repeats a write that failed in the middle.
+        let written = self
+            .file
+            .write_all_at(&self.frames, self.segment.length_bytes);
+        written.map_err(|error| RecordLogError::io("write to", &self.segment.path, error))?;
+        self.segment.length_bytes += self.frames.len() as u64;
+        self.segment.last = self.last;
+        self.frames.clear();
+        // A single huge batch must not keep its memory for ever.
+        self.frames.shrink_to(1 << 20);
+        {
+            let mut segments = self.log.segments.lock();
+            let current = segments.back_mut().expect("there is always a segment");
+            current.length_bytes = self.segment.length_bytes;
+            current.last = self.last;
+        }
+        self.log.last_position.store(self.last, Ordering::Release);
+        self.log
+            .written
+            .fetch_add(std::mem::take(&mut self.records), Ordering::Relaxed);
+        for reader in &self.log.options.readers {
+            // A full channel means that the reader is told already; a closed one that it ended.
+            drop(reader.try_send(()));
+        }
+        if self.segment.length_bytes - HEADER_BYTES as u64 >= self.log.options.segment_bytes {
+            self.roll()?;
+        }
+        Ok(())
+    }
+
+    fn roll(&mut self) -> Result<(), RecordLogError> {
+        let (file, segment) = recovery::create_segment(&self.log.options, self.last)?;
+        self.file = file;
+        self.segment = segment.clone();
+        self.log.segments.lock().push_back(segment);
+        Ok(())
+    }
+}
