@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use protobuf::Message as _;
 use raft::eraftpb::{
     ConfChange, ConfChangeSingle, ConfChangeType, ConfChangeV2, ConfState, EntryType, HardState,
+    MessageType,
 };
 use raft::prelude::RawNode;
 use raft::{Ready, StateRole, eraftpb};
@@ -14,6 +16,7 @@ use crate::group_storage::GroupStorage;
 use crate::log_store::{Anchor, GroupWrite, LogStore, StoredGroup};
 use crate::logger::raft_logger;
 use crate::options::Options;
+use crate::proposals::Proposals;
 use crate::replicas::{Committed, RoleChange};
 use crate::types::{
     Entry, GroupId, GroupStatus, MemberProgress, Membership, MembershipChange, NodeId, Position,
@@ -32,6 +35,7 @@ pub(crate) struct Group<L: LogStore> {
     reported: RoleChange,
     /// The term for which this node was last reported as caught up.
     caught_up_term: u64,
+    proposals: Proposals,
 }
 
 /// Election timeouts from the caller's seed. Raft draws its own from the thread's generator, which no simulation could
@@ -148,6 +152,7 @@ impl<L: LogStore> Group<L> {
                 term: 0,
             },
             caught_up_term: 0,
+            proposals: Proposals::default(),
         };
         group.draw_election_timeout();
         Ok(group)
@@ -219,15 +224,59 @@ impl<L: LogStore> Group<L> {
         }
     }
 
+    pub(crate) fn propose(&mut self, data: Bytes, limit_bytes: u64) -> Result<(), ProposeError> {
+        let entry = eraftpb::Entry {
+            data,
+            ..eraftpb::Entry::default()
+        };
+        if !self
+            .proposals
+            .accept(self.node.raft.term, entry, limit_bytes)
+        {
+            return Err(ProposeError::Backlog {
+                group: self.id,
+                limit_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes what was proposed into Raft. It is lost if this node leads no more, like any proposal that is not committed.
+    pub(crate) fn flush_proposals(&mut self) {
+        let raft = &self.node.raft;
+        let Some(message) = self.proposals.take(raft.term, raft.id) else {
+            return;
+        };
+        if self.is_leader() && self.node.raft.step(message).is_err() {
+            tracing::debug!(
+                group = self.id.0,
+                "proposals of a leader that just left its group are dropped"
+            );
+        }
+    }
+
+    pub(crate) fn transfer_leadership(&mut self, to: NodeId) -> Result<(), ProposeError> {
+        self.check_leader()?;
+        if !self.storage().anchor.membership.voters.contains(&to.0) {
+            let problem = format!("node {to} is not a voter, so it cannot lead");
+            return Err(ProposeError::InvalidMembershipChange {
+                group: self.id,
+                problem,
+            });
+        }
+        // Raft takes nothing more once the transfer started.
+        self.flush_proposals();
+        self.node.transfer_leader(to.0);
+        Ok(())
+    }
+
     pub(crate) fn propose_membership(
         &mut self,
         changes: &[MembershipChange],
     ) -> Result<(), ProposeError> {
         self.check_leader()?;
-        let invalid = |problem: String| ProposeError::InvalidMembershipChange {
-            group: self.id,
-            problem,
-        };
+        let group = self.id;
+        let invalid = |problem: String| ProposeError::InvalidMembershipChange { group, problem };
         if changes.is_empty() {
             return Err(invalid("no change is named".to_owned()));
         }
@@ -261,9 +310,44 @@ impl<L: LogStore> Group<L> {
         if voters.is_empty() {
             return Err(invalid("no voter would remain".to_owned()));
         }
+        let me = NodeId(self.node.raft.id);
+        if !voters.contains(&me) {
+            let problem = format!("node {me} leads the group, so transfer the leadership first");
+            return Err(invalid(problem));
+        }
+        self.flush_proposals();
         self.node
             .propose_conf_change(Vec::new(), proposal)
             .map_err(|error| invalid(error.to_string()))
+    }
+
+    /// What a [`Ready`] has to say: at once, and after the sync. To be asked before [`Self::write_of`].
+    ///
+    /// A leader's entries may overtake its own disk. Raft hands all messages of a leader out for that, but two kinds have
+    /// to wait, which a sole voter produces because it wins its election on the spot: answers that it owes as a follower
+    /// (they promise what is not durable yet), and everything from a term that is not durable yet (after a crash, it would
+    /// lead the same term again, with other entries at the same place).
+    pub(crate) fn messages_of(
+        &self,
+        ready: &mut Ready,
+    ) -> (Vec<eraftpb::Message>, Vec<eraftpb::Message>) {
+        let durable = &self.storage().hard_state;
+        let new_term = ready
+            .hs()
+            .is_some_and(|new| (new.term, new.vote) != (durable.term, durable.vote));
+        let (at_once, mut after_sync): (Vec<_>, Vec<_>) =
+            ready.take_messages().into_iter().partition(|message| {
+                let from_leader = matches!(
+                    message.get_msg_type(),
+                    MessageType::MsgAppend
+                        | MessageType::MsgHeartbeat
+                        | MessageType::MsgSnapshot
+                        | MessageType::MsgTimeoutNow
+                );
+                from_leader && !new_term
+            });
+        after_sync.extend(ready.take_persisted_messages());
+        (at_once, after_sync)
     }
 
     /// The part of a [`Ready`] that has to be durable before it may be acted upon, or nothing.
@@ -313,6 +397,7 @@ impl<L: LogStore> Group<L> {
         let mut membership_changed = false;
         for entry in entries {
             self.handed_out = entry.index;
+            self.proposals.handed_out(&entry);
             committed.up_to = entry.index;
             match entry.get_entry_type() {
                 EntryType::EntryNormal if entry.data.is_empty() => {}
@@ -353,6 +438,31 @@ impl<L: LogStore> Group<L> {
                 tracing::warn!(group = self.id.0, index = entry.index, %error, "a change of members is skipped");
             })
             .ok()
+    }
+
+    /// Raft lets a leader that is no voter any more lead on, without a say of its own and unable to propose.
+    pub(crate) fn step_down_if_removed(&mut self) {
+        if self.is_leader() && !self.node.raft.promotable() {
+            let term = self.node.raft.term;
+            self.node.raft.become_follower(term, raft::INVALID_ID);
+        }
+    }
+
+    /// Whether a follower's rejection says something new. A stale one (delayed, or delivered twice) may name an index that
+    /// the follower has confirmed since; Raft would step back behind what is confirmed and send it all again, or even a
+    /// snapshot (tikv/raft-rs#557, fixed after 0.7.0).
+    pub(crate) fn is_news(&self, rejection: &mut eraftpb::Message) -> bool {
+        let Some(progress) = self.node.raft.prs().get(rejection.from) else {
+            return true;
+        };
+        if rejection.request_snapshot != raft::INVALID_INDEX || !self.is_leader() {
+            return true;
+        }
+        if rejection.reject_hint < progress.matched {
+            rejection.reject_hint = progress.matched;
+            rejection.log_term = 0;
+        }
+        rejection.index > progress.matched
     }
 
     pub(crate) fn role(&self) -> Role {
@@ -453,8 +563,9 @@ fn raft_config(me: NodeId, applied: u64, options: &Options) -> raft::Config {
         max_inflight_msgs: options.max_inflight_messages,
         check_quorum: true,
         pre_vote: true,
-        batch_append: true,
-        max_uncommitted_size: options.max_uncommitted_bytes,
+        // `Proposals` batches and limits.
+        batch_append: false,
+        max_uncommitted_size: raft::NO_LIMIT,
         max_committed_size_per_ready: options.max_committed_bytes,
         ..raft::Config::default()
     }

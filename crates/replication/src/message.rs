@@ -1,9 +1,11 @@
 //! What the nodes say to each other, as values and as bytes.
 
+use bytes::Bytes;
 use protobuf::Message as _;
 use raft::eraftpb::{self, MessageType};
 
 use crate::error::DecodeError;
+use crate::snapshot::{SnapshotChunk, SnapshotStream};
 use crate::types::{GroupId, NodeId, Position};
 
 /// A Raft message of one group on its way from one node to another.
@@ -27,12 +29,114 @@ impl Outbox for Vec<Message> {
     }
 }
 
-/// Carries frames between nodes. Implementations move bytes; what arrives goes through [`Message::decode`] (or
-/// [`crate::snapshot::SnapshotChunk::decode`]) to [`crate::Replicas::step`].
+/// Carries frames between nodes. What arrives is read with [`Frame::decode`] and goes to [`crate::Replicas::step`] or to a
+/// [`crate::SnapshotReceiver`].
 pub trait Transport: Outbox {
-    /// Starts to send a snapshot: the message, and then the state in chunks. The outcome is reported with
-    /// [`crate::Replicas::snapshot_sent`].
-    fn send_snapshot(&mut self, message: Message, state: Box<dyn std::io::Read + Send>);
+    /// Starts to send a state, without blocking. The outcome is reported with [`crate::Replicas::snapshot_sent`].
+    fn send_snapshot(&mut self, stream: SnapshotStream);
+}
+
+/// What travels between nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Frame {
+    /// A Raft message.
+    Message(Message),
+    /// A snapshot message; the state follows in chunks, and only then the message may be stepped.
+    SnapshotStart(Message),
+    /// A part of a state.
+    SnapshotChunk(SnapshotChunk),
+}
+
+impl Frame {
+    /// The addressee.
+    #[must_use]
+    pub fn to(&self) -> NodeId {
+        match self {
+            Self::Message(message) | Self::SnapshotStart(message) => message.to(),
+            Self::SnapshotChunk(chunk) => chunk.to,
+        }
+    }
+
+    /// Appends the frame's bytes. How long it is has to be said by the transport.
+    pub fn encode(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Message(message) => {
+                bytes.push(0);
+                message.encode(bytes);
+            }
+            Self::SnapshotStart(message) => {
+                bytes.push(1);
+                message.encode(bytes);
+            }
+            Self::SnapshotChunk(chunk) => {
+                bytes.push(2);
+                bytes.push(u8::from(chunk.last));
+                bytes.extend_from_slice(&chunk.group.0.to_be_bytes());
+                for number in [
+                    chunk.from.0,
+                    chunk.to.0,
+                    chunk.position.index,
+                    chunk.position.term,
+                    chunk.offset,
+                ] {
+                    bytes.extend_from_slice(&number.to_be_bytes());
+                }
+                bytes.extend_from_slice(&crc32fast::hash(&chunk.data).to_be_bytes());
+                bytes.extend_from_slice(&chunk.data);
+            }
+        }
+    }
+
+    /// Reads a frame, which may have at most `limit_bytes` bytes.
+    pub fn decode(bytes: &[u8], limit_bytes: usize) -> Result<Self, DecodeError> {
+        if bytes.len() > limit_bytes {
+            return Err(DecodeError::TooLarge {
+                bytes: bytes.len(),
+                limit_bytes,
+            });
+        }
+        let malformed = |what: &str| DecodeError::Malformed(what.to_owned());
+        let (kind, rest) = bytes
+            .split_first()
+            .ok_or_else(|| malformed("it is empty"))?;
+        match kind {
+            0 => Message::decode(rest, limit_bytes).map(Self::Message),
+            1 => {
+                let message = Message::decode(rest, limit_bytes)?;
+                message
+                    .snapshot()
+                    .ok_or_else(|| malformed("a snapshot starts with another message"))?;
+                Ok(Self::SnapshotStart(message))
+            }
+            2 => decode_chunk(rest)
+                .ok_or_else(|| malformed("a part of a snapshot is damaged"))
+                .map(Self::SnapshotChunk),
+            _ => Err(malformed("its kind is unknown")),
+        }
+    }
+}
+
+fn decode_chunk(bytes: &[u8]) -> Option<SnapshotChunk> {
+    let (last, bytes) = bytes.split_first()?;
+    let (group, mut bytes) = bytes.split_first_chunk()?;
+    let mut numbers = [0u64; 5];
+    for number in &mut numbers {
+        let (raw, rest) = bytes.split_first_chunk()?;
+        *number = u64::from_be_bytes(*raw);
+        bytes = rest;
+    }
+    let (checksum, data) = bytes.split_first_chunk()?;
+    let [from, to, index, term, offset] = numbers;
+    let intact = crc32fast::hash(data) == u32::from_be_bytes(*checksum) && *last <= 1;
+    intact.then(|| SnapshotChunk {
+        group: GroupId(u32::from_be_bytes(*group)),
+        from: NodeId(from),
+        to: NodeId(to),
+        position: Position { index, term },
+        offset,
+        last: *last == 1,
+        data: Bytes::copy_from_slice(data),
+    })
 }
 
 impl Message {

@@ -98,9 +98,15 @@ pub struct SnapshotRequest {
 }
 
 struct Unfinished {
-    readies: Vec<(GroupId, Ready)>,
+    readies: Vec<CollectedReady>,
     batch: WriteBatch,
     round: Round,
+}
+
+struct CollectedReady {
+    group: GroupId,
+    ready: Ready,
+    after_sync: Vec<eraftpb::Message>,
 }
 
 impl<L: LogStore> Replicas<L> {
@@ -242,29 +248,7 @@ impl<L: LogStore> Replicas<L> {
                 limit_bytes,
             });
         }
-        let entry = eraftpb::Entry {
-            data,
-            ..eraftpb::Entry::default()
-        };
-        let mut proposal = eraftpb::Message::default();
-        proposal.set_msg_type(MessageType::MsgPropose);
-        proposal.from = group.node.raft.id;
-        proposal.mut_entries().push(entry);
-        // The role was checked, so Raft drops a proposal only because of the limit of uncommitted bytes (or because this
-        // node just removed itself from the group).
-        group.node.raft.step(proposal).map_err(|_| {
-            if group.node.raft.promotable() {
-                ProposeError::Backlog {
-                    group: id,
-                    limit_bytes: max_uncommitted_bytes,
-                }
-            } else {
-                ProposeError::NotLeader {
-                    group: id,
-                    leader: None,
-                }
-            }
-        })
+        group.propose(data, max_uncommitted_bytes)
     }
 
     /// Proposes a change of the members. Several changes take effect together, through a joint configuration.
@@ -279,14 +263,7 @@ impl<L: LogStore> Replicas<L> {
     /// Starts to hand the leadership of a group to another voter. It may come to nothing, for example if that voter is not
     /// reachable; the role changes tell.
     pub fn transfer_leadership(&mut self, id: GroupId, to: NodeId) -> Result<(), ProposeError> {
-        let group = self.proposing_group(id)?;
-        group.check_leader()?;
-        if !group.storage().anchor.membership.voters.contains(&to.0) {
-            let problem = format!("node {to} is not a voter, so it cannot lead");
-            return Err(ProposeError::InvalidMembershipChange { group: id, problem });
-        }
-        group.node.transfer_leader(to.0);
-        Ok(())
+        self.proposing_group(id)?.transfer_leadership(to)
     }
 
     /// Elections prefer members with a higher priority (0 unless set).
@@ -310,7 +287,7 @@ impl<L: LogStore> Replicas<L> {
 
     /// Takes a message from another node. A snapshot message only when its state is complete and durable here
     /// ([`Message::snapshot`]).
-    pub fn step(&mut self, message: Message) -> Result<(), StepError> {
+    pub fn step(&mut self, mut message: Message) -> Result<(), StepError> {
         if self.unfinished.is_some() {
             return Err(StepError::LogUnavailable);
         }
@@ -331,6 +308,7 @@ impl<L: LogStore> Replicas<L> {
             kind @ (MessageType::MsgPropose
             | MessageType::MsgReadIndex
             | MessageType::MsgReadIndexResp
+            | MessageType::MsgTransferLeader
             | MessageType::MsgHup
             | MessageType::MsgBeat
             | MessageType::MsgUnreachable
@@ -350,6 +328,11 @@ impl<L: LogStore> Replicas<L> {
                     commit,
                     last_index,
                 });
+            }
+            MessageType::MsgAppendResponse if message.raft.reject => {
+                if !group.is_news(&mut message.raft) {
+                    return Ok(());
+                }
             }
             _ => {}
         }
@@ -487,17 +470,23 @@ impl<L: LogStore> Replicas<L> {
             round: Round::default(),
         };
         for (id, group) in &mut self.groups {
+            group.flush_proposals();
             group.lead_if_alone();
             if !group.node.has_ready() {
                 continue;
             }
             let mut ready = group.node.ready();
-            dispatch(*id, ready.take_messages(), outbox, &mut unfinished.round);
+            let (at_once, after_sync) = group.messages_of(&mut ready);
+            dispatch(*id, at_once, outbox, &mut unfinished.round);
             unfinished
                 .batch
                 .writes
                 .extend(group.write_of(&mut ready).map(|write| (*id, write)));
-            unfinished.readies.push((*id, ready));
+            unfinished.readies.push(CollectedReady {
+                group: *id,
+                ready,
+                after_sync,
+            });
         }
         unfinished
     }
@@ -527,26 +516,34 @@ impl<L: LogStore> Replicas<L> {
             }
         }
         let mut memberships = WriteBatch::default();
-        for (id, mut ready) in unfinished.readies.drain(..) {
+        for CollectedReady {
+            group: id,
+            mut ready,
+            after_sync,
+        } in unfinished.readies.drain(..)
+        {
             // The group may have been removed while the write was repeated.
             let Some(group) = self.groups.get_mut(&id) else {
                 continue;
             };
-            dispatch(id, ready.take_persisted_messages(), outbox, round);
+            dispatch(id, after_sync, outbox, round);
             let mut committed = Committed {
                 group: id,
                 entries: Vec::new(),
                 up_to: 0,
             };
-            let mut changed = group.hand_out(ready.take_committed_entries(), &mut committed);
+            let committed_before = ready.take_committed_entries();
             let mut light = group.node.advance_append(ready);
             if let Some(commit) = light.commit_index() {
                 group.storage_mut().hard_state.commit = commit;
                 group.storage_mut().hard_state_changed = true;
             }
             dispatch(id, light.take_messages(), outbox, round);
+            // Only now: Raft panics if a leader that is not a member any more has entries persisted.
+            let mut changed = group.hand_out(committed_before, &mut committed);
             changed |= group.hand_out(light.take_committed_entries(), &mut committed);
             group.node.advance_apply_to(group.handed_out);
+            group.step_down_if_removed();
             if committed.up_to > 0 {
                 round.committed.push(committed);
             }
