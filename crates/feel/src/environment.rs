@@ -17,6 +17,8 @@ pub struct Environment {
     pub list_limit_items: usize,
     /// How much memory the values that an evaluation creates may take together.
     pub memory_limit_bytes: usize,
+    /// How large the result may be, about, as JSON.
+    pub result_limit_bytes: usize,
 }
 
 impl Environment {
@@ -29,6 +31,7 @@ impl Environment {
             string_limit_bytes: 8 << 20,
             list_limit_items: 1_000_000,
             memory_limit_bytes: 256 << 20,
+            result_limit_bytes: 16 << 20,
         }
     }
 }
@@ -111,6 +114,12 @@ pub enum EvaluationError {
     /// The values take too much memory.
     #[error("The expression was stopped because its values would take more than {0} bytes.")]
     TooMuchMemory(usize),
+    /// Values are nested too deeply.
+    #[error("The expression was stopped because a value would be nested more than {0} levels deep.")]
+    ValueTooDeep(u32),
+    /// The result is too large.
+    #[error("The expression was stopped because its result would be larger than {0} bytes.")]
+    ResultTooLarge(usize),
     /// The condition of `assert` is not fulfilled.
     #[error("Assertion failure on evaluate the expression '{expression}': {message}")]
     AssertionFailed {

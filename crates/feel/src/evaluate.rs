@@ -13,7 +13,8 @@ use crate::environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT
 use crate::functions::Builtin;
 use crate::json;
 use crate::node::{Call, FunctionNode, Node, Target};
-use crate::value::{Bound, Context, Range, Value};
+use crate::pattern;
+use crate::value::{Bound, Context, DEPTH_LIMIT, Range, Value};
 
 /// Where an expression finds the variables.
 pub trait Scope {
@@ -32,9 +33,15 @@ impl Scope for () {
 pub struct Function {
     node: Arc<FunctionNode>,
     captured: Vec<Value>,
+    /// The depth of the deepest captured value.
+    depth: u32,
 }
 
 impl Function {
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
     /// The names of the parameters.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
         self.node.parameters.iter().map(|name| &**name)
@@ -69,6 +76,8 @@ pub(crate) struct Evaluator<'a> {
     depth: u32,
     memory: usize,
     warnings: Vec<Warning>,
+    /// Patterns compiled so far, with their flags.
+    patterns: Vec<(String, String, Option<Arc<regex::Regex>>)>,
 }
 
 pub(crate) fn evaluate(
@@ -89,8 +98,12 @@ pub(crate) fn evaluate(
         depth: 0,
         memory: 0,
         warnings: Vec::new(),
+        patterns: Vec::new(),
     };
     let value = evaluator.evaluate(root)?;
+    if !value.fits(&mut environment.result_limit_bytes.clone()) {
+        return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes));
+    }
     Ok(Evaluation { value, warnings: evaluator.warnings })
 }
 
@@ -103,6 +116,33 @@ impl<'a> Evaluator<'a> {
             return Err(EvaluationError::TooManySteps(self.environment.step_limit));
         }
         Ok(())
+    }
+
+    /// Does work that takes its steps from a budget, which is what is left of the step limit.
+    fn counted<T>(&mut self, work: impl FnOnce(&mut usize) -> T) -> Result<T, EvaluationError> {
+        let left = self.environment.step_limit.saturating_sub(self.steps) as usize;
+        let mut budget = left;
+        let result = work(&mut budget);
+        // Work that used up its budget has no valid result: one step more than is left ends the evaluation.
+        self.spend(if budget == 0 { left + 1 } else { left - budget })?;
+        Ok(result)
+    }
+
+    /// Whether both are equal; `None` if they cannot be compared.
+    pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<Option<bool>, EvaluationError> {
+        self.spend_on_texts(left, right)?;
+        match (left, right) {
+            (Value::List(_) | Value::Context(_) | Value::Range(_), _) => self.counted(|budget| left.equals(right, budget)),
+            _ => Ok(left.equals(right, &mut 1)),
+        }
+    }
+
+    /// Comparing long texts takes time in proportion to the shorter one.
+    fn spend_on_texts(&mut self, left: &Value, right: &Value) -> Result<(), EvaluationError> {
+        match (left, right) {
+            (Value::String(a), Value::String(b)) if a.len() >= 64 => self.spend(a.len().min(b.len()) / 64),
+            _ => Ok(()),
+        }
     }
 
     /// Counts memory before it is taken. What has become free is not given back: this bounds the time as well.
@@ -140,6 +180,22 @@ impl<'a> Evaluator<'a> {
         Value::Null
     }
 
+    /// A regular expression, compiled once for the evaluation; `None` if it is invalid.
+    pub(crate) fn pattern(&mut self, pattern: &str, flags: &str) -> Result<Option<Arc<regex::Regex>>, EvaluationError> {
+        const KEPT: usize = 8;
+        if let Some((_, _, regex)) = self.patterns.iter().find(|(known, used, _)| known == pattern && used == flags) {
+            return Ok(regex.clone());
+        }
+        // Compiling takes about as long as this many steps.
+        self.spend(1000 + pattern.len() * 10)?;
+        let regex = pattern::compile(pattern, flags).map(Arc::new);
+        if self.patterns.len() == KEPT {
+            self.patterns.remove(0);
+        }
+        self.patterns.push((pattern.to_owned(), flags.to_owned(), regex.clone()));
+        Ok(regex)
+    }
+
     pub(crate) fn assertion_failed(&self, message: String) -> EvaluationError {
         EvaluationError::AssertionFailed { expression: self.text.to_owned(), message }
     }
@@ -155,9 +211,12 @@ impl<'a> Evaluator<'a> {
         if self.depth > self.environment.depth_limit {
             return Err(EvaluationError::TooDeep(self.environment.depth_limit));
         }
-        let value = self.evaluate_inner(node);
+        let value = self.evaluate_inner(node)?;
         self.depth -= 1;
-        value
+        if value.depth() > DEPTH_LIMIT {
+            return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT));
+        }
+        Ok(value)
     }
 
     /// One call per kind of node, so that this frame, which recursion repeats, stays small.
@@ -183,7 +242,7 @@ impl<'a> Evaluator<'a> {
             Node::Between(parts) => self.between(parts),
             Node::InstanceOf(parts) => {
                 let value = self.evaluate(&parts.0)?;
-                Ok(Value::Boolean(parts.1.matches(&value)))
+                self.counted(|budget| Value::Boolean(parts.1.matches(&value, budget)))
             }
             Node::Arithmetic(parts) => self.arithmetic_chain(&parts.0, &parts.1),
             Node::Comparison(comparison, sides) => self.comparison(*comparison, &sides.0, &sides.1),
@@ -225,7 +284,8 @@ impl<'a> Evaluator<'a> {
 
     #[inline(never)]
     fn function(&mut self, node: &Arc<FunctionNode>) -> Value {
-        Value::Function(Arc::new(Function { node: node.clone(), captured: self.stack.clone() }))
+        let depth = self.stack.iter().map(Value::depth).max().unwrap_or(0);
+        Value::Function(Arc::new(Function { node: node.clone(), captured: self.stack.clone(), depth }))
     }
 
     #[inline(never)]

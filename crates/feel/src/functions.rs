@@ -64,11 +64,13 @@ impl Builtin {
     }
 }
 
-const FAMILIES: [&[Builtin]; 7] = [
+const FAMILIES: [&[Builtin]; 9] = [
     boolean::FUNCTIONS,
     context::FUNCTIONS,
     conversion::FUNCTIONS,
     list::FUNCTIONS,
+    list::AGGREGATES,
+    list::ORDERS,
     number::FUNCTIONS,
     string::FUNCTIONS,
     temporal::FUNCTIONS,

@@ -13,6 +13,7 @@ mod lexer;
 mod node;
 mod number;
 mod parser;
+mod pattern;
 mod temporal;
 mod value;
 
@@ -25,7 +26,7 @@ pub use json::JsonError;
 pub use number::Number;
 pub use parser::{LENGTH_LIMIT_BYTES, NESTING_LIMIT, ParseError};
 pub use temporal::{DateTime, Time};
-pub use value::{Bound, Context, Range, Value};
+pub use value::{Bound, Context, List, Range, Value};
 
 /// A compiled expression. Cloning shares it.
 #[derive(Clone)]

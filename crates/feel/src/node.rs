@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::functions::Builtin;
-use crate::value::Value;
+use crate::value::{Value, take};
 
 pub(crate) enum Node {
     Constant(Value),
@@ -104,6 +104,8 @@ pub(crate) enum Test {
     /// mentions the input (`?`) and is a condition of its own.
     Value { node: Node, boolean: bool },
     Not(Vec<Test>),
+    /// Tests joined by `and`.
+    All(Vec<Test>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +146,12 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    pub(crate) fn matches(&self, value: &Value) -> bool {
+    /// Whether a value is of this type. Each visited part is taken from `budget`, because shared parts can be visited
+    /// exponentially often; without budget, nothing matches.
+    pub(crate) fn matches(&self, value: &Value, budget: &mut usize) -> bool {
+        if !take(budget) {
+            return false;
+        }
         match (self, value) {
             (Type::Any, value) => !value.is_null(),
             (Type::Null, Value::Null)
@@ -157,12 +164,14 @@ impl Type {
             | (Type::YearMonthDuration, Value::YearMonthDuration(_))
             | (Type::DayTimeDuration, Value::DayTimeDuration(_))
             | (Type::Function, Value::Function(_)) => true,
-            (Type::List(of), Value::List(items)) => **of == Type::Any || items.iter().all(|item| of.matches(item)),
+            (Type::List(of), Value::List(items)) => {
+                **of == Type::Any || items.iter().all(|item| of.matches(item, budget))
+            }
             (Type::Context(of), Value::Context(context)) => {
-                of.iter().all(|(name, of)| context.get(name).is_some_and(|value| of.matches(value)))
+                of.iter().all(|(name, of)| context.get(name).is_some_and(|value| of.matches(value, budget)))
             }
             (Type::Range(of), Value::Range(range)) => {
-                **of == Type::Any || of.matches(&range.start.value) || of.matches(&range.end.value)
+                **of == Type::Any || of.matches(&range.start.value, budget) || of.matches(&range.end.value, budget)
             }
             _ => false,
         }

@@ -327,7 +327,7 @@ impl<'a> Parser<'a> {
     /// `(1..5)` is a range, `(1, 2)`, `(< 5, 7)` and `(x)` are tests.
     fn parenthesized_tests(&mut self) -> Result<Vec<Test>, ParseError> {
         self.advance();
-        let first = self.test()?;
+        let first = self.joined_tests()?;
         if self.kind() == Kind::DotDot
             && let Test::Value { node, boolean } = first
         {
@@ -336,10 +336,24 @@ impl<'a> Parser<'a> {
         }
         let mut tests = vec![first];
         while self.take(Kind::Comma) {
-            tests.push(self.test()?);
+            tests.push(self.joined_tests()?);
         }
         self.expect(Kind::RightParenthesis, "',' or ')'")?;
         Ok(tests)
+    }
+
+    /// One test, or several joined by `and` in parentheses (`> 3 and < 7`).
+    fn joined_tests(&mut self) -> Result<Test, ParseError> {
+        let first = self.test()?;
+        if !self.is_word("and") {
+            return Ok(first);
+        }
+        let mut tests = vec![first];
+        while self.is_word("and") {
+            self.advance();
+            tests.push(self.test()?);
+        }
+        Ok(Test::All(tests))
     }
 
     fn test(&mut self) -> Result<Test, ParseError> {

@@ -311,6 +311,15 @@ impl DateTime {
         Some(DateTime { local: date.to_datetime(self.local.time()), zone: self.zone.clone() })
     }
 
+    /// The same instant in another zone; without a zone so far, the same local time there.
+    pub(crate) fn in_zone(&self, zone: Zone) -> Option<DateTime> {
+        if self.zone.is_none() {
+            return Some(DateTime { local: self.local, zone: Some(zone) });
+        }
+        let local = zone.time_zone().to_datetime(self.timestamp()?);
+        Some(DateTime { local, zone: Some(zone) })
+    }
+
     fn write_local(&self, out: &mut String) {
         write_date(self.local.date(), out);
         out.push('T');

@@ -33,7 +33,7 @@ pub enum Value {
     /// A duration of days, hours, minutes and seconds.
     DayTimeDuration(SignedDuration),
     /// An ordered list.
-    List(Arc<Vec<Value>>),
+    List(Arc<List>),
     /// Named values.
     Context(Arc<Context>),
     /// All values between two ends.
@@ -53,7 +53,7 @@ impl Value {
     }
 
     pub(crate) fn list(items: Vec<Value>) -> Value {
-        Value::List(Arc::new(items))
+        Value::List(Arc::new(List::from(items)))
     }
 
     pub(crate) fn context(context: Context) -> Value {
@@ -75,6 +75,15 @@ impl Value {
     /// Appends the value as compact JSON. Temporal values become strings; ranges and functions, which JSON
     /// cannot express, become null.
     pub fn write_json(&self, out: &mut String) {
+        self.write_json_until(out, usize::MAX);
+    }
+
+    /// Like [`Value::write_json`], but goes on only as long as `out` is no longer than `limit` bytes: parts of a value may be
+    /// shared, so that its text can be far larger than the value.
+    pub(crate) fn write_json_until(&self, out: &mut String, limit: usize) {
+        if out.len() > limit {
+            return;
+        }
         match self {
             Value::Null | Value::Range(_) | Value::Function(_) => out.push_str("null"),
             Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -86,7 +95,7 @@ impl Value {
                     if index > 0 {
                         out.push(',');
                     }
-                    item.write_json(out);
+                    item.write_json_until(out, limit);
                 }
                 out.push(']');
             }
@@ -98,7 +107,7 @@ impl Value {
                     }
                     json::write_string(name, out);
                     out.push(':');
-                    value.write_json(out);
+                    value.write_json_until(out, limit);
                 }
                 out.push('}');
             }
@@ -123,8 +132,12 @@ impl Value {
         }
     }
 
-    /// Appends the value as an expression would write it: strings in quotes, names of contexts without.
-    pub(crate) fn write_text(&self, out: &mut String) {
+    /// Appends the value as an expression would write it: strings in quotes, names of contexts without. Goes on only as long
+    /// as `out` is no longer than `limit` bytes.
+    pub(crate) fn write_text(&self, out: &mut String, limit: usize) {
+        if out.len() > limit {
+            return;
+        }
         match self {
             Value::Null => out.push_str("null"),
             Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -138,7 +151,7 @@ impl Value {
                 out.push('[');
                 for (index, item) in items.iter().enumerate() {
                     out.push_str(if index > 0 { ", " } else { "" });
-                    item.write_text(out);
+                    item.write_text(out, limit);
                 }
                 out.push(']');
             }
@@ -148,15 +161,15 @@ impl Value {
                     out.push_str(if index > 0 { ", " } else { "" });
                     out.push_str(name);
                     out.push(':');
-                    value.write_text(out);
+                    value.write_text(out, limit);
                 }
                 out.push('}');
             }
             Value::Range(range) => {
                 out.push(if range.start.included { '[' } else { '(' });
-                range.start.value.write_text(out);
+                range.start.value.write_text(out, limit);
                 out.push_str("..");
-                range.end.value.write_text(out);
+                range.end.value.write_text(out, limit);
                 out.push(if range.end.included { ']' } else { ')' });
             }
             Value::Function(function) => {
@@ -172,13 +185,34 @@ impl Value {
     }
 
     /// The text that the function `string` gives: like [`Value::write_text`], but a string stands for itself.
-    pub(crate) fn text(&self) -> Arc<str> {
+    /// It may be cut off behind `limit` bytes.
+    pub(crate) fn text(&self, limit: usize) -> Arc<str> {
         if let Value::String(text) = self {
             return text.clone();
         }
         let mut out = String::new();
-        self.write_text(&mut out);
+        self.write_text(&mut out, limit);
         Arc::from(out)
+    }
+
+    /// Whether the JSON text has about at most `limit` bytes; looks only as far as needed.
+    pub(crate) fn fits(&self, limit: &mut usize) -> bool {
+        let own = match self {
+            Value::String(text) => text.len() + 2,
+            _ => 4,
+        };
+        let Some(rest) = limit.checked_sub(own) else {
+            return false;
+        };
+        *limit = rest;
+        match self {
+            Value::List(items) => items.iter().all(|item| item.fits(limit)),
+            Value::Context(context) => context.entries.iter().all(|(name, value)| {
+                *limit = limit.saturating_sub(name.len());
+                value.fits(limit)
+            }),
+            _ => true,
+        }
     }
 
     /// The name of the type as results are reported: `NULL`, `BOOLEAN`, `NUMBER`, `STRING`, `ARRAY`, `OBJECT`, `DATE`,
@@ -246,8 +280,20 @@ impl Value {
         if let Value::DayTimeDuration(value) = self { i64::try_from(value.as_millis()).ok() } else { None }
     }
 
-    /// Whether both are equal; `None` if they cannot be compared. Null equals only null.
-    pub(crate) fn equals(&self, other: &Value) -> Option<bool> {
+    /// How deeply this value is nested: 0 for one without parts.
+    pub(crate) fn depth(&self) -> u32 {
+        match self {
+            Value::List(items) => items.depth + 1,
+            Value::Context(context) => context.depth + 1,
+            Value::Range(range) => range.start.value.depth().max(range.end.value.depth()) + 1,
+            Value::Function(function) => function.depth() + 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether both are equal; `None` if they cannot be compared. Null equals only null. Each visited part is taken
+    /// from `budget`, because shared parts can be visited exponentially often; without budget, nothing is equal.
+    pub(crate) fn equals(&self, other: &Value, budget: &mut usize) -> Option<bool> {
         match (self, other) {
             (Value::Null, Value::Null) => Some(true),
             (Value::Null, _) | (_, Value::Null) => Some(false),
@@ -255,13 +301,19 @@ impl Value {
             (Value::Number(a), Value::Number(b)) => Some(a == b),
             (Value::String(a), Value::String(b)) => Some(a == b),
             (Value::List(a), Value::List(b)) => {
-                Some(a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.equals(b) == Some(true)))
+                let mut pairs = a.iter().zip(b.iter());
+                Some(a.len() == b.len() && pairs.all(|(a, b)| take(budget) && a.equals(b, budget) == Some(true)))
             }
-            (Value::Context(a), Value::Context(b)) => Some(
-                a.entries.len() == b.entries.len()
-                    && a.entries.iter().all(|(name, value)| b.get(name).and_then(|other| value.equals(other)) == Some(true)),
-            ),
-            (Value::Range(a), Value::Range(b)) => Some(a.start.same(&b.start) && a.end.same(&b.end)),
+            (Value::Context(a), Value::Context(b)) => {
+                let mut entries = a.entries.iter();
+                Some(
+                    a.entries.len() == b.entries.len()
+                        && entries.all(|(name, value)| {
+                            take(budget) && b.get(name).and_then(|other| value.equals(other, budget)) == Some(true)
+                        }),
+                )
+            }
+            (Value::Range(a), Value::Range(b)) => Some(a.start.same(&b.start, budget) && a.end.same(&b.end, budget)),
             (Value::Function(a), Value::Function(b)) => Some(Arc::ptr_eq(a, b)),
             _ => self.compare(other).map(Ordering::is_eq),
         }
@@ -285,15 +337,67 @@ impl Value {
 /// Values compare like the operator `=`, with incomparable values being unequal.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
-        self.equals(other) == Some(true)
+        self.equals(other, &mut usize::MAX.clone()) == Some(true)
     }
 }
 
+/// Takes one from the budget; false if nothing is left.
+pub(crate) fn take(budget: &mut usize) -> bool {
+    let left = *budget > 0;
+    *budget = budget.saturating_sub(1);
+    left
+}
+
+/// As an expression would write it, cut off after 1000 characters: for messages.
 impl std::fmt::Display for Value {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const SHOWN_BYTES: usize = 1000;
         let mut out = String::new();
-        self.write_text(&mut out);
-        formatter.write_str(&out)
+        self.write_text(&mut out, SHOWN_BYTES);
+        match out.char_indices().nth(SHOWN_BYTES) {
+            Some((at, _)) => write!(formatter, "{}…", &out[..at]),
+            None => formatter.write_str(&out),
+        }
+    }
+}
+
+impl FromIterator<Value> for Value {
+    fn from_iter<T: IntoIterator<Item = Value>>(items: T) -> Value {
+        Value::list(items.into_iter().collect())
+    }
+}
+
+/// How deeply lists, contexts, ranges and functions may be nested in each other.
+pub(crate) const DEPTH_LIMIT: u32 = json::DEPTH_LIMIT as u32;
+
+/// The items of a list value.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    items: Vec<Value>,
+    /// The depth of the deepest item; kept so that no value grows deeper than recursion can follow.
+    depth: u32,
+}
+
+impl List {
+    /// Adds an item at the end.
+    pub fn push(&mut self, item: Value) {
+        self.depth = self.depth.max(item.depth());
+        self.items.push(item);
+    }
+}
+
+impl From<Vec<Value>> for List {
+    fn from(items: Vec<Value>) -> List {
+        let depth = items.iter().map(Value::depth).max().unwrap_or(0);
+        List { items, depth }
+    }
+}
+
+impl std::ops::Deref for List {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        &self.items
     }
 }
 
@@ -301,6 +405,8 @@ impl std::fmt::Display for Value {
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     entries: Vec<(Arc<str>, Value)>,
+    /// The depth of the deepest value.
+    depth: u32,
     /// Positions by name; kept only for contexts of more than [`Context::SMALL`] entries.
     index: Option<std::collections::BTreeMap<Arc<str>, usize>>,
 }
@@ -327,6 +433,7 @@ impl Context {
 
     /// Sets an entry; an entry of this name keeps its place.
     pub fn put(&mut self, name: Arc<str>, value: Value) {
+        self.depth = self.depth.max(value.depth());
         if let Some(position) = self.position(&name) {
             self.entries[position].1 = value;
             return;
@@ -354,8 +461,8 @@ pub struct Bound {
 }
 
 impl Bound {
-    fn same(&self, other: &Bound) -> bool {
-        self.included == other.included && self.value == other.value
+    fn same(&self, other: &Bound, budget: &mut usize) -> bool {
+        self.included == other.included && take(budget) && self.value.equals(&other.value, budget) == Some(true)
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::{Evaluator, Outcome};
 use crate::environment::{EvaluationError, WarningKind};
 use crate::node::{Domain, Loop, Node};
-use crate::value::Value;
+use crate::value::{List, Value};
 
 /// What a loop does with the values of its body.
 enum Collect {
     List(Vec<Value>),
     /// Like a list, but the body can see it.
-    Visible(Arc<Vec<Value>>),
+    Visible(Arc<List>),
     /// `some` (looking for true) or `every` (looking for false).
     Search { wanted: bool, found: bool, undecided: bool },
 }
@@ -33,7 +33,7 @@ impl Evaluator<'_> {
     #[inline(never)]
     pub(super) fn for_clause(&mut self, node: &Loop) -> Outcome {
         let mut collect =
-            if node.uses_partial { Collect::Visible(Arc::new(Vec::new())) } else { Collect::List(Vec::new()) };
+            if node.uses_partial { Collect::Visible(Arc::new(List::default())) } else { Collect::List(Vec::new()) };
         if !self.iterate(node, 0, &mut collect)? {
             return Ok(Value::Null);
         }

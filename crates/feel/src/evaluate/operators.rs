@@ -87,23 +87,24 @@ impl Evaluator<'_> {
     pub(super) fn comparison(&mut self, comparison: Comparison, left: &Node, right: &Node) -> Outcome {
         let left = self.evaluate(left)?;
         let right = self.evaluate(right)?;
-        Ok(self.compare(comparison, &left, &right))
+        self.compare(comparison, &left, &right)
     }
 
     /// Null if the values cannot be compared.
-    pub(crate) fn compare(&mut self, comparison: Comparison, left: &Value, right: &Value) -> Value {
+    pub(crate) fn compare(&mut self, comparison: Comparison, left: &Value, right: &Value) -> Outcome {
+        self.spend_on_texts(left, right)?;
         let result = match comparison {
-            Comparison::Equal => left.equals(right),
-            Comparison::NotEqual => left.equals(right).map(|equal| !equal),
+            Comparison::Equal => self.equal(left, right)?,
+            Comparison::NotEqual => self.equal(left, right)?.map(|equal| !equal),
             Comparison::Less => left.compare(right).map(Ordering::is_lt),
             Comparison::LessEqual => left.compare(right).map(Ordering::is_le),
             Comparison::Greater => left.compare(right).map(Ordering::is_gt),
             Comparison::GreaterEqual => left.compare(right).map(Ordering::is_ge),
         };
-        match result {
+        Ok(match result {
             Some(result) => Value::Boolean(result),
             None => self.not_comparable(left, right),
-        }
+        })
     }
 
     #[cold]
@@ -168,11 +169,22 @@ impl Evaluator<'_> {
     fn test(&mut self, test: &Test) -> Result<Option<bool>, EvaluationError> {
         match test {
             Test::Any => Ok(Some(true)),
+            Test::All(tests) => {
+                let mut unknown = false;
+                for test in tests {
+                    match self.test(test)? {
+                        Some(true) => {}
+                        Some(false) => return Ok(Some(false)),
+                        None => unknown = true,
+                    }
+                }
+                Ok(if unknown { None } else { Some(true) })
+            }
             Test::Not(tests) => Ok(self.any_test(tests)?.map(|holds| !holds)),
             Test::Compare(comparison, node) => {
                 let right = self.evaluate(node)?;
                 let input = self.input();
-                Ok(self.compare(*comparison, &input, &right).as_bool())
+                Ok(self.compare(*comparison, &input, &right)?.as_bool())
             }
             Test::Value { node, boolean } => {
                 let value = self.evaluate(node)?;
@@ -198,14 +210,19 @@ impl Evaluator<'_> {
                 Ok(result)
             }
             Value::List(items) => {
-                self.spend(items.len())?;
-                let contained = items.iter().any(|item| match item {
-                    Value::Range(range) => range.contains(input) == Some(true),
-                    item => item == input,
-                });
-                Ok(Some(contained || input == value))
+                for item in items.iter() {
+                    self.spend(1)?;
+                    let holds = match item {
+                        Value::Range(range) => range.contains(input) == Some(true),
+                        item => self.equal(input, item)? == Some(true),
+                    };
+                    if holds {
+                        return Ok(Some(true));
+                    }
+                }
+                Ok(Some(self.equal(input, value)? == Some(true)))
             }
-            other => Ok(self.compare(Comparison::Equal, input, other).as_bool()),
+            other => Ok(self.compare(Comparison::Equal, input, other)?.as_bool()),
         }
     }
 }

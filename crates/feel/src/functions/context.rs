@@ -1,5 +1,119 @@
 //! Functions on contexts.
 
-use super::Builtin;
+use std::sync::Arc;
 
-pub(super) const FUNCTIONS: &[Builtin] = &[];
+use super::{Builtin, illegal, list_or_arguments};
+use crate::evaluate::{Evaluator, Outcome};
+use crate::value::{Context, Value};
+
+const PUT: &[&[&str]] = &[&["context", "key", "value"], &["context", "keys", "value"]];
+
+pub(super) const FUNCTIONS: &[Builtin] = &[
+    Builtin::new("get value", &[&["context", "key"], &["context", "keys"]], get_value),
+    Builtin::new("get entries", &[&["context"]], get_entries),
+    Builtin::new("context put", PUT, |evaluator, arguments| put(evaluator, "context put", arguments)),
+    Builtin::new("put", PUT, |evaluator, arguments| put(evaluator, "put", arguments)),
+    Builtin::new("context merge", &[&["contexts"]], |evaluator, arguments| merge(evaluator, "context merge", arguments))
+        .variadic(),
+    Builtin::new("put all", &[&["contexts"]], |evaluator, arguments| merge(evaluator, "put all", arguments)).variadic(),
+    Builtin::new("context", &[&["entries"]], context),
+];
+
+fn get_value(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    match (&arguments[0], &arguments[1]) {
+        (Value::Context(context), Value::String(key)) => Ok(context.get(key).cloned().unwrap_or_default()),
+        (Value::Context(_), Value::List(keys)) if !keys.is_empty() => {
+            let mut current = &arguments[0];
+            for key in keys.iter() {
+                let (Value::Context(context), Value::String(key)) = (current, key) else {
+                    return Ok(Value::Null);
+                };
+                match context.get(key) {
+                    Some(value) => current = value,
+                    None => return Ok(Value::Null),
+                }
+            }
+            Ok(current.clone())
+        }
+        (Value::Context(_), Value::List(_)) => Ok(Value::Null),
+        _ => illegal(evaluator, "get value", arguments),
+    }
+}
+
+fn get_entries(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let Value::Context(context) = &arguments[0] else {
+        return illegal(evaluator, "get entries", arguments);
+    };
+    evaluator.allocate_list(context.entries().len().saturating_mul(3))?;
+    let (key, value): (Arc<str>, Arc<str>) = (Arc::from("key"), Arc::from("value"));
+    let entries = context.entries().iter().map(|(name, entry)| {
+        let mut pair = Context::new();
+        pair.put(key.clone(), Value::String(name.clone()));
+        pair.put(value.clone(), entry.clone());
+        Value::context(pair)
+    });
+    Ok(Value::list(entries.collect()))
+}
+
+fn put(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Outcome {
+    let Value::Context(context) = &arguments[0] else {
+        return illegal(evaluator, name, arguments);
+    };
+    let keys: Vec<Arc<str>> = match &arguments[1] {
+        Value::String(key) => vec![key.clone()],
+        Value::List(keys) => keys.iter().map_while(|key| if let Value::String(key) = key { Some(key.clone()) } else { None }).collect(),
+        _ => Vec::new(),
+    };
+    let expected = arguments[1].as_list().map_or(1, <[Value]>::len);
+    if keys.is_empty() || keys.len() != expected {
+        return illegal(evaluator, name, arguments);
+    }
+    evaluator.spend(keys.len())?;
+    // From the innermost context outwards; what is no context on the way is replaced by one.
+    let mut levels: Vec<Context> = vec![(**context).clone()];
+    for key in &keys[..keys.len() - 1] {
+        let inner = levels.last().and_then(|level| level.get(key)).and_then(Value::as_context).cloned();
+        levels.push(inner.unwrap_or_default());
+    }
+    for level in &levels {
+        evaluator.allocate_list(level.entries().len() + 1)?;
+    }
+    let mut value = arguments[2].clone();
+    for (mut level, key) in levels.into_iter().zip(&keys).rev() {
+        level.put(key.clone(), value);
+        value = Value::context(level);
+    }
+    Ok(value)
+}
+
+/// Later entries win.
+fn merge(evaluator: &mut Evaluator<'_>, _: &str, arguments: &[Value]) -> Outcome {
+    let mut merged = Context::new();
+    for item in list_or_arguments(arguments) {
+        let Value::Context(context) = item else {
+            return Ok(Value::Null);
+        };
+        evaluator.allocate_list(context.entries().len())?;
+        for (name, value) in context.entries() {
+            merged.put(name.clone(), value.clone());
+        }
+    }
+    Ok(Value::context(merged))
+}
+
+/// From a list of contexts with `key` and `value`.
+fn context(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let Value::List(items) = &arguments[0] else {
+        return Ok(Value::Null);
+    };
+    evaluator.allocate_list(items.len())?;
+    let mut context = Context::new();
+    for item in items.iter() {
+        let entry = item.as_context().and_then(|entry| Some((entry.get("key")?, entry.get("value")?)));
+        let Some((Value::String(key), value)) = entry else {
+            return Ok(Value::Null);
+        };
+        context.put(key.clone(), value.clone());
+    }
+    Ok(Value::context(context))
+}

@@ -1,5 +1,100 @@
-//! Functions on conversions.
+//! Conversion between types, and functions of the engine's dialect that only shape their arguments.
 
-use super::Builtin;
+use super::{Builtin, failed, illegal};
+use crate::evaluate::{Evaluator, Outcome};
+use crate::number::Number;
+use crate::value::Value;
 
-pub(super) const FUNCTIONS: &[Builtin] = &[];
+pub(super) const FUNCTIONS: &[Builtin] = &[
+    Builtin::new("string", &[&["from"]], string),
+    Builtin::new(
+        "number",
+        &[&["from"], &["from", "grouping separator"], &["from", "grouping separator", "decimal separator"]],
+        number,
+    ),
+    Builtin::new("from json", &[&["value"]], from_json),
+    Builtin::new("to json", &[&["value"]], to_json),
+    Builtin::new("cycle", &[&["interval"], &["repetitions", "interval"]], cycle),
+    Builtin::new(
+        "fromAi",
+        &[
+            &["value"],
+            &["value", "description"],
+            &["value", "description", "type"],
+            &["value", "description", "type", "schema"],
+            &["value", "description", "type", "schema", "options"],
+        ],
+        |_, arguments| Ok(arguments[0].clone()),
+    ),
+];
+
+fn string(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    match &arguments[0] {
+        Value::Null => Ok(Value::Null),
+        value @ Value::String(_) => Ok(value.clone()),
+        value => {
+            let text = value.text(evaluator.environment.string_limit_bytes);
+            evaluator.allocate_string(text.len())?;
+            Ok(Value::String(text))
+        }
+    }
+}
+
+fn number(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let Some(text) = arguments[0].as_str() else {
+        return illegal(evaluator, "number", arguments);
+    };
+    let mut separators = ["", "."];
+    for (separator, argument) in separators.iter_mut().zip(&arguments[1..]) {
+        *separator = match argument {
+            Value::Null => separator,
+            Value::String(text) => text,
+            _ => return illegal(evaluator, "number", arguments),
+        };
+    }
+    let [grouping, point] = separators;
+    let legal = matches!(grouping, "" | " " | "," | ".") && matches!(point, "." | ",") && grouping != point;
+    if !legal {
+        return illegal(evaluator, "number", arguments);
+    }
+    evaluator.allocate_string(text.len())?;
+    let ungrouped = if grouping.is_empty() { text.to_owned() } else { text.replace(grouping, "") };
+    match Number::parse(&ungrouped.replace(point, ".")) {
+        Some(number) => Ok(Value::Number(number)),
+        None => failed(evaluator, "number", || format!("Can't parse '{text}' as a number")),
+    }
+}
+
+fn from_json(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let Some(text) = arguments[0].as_str() else {
+        return illegal(evaluator, "from json", arguments);
+    };
+    evaluator.spend(text.len() / 16)?;
+    evaluator.allocate(text.len().saturating_mul(8))?;
+    match Value::from_json(text) {
+        Ok(value) => Ok(value),
+        Err(error) => failed(evaluator, "from json", || error.to_string()),
+    }
+}
+
+fn to_json(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let mut text = String::new();
+    arguments[0].write_json_until(&mut text, evaluator.environment.string_limit_bytes);
+    evaluator.allocate_string(text.len())?;
+    Ok(Value::string(text))
+}
+
+/// The text of a repeating interval: `R3/PT1H`, or `R/PT1H` without a number of repetitions.
+fn cycle(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let (repetitions, interval) = match arguments {
+        [interval] => (None, interval),
+        [Value::Null, interval] => (None, interval),
+        [repetitions, interval] if repetitions.as_i64().is_some() => (repetitions.as_i64(), interval),
+        _ => return illegal(evaluator, "cycle", arguments),
+    };
+    if !matches!(interval, Value::YearMonthDuration(_) | Value::DayTimeDuration(_)) {
+        return illegal(evaluator, "cycle", arguments);
+    }
+    let repetitions = repetitions.map(|count| count.to_string()).unwrap_or_default();
+    Ok(Value::string(format!("R{repetitions}/{interval}")))
+}

@@ -1,5 +1,248 @@
-//! Functions on strings.
+//! Functions on strings. Positions count characters (Unicode code points) from 1, or from -1 at the end.
 
-use super::Builtin;
+use std::sync::Arc;
 
-pub(super) const FUNCTIONS: &[Builtin] = &[];
+use super::{Builtin, failed, illegal};
+use crate::evaluate::{Evaluator, Outcome};
+use crate::pattern;
+use crate::value::Value;
+
+const STRING: &[&[&str]] = &[&["string"]];
+const MATCH: &[&[&str]] = &[&["string", "match"]];
+
+pub(super) const FUNCTIONS: &[Builtin] = &[
+    Builtin::new("substring", &[&["string", "start position"], &["string", "start position", "length"]], substring),
+    Builtin::new("string length", STRING, |evaluator, arguments| {
+        one(evaluator, "string length", arguments, |text| Value::integer(text.chars().count() as i64))
+    }),
+    Builtin::new("upper case", STRING, |evaluator, arguments| {
+        one(evaluator, "upper case", arguments, |text| Value::string(text.to_uppercase()))
+    }),
+    Builtin::new("lower case", STRING, |evaluator, arguments| {
+        one(evaluator, "lower case", arguments, |text| Value::string(text.to_lowercase()))
+    }),
+    Builtin::new("trim", STRING, |evaluator, arguments| {
+        one(evaluator, "trim", arguments, |text| Value::string(text.trim()))
+    }),
+    Builtin::new("is blank", STRING, |evaluator, arguments| {
+        one(evaluator, "is blank", arguments, |text| Value::Boolean(text.trim().is_empty()))
+    }),
+    Builtin::new("to base64", &[&["value"]], |evaluator, arguments| {
+        one(evaluator, "to base64", arguments, |text| Value::string(base64(text.as_bytes())))
+    }),
+    Builtin::new("substring before", MATCH, |evaluator, arguments| {
+        two(evaluator, "substring before", arguments, |text, part| {
+            Value::string(text.split_once(part).map_or("", |(before, _)| before))
+        })
+    }),
+    Builtin::new("substring after", MATCH, |evaluator, arguments| {
+        two(evaluator, "substring after", arguments, |text, part| {
+            Value::string(text.split_once(part).map_or("", |(_, after)| after))
+        })
+    }),
+    Builtin::new("contains", MATCH, |evaluator, arguments| {
+        two(evaluator, "contains", arguments, |text, part| Value::Boolean(text.contains(part)))
+    }),
+    Builtin::new("starts with", MATCH, |evaluator, arguments| {
+        two(evaluator, "starts with", arguments, |text, part| Value::Boolean(text.starts_with(part)))
+    }),
+    Builtin::new("ends with", MATCH, |evaluator, arguments| {
+        two(evaluator, "ends with", arguments, |text, part| Value::Boolean(text.ends_with(part)))
+    }),
+    Builtin::new("matches", &[&["input", "pattern"], &["input", "pattern", "flags"]], matches),
+    Builtin::new("replace", &[&["input", "pattern", "replacement"], &["input", "pattern", "replacement", "flags"]], replace),
+    Builtin::new("split", &[&["string", "delimiter"]], split),
+    Builtin::new("extract", &[&["string", "pattern"]], extract),
+    Builtin::new(
+        "string join",
+        &[&["list"], &["list", "delimiter"], &["list", "delimiter", "prefix", "suffix"]],
+        string_join,
+    ),
+];
+
+/// The results are at most three times as long as the argument (case mapping of some letters).
+fn one(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], compute: fn(&str) -> Value) -> Outcome {
+    let Some(text) = arguments[0].as_str() else {
+        return illegal(evaluator, name, arguments);
+    };
+    evaluator.allocate_string(text.len())?;
+    Ok(compute(text))
+}
+
+fn two(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], compute: fn(&str, &str) -> Value) -> Outcome {
+    let (Some(text), Some(part)) = (arguments[0].as_str(), arguments[1].as_str()) else {
+        return illegal(evaluator, name, arguments);
+    };
+    evaluator.allocate_string(text.len())?;
+    Ok(compute(text, part))
+}
+
+fn substring(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let (Some(text), Some(start)) = (arguments[0].as_str(), arguments[1].as_i64()) else {
+        return illegal(evaluator, "substring", arguments);
+    };
+    let length = match arguments.get(2) {
+        None => usize::MAX,
+        Some(length) => match length.as_i64() {
+            Some(length) => usize::try_from(length).unwrap_or(0),
+            None => return illegal(evaluator, "substring", arguments),
+        },
+    };
+    evaluator.allocate_string(text.len())?;
+    let magnitude = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX);
+    let skipped = match start {
+        1.. => Some(magnitude - 1),
+        0 => None,
+        _ => text.chars().count().checked_sub(magnitude),
+    };
+    let Some(skipped) = skipped else {
+        return Ok(Value::string(""));
+    };
+    let Some((from, _)) = text.char_indices().nth(skipped) else {
+        return Ok(Value::string(""));
+    };
+    let rest = &text[from..];
+    let until = rest.char_indices().nth(length).map_or(rest.len(), |(at, _)| at);
+    Ok(Value::string(&rest[..until]))
+}
+
+fn matches(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
+        return illegal(evaluator, "matches", arguments);
+    };
+    let Some(regex) = compile(evaluator, pattern, text, arguments.get(2))? else {
+        return invalid_pattern(evaluator, "matches", pattern);
+    };
+    Ok(Value::Boolean(regex.is_match(text)))
+}
+
+fn replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let (Some(text), Some(pattern), Some(replacement)) =
+        (arguments[0].as_str(), arguments[1].as_str(), arguments[2].as_str())
+    else {
+        return illegal(evaluator, "replace", arguments);
+    };
+    let Some(regex) = compile(evaluator, pattern, text, arguments.get(3))? else {
+        return invalid_pattern(evaluator, "replace", pattern);
+    };
+    let template = pattern::Template::parse(replacement, regex.captures_len());
+    let mut out = String::new();
+    let mut copied = 0;
+    for captures in regex.captures_iter(text) {
+        let whole = captures.get(0).expect("the group 0 of a match is the match");
+        out.push_str(&text[copied..whole.start()]);
+        template.expand(&captures, &mut out);
+        copied = whole.end();
+        evaluator.spend(1)?;
+        if out.len() > evaluator.environment.string_limit_bytes {
+            break;
+        }
+    }
+    out.push_str(&text[copied..]);
+    evaluator.allocate_string(out.len())?;
+    Ok(Value::string(out))
+}
+
+fn split(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
+        return illegal(evaluator, "split", arguments);
+    };
+    let Some(regex) = compile(evaluator, pattern, text, None)? else {
+        return invalid_pattern(evaluator, "split", pattern);
+    };
+    let mut parts: Vec<Value> = regex.split(text).map(Value::string).collect();
+    // An empty match at the start separates nothing.
+    if parts.len() > 1 && regex.find(text).is_some_and(|found| found.end() == 0) {
+        parts.remove(0);
+    }
+    evaluator.allocate_list(parts.len())?;
+    Ok(Value::list(parts))
+}
+
+fn extract(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
+        return illegal(evaluator, "extract", arguments);
+    };
+    let Some(regex) = compile(evaluator, pattern, text, None)? else {
+        return invalid_pattern(evaluator, "extract", pattern);
+    };
+    let parts: Vec<Value> = regex.find_iter(text).map(|found| Value::string(found.as_str())).collect();
+    evaluator.allocate_list(parts.len())?;
+    Ok(Value::list(parts))
+}
+
+/// The compiled pattern; `None` if it or the flags are invalid.
+fn compile(
+    evaluator: &mut Evaluator<'_>,
+    pattern: &str,
+    text: &str,
+    flags: Option<&Value>,
+) -> Result<Option<Arc<regex::Regex>>, crate::EvaluationError> {
+    let flags = match flags {
+        None | Some(Value::Null) => "",
+        Some(Value::String(flags)) => flags,
+        Some(_) => return Ok(None),
+    };
+    // Matching takes time in proportion to the text and, at worst, to the pattern.
+    evaluator.spend((text.len() / 64).saturating_mul(1 + pattern.len() / 64))?;
+    evaluator.allocate(text.len())?;
+    evaluator.pattern(pattern, flags)
+}
+
+fn invalid_pattern(evaluator: &mut Evaluator<'_>, name: &str, pattern: &str) -> Outcome {
+    failed(evaluator, name, || format!("Invalid pattern '{pattern}'"))
+}
+
+/// Nulls in the list are left out.
+fn string_join(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let Value::List(items) = &arguments[0] else {
+        return illegal(evaluator, "string join", arguments);
+    };
+    let mut affixes = [""; 3];
+    for (affix, argument) in affixes.iter_mut().zip(&arguments[1..]) {
+        *affix = match argument {
+            Value::Null => "",
+            Value::String(text) => text,
+            _ => return illegal(evaluator, "string join", arguments),
+        };
+    }
+    let [delimiter, prefix, suffix] = affixes;
+    evaluator.spend(items.len())?;
+    let mut out = String::from(prefix);
+    let mut first = true;
+    for item in items.iter() {
+        match item {
+            Value::Null => continue,
+            Value::String(text) => {
+                if !first {
+                    out.push_str(delimiter);
+                }
+                out.push_str(text);
+                first = false;
+            }
+            other => return failed(evaluator, "string join", || format!("expected a list of strings but found '{other}'")),
+        }
+        if out.len() > evaluator.environment.string_limit_bytes {
+            break;
+        }
+    }
+    out.push_str(suffix);
+    evaluator.allocate_string(out.len())?;
+    Ok(Value::string(out))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for position in 0..4 {
+            if position > chunk.len() {
+                out.push('=');
+            } else {
+                out.push(char::from(ALPHABET[(group >> (18 - 6 * position) & 63) as usize]));
+            }
+        }
+    }
+    out
+}

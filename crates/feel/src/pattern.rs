@@ -1,0 +1,78 @@
+//! Regular expressions of `matches`, `replace`, `split` and `extract`: bounded in size, linear in time.
+
+use regex::{Captures, Regex, RegexBuilder};
+
+/// How much memory a compiled pattern may take.
+const COMPILED_LIMIT_BYTES: usize = 512 << 10;
+/// How long a pattern may be.
+const PATTERN_LIMIT_BYTES: usize = 8 << 10;
+
+/// Compiles a pattern with the flags `s`, `m`, `i` and `x`; `None` if it is invalid or too large.
+pub(crate) fn compile(pattern: &str, flags: &str) -> Option<Regex> {
+    if pattern.len() > PATTERN_LIMIT_BYTES {
+        return None;
+    }
+    let mut builder = RegexBuilder::new(pattern);
+    builder.size_limit(COMPILED_LIMIT_BYTES).dfa_size_limit(COMPILED_LIMIT_BYTES).nest_limit(50);
+    for flag in flags.chars() {
+        match flag {
+            's' => builder.dot_matches_new_line(true),
+            'm' => builder.multi_line(true),
+            'i' => builder.case_insensitive(true),
+            'x' => builder.ignore_whitespace(true),
+            _ => return None,
+        };
+    }
+    builder.build().ok()
+}
+
+enum Piece {
+    Text(String),
+    Group(usize),
+}
+
+/// A replacement with references to groups: `$1` to `$99`, `\$` for a dollar sign.
+pub(crate) struct Template {
+    pieces: Vec<Piece>,
+}
+
+impl Template {
+    /// Of `$12`, as many digits count as name a group that exists.
+    pub(crate) fn parse(text: &str, groups: usize) -> Template {
+        let mut pieces = Vec::new();
+        let mut literal = String::new();
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            match character {
+                '\\' if characters.peek().is_some() => literal.extend(characters.next()),
+                '$' if characters.peek().is_some_and(char::is_ascii_digit) => {
+                    let mut group = 0;
+                    let mut digits = 0;
+                    while let Some(digit) = characters.peek().and_then(|next| next.to_digit(10)) {
+                        let next = group * 10 + digit as usize;
+                        if digits > 0 && (next >= groups || digits > 1) {
+                            break;
+                        }
+                        (group, digits) = (next, digits + 1);
+                        characters.next();
+                    }
+                    pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                    pieces.push(Piece::Group(group));
+                }
+                other => literal.push(other),
+            }
+        }
+        pieces.push(Piece::Text(literal));
+        Template { pieces }
+    }
+
+    /// Groups that did not take part in the match are empty.
+    pub(crate) fn expand(&self, captures: &Captures<'_>, out: &mut String) {
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Group(group) => out.push_str(captures.get(*group).map_or("", |found| found.as_str())),
+            }
+        }
+    }
+}
