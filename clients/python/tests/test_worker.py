@@ -5,7 +5,9 @@ import contextlib
 
 import pytest
 from pyzeebe import Job, JobController, ZeebeWorker
-from server import FULL_GATEWAY, open_channel
+from server import needs_full_gateway, open_channel
+
+pytestmark = needs_full_gateway
 
 
 @contextlib.asynccontextmanager
@@ -24,8 +26,6 @@ async def working(worker):
 
 @pytest.fixture(params=["poll", "stream"])
 async def worker(request):
-    if request.param == "stream" and not FULL_GATEWAY:
-        pytest.skip("OSMIA_NO_STREAM is set")
     channel = open_channel()
     yield ZeebeWorker(
         channel,
