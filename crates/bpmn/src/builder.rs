@@ -13,7 +13,6 @@
 //! ```
 
 use std::collections::HashMap;
-use std::fmt::Write;
 
 /// Builds one executable process. A wrong use (an unknown id, say) is not caught here but by [`crate::parse`].
 #[derive(Clone, Debug, Default)]
@@ -34,7 +33,7 @@ struct Node {
     kind: &'static str,
     id: String,
     scope: Option<usize>,
-    task_definition: Option<(String, Option<String>)>,
+    task_definition: Vec<(&'static str, String)>,
     headers: String,
     mappings: String,
     default_flow: Option<usize>,
@@ -57,12 +56,8 @@ impl ProcessBuilder {
     }
 
     /// Sets the version tag.
-    pub fn version_tag(mut self, tag: &str) -> Self {
-        let _ = write!(
-            self.extensions,
-            "<zeebe:versionTag value=\"{}\"/>",
-            escape(tag)
-        );
+    pub fn version_tag(mut self, version_tag: &str) -> Self {
+        self.extensions += &tag("zeebe:versionTag", &[("value", version_tag)], "");
         self
     }
 
@@ -96,7 +91,9 @@ impl ProcessBuilder {
     /// Adds a task done by a job worker: `serviceTask`, `sendTask`, `scriptTask` or `businessRuleTask`.
     pub fn job_task(mut self, kind: &'static str, id: &str, job_type: &str) -> Self {
         self = self.element(kind, id);
-        self.last().task_definition = Some((job_type.to_owned(), None));
+        self.last()
+            .task_definition
+            .push(("type", job_type.to_owned()));
         self
     }
 
@@ -165,40 +162,31 @@ impl ProcessBuilder {
 
     /// Sets the retries of the task added last.
     pub fn retries(mut self, retries: &str) -> Self {
-        if let Some((_, place)) = &mut self.last().task_definition {
-            *place = Some(retries.to_owned());
-        }
+        self.last()
+            .task_definition
+            .push(("retries", retries.to_owned()));
         self
     }
 
     /// Adds a header to the task added last.
     pub fn header(mut self, key: &str, value: &str) -> Self {
-        let header = format!(
-            "<zeebe:header key=\"{}\" value=\"{}\"/>",
-            escape(key),
-            escape(value)
-        );
-        self.last().headers.push_str(&header);
+        self.last().headers += &tag("zeebe:header", &[("key", key), ("value", value)], "");
         self
     }
 
     /// Adds an input mapping to the element added last.
-    pub fn input(self, source: &str, target: &str) -> Self {
-        self.mapping("input", source, target)
+    pub fn input(mut self, source: &str, target: &str) -> Self {
+        self.last().mappings += &tag("zeebe:input", &[("source", source), ("target", target)], "");
+        self
     }
 
     /// Adds an output mapping to the element added last.
-    pub fn output(self, source: &str, target: &str) -> Self {
-        self.mapping("output", source, target)
-    }
-
-    fn mapping(mut self, kind: &str, source: &str, target: &str) -> Self {
-        let mapping = format!(
-            "<zeebe:{kind} source=\"{}\" target=\"{}\"/>",
-            escape(source),
-            escape(target)
+    pub fn output(mut self, source: &str, target: &str) -> Self {
+        self.last().mappings += &tag(
+            "zeebe:output",
+            &[("source", source), ("target", target)],
+            "",
         );
-        self.last().mappings.push_str(&mapping);
         self
     }
 
@@ -213,7 +201,7 @@ impl ProcessBuilder {
         to_xml(std::slice::from_ref(self))
     }
 
-    fn write(&self, xml: &mut String) {
+    fn process(&self) -> String {
         let mut children = Children::new();
         for (index, node) in self.nodes.iter().enumerate() {
             children.entry(node.scope).or_default().0.push(index);
@@ -225,54 +213,51 @@ impl ProcessBuilder {
                 .1
                 .push(index);
         }
-        let _ = write!(
-            xml,
-            "<bpmn:process id=\"{}\" isExecutable=\"true\">",
-            escape(&self.id)
-        );
-        write_extensions(xml, &self.extensions);
-        self.write_scope(xml, None, &children);
-        xml.push_str("\n</bpmn:process>\n");
+        let content =
+            optional("bpmn:extensionElements", &self.extensions) + &self.scope(None, &children);
+        tag(
+            "bpmn:process",
+            &[("id", &self.id), ("isExecutable", "true")],
+            &content,
+        )
     }
 
-    fn write_scope(&self, xml: &mut String, scope: Option<usize>, children: &Children) {
+    fn scope(&self, scope: Option<usize>, children: &Children) -> String {
+        let mut xml = String::new();
         let Some((nodes, flows)) = children.get(&scope) else {
-            return;
+            return xml;
         };
         for &index in nodes {
             let node = &self.nodes[index];
-            let default = node.default_flow.map_or_else(String::new, |flow| {
-                format!(" default=\"flow_{}\"", flow + 1)
-            });
-            let _ = write!(
-                xml,
-                "\n<bpmn:{} id=\"{}\"{default}>",
-                node.kind,
-                escape(&node.id)
-            );
-            write_extensions(xml, &node.extensions());
-            self.write_scope(xml, Some(index), children);
-            let _ = write!(xml, "</bpmn:{}>", node.kind);
+            let content = node.extensions() + &self.scope(Some(index), children);
+            let default_flow = node.default_flow.map(flow_id);
+            let mut attributes = vec![("id", node.id.as_str())];
+            attributes.extend(default_flow.iter().map(|id| ("default", id.as_str())));
+            xml += &tag(&format!("bpmn:{}", node.kind), &attributes, &content);
         }
         for &index in flows {
-            let flow = &self.flows[index];
-            let [source, target] =
-                [flow.source, flow.target].map(|node| escape(&self.nodes[node].id));
-            let ends = format!("sourceRef=\"{source}\" targetRef=\"{target}\"");
-            let _ = write!(
-                xml,
-                "\n<bpmn:sequenceFlow id=\"flow_{}\" {ends}>",
-                index + 1
+            let Flow {
+                source,
+                target,
+                condition,
+            } = &self.flows[index];
+            let [source, target] = [source, target].map(|node| self.nodes[*node].id.as_str());
+            let id = flow_id(index);
+            let attributes = [
+                ("id", id.as_str()),
+                ("sourceRef", source),
+                ("targetRef", target),
+            ];
+            let condition = condition
+                .as_ref()
+                .map(|text| tag("bpmn:conditionExpression", &[], &escape(text)));
+            xml += &tag(
+                "bpmn:sequenceFlow",
+                &attributes,
+                &condition.unwrap_or_default(),
             );
-            if let Some(condition) = &flow.condition {
-                let _ = write!(
-                    xml,
-                    "<bpmn:conditionExpression>{}</bpmn:conditionExpression>",
-                    escape(condition)
-                );
-            }
-            xml.push_str("</bpmn:sequenceFlow>");
         }
+        xml
     }
 }
 
@@ -282,48 +267,53 @@ type Children = HashMap<Option<usize>, (Vec<usize>, Vec<usize>)>;
 impl Node {
     fn extensions(&self) -> String {
         let mut xml = String::new();
-        if let Some((job_type, retries)) = &self.task_definition {
-            let retries = retries.as_ref().map_or_else(String::new, |retries| {
-                format!(" retries=\"{}\"", escape(retries))
-            });
-            let _ = write!(
-                xml,
-                "<zeebe:taskDefinition type=\"{}\"{retries}/>",
-                escape(job_type)
-            );
+        if !self.task_definition.is_empty() {
+            let attributes: Vec<_> = self
+                .task_definition
+                .iter()
+                .map(|(name, value)| (*name, value.as_str()))
+                .collect();
+            xml += &tag("zeebe:taskDefinition", &attributes, "");
         }
-        for (name, content) in [
-            ("taskHeaders", &self.headers),
-            ("ioMapping", &self.mappings),
-        ] {
-            if !content.is_empty() {
-                let _ = write!(xml, "<zeebe:{name}>{content}</zeebe:{name}>");
-            }
-        }
-        xml
+        xml += &optional("zeebe:taskHeaders", &self.headers);
+        xml += &optional("zeebe:ioMapping", &self.mappings);
+        optional("bpmn:extensionElements", &xml)
     }
 }
 
 /// One BPMN file with several processes.
 pub fn to_xml(processes: &[ProcessBuilder]) -> String {
-    let mut xml = String::from(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-         <bpmn:definitions xmlns:bpmn=\"http://www.omg.org/spec/BPMN/20100524/MODEL\" \
-         xmlns:zeebe=\"http://camunda.org/schema/zeebe/1.0\" id=\"definitions\" \
-         targetNamespace=\"http://bpmn.io/schema/bpmn\">\n",
-    );
-    processes.iter().for_each(|process| process.write(&mut xml));
-    xml.push_str("</bpmn:definitions>\n");
-    xml
+    let attributes = [
+        ("xmlns:bpmn", "http://www.omg.org/spec/BPMN/20100524/MODEL"),
+        ("xmlns:zeebe", "http://camunda.org/schema/zeebe/1.0"),
+        ("id", "definitions"),
+        ("targetNamespace", "http://bpmn.io/schema/bpmn"),
+    ];
+    let content: String = processes.iter().map(ProcessBuilder::process).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}\n",
+        tag("bpmn:definitions", &attributes, &content)
+    )
 }
 
-fn write_extensions(xml: &mut String, extensions: &str) {
-    if !extensions.is_empty() {
-        let _ = write!(
-            xml,
-            "<bpmn:extensionElements>{extensions}</bpmn:extensionElements>"
-        );
+fn flow_id(index: usize) -> String {
+    format!("flow_{}", index + 1)
+}
+
+fn optional(name: &str, content: &str) -> String {
+    if content.is_empty() {
+        String::new()
+    } else {
+        tag(name, &[], content)
     }
+}
+
+fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
+    let attributes: String = attributes
+        .iter()
+        .map(|(name, value)| format!(" {name}=\"{}\"", escape(value)))
+        .collect();
+    format!("\n<{name}{attributes}>{content}</{name}>")
 }
 
 fn escape(text: &str) -> String {

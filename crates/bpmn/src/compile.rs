@@ -109,6 +109,8 @@ impl<'a, 'input> Draft<'a, 'input> {
                 FlowElement::NotExecuted => {}
                 FlowElement::SequenceFlow => {
                     require_id(node, problems);
+                    // A sequence flow has no extension elements that mean something; others are refused by name.
+                    Extensions::read(node, problems);
                     self.flow_nodes.push(node);
                 }
                 FlowElement::Node(NodeKind::SubProcess)

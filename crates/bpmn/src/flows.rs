@@ -1,10 +1,10 @@
 //! Sequence flows: what they connect, their conditions, and default flows of gateways.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use feel::Expression;
 use roxmltree::Node;
+use rustc_hash::FxHashMap;
 
 use crate::compile::Draft;
 use crate::extensions;
@@ -47,7 +47,7 @@ pub(crate) fn connect(draft: &mut Draft, problems: &mut Problems) -> Vec<Sequenc
 }
 
 /// Flows by BPMN id.
-pub(crate) fn by_id(flows: &[SequenceFlow]) -> HashMap<Arc<str>, FlowIndex> {
+pub(crate) fn by_id(flows: &[SequenceFlow]) -> FxHashMap<Arc<str>, FlowIndex> {
     (0_u32..)
         .zip(flows)
         .map(|(index, flow)| (flow.id.clone(), FlowIndex(index)))
@@ -57,7 +57,10 @@ pub(crate) fn by_id(flows: &[SequenceFlow]) -> HashMap<Arc<str>, FlowIndex> {
 /// The element that the attribute `end` of a sequence flow names.
 fn end_of(flow: Node, end: &str, draft: &Draft, problems: &mut Problems) -> Option<ElementIndex> {
     let Some(id) = present(flow, end) else {
-        problems.add(flow, format!("Attribute '{end}' must be present and not empty. Connect the sequence flow at both ends."));
+        problems.add(
+            flow,
+            format!("Attribute '{end}' must be present and not empty. Connect the sequence flow at both ends."),
+        );
         return None;
     };
     let index = draft.index_by_id.get(id).copied();
@@ -95,7 +98,10 @@ fn check_ends(
     if to.element_type == ElementType::StartEvent {
         problems.add(
             draft.nodes[target.0 as usize],
-            format!("Start events must not have incoming sequence flows, but '{}' leads to it. Remove it.", id_of(flow)),
+            format!(
+                "Start events must not have incoming sequence flows, but '{}' leads to it. Remove it.",
+                id_of(flow)
+            ),
         );
         return false;
     }

@@ -112,7 +112,10 @@ fn check_ids(definitions: Node, problems: &mut Problems) {
                 ),
             );
         } else if !id.is_empty() && !seen.insert(id) {
-            problems.add(node, format!("The id '{id}' is used more than once in this file. Give every element an id of its own."));
+            problems.add(
+                node,
+                format!("The id '{id}' is used more than once in this file. Give every element an id of its own."),
+            );
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The executable form of a process: what the engine walks, compiled once at deployment.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use feel::Expression;
+use rustc_hash::FxHashMap;
 
 /// The place of an element in its process. Elements are numbered in document order and the process itself is 0, so the
 /// same document gives the same numbers in every version of this crate.
@@ -31,9 +31,9 @@ pub struct ExecutableProcess {
     /// Sequence flows.
     pub flows: Vec<SequenceFlow>,
     /// Element by BPMN id.
-    pub element_by_id: HashMap<Arc<str>, ElementIndex>,
+    pub element_by_id: FxHashMap<Arc<str>, ElementIndex>,
     /// Sequence flow by BPMN id.
-    pub flow_by_id: HashMap<Arc<str>, FlowIndex>,
+    pub flow_by_id: FxHashMap<Arc<str>, FlowIndex>,
 }
 
 /// A flow element (or the process itself).

@@ -209,10 +209,18 @@ impl Problems {
                 ),
             );
         } else {
+            // Of events it is the definition that tells a reader which one is meant.
+            let definition = node
+                .children()
+                .map(|child| child.tag_name().name())
+                .find(|child| vocabulary::is_event_definition(child))
+                .map_or_else(String::new, |definition| {
+                    format!(" (here with '{definition}')")
+                });
             self.add(
                 node,
                 format!(
-                    "Elements of type '{}' are currently not supported by this version. \
+                    "Elements of type '{}' are currently not supported by this version{definition}. \
                      Replace the element, or deploy this process to a version that supports it.",
                     vocabulary::type_name(name)
                 ),

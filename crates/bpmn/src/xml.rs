@@ -51,7 +51,10 @@ pub(crate) fn decode(content: &[u8]) -> Result<Cow<'_, str>, String> {
 
 fn decode_utf8(content: &[u8]) -> Result<Cow<'_, str>, String> {
     std::str::from_utf8(content).map(Cow::Borrowed).map_err(|error| {
-        format!("The file is not valid UTF-8: the byte at offset {} does not fit. Save the file as UTF-8.", error.valid_up_to())
+        format!(
+            "The file is not valid UTF-8: the byte at offset {} does not fit. Save the file as UTF-8.",
+            error.valid_up_to()
+        )
     })
 }
 
@@ -92,7 +95,8 @@ pub(crate) fn parse(text: &str) -> Result<Document<'_>, String> {
     };
     Document::parse_with_options(text, options).map_err(|error| match error {
         roxmltree::Error::DtdDetected => {
-            "The file has a document type declaration (DOCTYPE), which is not accepted for security. Remove it.".to_owned()
+            "The file has a document type declaration (DOCTYPE), which is not accepted for security. Remove it."
+                .to_owned()
         }
         roxmltree::Error::NodesLimitReached => {
             format!("The file has more than {MAXIMUM_NODES} XML nodes. Split the process into smaller ones.")

@@ -136,6 +136,31 @@ fn hostile_nesting_and_namespaces_are_refused_before_a_tree_is_built() {
     }
 }
 
+#[test]
+fn sub_processes_nested_as_deep_as_xml_allows_are_compiled() {
+    let mut builder = ProcessBuilder::new("deep").start("start");
+    let levels = MAXIMUM_NESTING_LEVELS - 3;
+    for level in 0..levels {
+        builder = builder
+            .sub_process(&format!("level{level}"))
+            .start(&format!("start{level}"));
+    }
+    let processes = parse("deep.bpmn", builder.to_xml().as_bytes()).expect("the model is valid");
+    assert_eq!(processes[0].elements.len(), 2 + 2 * levels);
+    let report = parse(
+        "deep.bpmn",
+        builder
+            .sub_process("deeper")
+            .start("last")
+            .to_xml()
+            .as_bytes(),
+    );
+    let text = report
+        .expect_err("the model is nested too deep")
+        .to_string();
+    assert!(text.contains("nested deeper than 256 levels"), "{text}");
+}
+
 /// Not timed: anything quadratic in this crate would make it take minutes.
 #[test]
 fn the_largest_model_that_fits_is_compiled() {
