@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::number::Number;
 use crate::value::{Context, Value};
 
@@ -171,38 +173,47 @@ impl<'a> Reader<'a> {
         if self.peek().is_none() { Ok(()) } else { Err(self.expected("the end of the text")) }
     }
 
-    fn enter(&mut self) -> Result<(), JsonError> {
+    /// Visits the members of the object at the cursor; `visit` must consume the value. The cursor ends behind the object.
+    fn members(
+        &mut self,
+        mut visit: impl FnMut(&mut Reader<'a>, Cow<'a, str>) -> Result<(), JsonError>,
+    ) -> Result<(), JsonError> {
+        if self.open(b'}')? {
+            return Ok(());
+        }
+        loop {
+            let name = self.name()?;
+            visit(self, name)?;
+            if self.separator(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Passes over the bracket at the cursor, and over the closing one if it follows at once (true).
+    fn open(&mut self, close: u8) -> Result<bool, JsonError> {
         self.depth += 1;
         if self.depth > DEPTH_LIMIT {
             return Err(JsonError::TooDeep { offset: self.position });
         }
         self.position += 1;
         self.skip_space();
-        Ok(())
-    }
-
-    /// Visits the members of the object at the cursor; `visit` must consume the value. The cursor ends behind the object.
-    fn members(
-        &mut self,
-        mut visit: impl FnMut(&mut Reader<'a>, Cow<'a, str>) -> Result<(), JsonError>,
-    ) -> Result<(), JsonError> {
-        self.enter()?;
-        if self.peek() == Some(b'}') {
+        let empty = self.peek() == Some(close);
+        if empty {
             self.position += 1;
             self.depth -= 1;
-            return Ok(());
         }
-        loop {
-            if self.peek() != Some(b'"') {
-                return Err(self.expected("a name in quotes"));
-            }
-            let name = self.string()?;
-            self.colon()?;
-            visit(self, name)?;
-            if self.separator(b'}', "',' or '}'")? {
-                return Ok(());
-            }
+        Ok(empty)
+    }
+
+    /// The name of a member; the cursor ends at its value.
+    fn name(&mut self) -> Result<Cow<'a, str>, JsonError> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a name in quotes"));
         }
+        let name = self.string()?;
+        self.colon()?;
+        Ok(name)
     }
 
     fn colon(&mut self) -> Result<(), JsonError> {
@@ -216,7 +227,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Consumes a comma (false) or the closing character (true).
-    fn separator(&mut self, close: u8, expected: &'static str) -> Result<bool, JsonError> {
+    fn separator(&mut self, close: u8) -> Result<bool, JsonError> {
         self.skip_space();
         match self.peek() {
             Some(b',') => {
@@ -229,37 +240,37 @@ impl<'a> Reader<'a> {
                 self.depth -= 1;
                 Ok(true)
             }
-            _ => Err(self.expected(expected)),
+            _ => Err(self.expected(if close == b'}' { "',' or '}'" } else { "',' or ']'" })),
         }
     }
 
-    /// Visits the elements of the array at the cursor; `visit` must consume the element.
-    fn elements(
-        &mut self,
-        mut visit: impl FnMut(&mut Reader<'a>) -> Result<(), JsonError>,
-    ) -> Result<(), JsonError> {
-        self.enter()?;
-        if self.peek() == Some(b']') {
-            self.position += 1;
-            self.depth -= 1;
-            return Ok(());
-        }
-        loop {
-            visit(self)?;
-            if self.separator(b']', "',' or ']'")? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Validates and passes over one value.
+    /// Validates and passes over one value. Not recursive, because documents may be deeper than stacks.
     fn skip_value(&mut self) -> Result<(), JsonError> {
-        match self.peek() {
-            Some(b'{') => self.members(|reader, _| reader.skip_value()),
-            Some(b'[') => self.elements(Reader::skip_value),
-            Some(b'"') => self.skip_string().map(|_| ()),
-            Some(b'-' | b'0'..=b'9') => self.number_text().map(|_| ()),
-            _ => self.word().map(|_| ()),
+        let mut open: SmallVec<[u8; 32]> = SmallVec::new();
+        loop {
+            let opened = match self.peek() {
+                Some(b'{') => (!self.open(b'}')?).then_some(b'}'),
+                Some(b'[') => (!self.open(b']')?).then_some(b']'),
+                Some(b'"') => self.skip_string().map(|_| None)?,
+                Some(b'-' | b'0'..=b'9') => self.number_text().map(|_| None)?,
+                _ => self.word().map(|_| None)?,
+            };
+            match opened {
+                Some(close) => open.push(close),
+                // The value is complete, and with it perhaps the ones around it.
+                None => loop {
+                    let Some(close) = open.last() else {
+                        return Ok(());
+                    };
+                    if !self.separator(*close)? {
+                        break;
+                    }
+                    open.pop();
+                },
+            }
+            if open.last() == Some(&b'}') {
+                self.name()?;
+            }
         }
     }
 
@@ -336,7 +347,7 @@ impl<'a> Reader<'a> {
                     }
                 }
                 Some(0..=0x1f) => return Err(self.expected("a string without raw control characters")),
-                Some(_) => self.position += 1,
+                Some(_) => self.position += plain_bytes(&bytes[self.position..]).max(1),
             }
         }
     }
@@ -368,26 +379,63 @@ impl<'a> Reader<'a> {
         fresh
     }
 
+    /// Reads one value. Not recursive, because documents may be deeper than stacks.
     fn value(&mut self) -> Result<Value, JsonError> {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            let mut complete = match self.peek() {
+                Some(b'{') => {
+                    if self.open(b'}')? {
+                        Some(Value::context(Context::new()))
+                    } else {
+                        open.push(Open::Context(Context::new(), self.member_name()?));
+                        None
+                    }
+                }
+                Some(b'[') => {
+                    if self.open(b']')? {
+                        Some(Value::list(Vec::new()))
+                    } else {
+                        open.push(Open::List(Vec::new()));
+                        None
+                    }
+                }
+                _ => Some(self.scalar()?),
+            };
+            // A complete value goes into the one around it, which may be complete then.
+            while let Some(value) = complete.take() {
+                complete = match open.pop() {
+                    None => return Ok(value),
+                    Some(Open::List(mut items)) => {
+                        items.push(value);
+                        if self.separator(b']')? {
+                            Some(Value::list(items))
+                        } else {
+                            open.push(Open::List(items));
+                            None
+                        }
+                    }
+                    Some(Open::Context(mut context, name)) => {
+                        context.put(name, value);
+                        if self.separator(b'}')? {
+                            Some(Value::context(context))
+                        } else {
+                            open.push(Open::Context(context, self.member_name()?));
+                            None
+                        }
+                    }
+                };
+            }
+        }
+    }
+
+    fn member_name(&mut self) -> Result<Arc<str>, JsonError> {
+        let name = self.name()?;
+        Ok(self.shared_name(&name))
+    }
+
+    fn scalar(&mut self) -> Result<Value, JsonError> {
         match self.peek() {
-            Some(b'{') => {
-                let mut context = Context::new();
-                self.members(|reader, name| {
-                    let name = reader.shared_name(&name);
-                    let value = reader.value()?;
-                    context.put(name, value);
-                    Ok(())
-                })?;
-                Ok(Value::context(context))
-            }
-            Some(b'[') => {
-                let mut items = Vec::new();
-                self.elements(|reader| {
-                    items.push(reader.value()?);
-                    Ok(())
-                })?;
-                Ok(Value::list(items))
-            }
             Some(b'"') => Ok(Value::String(Arc::from(&*self.string()?))),
             Some(b'-' | b'0'..=b'9') => {
                 let offset = self.position;
@@ -397,6 +445,12 @@ impl<'a> Reader<'a> {
             _ => self.word(),
         }
     }
+}
+
+/// A value that is not complete yet; of a context, also the name of the entry to come.
+enum Open {
+    List(Vec<Value>),
+    Context(Context, Arc<str>),
 }
 
 /// Reads a whole document.
@@ -478,4 +532,25 @@ fn unescape_one(text: &str) -> (char, usize) {
         }
         other => (char::from(other), 2),
     }
+}
+
+/// How many bytes from the front are ordinary text of a string: no quote, no backslash, no control character. Looks at
+/// eight at a time, because variables are mostly long strings.
+fn plain_bytes(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGH;
+    let mut count = 0;
+    while let Some(chunk) = bytes[count..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let backslash = word ^ (ONES * u64::from(b'\\'));
+        let special = below(word, 0x20) | below(quote, 1) | below(backslash, 1);
+        if special != 0 {
+            // Borrows of the subtraction can only mark bytes above a marked one, so the lowest mark is right.
+            return count + special.trailing_zeros() as usize / 8;
+        }
+        count += 8;
+    }
+    count + bytes[count..].iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f)).count()
 }

@@ -17,7 +17,7 @@ use binding::Bindings;
 
 /// How deeply an expression may be nested.
 pub const NESTING_LIMIT: u32 = 100;
-/// How many paths, filters and calls may follow one operand.
+/// How many paths, filters, calls or comparisons may follow one operand.
 pub const CHAIN_LIMIT: u32 = 32;
 /// How long an expression may be.
 pub const LENGTH_LIMIT_BYTES: usize = 1 << 20;
@@ -201,6 +201,7 @@ impl<'a> Parser<'a> {
     fn operation(&mut self, minimum: Power) -> Result<Node, ParseError> {
         self.enter()?;
         let mut left = self.unary()?;
+        let mut links = 0;
         while let Some((infix, power, tokens)) = self.infix() {
             if power < minimum {
                 break;
@@ -209,6 +210,11 @@ impl<'a> Parser<'a> {
                 self.advance();
             }
             left = self.infix_operation(left, infix)?;
+            // Operators that join any number of operands are one link; what is left are comparisons of comparisons.
+            links += 1;
+            if links > CHAIN_LIMIT {
+                return Err(self.error("fewer comparisons in a row"));
+            }
         }
         self.leave();
         Ok(left)
@@ -278,23 +284,28 @@ impl<'a> Parser<'a> {
 
     /// All operators of the precedence of the first one, from left to right.
     fn arithmetic(&mut self, left: Node, first: Operator) -> Result<Node, ParseError> {
-        let (own, operand) = match first {
-            Operator::Add | Operator::Subtract => (Power::Sum, Power::Product),
-            Operator::Multiply | Operator::Divide => (Power::Product, Power::Exponent),
-            Operator::Power => {
-                let right = self.unary()?;
-                return Ok(Node::Arithmetic(Box::new((left, vec![(Operator::Power, right)]))));
-            }
+        let own = match first {
+            Operator::Add | Operator::Subtract => Power::Sum,
+            Operator::Multiply | Operator::Divide => Power::Product,
+            Operator::Power => Power::Exponent,
         };
-        let mut rest = vec![(first, self.operation(operand)?)];
+        let mut rest = vec![(first, self.arithmetic_operand(own)?)];
         while let Some((Infix::Arithmetic(operator), power, _)) = self.infix() {
             if power != own {
                 break;
             }
             self.advance();
-            rest.push((operator, self.operation(operand)?));
+            rest.push((operator, self.arithmetic_operand(own)?));
         }
         Ok(Node::Arithmetic(Box::new((left, rest))))
+    }
+
+    fn arithmetic_operand(&mut self, operator: Power) -> Result<Node, ParseError> {
+        match operator {
+            Power::Sum => self.operation(Power::Product),
+            Power::Product => self.operation(Power::Exponent),
+            _ => self.unary(),
+        }
     }
 
     /// Signs bind tighter than every operator: `-2 ** 2` is 4.

@@ -1,0 +1,141 @@
+//! What is hostile or merely too much ends with an error that says so, on the stack of an ordinary thread.
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use osmia_feel::{Environment, Evaluation, EvaluationError, Expression, JsonError, Scope, Value, json};
+
+fn evaluate(text: &str) -> Result<Evaluation, EvaluationError> {
+    let expression = Expression::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let start = Instant::now();
+    let result = expression.evaluate(&(), &Environment::at(0));
+    assert!(start.elapsed() < Duration::from_secs(60), "{text} took {:?}", start.elapsed());
+    result
+}
+
+fn error(text: &str) -> EvaluationError {
+    match evaluate(text) {
+        Err(error) => error,
+        Ok(evaluation) => panic!("{text} has the result {}", evaluation.value),
+    }
+}
+
+#[test]
+fn steps_are_limited() {
+    assert!(matches!(error("for i in 1..1000000000 return i"), EvaluationError::TooManySteps(_) | EvaluationError::ListTooLong(_)));
+    let nested = "some a in 1..100000, b in 1..100000 satisfies a = -b";
+    assert_eq!(error(nested), EvaluationError::TooManySteps(Environment::at(0).step_limit));
+    assert_eq!(
+        error(nested).to_string(),
+        "The expression was stopped after 5000000 steps. Let it work on less data."
+    );
+}
+
+#[test]
+fn recursion_is_limited() {
+    let recursive = "{f: function(g, n) g(g, n + 1), r: f(f, 0)}.r";
+    assert_eq!(error(recursive), EvaluationError::TooDeep(Environment::at(0).depth_limit));
+    let through_everything = "{f: function(g) for x in [1] return if some y in [2] satisfies [g(g)][item = x][1] in (1, {a: g(g)}.a) then sort([2, 1], function(a, b) g(g)) else 2, r: f(f)}.r";
+    assert_eq!(error(through_everything), EvaluationError::TooDeep(Environment::at(0).depth_limit));
+    let deep_enough = "{f: function(g, n) if n = 0 then 0 else 1 + g(g, n - 1), r: f(f, 50)}.r";
+    assert_eq!(evaluate(deep_enough).unwrap().value, Value::from_json("50").unwrap());
+}
+
+#[test]
+fn texts_and_lists_are_limited() {
+    let doubling = "(for i in 1..60 return if i = 1 then \"xxxxxxxx\" else partial[-1] + partial[-1])[-1]";
+    assert!(matches!(error(doubling), EvaluationError::StringTooLong(_)));
+    let lists = "for i in 1..60 return if i = 1 then [1, 2] else concatenate(partial[-1], partial[-1])";
+    assert!(matches!(error(lists), EvaluationError::ListTooLong(_) | EvaluationError::TooMuchMemory(_)));
+    let strings = "for i in 1..100000 return upper case(string join(for j in 1..1000 return \"x\"))";
+    assert!(matches!(error(strings), EvaluationError::TooManySteps(_) | EvaluationError::TooMuchMemory(_)));
+}
+
+/// Values that share their parts are small in memory but exponentially large when walked through.
+#[test]
+fn shared_values_cannot_explode() {
+    let shared = "(for i in 1..60 return if i = 1 then [1, 1] else [partial[-1], partial[-1]])[-1]";
+    assert!(matches!(error(shared), EvaluationError::ResultTooLarge(_)));
+    assert!(matches!(error(&format!("string({shared})")), EvaluationError::StringTooLong(_)));
+    assert!(matches!(error(&format!("to json({shared})")), EvaluationError::StringTooLong(_)));
+    assert!(matches!(error(&format!("{shared} = {shared}")), EvaluationError::TooManySteps(_)));
+    assert!(matches!(error(&format!("list contains([{shared}], {shared})")), EvaluationError::TooManySteps(_)));
+    assert!(matches!(error(&format!("flatten({shared})")), EvaluationError::TooManySteps(_)));
+    let warned = evaluate(&format!("1 + {shared}")).unwrap();
+    assert!(warned.warnings[0].message.len() < 2000);
+}
+
+#[test]
+fn values_cannot_nest_without_end() {
+    for wrap in ["[partial[-1]]", "{a: partial[-1]}", "[partial[-1]..2]", "function() partial", "context put({}, \"a\", partial[-1])"] {
+        let text = format!("for i in 1..100000 return {wrap}");
+        assert!(matches!(error(&text), EvaluationError::ValueTooDeep(_)), "{text}");
+    }
+}
+
+#[test]
+fn expressions_cannot_nest_without_end() {
+    for (open, close) in [("(", ")"), ("[", "]"), ("{a: ", "}"), ("-", ""), ("not(", ")"), ("1 + (", ")"), ("if true then ", " else 1"), ("1 in (not(", "))")] {
+        let nested = |depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
+        assert!(Expression::parse(&nested(30)).is_ok(), "{}", nested(30));
+        let error = Expression::parse(&nested(10_000)).unwrap_err().to_string();
+        assert!(error.contains("expected at most 100 levels of nesting at line 1, column "), "{error}");
+    }
+    for chain in ["[1]", ".a", "(1)"] {
+        let text = format!("a.b{}", chain.repeat(100_000));
+        let _ = Expression::parse(&text).map(|expression| expression.evaluate(&(), &Environment::at(0)));
+    }
+    // The deepest tree that still compiles: it can be evaluated as far as the limit and freed.
+    let level = |inner: String| format!("({inner}{}{})", "[1]".repeat(30), " = 1".repeat(30));
+    let deepest = (0..45).fold("1".to_owned(), |inner, _| level(inner));
+    let compiled = Expression::parse(&deepest).unwrap();
+    assert!(compiled.evaluate(&(), &Environment::at(0)).is_err());
+    drop(compiled);
+    assert!(Expression::parse(&format!("1{}", " = 1".repeat(10_000))).is_err());
+    // Long chains of operators do not nest.
+    let sum = vec!["1"; 20_000].join(" + ");
+    assert_eq!(evaluate(&sum).unwrap().value, Value::from_json("20000").unwrap());
+    assert_eq!(evaluate(&vec!["true"; 20_000].join(" and ")).unwrap().value, Value::Boolean(true));
+    assert!(Expression::parse(&vec!["2"; 20_000].join(" ** ")).is_ok());
+}
+
+#[test]
+fn patterns_are_limited() {
+    let huge = "matches(\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\", \"(a{1,1000}){1,1000}$\")";
+    let outcome = evaluate(huge).unwrap();
+    assert!(outcome.value.is_null() && outcome.warnings[0].message.contains("Invalid pattern"));
+}
+
+#[test]
+fn deep_json_is_refused_by_name() {
+    let nested = |depth: usize| format!("{{\"a\":{}1{}}}", "[".repeat(depth), "]".repeat(depth));
+    assert!(json::split_object(&nested(999)).is_ok() && Value::from_json(&nested(999)).is_ok());
+    for text in [nested(1000), "[".repeat(1_000_000)] {
+        assert!(matches!(Value::from_json(&text), Err(JsonError::TooDeep { .. })));
+        assert!(matches!(json::validate(&text), Err(JsonError::TooDeep { .. })));
+    }
+    assert!(json::split_object(&nested(1000)).unwrap_err().to_string().contains("more than 1000 levels deep at byte"));
+}
+
+#[test]
+fn a_deep_variable_can_be_read_but_not_nested_further() {
+    struct Deep(String);
+    impl Scope for Deep {
+        fn variable(&self, _: &str) -> Option<Cow<'_, str>> {
+            Some(Cow::Borrowed(&self.0))
+        }
+    }
+    let scope = Deep(format!("{}{}", "[".repeat(1000), "]".repeat(1000)));
+    let run = |text: &str| Expression::parse(text).unwrap().evaluate(&scope, &Environment::at(0));
+    assert_eq!(run("v").unwrap().value.to_json(), scope.0);
+    assert_eq!(run("v = w").unwrap().value, Value::Boolean(true));
+    assert!(matches!(run("[v]"), Err(EvaluationError::ValueTooDeep(1000))));
+}
+
+#[test]
+fn assertions_end_the_evaluation() {
+    assert_eq!(
+        error("1 + assert(null, 1 = 2, \"no\")").to_string(),
+        "Assertion failure on evaluate the expression '1 + assert(null, 1 = 2, \"no\")': no"
+    );
+}

@@ -1,0 +1,147 @@
+//! Properties: whatever the text, nothing panics and everything ends; lazy and complete reading agree.
+
+use std::borrow::Cow;
+
+use osmia_feel::{Environment, Expression, Number, Scope, Value, json};
+use proptest::prelude::*;
+
+const VARIABLES: [(&str, &str); 5] = [
+    ("a", "1"),
+    ("b", r#"{"a": {"b": [1, {"a": "x"}]}, "b": null}"#),
+    ("list", r#"[3, 1, 2, "x", null, {"a": 1}]"#),
+    ("text", r#""some text""#),
+    ("order value", "12.50"),
+];
+
+struct Variables;
+
+impl Scope for Variables {
+    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
+        VARIABLES.iter().find(|(known, _)| *known == name).map(|(_, text)| Cow::Borrowed(*text))
+    }
+}
+
+const TOKENS: &[&str] = &[
+    "a", "b", "list", "text", "order value", "missing", "item", "partial", "1", "2.5", "-1", "0", "1e30", "\"x\"", "\"\"", "true",
+    "false", "null", "+", "-", "*", "/", "**", "=", "!=", "<", "<=", ">", ">=", "and", "or", "not(", "in", "between", "instance of",
+    "number", "list<", "(", ")", "[", "]", "{", "}", ",", ":", ".", "..", "?", "if", "then", "else", "for", "return", "some", "every",
+    "satisfies", "function(", "x", "x in", "`a b`", "@\"P1D\"", "@\"2020-01-31\"", "@\"P1M\"", "@\"10:00:00+01:00\"", "now()",
+    "date(", "duration(", "string(", "number(", "split(", "replace(", "matches(", "sort(", "append(", "concatenate(", "flatten(",
+    "context put(", "get entries(", "sublist(", "substring(", "decimal(", "modulo(", "sum(", "min(", "union(", "[1..3]", "[1, 2, 3]",
+    "{a: 1}", "[1, 2, 3][item > 1]", "function(x) x", "for i in 1..3 return",
+];
+
+fn expression() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(TOKENS), 1..14).prop_map(|tokens| tokens.join(" "))
+}
+
+fn small_limits() -> Environment {
+    Environment { step_limit: 20_000, list_limit_items: 1000, string_limit_bytes: 10_000, ..Environment::at(1_772_600_767_089) }
+}
+
+/// JSON documents, nested a little.
+fn document() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["a", "b", "c d", "é", "\\u0061", "\\\"q"]);
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        any::<bool>().prop_map(|value| value.to_string()),
+        any::<i64>().prop_map(|value| value.to_string()),
+        (any::<i32>(), 0..1000u32).prop_map(|(whole, fraction)| format!("{whole}.{fraction:03}")),
+        prop::sample::select(vec!["\"\"", "\"a\\nb\"", "\"\\ud83d\\udc34\"", "\"[1, {\"", "1e5", "-0.0"]).prop_map(str::to_owned),
+    ];
+    leaf.prop_recursive(4, 32, 5, move |inner| {
+        let member = (name.clone(), inner.clone()).prop_map(|(name, value)| format!("\"{name}\" : {value}"));
+        prop_oneof![
+            prop::collection::vec(inner, 0..5).prop_map(|items| format!("[ {} ]", items.join(" ,"))),
+            prop::collection::vec(member, 0..5).prop_map(|members| format!("{{{}}}", members.join(", "))),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_tokens_never_panic(text in expression()) {
+        if let Ok(compiled) = Expression::parse(&text) {
+            if let Ok(evaluation) = compiled.evaluate(&Variables, &small_limits()) {
+                let result = evaluation.value.to_json();
+                prop_assert!(json::validate(&result).is_ok(), "{text} gives {result}");
+            }
+        }
+    }
+
+    #[test]
+    fn random_characters_never_panic(text in "[ -~äß\\n\"`@]{0,40}") {
+        if let Ok(compiled) = Expression::parse(&text) {
+            let _ = compiled.evaluate(&Variables, &small_limits());
+        }
+        let _ = Value::from_json(&text);
+    }
+
+    #[test]
+    fn json_survives_reading_and_writing(text in document()) {
+        let value = Value::from_json(&text).expect("a generated document is valid");
+        let written = value.to_json();
+        let again = Value::from_json(&written).expect("written JSON is valid");
+        prop_assert_eq!(again.to_json(), written);
+        prop_assert_eq!(&again, &value);
+    }
+
+    #[test]
+    fn a_path_reads_the_same_lazily_and_from_the_whole(text in document()) {
+        struct One(String);
+        impl Scope for One {
+            fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
+                (name == "v").then(|| Cow::Borrowed(self.0.as_str()))
+            }
+        }
+        let scope = One(text);
+        for path in ["a", "a.b", "`c d`.a", "b.a.b"] {
+            let run = |expression: String| {
+                let compiled = Expression::parse(&expression).expect("the expression is valid");
+                compiled.evaluate(&scope, &Environment::at(0)).expect("no limit is reached").value.to_json()
+            };
+            prop_assert_eq!(run(format!("v.{path}")), run(format!("(if true then v else null).{path}")), "{}", path);
+        }
+    }
+
+    #[test]
+    fn splitting_agrees_with_reading(text in document()) {
+        let value = Value::from_json(&text).expect("a generated document is valid");
+        match value.as_context() {
+            None => prop_assert!(json::split_object(&text).is_err()),
+            Some(context) => {
+                let members = json::split_object(&text).expect("an object can be split");
+                prop_assert_eq!(members.len(), context.entries().len());
+                for ((name, text), (expected_name, expected)) in members.iter().zip(context.entries()) {
+                    prop_assert_eq!(&**name, &**expected_name);
+                    prop_assert_eq!(&Value::from_json(text).expect("a member is valid"), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn arithmetic_agrees_with_wide_integers(a in -10i128.pow(17)..10i128.pow(17), b in -10i128.pow(16)..10i128.pow(16), places in 0u32..12) {
+        // Numbers with `places` digits behind the point: exact as long as the result has at most 34 digits.
+        let number = |value: i128, places: u32| Number::parse(&format!("{value}e-{places}")).expect("a number");
+        let (x, y) = (number(a, places), number(b, 3));
+        let scale = 10i128.pow(places.max(3));
+        let (wide_a, wide_b) = (a * (scale / 10i128.pow(places)), b * (scale / 1000));
+        prop_assert_eq!(x.add(y), Some(number(wide_a + wide_b, places.max(3))));
+        prop_assert_eq!(x.subtract(y), Some(number(wide_a - wide_b, places.max(3))));
+        prop_assert_eq!(x.multiply(y), Some(number(a * b, places + 3)));
+        prop_assert_eq!(x.cmp(&y), wide_a.cmp(&wide_b));
+        if let Some(quotient) = x.divide(y) {
+            // The error of the quotient is at most half of its 34th digit.
+            let error = quotient.multiply(y).and_then(|product| product.subtract(x)).expect("in range");
+            let error = if error.is_negative() { error.negate() } else { error };
+            let bound = x.multiply(Number::parse("2e-33").expect("a number")).expect("in range");
+            let bound = if bound.is_negative() { bound.negate() } else { bound };
+            prop_assert!(error <= bound, "{} / {} = {}", x, y, quotient);
+        } else {
+            prop_assert_eq!(b, 0);
+        }
+    }
+}
