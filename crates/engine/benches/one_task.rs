@@ -11,6 +11,10 @@ use protocol::{
     Key, PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, StreamId, Text,
 };
 
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TENANT: &str = "<default>";
 /// Instances whose commands share a batch.
 const BATCH_INSTANCES: u64 = 50;

@@ -1,11 +1,11 @@
 //! Compiled processes by definition key.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bpmn::model::ExecutableProcess;
 use protocol::Key;
+use rustc_hash::FxHashMap;
 
 use crate::state::Tables;
 
@@ -15,7 +15,7 @@ const CACHED_PROCESSES_MAX: usize = 1_000;
 /// Processes are compiled when first needed after a start and kept; the source of truth is the deployed resource.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessCache {
-    by_key: RefCell<HashMap<Key, Arc<ExecutableProcess>>>,
+    by_key: RefCell<FxHashMap<Key, Arc<ExecutableProcess>>>,
 }
 
 impl ProcessCache {
