@@ -119,8 +119,11 @@ impl<L: LogStore> Group<L> {
                 last_index: stored.last_index,
             });
         }
-        // The commit index is written along with the next entries, so it may lag behind what was applied.
-        stored.hard_state.commit = stored.hard_state.commit.max(applied);
+        // The commit index is written along with the next entries, so it may lag behind what was applied. Without the
+        // members' index, a leader that knows only members behind its checkpoint could neither send a snapshot nor, without
+        // the follower that needs it, commit anything to make a newer checkpoint of.
+        let known_committed = applied.max(stored.anchor.membership_index);
+        stored.hard_state.commit = stored.hard_state.commit.max(known_committed);
         let config = raft_config(me, applied, options);
         let first_new = entries
             .first()

@@ -611,12 +611,14 @@ impl<D: Disk> Cluster<D> {
         let members: Vec<usize> = (0..self.nodes.len())
             .filter(|at| status.membership.contains(self.nodes[*at].id))
             .collect();
-        members.iter().all(|at| {
-            let state = self.state(*at, group);
-            if state.applied != status.commit {
-                return false;
-            }
-            let here = self.nodes[*at]
+        if members
+            .iter()
+            .any(|at| self.state(*at, group).applied != status.commit)
+        {
+            return false;
+        }
+        for at in members {
+            let here = self.nodes[at]
                 .running
                 .as_ref()
                 .expect("it runs")
@@ -628,12 +630,12 @@ impl<D: Disk> Cluster<D> {
                 "the members of group {group} are agreed upon"
             );
             assert_eq!(
-                state,
+                self.state(at, group),
                 self.state(leader, group),
                 "the states of group {group} are equal"
             );
-            true
-        })
+        }
+        true
     }
 
     /// Every entry that any node ever applied is in the state of every member.
