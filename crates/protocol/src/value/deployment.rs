@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
-use crate::{Key, Text};
+use crate::{Key, Request, Text};
 
 /// Resources that are deployed together.
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
@@ -23,6 +23,10 @@ pub struct DeploymentValue {
     /// Tenant.
     #[n(3)]
     pub tenant_id: Text,
+    /// Who waits until every partition has it.
+    #[n(4)]
+    #[serde(skip)]
+    pub awaiting: Option<Request>,
 }
 
 /// One file of a deployment.

@@ -21,6 +21,10 @@ pub struct CommandDistributionValue {
     /// Intent of the command.
     #[n(3)]
     pub intent: Text,
+    /// The command; only in the record that starts the distribution.
+    #[n(4)]
+    #[serde(skip)]
+    pub command: Option<Box<Command>>,
 }
 
 /// A command for another partition, kept until that partition has it.

@@ -121,6 +121,10 @@ pub struct JobBatchValue {
     /// Variables wanted; empty for all.
     #[n(8)]
     pub fetch_variables: Vec<Text>,
+    /// The stream that they were activated for; none when they were polled.
+    #[n(9)]
+    #[serde(skip)]
+    pub stream: Option<StreamId>,
 }
 
 /// A worker's open stream, as the partitions know it.

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use super::json;
-use crate::{BpmnElementType, ErrorType, Key, Text};
+use crate::{BpmnElementType, ErrorType, Key, Request, Text};
 
 /// One element instance (or the taking of one sequence flow).
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
@@ -77,6 +77,10 @@ pub struct ProcessInstanceCreationValue {
     /// Tenant.
     #[n(8)]
     pub tenant_id: Text,
+    /// Who waits for the result.
+    #[n(9)]
+    #[serde(skip)]
+    pub awaiting: Option<Request>,
 }
 
 /// The result of an instance that somebody waits for.
