@@ -1,0 +1,119 @@
+//! What can end a run early.
+
+use std::path::PathBuf;
+
+/// Why a run could not be made or had to end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// An option has a value that makes no sense.
+    #[error("The option {option} is {value}, but must be {expected}.")]
+    Option {
+        /// The option as the user knows it.
+        option: &'static str,
+        /// What was given.
+        value: String,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// The address cannot be read as an address.
+    #[error(
+        "\"{address}\" is not an address of a gateway: {reason}. Give a host and a port, such as 127.0.0.1:26500."
+    )]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nothing answers at the address.
+    #[error(
+        "No connection to the gateway at {address}: {reason}. Start it, or give another address."
+    )]
+    Connect {
+        /// Where the gateway was expected.
+        address: String,
+        /// What the network said.
+        reason: String,
+    },
+    /// A call without which the run makes no sense was refused.
+    #[error("The gateway refused {call}: {code} {message}")]
+    Refused {
+        /// The name of the call.
+        call: &'static str,
+        /// The name of the gRPC status code.
+        code: &'static str,
+        /// What the gateway said.
+        message: String,
+    },
+    /// The test instances before the measurement did not complete.
+    #[error(
+        "None of the {created} test instances completed within {seconds} s, so there is nothing to measure. \
+         Workers: {failures}"
+    )]
+    NothingCompletes {
+        /// How many instances were acknowledged.
+        created: u64,
+        /// How long the tool waited.
+        seconds: u64,
+        /// What the workers were told.
+        failures: String,
+    },
+    /// A process to observe is not there.
+    #[error("Process {pid} cannot be observed: {reason}. Give the id of a running process.")]
+    Process {
+        /// Its id.
+        pid: u32,
+        /// What the system said.
+        reason: String,
+    },
+    /// The file for the sync probe cannot be written.
+    #[error(
+        "The sync probe cannot write to {path}: {source}. Give a directory on the disk of the server that can be written."
+    )]
+    FsyncProbe {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The system gave no thread.
+    #[error("The system refused to start a thread: {0}.")]
+    Thread(std::io::Error),
+    /// The run was dropped by its caller.
+    #[error("The run was ended before its time.")]
+    Ended,
+}
+
+/// The name of a status code as the protocol writes it.
+pub(crate) fn code_name(code: tonic::Code) -> &'static str {
+    use tonic::Code;
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+/// Turns a status into the error that ends a run.
+pub(crate) fn refused(call: &'static str, status: &tonic::Status) -> LoadError {
+    LoadError::Refused {
+        call,
+        code: code_name(status.code()),
+        message: status.message().to_owned(),
+    }
+}

@@ -1,0 +1,169 @@
+//! The instances that are on their way, and the jobs that were seen.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::model::Tag;
+
+/// What is known of an instance until it completes.
+#[derive(Clone, Debug)]
+pub(crate) struct Instance {
+    /// When its creation was intended to be sent; every latency counts from here.
+    pub intended: Duration,
+    /// When the command was sent that leads to its next job.
+    pub command_sent: Duration,
+    /// When that command was acknowledged, if it was.
+    pub command_acknowledged: Option<Duration>,
+    /// Whether the server acknowledged the creation.
+    pub created: bool,
+    /// How long workers held its jobs: the sum in a sequence, the longest in parallel.
+    pub held: Duration,
+    /// Jobs that are not completed.
+    pub tasks_left: u16,
+}
+
+/// A bounded table of instances. A tag holds the generation of its place, so that the tag of a former
+/// instance finds nothing.
+#[derive(Debug)]
+pub(crate) struct Instances {
+    places: Vec<Place>,
+    free: Vec<u32>,
+    limit: usize,
+}
+
+#[derive(Debug)]
+struct Place {
+    generation: u32,
+    instance: Option<Instance>,
+}
+
+impl Instances {
+    /// The generations of one table start at a value of its own, which keeps the tags of different runs apart.
+    pub fn with_limit(limit: usize) -> Self {
+        Instances {
+            places: Vec::new(),
+            free: Vec::new(),
+            limit,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// None when the table is full.
+    pub fn insert(&mut self, instance: Instance) -> Option<Tag> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None if self.places.len() < self.limit => {
+                let index = u32::try_from(self.places.len()).ok()?;
+                self.places.push(Place {
+                    generation: 0,
+                    instance: None,
+                });
+                index
+            }
+            None => return None,
+        };
+        let place = &mut self.places[index as usize];
+        place.generation = place.generation.wrapping_add(1);
+        place.instance = Some(instance);
+        Some(Tag(u64::from(place.generation) << 32 | u64::from(index)))
+    }
+
+    pub fn get(&mut self, tag: Tag) -> Option<&mut Instance> {
+        let index = (tag.0 & u64::from(u32::MAX)) as usize;
+        let place = self.places.get_mut(index)?;
+        if u64::from(place.generation) != tag.0 >> 32 {
+            return None;
+        }
+        place.instance.as_mut()
+    }
+
+    pub fn remove(&mut self, tag: Tag) -> Option<Instance> {
+        self.get(tag)?;
+        let index = tag.0 as u32;
+        self.free.push(index);
+        self.places[index as usize].instance.take()
+    }
+
+    /// Removes all and says how many of them the server had acknowledged.
+    pub fn forget_all(&mut self) -> u64 {
+        let mut created = 0;
+        for (index, place) in self.places.iter_mut().enumerate() {
+            if let Some(instance) = place.instance.take() {
+                created += u64::from(instance.created);
+                self.free.push(index as u32);
+            }
+        }
+        created
+    }
+}
+
+/// The keys of the jobs that came lately, to find those that come twice. Holds the last one to two times
+/// `GENERATION_KEYS` keys.
+#[derive(Debug, Default)]
+pub(crate) struct RecentKeys {
+    newer: HashSet<i64>,
+    older: HashSet<i64>,
+}
+
+const GENERATION_KEYS: usize = 262_144;
+
+impl RecentKeys {
+    /// True when the key is new.
+    pub fn insert(&mut self, key: i64) -> bool {
+        if self.older.contains(&key) || !self.newer.insert(key) {
+            return false;
+        }
+        if self.newer.len() >= GENERATION_KEYS {
+            self.older = std::mem::take(&mut self.newer);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance() -> Instance {
+        Instance {
+            intended: Duration::ZERO,
+            command_sent: Duration::ZERO,
+            command_acknowledged: None,
+            created: false,
+            held: Duration::ZERO,
+            tasks_left: 1,
+        }
+    }
+
+    #[test]
+    fn a_former_tag_finds_nothing_and_the_table_is_bounded() {
+        let mut instances = Instances::with_limit(2);
+        let first = instances.insert(instance()).expect("room for one");
+        let second = instances.insert(instance()).expect("room for two");
+        assert!(instances.insert(instance()).is_none());
+        assert!(instances.remove(first).is_some());
+        assert!(instances.remove(first).is_none());
+        let third = instances.insert(instance()).expect("room again");
+        assert_ne!(first, third);
+        assert!(instances.get(first).is_none());
+        instances.get(second).expect("still there").created = true;
+        assert_eq!(
+            (instances.len(), instances.forget_all(), instances.len()),
+            (2, 1, 0)
+        );
+        assert!(instances.get(third).is_none());
+    }
+
+    #[test]
+    fn keys_are_remembered_for_a_generation_at_least() {
+        let mut keys = RecentKeys::default();
+        let count = 3 * GENERATION_KEYS as i64;
+        assert!((0..count).all(|key| keys.insert(key)));
+        assert!(!keys.insert(count - 1));
+        assert!(!keys.insert(count - GENERATION_KEYS as i64));
+        assert!(keys.newer.len() + keys.older.len() <= 2 * GENERATION_KEYS);
+    }
+}

@@ -1,0 +1,143 @@
+//! The load generator: a client of the public gateway interface that creates process instances, completes their
+//! jobs and reports what that took. It runs against any gateway that speaks the Zeebe protocol.
+//!
+//! The loop is open: creations are sent on a schedule that does not wait for the server, and every latency counts
+//! from the intended send time, so that a server that stalls cannot hide it by being asked less. What is in
+//! flight is bounded; sends that meet a bound are late or skipped, and counted.
+//!
+//! An instance carries a tag in its variables, by which each of its jobs is found to belong to it; so the process
+//! latency is measured by the client alone, up to the acknowledgement of the last completion.
+//!
+//! Everything runs on one thread of its own. That costs less processor time than several, which matters because the
+//! generator usually shares the machine with the server.
+
+mod connection;
+mod drain;
+mod error;
+mod figures;
+mod fsync_probe;
+mod idle;
+mod instances;
+mod maximum;
+mod model;
+mod options;
+mod process_statistics;
+mod report;
+mod schedule;
+mod session;
+mod starter;
+mod tracker;
+mod trial;
+mod waiting;
+mod worker;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use connection::Server;
+pub use drain::DrainReport;
+pub use error::LoadError;
+pub use figures::{Failures, Irregularities, Quantiles, Second};
+pub use idle::IdleReport;
+pub use maximum::{MaximumReport, Trial};
+pub use options::{
+    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, PAYLOAD_LIMIT_BYTES,
+    PAYLOAD_MINIMUM_BYTES, Profile, RateOptions, WaitingOptions, Work, WorkerOptions,
+};
+pub use process_statistics::ProcessUse;
+pub use report::{Context, Outcome, Report};
+pub use trial::RateReport;
+pub use waiting::WaitingReport;
+
+use fsync_probe::FsyncProbe;
+use session::Session;
+use trial::TrialPlan;
+
+/// Runs the load and reports what it found. The work is done on a thread with a runtime of its own; dropping the
+/// future ends it.
+pub async fn run(options: Options) -> Result<Report, LoadError> {
+    options.check()?;
+    let (mut sender, receiver) = tokio::sync::oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(LoadError::Thread)?;
+    std::thread::Builder::new()
+        .name("load".into())
+        .spawn(move || {
+            let report = runtime.block_on(async {
+                tokio::select! {
+                    report = run_here(options) => Some(report),
+                    () = sender.closed() => None,
+                }
+            });
+            // Nobody waits for the report of a run that was dropped.
+            if let Some(report) = report {
+                let _ = sender.send(report);
+            }
+        })
+        .map_err(LoadError::Thread)?;
+    receiver.await.map_err(|_| LoadError::Ended)?
+}
+
+async fn run_here(options: Options) -> Result<Report, LoadError> {
+    let started_at = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| {
+            u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+        });
+    let probe = match &options.fsync_directory {
+        Some(directory) => Some(FsyncProbe::start(directory)?),
+        None => None,
+    };
+    let result = measure(&options).await;
+    let fsync = probe.map(FsyncProbe::finish);
+    let (context, outcome) = result?;
+    Ok(Report {
+        started_at,
+        settings: options,
+        context,
+        fsync,
+        outcome,
+    })
+}
+
+async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {
+    let context = |session: &Session, work: &Work| {
+        Context::new(
+            session.server.clone(),
+            Some(&session.names),
+            Some(work.to_string()),
+        )
+    };
+    match &options.mode {
+        Mode::Rate(rate) => {
+            let session = Session::open(options, &rate.work).await?;
+            let plan = TrialPlan {
+                rate: rate.rate,
+                warm_up: rate.warm_up,
+                duration: rate.duration,
+                drain_limit: rate.drain_limit,
+                give_up_when_overloaded: None,
+            };
+            let report = session.trial(&plan).await?;
+            Ok((
+                context(&session, &rate.work),
+                Outcome::Rate(Box::new(report)),
+            ))
+        }
+        Mode::Maximum(maximum) => {
+            let session = Session::open(options, &maximum.work).await?;
+            let report = session.maximum(maximum).await?;
+            Ok((context(&session, &maximum.work), Outcome::Maximum(report)))
+        }
+        Mode::Waiting(waiting) => waiting::run(options, waiting)
+            .await
+            .map(|(context, report)| (context, Outcome::Waiting(report))),
+        Mode::Drain(drain) => drain::run(options, drain)
+            .await
+            .map(|(context, report)| (context, Outcome::Drain(report))),
+        Mode::Idle(idle) => idle::run(options, idle)
+            .await
+            .map(|(context, report)| (context, Outcome::Idle(report))),
+    }
+}

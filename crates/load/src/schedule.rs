@@ -1,0 +1,167 @@
+//! Time of a run, the schedule of an open loop, and the thread that keeps it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::error::LoadError;
+
+/// Times of a run are durations since its start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeline {
+    start: Instant,
+}
+
+impl Timeline {
+    pub fn start_now() -> Self {
+        Timeline {
+            start: Instant::now(),
+        }
+    }
+
+    pub fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    pub async fn sleep_until(&self, time: Duration) {
+        tokio::time::sleep_until((self.start + time).into()).await;
+    }
+}
+
+/// When each creation is intended to be sent, whatever the server does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    pub start: Duration,
+    pub end: Duration,
+    /// Creations per second.
+    pub rate: f64,
+}
+
+impl Schedule {
+    pub fn intended(&self, number: u64) -> Duration {
+        self.start + Duration::from_secs_f64(number as f64 / self.rate)
+    }
+
+    /// How many creations there are in all.
+    pub fn total(&self) -> u64 {
+        ((self.end - self.start).as_secs_f64() * self.rate).floor() as u64
+    }
+
+    /// How many creations are intended to have been sent by now.
+    pub fn due(&self, now: Duration) -> u64 {
+        let Some(elapsed) = now.checked_sub(self.start) else {
+            return 0;
+        };
+        let due = (elapsed.as_secs_f64() * self.rate).floor() as u64 + 1;
+        due.min(self.total())
+    }
+}
+
+/// Wakes the starter at the intended times. The timers of the runtime have a resolution of one millisecond,
+/// as much as the latencies to be measured, so that a thread sleeps instead.
+pub(crate) struct Pacer {
+    ended: Arc<AtomicBool>,
+    wake: Arc<Notify>,
+}
+
+/// Creations that are closer together than this share a wake-up.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(500);
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+impl Pacer {
+    pub fn start(timeline: Timeline, schedule: Schedule) -> Result<Self, LoadError> {
+        let pacer = Pacer {
+            ended: Arc::new(AtomicBool::new(false)),
+            wake: Arc::new(Notify::new()),
+        };
+        let (ended, wake) = (Arc::clone(&pacer.ended), Arc::clone(&pacer.wake));
+        std::thread::Builder::new()
+            .name("load-pacer".into())
+            .spawn(move || keep_pace(timeline, schedule, &ended, &wake))
+            .map_err(LoadError::Thread)?;
+        Ok(pacer)
+    }
+
+    pub async fn tick(&self) {
+        self.wake.notified().await;
+    }
+}
+
+impl Drop for Pacer {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+fn keep_pace(timeline: Timeline, schedule: Schedule, ended: &AtomicBool, wake: &Notify) {
+    let shared_wakeup = (SHORTEST_SLEEP.as_secs_f64() * schedule.rate)
+        .ceil()
+        .max(1.0) as u64;
+    let mut next = 0;
+    loop {
+        let time = schedule.intended(next).min(schedule.end);
+        loop {
+            if ended.load(Ordering::Relaxed) {
+                return;
+            }
+            match time.checked_sub(timeline.now()) {
+                Some(left) if !left.is_zero() => std::thread::sleep(left.min(LONGEST_SLEEP)),
+                _ => break,
+            }
+        }
+        wake.notify_one();
+        if time >= schedule.end {
+            return;
+        }
+        next = (next + shared_wakeup).max(schedule.due(timeline.now()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_does_not_drift_and_ends() {
+        let schedule = Schedule {
+            start: Duration::from_secs(1),
+            end: Duration::from_secs(11),
+            rate: 150.0,
+        };
+        assert_eq!(schedule.total(), 1500);
+        assert_eq!(schedule.intended(0), Duration::from_secs(1));
+        assert_eq!(schedule.intended(1500), Duration::from_secs(11));
+        assert_eq!(schedule.due(Duration::ZERO), 0);
+        assert_eq!(schedule.due(Duration::from_secs(1)), 1);
+        assert_eq!(schedule.due(Duration::from_millis(1020)), 4);
+        assert_eq!(schedule.due(Duration::from_secs(100)), 1500);
+        for number in 0..schedule.total() {
+            let time = schedule.intended(number) + Duration::from_nanos(1);
+            assert!(
+                schedule.due(time) > number,
+                "creation {number} is due at its time"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_pacer_ticks_to_the_end_of_the_schedule() {
+        let timeline = Timeline::start_now();
+        let schedule = Schedule {
+            start: Duration::ZERO,
+            end: Duration::from_millis(40),
+            rate: 1000.0,
+        };
+        let pacer = Pacer::start(timeline, schedule).expect("a thread starts");
+        let mut ticks = 0;
+        while timeline.now() < schedule.end {
+            tokio::time::timeout(Duration::from_secs(5), pacer.tick())
+                .await
+                .expect("the last tick is at the end");
+            ticks += 1;
+        }
+        assert!(ticks > 1, "only {ticks} ticks");
+    }
+}

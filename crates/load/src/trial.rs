@@ -1,0 +1,257 @@
+//! One open-loop run at a fixed rate.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::error::LoadError;
+use crate::figures::{Figures, Irregularities, Quantiles, Second};
+use crate::process_statistics::{ProcessUse, Usage};
+use crate::schedule::{Pacer, Schedule};
+use crate::session::Session;
+use crate::starter::keep_schedule;
+
+/// The series of seconds in a report ends here; the run goes on.
+const SERIES_LIMIT_SECONDS: usize = 7_200;
+/// Instances outstanding beyond so many seconds of the rate show that the server does not keep up.
+const OVERLOAD_SECONDS: f64 = 2.0;
+
+const STARTER_ENDS_WITHIN: Duration = Duration::from_millis(500);
+
+/// How a trial is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrialPlan {
+    pub rate: f64,
+    pub warm_up: Duration,
+    pub duration: Duration,
+    pub drain_limit: Duration,
+    /// End as soon as the server clearly does not keep up; `work` is what the tasks of an instance take.
+    pub give_up_when_overloaded: Option<Duration>,
+}
+
+/// The figures of a run at a fixed rate, over the time after its warm-up.
+#[derive(Clone, Debug, Serialize)]
+pub struct RateReport {
+    /// Intended creations per second.
+    pub target_rate: f64,
+    /// Length of the measurement, shorter than asked for when it was given up.
+    pub seconds: f64,
+    /// Creations acknowledged.
+    pub created: u64,
+    /// Instances whose last completion was acknowledged.
+    pub completed: u64,
+    /// Jobs whose completion was acknowledged.
+    pub jobs_completed: u64,
+    /// Creations acknowledged, per second.
+    pub created_per_second: f64,
+    /// Instances completed, per second.
+    pub completed_per_second: f64,
+    /// Creations sent more than 10 ms after their intended time.
+    pub late_sends: u64,
+    /// Creations never sent, because a bound on what is in flight was reached for a second.
+    pub skipped_sends: u64,
+    /// Acknowledged instances that did not complete within the drain limit.
+    pub unfinished: u64,
+    /// How long the last instances took after the last creation, in seconds.
+    pub drain_seconds: f64,
+    /// Instances outstanding at the start of the measurement.
+    pub outstanding_at_start: usize,
+    /// Instances outstanding at its end.
+    pub outstanding_at_end: usize,
+    /// From the intended send time of the creation to the acknowledgement of the last completion.
+    pub process_latency: Quantiles,
+    /// The same without the time that the workers held the jobs.
+    pub overhead: Quantiles,
+    /// From the sending of a creation or completion to the arrival of the job that follows.
+    pub activation_from_command: Quantiles,
+    /// From the acknowledgement of that command; zero when the job came first.
+    pub activation_from_acknowledgement: Quantiles,
+    /// From the intended send time of the creation to its acknowledgement.
+    pub creation_latency: Quantiles,
+    /// From the sending of a completion to its acknowledgement.
+    pub completion_latency: Quantiles,
+    /// Failures and surprises, also outside the measured time.
+    pub irregularities: Irregularities,
+    /// Processor time and memory of the server.
+    pub server: Option<ProcessUse>,
+    /// Microseconds of processor time of the server for each completed instance.
+    pub server_cpu_microseconds_per_instance: Option<f64>,
+    /// Processor time and memory of the load generator.
+    pub own: Option<ProcessUse>,
+    /// Microseconds of processor time of the load generator for each completed instance.
+    pub own_cpu_microseconds_per_instance: Option<f64>,
+    /// Second by second, from the start of the warm-up.
+    pub series: Vec<Second>,
+}
+
+impl Session {
+    /// Runs at a fixed rate.
+    pub async fn trial(&self, plan: &TrialPlan) -> Result<RateReport, LoadError> {
+        let start = self.timeline.now() + Duration::from_millis(5);
+        let window_start = start + plan.warm_up;
+        let planned_end = window_start + plan.duration;
+        self.tracker.forget_irregularities();
+        self.tracker.open_window(window_start, planned_end);
+        let schedule = Schedule {
+            start,
+            end: planned_end,
+            rate: plan.rate,
+        };
+        let pacer = Pacer::start(self.timeline, schedule)?;
+        let mut starter = AbortOnDrop(tokio::spawn(keep_schedule(
+            self.creator.clone(),
+            self.tracker.clone(),
+            self.timeline,
+            schedule,
+            pacer,
+            self.creations_in_flight.clone(),
+        )));
+
+        let mut series = Series::new(self, start, plan);
+        let overloaded = series.watch_until(window_start).await;
+        let outstanding_at_start = self.tracker.outstanding();
+        let before = Usage::take(&self.server_pids)?;
+        let overloaded = overloaded || series.watch_until(planned_end).await;
+        let after = Usage::take(&self.server_pids)?;
+        let window_end = planned_end.min(self.timeline.now()).max(window_start);
+        let outstanding_at_end = self.tracker.outstanding();
+        if overloaded {
+            self.tracker.close_window(window_end);
+        } else {
+            // It ends by itself when the schedule does, after counting what it could not send.
+            let _ = tokio::time::timeout(STARTER_ENDS_WITHIN, &mut starter.0).await;
+        }
+        drop(starter);
+        let drain_seconds = self.drain(window_end + plan.drain_limit, &mut series).await;
+        let unfinished = self.tracker.forget_instances();
+        let (server, own) = after.since(&before);
+        let figures = self.tracker.figures();
+        let seconds = (window_end - window_start).as_secs_f64();
+        let per_second = |count: u64| {
+            if seconds > 0.0 {
+                count as f64 / seconds
+            } else {
+                0.0
+            }
+        };
+        let Figures {
+            created,
+            completed,
+            jobs_completed,
+            late_sends,
+            skipped_sends,
+            ..
+        } = figures;
+        Ok(RateReport {
+            target_rate: plan.rate,
+            seconds,
+            created,
+            completed,
+            jobs_completed,
+            created_per_second: per_second(created),
+            completed_per_second: per_second(completed),
+            late_sends,
+            skipped_sends,
+            unfinished,
+            drain_seconds,
+            outstanding_at_start,
+            outstanding_at_end,
+            process_latency: figures.process.quantiles(),
+            overhead: figures.overhead.quantiles(),
+            activation_from_command: figures.activation_from_command.quantiles(),
+            activation_from_acknowledgement: figures.activation_from_acknowledgement.quantiles(),
+            creation_latency: figures.creation.quantiles(),
+            completion_latency: figures.completion.quantiles(),
+            irregularities: self.tracker.irregularities(),
+            server_cpu_microseconds_per_instance: server
+                .and_then(|server| server.cpu_microseconds_per(completed)),
+            server,
+            own_cpu_microseconds_per_instance: own
+                .and_then(|own| own.cpu_microseconds_per(completed)),
+            own,
+            series: series.seconds,
+        })
+    }
+
+    /// Waits for the last instances and says how long that took.
+    async fn drain(&self, limit: Duration, series: &mut Series<'_>) -> f64 {
+        let start = self.timeline.now();
+        while self.tracker.outstanding() > 0 && self.timeline.now() < limit {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            series.take_if_due();
+        }
+        (self.timeline.now() - start).as_secs_f64()
+    }
+}
+
+/// The starter ends with the trial, also when the trial ends early.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+struct Series<'a> {
+    session: &'a Session,
+    seconds: Vec<Second>,
+    next: u64,
+    start: Duration,
+    overload: Option<f64>,
+}
+
+impl<'a> Series<'a> {
+    fn new(session: &'a Session, start: Duration, plan: &TrialPlan) -> Self {
+        session.tracker.take_second(0);
+        let overload = plan
+            .give_up_when_overloaded
+            .map(|work| plan.rate * (OVERLOAD_SECONDS + work.as_secs_f64()) + 100.0);
+        Series {
+            session,
+            seconds: Vec::new(),
+            next: 1,
+            start,
+            overload,
+        }
+    }
+
+    /// Takes a line each second until then; true when it stopped before because of overload.
+    async fn watch_until(&mut self, end: Duration) -> bool {
+        loop {
+            let due = self.start + Duration::from_secs(self.next);
+            self.session.timeline.sleep_until(due.min(end)).await;
+            self.take_if_due();
+            let outstanding = self.session.tracker.outstanding() as f64;
+            if self.overload.is_some_and(|limit| outstanding > limit) {
+                return true;
+            }
+            if due >= end {
+                return false;
+            }
+        }
+    }
+
+    fn take_if_due(&mut self) {
+        if self.session.timeline.now() < self.start + Duration::from_secs(self.next) {
+            return;
+        }
+        let second = self.session.tracker.take_second(self.next);
+        self.next += 1;
+        if self.session.progress {
+            eprintln!(
+                "{:>5} s  created {:>7}/s  completed {:>7}/s  outstanding {:>7}  process latency ms p50 {:>8.2}  p99 {:>8.2}  max {:>8.2}",
+                second.second,
+                second.created,
+                second.completed,
+                second.outstanding,
+                second.p50,
+                second.p99,
+                second.max
+            );
+        }
+        if self.seconds.len() < SERIES_LIMIT_SECONDS {
+            self.seconds.push(second);
+        }
+    }
+}

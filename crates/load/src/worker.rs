@@ -1,0 +1,304 @@
+//! Workers: streams or pollers that hold each job for a while and complete it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_interface::gateway_client::GatewayClient;
+use gateway_interface::{
+    ActivateJobsRequest, ActivatedJob, CompleteJobRequest, StreamActivatedJobsRequest,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+
+use crate::options::{Delivery, WorkerOptions};
+
+pub(crate) type Client = GatewayClient<Channel>;
+
+/// How a job came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// From the stream or the poll of this worker.
+    Worker(usize),
+    /// From the poll that runs beside the streams.
+    BesideStreams,
+}
+
+/// What did not succeed.
+pub(crate) enum Failed<'a> {
+    /// A stream or a poll; it is opened again.
+    Stream(&'a Status),
+    /// A completion, for good.
+    Completion(&'a Status),
+    /// A completion that is sent again.
+    WillRepeat,
+    /// A completion whose first answer got lost and whose repetition was refused as unknown.
+    Unconfirmed,
+}
+
+/// Is told what happens to jobs.
+pub(crate) trait JobObserver: Clone + Send + Sync + 'static {
+    /// What it keeps about a job from arrival to completion.
+    type Job: Send + 'static;
+
+    fn received(&self, source: Source, job: &ActivatedJob) -> Self::Job;
+    fn completing(&self, job: &mut Self::Job);
+    fn completed(&self, job: Self::Job);
+    fn failed(&self, job: Option<Self::Job>, failed: Failed<'_>);
+}
+
+/// Running workers; they end when this is dropped.
+pub(crate) struct Workers {
+    _tasks: JoinSet<()>,
+}
+
+/// What the requests of workers share.
+#[derive(Clone)]
+pub(crate) struct WorkerSettings {
+    pub job_type: String,
+    pub options: WorkerOptions,
+    pub request_timeout: Duration,
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const POLL_BESIDE_STREAMS_EVERY: Duration = Duration::from_secs(1);
+const COMPLETION_ATTEMPTS: u32 = 6;
+/// How long a poll waits at the server.
+pub(crate) const LONG_POLL: Duration = Duration::from_secs(10);
+
+impl Workers {
+    /// Starts them, spread over the connections.
+    pub fn start<O: JobObserver>(
+        clients: &[Client],
+        settings: &WorkerSettings,
+        observer: &O,
+    ) -> Self {
+        let mut tasks = JoinSet::new();
+        let worker = |number: usize, source| Worker {
+            client: clients[number % clients.len()].clone(),
+            settings: Arc::new(settings.clone()),
+            observer: observer.clone(),
+            room: Arc::new(Semaphore::new(settings.options.jobs_in_flight)),
+            source,
+        };
+        for number in 0..settings.options.workers {
+            let worker = worker(number, Source::Worker(number));
+            match settings.options.delivery {
+                Delivery::Push => tasks.spawn(worker.stream()),
+                Delivery::Poll { max_jobs } => tasks.spawn(worker.poll(max_jobs)),
+            };
+        }
+        if settings.options.delivery == Delivery::Push {
+            tasks.spawn(worker(0, Source::BesideStreams).poll_beside_streams());
+        }
+        Workers { _tasks: tasks }
+    }
+}
+
+struct Worker<O: JobObserver> {
+    client: Client,
+    settings: Arc<WorkerSettings>,
+    observer: O,
+    /// Bounds the jobs that are held or being completed. At the limit nothing is read from the stream, so that
+    /// the flow control of HTTP/2 tells the server.
+    room: Arc<Semaphore>,
+    source: Source,
+}
+
+impl<O: JobObserver> Worker<O> {
+    async fn stream(self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let opened = self
+                .client
+                .clone()
+                .stream_activated_jobs(self.stream_request())
+                .await;
+            let ended = match opened {
+                Ok(response) => {
+                    let mut jobs = response.into_inner();
+                    loop {
+                        match jobs.message().await {
+                            Ok(Some(job)) => {
+                                pause = FIRST_PAUSE;
+                                self.take(job).await;
+                            }
+                            Ok(None) => break Status::ok("the server ended the stream"),
+                            Err(status) => break status,
+                        }
+                    }
+                }
+                Err(status) => status,
+            };
+            self.observer.failed(None, Failed::Stream(&ended));
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn poll(self, max_jobs: u16) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            // A request is only worth sending when there is room for a job.
+            drop(self.room().await);
+            let room = u16::try_from(self.room.available_permits()).unwrap_or(u16::MAX);
+            match self
+                .poll_once(max_jobs.min(room.max(1)), Some(LONG_POLL))
+                .await
+            {
+                Ok(_) => pause = FIRST_PAUSE,
+                Err(status) => {
+                    self.observer.failed(None, Failed::Stream(&status));
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Jobs that a stream could not take are left to polls, so that a worker with a stream polls too.
+    async fn poll_beside_streams(self) {
+        loop {
+            tokio::time::sleep(POLL_BESIDE_STREAMS_EVERY).await;
+            loop {
+                match self.poll_once(1_000, None).await {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(status) => {
+                        self.observer.failed(None, Failed::Stream(&status));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks once, waits at the server as long as told, and says how many jobs came.
+    async fn poll_once(&self, max_jobs: u16, wait: Option<Duration>) -> Result<u64, Status> {
+        let mut request = Request::new(activate_request(&self.settings, max_jobs, wait));
+        request.set_timeout(wait.unwrap_or_default() + self.settings.request_timeout);
+        let mut responses = self
+            .client
+            .clone()
+            .activate_jobs(request)
+            .await?
+            .into_inner();
+        let mut count = 0;
+        while let Some(response) = responses.message().await? {
+            for job in response.jobs {
+                count += 1;
+                self.take(job).await;
+            }
+        }
+        Ok(count)
+    }
+
+    async fn room(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.room)
+            .acquire_owned()
+            .await
+            .expect("the semaphore of a worker is never closed")
+    }
+
+    async fn take(&self, job: ActivatedJob) {
+        let tracked = self.observer.received(self.source, &job);
+        let permit = self.room().await;
+        let completion = Completion {
+            client: self.client.clone(),
+            observer: self.observer.clone(),
+            request_timeout: self.settings.request_timeout,
+            key: job.key,
+        };
+        let delay = self.settings.options.delay;
+        tokio::spawn(async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            completion.send(tracked).await;
+            drop(permit);
+        });
+    }
+
+    fn stream_request(&self) -> StreamActivatedJobsRequest {
+        StreamActivatedJobsRequest {
+            r#type: self.settings.job_type.clone(),
+            worker: WORKER_NAME.to_owned(),
+            timeout: milliseconds(self.settings.options.job_timeout),
+            ..StreamActivatedJobsRequest::default()
+        }
+    }
+}
+
+const WORKER_NAME: &str = "osmia-load";
+
+pub(crate) fn activate_request(
+    settings: &WorkerSettings,
+    max_jobs: u16,
+    wait: Option<Duration>,
+) -> ActivateJobsRequest {
+    ActivateJobsRequest {
+        r#type: settings.job_type.clone(),
+        worker: WORKER_NAME.to_owned(),
+        timeout: milliseconds(settings.options.job_timeout),
+        max_jobs_to_activate: i32::from(max_jobs),
+        // A negative time-out does not wait.
+        request_timeout: wait.map_or(-1, milliseconds),
+        ..ActivateJobsRequest::default()
+    }
+}
+
+pub(crate) fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+struct Completion<O: JobObserver> {
+    client: Client,
+    observer: O,
+    request_timeout: Duration,
+    key: i64,
+}
+
+impl<O: JobObserver> Completion<O> {
+    /// Sends it, again after errors that may pass.
+    async fn send(mut self, mut job: O::Job) {
+        self.observer.completing(&mut job);
+        let mut pause = FIRST_PAUSE;
+        let mut unanswered = false;
+        for attempt in 1..=COMPLETION_ATTEMPTS {
+            let mut request = Request::new(CompleteJobRequest {
+                job_key: self.key,
+                ..CompleteJobRequest::default()
+            });
+            request.set_timeout(self.request_timeout);
+            match self.client.complete_job(request).await {
+                Ok(_) => return self.observer.completed(job),
+                Err(status) if unanswered && status.code() == Code::NotFound => {
+                    return self.observer.failed(Some(job), Failed::Unconfirmed);
+                }
+                Err(status) if attempt < COMPLETION_ATTEMPTS && may_pass(status.code()) => {
+                    unanswered |= status.code() != Code::ResourceExhausted;
+                    self.observer.failed(None, Failed::WillRepeat);
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Err(status) => {
+                    return self.observer.failed(Some(job), Failed::Completion(&status));
+                }
+            }
+        }
+    }
+}
+
+fn may_pass(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unavailable
+            | Code::ResourceExhausted
+            | Code::DeadlineExceeded
+            | Code::Aborted
+            | Code::Cancelled
+            | Code::Unknown
+    )
+}
