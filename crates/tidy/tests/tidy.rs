@@ -1,0 +1,235 @@
+//! The house rules, as failing tests.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tidy::{Finding, code, functions, is_lifted, root, sources};
+
+const FILE_LINES_MAX: usize = 800;
+const FUNCTION_LINES_MAX: usize = 70;
+/// Tests tell a story from begin to end.
+const TEST_FUNCTION_LINES_MAX: usize = 140;
+
+/// Each crate with its floor: it imports only from floors below.
+const FLOORS: &[(&str, u8)] = &[
+    ("osmia", 8),
+    ("load", 7),
+    ("gateway", 6),
+    ("broker", 5),
+    ("exporters", 4),
+    ("engine", 3),
+    ("replication", 3),
+    ("state", 2),
+    ("bpmn", 2),
+    ("protocol", 1),
+    ("feel", 1),
+    ("gateway-interface", 1),
+];
+
+/// What a crate must not know, beyond the direction of the floors.
+const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
+    ("load", &["engine", "broker", "gateway", "state", "replication", "protocol"]),
+    ("gateway", &["engine", "state", "replication", "bpmn", "feel"]),
+    ("broker", &["gateway-interface", "tonic", "axum", "tokio", "hyper", "feel"]),
+    ("exporters", &["engine", "state", "replication"]),
+    ("replication", &["protocol", "engine", "bpmn", "feel", "state"]),
+    ("state", &["protocol", "bpmn", "feel", "engine"]),
+    ("engine", &["tokio", "crossbeam-channel", "metrics", "tracing", "jiff", "heed"]),
+    ("bpmn", &["tokio", "tracing", "metrics"]),
+    ("feel", &["tokio", "tracing", "metrics", "protocol"]),
+    ("protocol", &["tokio", "tracing", "metrics"]),
+];
+
+/// Crates that compute and never perform.
+const PURE: &[&str] = &["protocol", "feel", "bpmn", "engine"];
+
+/// What pure crates must not call: clocks, random numbers, threads, input and output.
+const BANNED: &[&str] = &[
+    "SystemTime",
+    "Instant::now",
+    "Timestamp::now",
+    "Zoned::now",
+    "std::thread",
+    "thread::spawn",
+    "std::fs",
+    "std::net",
+    "std::io::std",
+    "std::env",
+    "std::process",
+    "println!",
+    "eprintln!",
+    "rand::",
+    "RandomState",
+    "thread_rng",
+];
+
+fn assert_none(findings: &[Finding]) {
+    let lines: Vec<String> = findings.iter().map(Finding::to_string).collect();
+    assert!(lines.is_empty(), "{} findings:\n{}", lines.len(), lines.join("\n"));
+}
+
+fn each_line(directory: &Path, mut check: impl FnMut(&Path, &[&str], usize) -> Option<String>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in sources(directory) {
+        let text = std::fs::read_to_string(&file).expect("readable source");
+        let lines: Vec<&str> = text.lines().collect();
+        for index in 0..lines.len() {
+            if !is_lifted(&lines, index)
+                && let Some(message) = check(&file, &lines, index)
+            {
+                findings.push(Finding { file: file.clone(), line: index + 1, message });
+            }
+        }
+    }
+    findings
+}
+
+/// The names under `[dependencies]` of a crate.
+fn dependencies(name: &str) -> Vec<String> {
+    let manifest = root().join("crates").join(name).join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap_or_else(|error| panic!("{}: {error}", manifest.display()));
+    assert!(text.contains("[lints]\nworkspace = true"), "{} follows the workspace's lints", manifest.display());
+    let section = text.split("\n[").find_map(|section| section.strip_prefix("dependencies]")).unwrap_or("");
+    section
+        .lines()
+        .filter_map(|line| line.split(['.', '=', ' ']).next())
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_crate_has_a_floor() {
+    let floors: BTreeMap<&str, u8> = FLOORS.iter().copied().collect();
+    for entry in std::fs::read_dir(root().join("crates")).expect("crates").flatten() {
+        let name = entry.file_name().into_string().expect("a name in Unicode");
+        assert!(name == "tidy" || floors.contains_key(name.as_str()), "crate '{name}' has no floor; give it one here");
+    }
+}
+
+#[test]
+fn imports_go_downward() {
+    let floors: BTreeMap<&str, u8> = FLOORS.iter().copied().collect();
+    for (name, floor) in FLOORS {
+        for dependency in dependencies(name) {
+            if let Some(below) = floors.get(dependency.as_str()) {
+                assert!(below < floor, "{name} (floor {floor}) imports {dependency} (floor {below})");
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_knows_what_is_not_theirs() {
+    for (name, forbidden) in MUST_NOT_KNOW {
+        for dependency in dependencies(name) {
+            assert!(!forbidden.contains(&dependency.as_str()), "{name} must not know {dependency}");
+        }
+    }
+}
+
+#[test]
+fn pure_crates_perform_nothing() {
+    for name in PURE {
+        assert_none(&each_line(&root().join("crates").join(name).join("src"), |_, lines, index| {
+            let code = code(lines[index]);
+            let banned = BANNED.iter().find(|banned| code.contains(**banned))?;
+            Some(format!("the pure crate {name} must not use {banned}"))
+        }));
+    }
+}
+
+#[test]
+fn pure_crates_iterate_over_no_hash_map() {
+    for name in PURE {
+        for file in sources(&root().join("crates").join(name).join("src")) {
+            let text = std::fs::read_to_string(&file).expect("readable source");
+            let names = hash_map_names(&text);
+            for (index, line) in text.lines().enumerate() {
+                let code = code(line);
+                for map in &names {
+                    let iterates = ["iter()", "keys()", "values()", "into_iter()", "drain()", "iter_mut()", "retain("]
+                        .iter()
+                        .any(|call| code.contains(&format!("{map}.{call}")) || code.contains(&format!("{map}.borrow().{call}")))
+                        || code.contains(&format!("in {map} "))
+                        || code.contains(&format!("in &{map} "))
+                        || code.contains(&format!("in &self.{map} "));
+                    assert!(!iterates, "{}:{}: iterates over the hash map '{map}'", file.display(), index + 1);
+                }
+            }
+        }
+    }
+}
+
+/// Names that are declared as hash maps or sets in a file.
+fn hash_map_names(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for line in text.lines() {
+        let code = code(line);
+        for kind in ["HashMap", "HashSet"] {
+            let Some((before, _)) = code.split_once(kind) else { continue };
+            let Some((declared, _)) = before.rsplit_once([':', '=']) else { continue };
+            let name: String = declared
+                .trim_end()
+                .chars()
+                .rev()
+                .take_while(|character| character.is_alphanumeric() || *character == '_')
+                .collect();
+            let name: String = name.chars().rev().collect();
+            if !name.is_empty() {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    let mut findings = Vec::new();
+    for file in sources(&root().join("crates")) {
+        let text = std::fs::read_to_string(&file).expect("readable source");
+        let lines: Vec<&str> = text.lines().collect();
+        if lines.len() > FILE_LINES_MAX {
+            let message = format!("the file has {} lines, more than {FILE_LINES_MAX}; split it by meaning", lines.len());
+            findings.push(Finding { file: file.clone(), line: 1, message });
+        }
+        let is_test = file.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "benches");
+        let lines_max = if is_test { TEST_FUNCTION_LINES_MAX } else { FUNCTION_LINES_MAX };
+        for (line, name, length) in functions(&text) {
+            if length > lines_max && !is_lifted(&lines, line - 1) {
+                let message = format!("function '{name}' has {length} lines, more than {lines_max}");
+                findings.push(Finding { file: file.clone(), line, message });
+            }
+        }
+    }
+    assert_none(&findings);
+}
+
+#[test]
+fn nothing_is_left_open() {
+    // Written in parts, so that this file does not find itself.
+    let open = [concat!("to", "do!("), concat!("unimple", "mented!("), concat!("TO", "DO"), concat!("FIX", "ME")];
+    assert_none(&each_line(&root().join("crates"), |_, lines, index| {
+        open.iter().find(|mark| lines[index].contains(**mark)).map(|mark| format!("'{mark}' is left open"))
+    }));
+}
+
+#[test]
+fn unsafe_code_says_why_it_is_safe() {
+    assert_none(&each_line(&root().join("crates"), |_, lines, index| {
+        let code = code(lines[index]);
+        let uses = code.contains("unsafe {") || code.contains("unsafe impl");
+        let explained = lines[index.saturating_sub(6)..=index].iter().any(|line| line.contains("SAFETY:"));
+        (uses && !explained).then(|| "unsafe code without a SAFETY comment".to_owned())
+    }));
+}
+
+#[test]
+fn the_checks_themselves_see_what_they_should() {
+    assert_eq!(code(r#"let a = "// no comment"; // comment"#), r#"let a = ""; "#);
+    let text = "fn one() { 1 }\n\npub(crate) async fn two() {\n    2;\n}\n";
+    assert_eq!(functions(text), [(1, "one".to_owned(), 1), (3, "two".to_owned(), 3)]);
+    assert_eq!(hash_map_names("let cache: HashMap<u8, u8> = HashMap::new();"), ["cache"]);
+    assert_eq!(hash_map_names("    by_key: RefCell<FxHashMap<Key, u8>>,"), ["by_key"]);
+}
