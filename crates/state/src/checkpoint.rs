@@ -8,7 +8,7 @@ use heed::RwTxn;
 use crate::error::StoreError;
 use crate::format::{self, Header};
 use crate::key::TableKey;
-use crate::store::{StateFile, Store, TableId, file_error};
+use crate::store::{StateFile, Store, TableId};
 use crate::value::TableValue;
 
 /// The frozen layer of one table.
@@ -40,7 +40,7 @@ impl Batch<'_> {
             .file
             .database
             .put(&mut self.transaction, &key, &self.record);
-        written.map_err(|error| file_error("write", &self.file.path, error))?;
+        written.map_err(|error| checkpoint_error(self.file, error))?;
         self.entries_written += 1;
         self.bytes_written += (key.len() + self.record.len()) as u64;
         Ok(())
@@ -53,10 +53,17 @@ impl Batch<'_> {
     ) -> Result<(), StoreError> {
         let key = format::encode_key(table, key);
         let deleted = self.file.database.delete(&mut self.transaction, &key);
-        if deleted.map_err(|error| file_error("write", &self.file.path, error))? {
+        if deleted.map_err(|error| checkpoint_error(self.file, error))? {
             self.entries_deleted += 1;
         }
         Ok(())
+    }
+}
+
+fn checkpoint_error(file: &StateFile, error: heed::Error) -> StoreError {
+    StoreError::Checkpoint {
+        file: file.path.clone(),
+        source: Arc::new(error),
     }
 }
 
@@ -117,7 +124,7 @@ impl Checkpoint {
     pub fn write(&self) -> Result<Written, StoreError> {
         let started = Instant::now();
         let file = self.store.file("write")?;
-        let write_error = |error| file_error("write", &file.path, error);
+        let write_error = |error| checkpoint_error(file, error);
         let transaction = file.env.write_txn().map_err(write_error)?;
         let mut batch = Batch {
             file,
@@ -169,8 +176,6 @@ pub struct Retired(
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
@@ -189,11 +194,9 @@ mod tests {
         fn write(&self, _: &mut Batch<'_>) -> Result<(), StoreError> {
             match self.0.swap(true, Ordering::Relaxed) {
                 true => Ok(()),
-                false => Err(file_error(
-                    "write",
-                    Path::new("full"),
-                    io::Error::from(io::ErrorKind::StorageFull).into(),
-                )),
+                false => Err(StoreError::NoFile {
+                    action: "write (the disk is full)",
+                }),
             }
         }
     }

@@ -80,6 +80,17 @@ pub enum StoreError {
         /// The operating system's or the B-tree's reason.
         source: Arc<heed::Error>,
     },
+    /// A checkpoint could not be written. A full disk may also show as an input/output error here.
+    #[error(
+        "could not write a checkpoint to the state file {}: {source}; nothing is lost and it can be tried again, but make \
+         sure that the disk has room and is in order", file.display()
+    )]
+    Checkpoint {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's or the B-tree's reason.
+        source: Arc<heed::Error>,
+    },
     /// A store in memory was asked for something that needs a file.
     #[error("a store in memory has no file to {action}")]
     NoFile {

@@ -22,6 +22,7 @@ mod format;
 mod fronts;
 mod hash;
 mod key;
+mod lower;
 mod merge;
 mod overlay;
 mod queue;
@@ -37,7 +38,7 @@ pub use key::{LONGEST_KEY_BYTES, SmallKey, TableKey};
 pub use queue::Queue;
 pub use snapshot::{Snapshot, SnapshotSummary};
 pub use store::{Recovered, Store, StoreOptions, TableId};
-pub use table::Table;
+pub use table::{Entries, Table};
 pub use table_set::{AnyTable, EntryVisitor, LayerSizes, Statistics, TableSet, TableSetCore};
 #[doc(hidden)]
 pub use table_set::{

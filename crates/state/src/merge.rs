@@ -121,10 +121,13 @@ impl<K> ScanEnd<K> for EndOfRange {
     }
 }
 
+/// The part of a layer in memory that a scan has not passed yet.
+type Rest<'a, K, V> = Peekable<Range<'a, K, Entry<V>>>;
+
 /// The merge of the layers: of equal keys the uppermost layer's entry counts, and deletions are left out.
 pub(crate) struct Merge<'a, K, V, E> {
-    overlay: Option<Peekable<Range<'a, K, Entry<V>>>>,
-    frozen: Option<Peekable<Range<'a, K, Entry<V>>>>,
+    /// The layers in memory, the uppermost first.
+    layers: [Option<Rest<'a, K, V>>; 3],
     pub(crate) file: Option<FileScan<'a, K>>,
     end: E,
 }
@@ -133,22 +136,31 @@ pub(crate) struct Merge<'a, K, V, E> {
 pub(crate) struct Merged<K, V> {
     pub(crate) key: K,
     pub(crate) value: Arc<V>,
+    /// Whether a scan of the file has delivered it.
     pub(crate) is_from_file: bool,
 }
 
 impl<'a, K: TableKey, V: TableValue, E: ScanEnd<K>> Merge<'a, K, V, E> {
     pub(crate) fn new(
-        overlay: Option<Range<'a, K, Entry<V>>>,
-        frozen: Option<Range<'a, K, Entry<V>>>,
+        layers: [Option<Range<'a, K, Entry<V>>>; 3],
         file: Option<FileScan<'a, K>>,
         end: E,
     ) -> Self {
         Self {
-            overlay: overlay.map(Iterator::peekable),
-            frozen: frozen.map(Iterator::peekable),
+            layers: layers.map(|layer| layer.map(Iterator::peekable)),
             file,
             end,
         }
+    }
+
+    /// The smallest key that the scan has not passed yet.
+    fn peek_key(&mut self) -> Option<&K> {
+        let in_file = self.file.as_mut().and_then(FileScan::peek);
+        let layers = self.layers.iter_mut().flatten();
+        layers
+            .filter_map(|layer| layer.peek().map(|(key, _)| *key))
+            .chain(in_file)
+            .min()
     }
 }
 
@@ -157,39 +169,20 @@ impl<K: TableKey, V: TableValue, E: ScanEnd<K>> Iterator for Merge<'_, K, V, E> 
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let in_overlay = self
-                .overlay
-                .as_mut()
-                .and_then(|layer| layer.peek())
-                .map(|(key, _)| *key);
-            let in_frozen = self
-                .frozen
-                .as_mut()
-                .and_then(|layer| layer.peek())
-                .map(|(key, _)| *key);
-            let in_file = self.file.as_mut().and_then(FileScan::peek);
-            let key = [in_overlay, in_frozen, in_file]
-                .into_iter()
-                .flatten()
-                .min()?;
-            if self.end.is_beyond(key) {
+            let key = self.peek_key()?.clone();
+            if self.end.is_beyond(&key) {
                 return None;
             }
-            let key = key.clone();
-            let is_next = |next: &(&K, &Entry<V>)| *next.0 == key;
-            let upper = self
-                .overlay
-                .as_mut()
-                .and_then(|layer| layer.next_if(is_next));
-            let lower = self
-                .frozen
-                .as_mut()
-                .and_then(|layer| layer.next_if(is_next));
+            let mut uppermost = None;
+            for layer in self.layers.iter_mut().flatten() {
+                let found = layer.next_if(|(next, _)| **next == key);
+                uppermost = uppermost.or(found);
+            }
             let stored = self
                 .file
                 .as_mut()
                 .and_then(|file| Some((file.next_if(&key)?, file.store, file.table)));
-            if let Some((_, entry)) = upper.or(lower) {
+            if let Some((_, entry)) = uppermost {
                 let Some(value) = entry.value.clone() else {
                     continue;
                 };

@@ -33,6 +33,16 @@ impl<V: TableValue> Entry<V> {
         }
     }
 
+    /// An entry that lies in the file.
+    pub(crate) fn stored(value: Arc<V>) -> Self {
+        Self {
+            value: Some(value),
+            command: 0,
+            bytes: 0,
+            below: true,
+        }
+    }
+
     fn size<K>(value: Option<&V>) -> u32 {
         let value_bytes =
             value.map_or(0, |value| size_of::<V>().saturating_add(value.heap_bytes()));

@@ -9,9 +9,10 @@ use parking_lot::Mutex;
 use crate::checkpoint::FrozenTable;
 use crate::fronts::{Front, Fronts, InFile};
 use crate::key::{SmallKey, TableKey};
+use crate::lower::FilePart;
 use crate::merge::{FileScan, Merge, Merged, ScanEnd, encode_bound};
 use crate::store::{Store, TableId};
-use crate::table::Table;
+use crate::table::{Table, is_behind};
 use crate::table_set::{AnyTable, EntryVisitor, LayerSizes};
 use crate::value::TableValue;
 
@@ -99,7 +100,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
                 .map_or(InFile::None, |key| InFile::First(key.1.clone())),
             (None, _) | (_, None) => InFile::None,
         };
-        if !self.table.store.is_faulted() {
+        if !self.table.lower.store.is_faulted() {
             let lower_bound = first.as_ref().map(|entry| entry.key.1.clone());
             self.fronts.lock().remember(
                 prefix,
@@ -118,31 +119,38 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         from: K,
         in_file: InFile<K>,
     ) -> Merge<'_, (P, K), V, EndOfPrefix<P>> {
-        let table = &self.table;
+        let (overlay, lower) = (&self.table.overlay, &self.table.lower);
         let start = (prefix.clone(), from);
         let range = (Bound::Included(&start), Bound::Unbounded);
-        let overlay = table.overlay.entries.range(range);
-        let frozen = table
+        let frozen = lower
             .frozen
             .as_ref()
             .map(|frozen| frozen.entries.range(range));
+        let (small, last) = match lower.file_part() {
+            FilePart::Small(entries) => (Some(entries.range(range)), None),
+            FilePart::Large { last } => (None, Some(last)),
+        };
         let file = match in_file {
-            _ if !table.store.has_file() => None,
+            _ if last.is_none_or(|last| is_behind(range.0, last)) => None,
             InFile::None => None,
             InFile::First(first) => Some(FileScan::from_known(
-                &table.store,
-                table.id,
+                &lower.store,
+                lower.table,
                 (prefix.clone(), first),
                 end_of(prefix),
             )),
             InFile::Unknown => Some(FileScan::new(
-                &table.store,
-                table.id,
-                encode_bound(Bound::Included(&start)),
+                &lower.store,
+                lower.table,
+                encode_bound(range.0),
                 end_of(prefix),
             )),
         };
-        Merge::new(Some(overlay), frozen, file, EndOfPrefix(start.0))
+        Merge::new(
+            [Some(overlay.entries.range(range)), frozen, small],
+            file,
+            EndOfPrefix(start.0),
+        )
     }
 }
 
@@ -176,7 +184,7 @@ fn end_of<P: TableKey>(prefix: &P) -> Bound<SmallKey> {
 
 impl<P: TableKey, K: TableKey, V: TableValue> AnyTable for Queue<P, K, V> {
     fn id(&self) -> TableId {
-        self.table.id
+        self.table.lower.table
     }
 
     #[inline]

@@ -36,6 +36,8 @@ pub struct StoreOptions {
     pub schema_version: u32,
     /// The address space reserved for the file, which is also the most that it can grow to.
     pub map_size_bytes: usize,
+    /// The file's part of a table is kept in memory as long as it has at most this many entries.
+    pub small_table_entries: usize,
 }
 
 impl Default for StoreOptions {
@@ -43,6 +45,7 @@ impl Default for StoreOptions {
         Self {
             schema_version: 1,
             map_size_bytes: 1 << 40,
+            small_table_entries: 32,
         }
     }
 }
@@ -63,6 +66,7 @@ pub(crate) struct StateFile {
     /// The state of the file that the tables see; replaced only when a checkpoint is released.
     reader: Mutex<RoTxn<'static, WithoutTls>>,
     pub(crate) schema_version: u32,
+    small_table_entries: usize,
     recovered: Recovered,
     pub(crate) last_checkpoint: Mutex<Option<CheckpointStatistics>>,
 }
@@ -137,6 +141,7 @@ impl Store {
             database,
             reader: Mutex::new(reader),
             schema_version: options.schema_version,
+            small_table_entries: options.small_table_entries,
             recovered,
             last_checkpoint: Mutex::new(None),
         })))
@@ -216,9 +221,26 @@ impl Store {
             .unwrap_or(0)
     }
 
-    #[inline]
-    pub(crate) fn has_file(&self) -> bool {
-        self.0.file.is_some()
+    pub(crate) fn small_table_entries(&self) -> usize {
+        self.0
+            .file
+            .as_ref()
+            .map_or(0, |file| file.small_table_entries)
+    }
+
+    /// The last key of a table in the file.
+    pub(crate) fn last_key<K: TableKey>(&self, table: TableId) -> Option<K> {
+        let file = self.0.file.as_ref()?;
+        let reader = file.reader.lock();
+        let (encoded, _) = match file.database.get_lower_than(&reader, &[table.number + 1]) {
+            Ok(entry) => entry?,
+            Err(error) => return self.fail_read(error),
+        };
+        let mut key = encoded.strip_prefix(&[table.number])?;
+        match K::decode(&mut key) {
+            Ok(key) => Some(key),
+            Err(reason) => self.fail_corrupt(table, format::hexadecimal(encoded), reason),
+        }
     }
 
     pub(crate) fn file(&self, action: &'static str) -> Result<&StateFile, StoreError> {
@@ -304,7 +326,9 @@ impl Store {
             match decode_entry(encoded, record) {
                 Ok(entry) => chunk.push_back(entry),
                 Err(reason) => {
-                    return self.fail_corrupt(table, format::hexadecimal(&encoded[1..]), reason);
+                    let readable = K::decode(&mut &encoded[1..]).map(|key| format!("{key:?}"));
+                    let key = readable.unwrap_or_else(|_| format::hexadecimal(&encoded[1..]));
+                    return self.fail_corrupt(table, key, reason);
                 }
             }
             last = Some(&encoded[1..]);

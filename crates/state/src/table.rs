@@ -1,37 +1,17 @@
 //! A typed ordered table over the three layers.
 
-use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use crate::checkpoint::{Batch, FrozenTable};
+use crate::checkpoint::FrozenTable;
 use crate::error::StoreError;
 use crate::key::{LONGEST_KEY_BYTES, SmallKey, TableKey};
+use crate::lower::{FilePart, LowerLayers};
 use crate::merge::{EndOfRange, FileScan, Merge, encode_bound};
-use crate::overlay::{Entry, Overlay, Update};
+use crate::overlay::{Overlay, Update};
 use crate::store::{Store, TableId};
 use crate::table_set::{AnyTable, EntryVisitor, LayerSizes};
 use crate::value::TableValue;
-
-/// Entries that a checkpoint is writing. Nothing changes them any more.
-#[derive(Debug)]
-pub(crate) struct Frozen<K, V> {
-    table: TableId,
-    pub(crate) entries: BTreeMap<K, Entry<V>>,
-    bytes: u64,
-}
-
-impl<K: TableKey, V: TableValue> FrozenTable for Frozen<K, V> {
-    fn write(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
-        for (key, entry) in &self.entries {
-            match &entry.value {
-                Some(value) => batch.put(self.table, key, value.as_ref())?,
-                None => batch.delete(self.table, key)?,
-            }
-        }
-        Ok(())
-    }
-}
 
 /// A typed ordered table.
 ///
@@ -40,10 +20,8 @@ impl<K: TableKey, V: TableValue> FrozenTable for Frozen<K, V> {
 /// not exist and records the damage in the [`Store`]; committing the command then fails.
 #[derive(Debug)]
 pub struct Table<K, V> {
-    pub(crate) id: TableId,
-    pub(crate) store: Store,
     pub(crate) overlay: Overlay<K, V>,
-    pub(crate) frozen: Option<Arc<Frozen<K, V>>>,
+    pub(crate) lower: LowerLayers<K, V>,
 }
 
 impl<K: TableKey, V: TableValue> Table<K, V> {
@@ -53,38 +31,27 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         let id = TableId { number, name };
         store.name_table(id);
         Self {
-            id,
-            store: store.clone(),
             overlay: Overlay::new(),
-            frozen: None,
+            lower: LowerLayers::new(id, store.clone()),
         }
     }
 
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: &K) -> Option<Arc<V>> {
-        match self.in_memory(key) {
+        match self.overlay.entries.get(key) {
             Some(entry) => entry.value.clone(),
-            None => self.store.read(self.id, key).map(Arc::new),
+            None => self.lower.get(key),
         }
     }
 
     /// Whether the key has a value.
     #[inline]
     pub fn contains(&self, key: &K) -> bool {
-        match self.in_memory(key) {
+        match self.overlay.entries.get(key) {
             Some(entry) => entry.value.is_some(),
-            None => self.store.contains(self.id, key),
+            None => self.lower.contains(key),
         }
-    }
-
-    /// What the layers in memory say about a key.
-    #[inline]
-    pub(crate) fn in_memory(&self, key: &K) -> Option<&Entry<V>> {
-        self.overlay
-            .entries
-            .get(key)
-            .or_else(|| self.frozen.as_ref()?.entries.get(key))
     }
 
     /// Writes a value under a key that has none at present, such as a freshly generated one. If it is deleted before the
@@ -96,7 +63,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         debug_assert!(
             !self.contains(&key),
             "table {} already has the key {key:?}",
-            self.id.name
+            self.lower.table.name
         );
         if self.accepts(&key) {
             self.overlay.put(key, Arc::new(value), |_| false);
@@ -111,28 +78,15 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     fn put_shared(&mut self, key: K, value: Arc<V>) {
         if self.accepts(&key) {
-            let Self {
-                overlay,
-                frozen,
-                store,
-                ..
-            } = self;
-            overlay.put(key, value, |key| {
-                may_exist_below(store, frozen.as_deref(), key)
-            });
+            self.overlay
+                .put(key, value, |key| self.lower.may_contain(key));
         }
     }
 
     /// Deletes the value of a key, if it has one.
     #[inline]
     pub fn delete(&mut self, key: &K) {
-        let Self {
-            overlay,
-            frozen,
-            store,
-            ..
-        } = self;
-        overlay.delete(key, |key| may_exist_below(store, frozen.as_deref(), key));
+        self.overlay.delete(key, |key| self.lower.may_contain(key));
     }
 
     /// Changes the value of a key; answers whether it has one.
@@ -146,7 +100,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             Update::Deleted => return false,
             Update::Unknown(change) => change,
         };
-        let Some(value) = self.get(key) else {
+        let Some(value) = self.lower.get(key) else {
             return false;
         };
         let mut value = Arc::unwrap_or_clone(value);
@@ -177,18 +131,28 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     fn scan(&self, start: Bound<&K>, end: Bound<&K>) -> Merge<'_, K, V, EndOfRange> {
         if is_empty_range(start, end) {
-            return Merge::new(None, None, None, EndOfRange);
+            return Merge::new([None, None, None], None, EndOfRange);
         }
         let overlay = self.overlay.entries.range((start, end));
         let frozen = self
+            .lower
             .frozen
             .as_ref()
             .map(|frozen| frozen.entries.range((start, end)));
-        let file = self
-            .store
-            .has_file()
-            .then(|| FileScan::new(&self.store, self.id, encode_bound(start), encode_bound(end)));
-        Merge::new(Some(overlay), frozen, file, EndOfRange)
+        let (small, file) = match self.lower.file_part() {
+            FilePart::Small(entries) => (Some(entries.range((start, end))), None),
+            FilePart::Large { last } if is_behind(start, last) => (None, None),
+            FilePart::Large { .. } => (
+                None,
+                Some(FileScan::new(
+                    &self.lower.store,
+                    self.lower.table,
+                    encode_bound(start),
+                    encode_bound(end),
+                )),
+            ),
+        };
+        Merge::new([Some(overlay), frozen, small], file, EndOfRange)
     }
 
     /// Whether the key fits into the file; if not, the command at hand fails.
@@ -200,8 +164,8 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         let mut encoded = SmallKey::new();
         key.encode(&mut encoded);
         if encoded.len() > LONGEST_KEY_BYTES {
-            self.store.fail(StoreError::KeyTooLong {
-                table: self.id.name,
+            self.lower.store.fail(StoreError::KeyTooLong {
+                table: self.lower.table.name,
                 bytes: encoded.len(),
             });
             return false;
@@ -221,11 +185,12 @@ impl<K: TableKey, V: TableValue> Iterator for Entries<'_, K, V> {
     }
 }
 
-/// Whether a layer below the overlay may hold the key. The file is not asked: a mark that hides nothing costs less.
-fn may_exist_below<K: TableKey, V>(store: &Store, frozen: Option<&Frozen<K, V>>, key: &K) -> bool {
-    match frozen.and_then(|frozen| frozen.entries.get(key)) {
-        Some(entry) => entry.value.is_some(),
-        None => store.has_file(),
+/// Whether a range that starts here has nothing up to the last key.
+pub(crate) fn is_behind<K: Ord>(start: Bound<&K>, last: &K) -> bool {
+    match start {
+        Bound::Included(start) => start > last,
+        Bound::Excluded(start) => start >= last,
+        Bound::Unbounded => false,
     }
 }
 
@@ -242,7 +207,7 @@ fn is_empty_range<K: Ord>(start: Bound<&K>, end: Bound<&K>) -> bool {
 
 impl<K: TableKey, V: TableValue> AnyTable for Table<K, V> {
     fn id(&self) -> TableId {
-        self.id
+        self.lower.table
     }
 
     fn is_command_open(&self) -> bool {
@@ -259,27 +224,12 @@ impl<K: TableKey, V: TableValue> AnyTable for Table<K, V> {
     }
 
     fn freeze(&mut self) -> Option<Arc<dyn FrozenTable>> {
-        debug_assert!(
-            self.frozen.is_none(),
-            "only one checkpoint is under way at a time"
-        );
         let (entries, bytes) = self.overlay.take();
-        if entries.is_empty() {
-            return None;
-        }
-        let frozen = Arc::new(Frozen {
-            table: self.id,
-            entries,
-            bytes,
-        });
-        self.frozen = Some(frozen.clone());
-        Some(frozen)
+        self.lower.freeze(entries, bytes)
     }
 
     fn release(&mut self) -> Option<Arc<dyn FrozenTable>> {
-        self.frozen
-            .take()
-            .map(|frozen| frozen as Arc<dyn FrozenTable>)
+        self.lower.release()
     }
 
     fn layer_sizes(&self) -> LayerSizes {
@@ -287,10 +237,11 @@ impl<K: TableKey, V: TableValue> AnyTable for Table<K, V> {
             overlay_entries: self.overlay.entries.len() as u64,
             overlay_bytes: self.overlay.bytes(),
             frozen_entries: self
+                .lower
                 .frozen
                 .as_ref()
                 .map_or(0, |frozen| frozen.entries.len() as u64),
-            frozen_bytes: self.frozen.as_ref().map_or(0, |frozen| frozen.bytes),
+            frozen_bytes: self.lower.frozen.as_ref().map_or(0, |frozen| frozen.bytes),
         }
     }
 
@@ -301,7 +252,7 @@ impl<K: TableKey, V: TableValue> AnyTable for Table<K, V> {
             value_bytes.clear();
             key.encode(&mut key_bytes);
             value.encode(&mut value_bytes);
-            visitor(self.id, (&key, &key_bytes), (&value, &value_bytes))?;
+            visitor(self.lower.table, (&key, &key_bytes), (&value, &value_bytes))?;
         }
         Ok(())
     }

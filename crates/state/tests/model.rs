@@ -78,6 +78,7 @@ enum Progress {
 
 struct World<'a> {
     directory: &'a Path,
+    small_table_entries: usize,
     tables: Tables,
     at_hand: Model,
     committed: Model,
@@ -95,9 +96,10 @@ fn item(number: u64) -> Item {
     }
 }
 
-fn open(directory: &Path) -> Tables {
+fn open(directory: &Path, small_table_entries: usize) -> Tables {
     let options = StoreOptions {
         map_size_bytes: 1 << 30,
+        small_table_entries,
         ..StoreOptions::default()
     };
     Tables::open(&Store::open(directory, &options).expect("the store opens"))
@@ -230,7 +232,7 @@ impl World<'_> {
     fn kill(&mut self) {
         self.progress = Progress::Idle;
         self.tables = Tables::in_memory();
-        self.tables = open(self.directory);
+        self.tables = open(self.directory, self.small_table_entries);
         let recovered = self.tables.store().recovered();
         assert_eq!(recovered.applied, self.durable_applied);
         if self.durable_applied > 0 {
@@ -304,11 +306,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn tables_behave_like_ordered_maps(steps in prop::collection::vec((step(), any::<bool>()), 1..150)) {
+    fn tables_behave_like_ordered_maps(
+        steps in prop::collection::vec((step(), any::<bool>()), 1..150),
+        small_table_entries in prop_oneof![Just(0_usize), Just(4), Just(32)],
+    ) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut world = World {
             directory: directory.path(),
-            tables: open(directory.path()),
+            small_table_entries,
+            tables: open(directory.path(), small_table_entries),
             at_hand: Model::default(),
             committed: Model::default(),
             durable: Model::default(),

@@ -158,16 +158,7 @@ fn a_checkpoint_that_fails_loses_nothing() {
     let checkpoint = frozen(&mut tables, 2);
     for _ in 0..2 {
         let error = checkpoint.write().expect_err("the file cannot hold this");
-        assert!(
-            matches!(
-                error,
-                StoreError::File {
-                    action: "write",
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, StoreError::Checkpoint { .. }), "{error}");
         assert!(error.to_string().contains("data.mdb"), "{error}");
     }
     assert_eq!(tables.texts.iter().count(), 101);
@@ -259,6 +250,15 @@ fn flip(directory: &Path, bytes: &[u8]) {
 
 #[test]
 fn a_damaged_entry_is_named_and_stops_the_command() {
+    for small_table_entries in [0, 32] {
+        check_damaged_entry(&StoreOptions {
+            small_table_entries,
+            ..options()
+        });
+    }
+}
+
+fn check_damaged_entry(options: &StoreOptions) {
     let directory = tempfile::tempdir().unwrap();
     let mut tables = open(directory.path());
     tables
@@ -270,7 +270,7 @@ fn a_damaged_entry_is_named_and_stops_the_command() {
     drop(tables);
     flip(directory.path(), b"a text to be found");
 
-    let mut tables = open(directory.path());
+    let mut tables = Tables::open(&Store::open(directory.path(), options).unwrap());
     tables.texts.put("order".into(), "changed".into());
     assert_eq!(tables.texts.get(&"invoice".into()), None);
     let error = tables

@@ -1,0 +1,174 @@
+//! The layers below the overlay: what a checkpoint is writing, and the file.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+use crate::checkpoint::{Batch, FrozenTable};
+use crate::error::StoreError;
+use crate::key::TableKey;
+use crate::overlay::Entry;
+use crate::store::{Store, TableId};
+use crate::value::TableValue;
+
+/// A table whose part of the file has at most this many encoded bytes, and few enough entries, is read from memory.
+const SMALL_TABLE_BYTES: usize = 64 << 10;
+
+/// Entries that a checkpoint is writing. Nothing changes them any more.
+#[derive(Debug)]
+pub(crate) struct Frozen<K, V> {
+    pub(crate) table: TableId,
+    pub(crate) entries: BTreeMap<K, Entry<V>>,
+    pub(crate) bytes: u64,
+}
+
+impl<K: TableKey, V: TableValue> FrozenTable for Frozen<K, V> {
+    fn write(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
+        for (key, entry) in &self.entries {
+            match &entry.value {
+                Some(value) => batch.put(self.table, key, value.as_ref())?,
+                None => batch.delete(self.table, key)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is known about a table's part of the file without looking into it.
+///
+/// Keys are mostly generated in ascending order, so nearly all looks for what a young instance does not have end here.
+#[derive(Debug)]
+pub(crate) enum FilePart<K, V> {
+    /// All of it: there are few entries, or none.
+    Small(BTreeMap<K, Entry<V>>),
+    /// There are more entries, and this is the last key.
+    Large {
+        /// Nothing is behind it.
+        last: K,
+    },
+}
+
+/// The layers of one table below its overlay.
+#[derive(Debug)]
+pub(crate) struct LowerLayers<K, V> {
+    pub(crate) table: TableId,
+    pub(crate) store: Store,
+    pub(crate) frozen: Option<Arc<Frozen<K, V>>>,
+    /// Found out at the first use after the file changed.
+    file_part: OnceLock<FilePart<K, V>>,
+}
+
+impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
+    pub(crate) fn new(table: TableId, store: Store) -> Self {
+        Self {
+            table,
+            store,
+            frozen: None,
+            file_part: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<Arc<V>> {
+        if let Some(entry) = self
+            .frozen
+            .as_ref()
+            .and_then(|frozen| frozen.entries.get(key))
+        {
+            return entry.value.clone();
+        }
+        match self.file_part() {
+            FilePart::Small(entries) => entries.get(key)?.value.clone(),
+            FilePart::Large { last } if key > last => None,
+            FilePart::Large { .. } => self.store.read(self.table, key).map(Arc::new),
+        }
+    }
+
+    pub(crate) fn contains(&self, key: &K) -> bool {
+        if let Some(entry) = self
+            .frozen
+            .as_ref()
+            .and_then(|frozen| frozen.entries.get(key))
+        {
+            return entry.value.is_some();
+        }
+        match self.file_part() {
+            FilePart::Small(entries) => entries.contains_key(key),
+            FilePart::Large { last } => key <= last && self.store.contains(self.table, key),
+        }
+    }
+
+    /// Whether the key may have a value here. The file itself is not asked: a mark that hides nothing costs less.
+    pub(crate) fn may_contain(&self, key: &K) -> bool {
+        if let Some(entry) = self
+            .frozen
+            .as_ref()
+            .and_then(|frozen| frozen.entries.get(key))
+        {
+            return entry.value.is_some();
+        }
+        match self.file_part() {
+            FilePart::Small(entries) => entries.contains_key(key),
+            FilePart::Large { last } => key <= last,
+        }
+    }
+
+    pub(crate) fn freeze(
+        &mut self,
+        entries: BTreeMap<K, Entry<V>>,
+        bytes: u64,
+    ) -> Option<Arc<dyn FrozenTable>> {
+        debug_assert!(
+            self.frozen.is_none(),
+            "only one checkpoint is under way at a time"
+        );
+        if entries.is_empty() {
+            return None;
+        }
+        let frozen = Arc::new(Frozen {
+            table: self.table,
+            entries,
+            bytes,
+        });
+        self.frozen = Some(frozen.clone());
+        Some(frozen)
+    }
+
+    /// The file now holds what was frozen.
+    pub(crate) fn release(&mut self) -> Option<Arc<dyn FrozenTable>> {
+        let frozen = self.frozen.take()?;
+        self.file_part = OnceLock::new();
+        Some(frozen)
+    }
+
+    pub(crate) fn file_part(&self) -> &FilePart<K, V> {
+        self.file_part.get_or_init(|| self.find_file_part())
+    }
+
+    fn find_file_part(&self) -> FilePart<K, V> {
+        let Some(last) = self.store.last_key(self.table) else {
+            return FilePart::Small(BTreeMap::new());
+        };
+        let limit = self.store.small_table_entries();
+        let mut chunk = VecDeque::new();
+        let behind = self.store.read_chunk(
+            self.table,
+            &Bound::Unbounded,
+            &Bound::Unbounded,
+            limit + 1,
+            &mut chunk,
+        );
+        let bytes: usize = chunk.iter().map(|(_, value)| value.len()).sum();
+        if behind.is_some() || bytes > SMALL_TABLE_BYTES || self.store.is_faulted() {
+            return FilePart::Large { last };
+        }
+        let decode = |(key, bytes): (K, Vec<u8>)| {
+            let value = self.store.decode(self.table, &key, &bytes)?;
+            Some((key, Entry::stored(Arc::new(value))))
+        };
+        chunk
+            .into_iter()
+            .map(decode)
+            .collect::<Option<_>>()
+            .map_or(FilePart::Large { last }, FilePart::Small)
+    }
+}
