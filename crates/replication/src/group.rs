@@ -170,6 +170,9 @@ impl<L: LogStore> Group<L> {
     }
 
     pub(crate) fn tick(&mut self) {
+        if self.is_alone() && !self.is_leader() {
+            return;
+        }
         let raft = &self.node.raft;
         if raft.election_elapsed == 0 || self.jitter.drawn_for != (raft.term, raft.state) {
             self.draw_election_timeout();
@@ -189,20 +192,26 @@ impl<L: LogStore> Group<L> {
             shortest + usize::try_from(self.jitter.next() % span).expect("less than the timeout");
     }
 
-    /// A sole voter waits for nobody: it leads as soon as it has handed out what was committed before.
-    pub(crate) fn is_alone_without_leader(&self) -> bool {
-        let raft = &self.node.raft;
-        let membership = &self.storage().anchor.membership;
-        raft.state != StateRole::Leader
-            && self.handed_out >= raft.raft_log.committed
-            && membership.voters == [raft.id]
-            && membership.voters_outgoing.is_empty()
+    /// A sole voter waits for nobody: it leads as soon as everything it has is durable and handed out.
+    pub(crate) fn should_lead_alone(&self) -> bool {
+        let committed = self.node.raft.raft_log.committed;
+        self.is_alone()
+            && !self.is_leader()
+            && self.handed_out >= committed
+            && !self.node.has_ready()
     }
 
     pub(crate) fn lead_if_alone(&mut self) {
-        if self.is_alone_without_leader() {
+        if self.should_lead_alone() {
             self.node.campaign().expect("a node may always campaign");
         }
+    }
+
+    /// A sole voter wins any election on the spot, and Raft panics if something is not durable then. So only
+    /// [`Self::lead_if_alone`] starts one; time and requests do not.
+    pub(crate) fn is_alone(&self) -> bool {
+        let membership = &self.storage().anchor.membership;
+        membership.voters == [self.node.raft.id] && membership.voters_outgoing.is_empty()
     }
 
     pub(crate) fn leader(&self) -> Option<NodeId> {

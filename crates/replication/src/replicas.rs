@@ -329,6 +329,7 @@ impl<L: LogStore> Replicas<L> {
                     last_index,
                 });
             }
+            MessageType::MsgTimeoutNow if group.is_alone() => return Ok(()),
             MessageType::MsgAppendResponse if message.raft.reject => {
                 if !group.is_news(&mut message.raft) {
                     return Ok(());
@@ -587,7 +588,7 @@ impl<L: LogStore> Replicas<L> {
             };
             let handed_out = group.handed_out;
             group.storage_mut().trim_recent(handed_out, limit_bytes);
-            round.more |= group.node.has_ready() || group.is_alone_without_leader();
+            round.more |= group.node.has_ready() || group.should_lead_alone();
         }
         Ok(round)
     }
