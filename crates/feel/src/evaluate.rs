@@ -54,7 +54,10 @@ impl std::fmt::Debug for Function {
     }
 }
 
-pub(crate) type Outcome = Result<Value, EvaluationError>;
+/// Boxed, because it is rare and would make every result large.
+pub(crate) type Failure = Box<EvaluationError>;
+
+pub(crate) type Outcome = Result<Value, Failure>;
 
 /// A variable during an evaluation.
 enum Variable<'a> {
@@ -86,7 +89,7 @@ pub(crate) fn evaluate(
     names: &[Arc<str>],
     scope: &dyn Scope,
     environment: &Environment,
-) -> Result<Evaluation, EvaluationError> {
+) -> Result<Evaluation, Failure> {
     let mut evaluator = Evaluator {
         text,
         names,
@@ -102,24 +105,25 @@ pub(crate) fn evaluate(
     };
     let value = evaluator.evaluate(root)?;
     if !value.fits(&mut environment.result_limit_bytes.clone()) {
-        return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes));
+        return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes).into());
     }
     Ok(Evaluation { value, warnings: evaluator.warnings })
 }
 
 impl<'a> Evaluator<'a> {
     /// Counts work; every node and every item of a loop costs a step.
-    pub(crate) fn spend(&mut self, steps: usize) -> Result<(), EvaluationError> {
+    #[inline]
+    pub(crate) fn spend(&mut self, steps: usize) -> Result<(), Failure> {
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
         self.steps = self.steps.saturating_add(steps);
         if self.steps > self.environment.step_limit {
-            return Err(EvaluationError::TooManySteps(self.environment.step_limit));
+            return Err(EvaluationError::TooManySteps(self.environment.step_limit).into());
         }
         Ok(())
     }
 
     /// Does work that takes its steps from a budget, which is what is left of the step limit.
-    fn counted<T>(&mut self, work: impl FnOnce(&mut usize) -> T) -> Result<T, EvaluationError> {
+    fn counted<T>(&mut self, work: impl FnOnce(&mut usize) -> T) -> Result<T, Failure> {
         let left = self.environment.step_limit.saturating_sub(self.steps) as usize;
         let mut budget = left;
         let result = work(&mut budget);
@@ -129,7 +133,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Whether both are equal; `None` if they cannot be compared.
-    pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<Option<bool>, EvaluationError> {
+    pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<Option<bool>, Failure> {
         self.spend_on_texts(left, right)?;
         match (left, right) {
             (Value::List(_) | Value::Context(_) | Value::Range(_), _) => self.counted(|budget| left.equals(right, budget)),
@@ -138,7 +142,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Comparing long texts takes time in proportion to the shorter one.
-    fn spend_on_texts(&mut self, left: &Value, right: &Value) -> Result<(), EvaluationError> {
+    fn spend_on_texts(&mut self, left: &Value, right: &Value) -> Result<(), Failure> {
         match (left, right) {
             (Value::String(a), Value::String(b)) if a.len() >= 64 => self.spend(a.len().min(b.len()) / 64),
             _ => Ok(()),
@@ -146,27 +150,28 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Counts memory before it is taken. What has become free is not given back: this bounds the time as well.
-    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+    #[inline]
+    pub(crate) fn allocate(&mut self, bytes: usize) -> Result<(), Failure> {
         self.memory = self.memory.saturating_add(bytes);
         if self.memory > self.environment.memory_limit_bytes {
-            return Err(EvaluationError::TooMuchMemory(self.environment.memory_limit_bytes));
+            return Err(EvaluationError::TooMuchMemory(self.environment.memory_limit_bytes).into());
         }
         Ok(())
     }
 
     /// To be called before a list of this length is built.
-    pub(crate) fn allocate_list(&mut self, items: usize) -> Result<(), EvaluationError> {
+    pub(crate) fn allocate_list(&mut self, items: usize) -> Result<(), Failure> {
         if items > self.environment.list_limit_items {
-            return Err(EvaluationError::ListTooLong(self.environment.list_limit_items));
+            return Err(EvaluationError::ListTooLong(self.environment.list_limit_items).into());
         }
         self.spend(items)?;
         self.allocate(items.saturating_mul(size_of::<Value>()))
     }
 
     /// To be called before a string of this length is built.
-    pub(crate) fn allocate_string(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+    pub(crate) fn allocate_string(&mut self, bytes: usize) -> Result<(), Failure> {
         if bytes > self.environment.string_limit_bytes {
-            return Err(EvaluationError::StringTooLong(self.environment.string_limit_bytes));
+            return Err(EvaluationError::StringTooLong(self.environment.string_limit_bytes).into());
         }
         self.spend(bytes / 64)?;
         self.allocate(bytes)
@@ -181,7 +186,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A regular expression, compiled once for the evaluation; `None` if it is invalid.
-    pub(crate) fn pattern(&mut self, pattern: &str, flags: &str) -> Result<Option<Arc<regex::Regex>>, EvaluationError> {
+    pub(crate) fn pattern(&mut self, pattern: &str, flags: &str) -> Result<Option<Arc<regex::Regex>>, Failure> {
         const KEPT: usize = 8;
         if let Some((_, _, regex)) = self.patterns.iter().find(|(known, used, _)| known == pattern && used == flags) {
             return Ok(regex.clone());
@@ -196,25 +201,29 @@ impl<'a> Evaluator<'a> {
         Ok(regex)
     }
 
-    pub(crate) fn assertion_failed(&self, message: String) -> EvaluationError {
-        EvaluationError::AssertionFailed { expression: self.text.to_owned(), message }
+    pub(crate) fn assertion_failed(&self, message: String) -> Failure {
+        EvaluationError::AssertionFailed { expression: self.text.to_owned(), message }.into()
     }
 
+    #[inline]
     pub(crate) fn evaluate(&mut self, node: &Node) -> Outcome {
         match node {
-            Node::Constant(value) => return Ok(value.clone()),
-            Node::Local(position) => return Ok(self.stack[*position as usize].clone()),
-            _ => {}
+            Node::Constant(value) => Ok(value.clone()),
+            Node::Local(position) => Ok(self.stack[*position as usize].clone()),
+            node => self.evaluate_nested(node),
         }
+    }
+
+    fn evaluate_nested(&mut self, node: &Node) -> Outcome {
         self.spend(1)?;
         self.depth += 1;
         if self.depth > self.environment.depth_limit {
-            return Err(EvaluationError::TooDeep(self.environment.depth_limit));
+            return Err(EvaluationError::TooDeep(self.environment.depth_limit).into());
         }
         let value = self.evaluate_inner(node)?;
         self.depth -= 1;
         if value.depth() > DEPTH_LIMIT {
-            return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT));
+            return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT).into());
         }
         Ok(value)
     }

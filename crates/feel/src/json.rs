@@ -144,14 +144,17 @@ impl<'a> Reader<'a> {
         Reader { text, position: 0, depth: 0, names: Vec::new(), next_name: 0 }
     }
 
+    #[inline]
     fn bytes(&self) -> &'a [u8] {
         self.text.as_bytes()
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.bytes().get(self.position).copied()
     }
 
+    #[inline]
     fn skip_space(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.position += 1;
@@ -191,6 +194,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Passes over the bracket at the cursor, and over the closing one if it follows at once (true).
+    #[inline]
     fn open(&mut self, close: u8) -> Result<bool, JsonError> {
         self.depth += 1;
         if self.depth > DEPTH_LIMIT {
@@ -207,6 +211,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The name of a member; the cursor ends at its value.
+    #[inline]
     fn name(&mut self) -> Result<Cow<'a, str>, JsonError> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a name in quotes"));
@@ -216,6 +221,7 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
+    #[inline]
     fn colon(&mut self) -> Result<(), JsonError> {
         self.skip_space();
         if self.peek() != Some(b':') {
@@ -227,6 +233,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Consumes a comma (false) or the closing character (true).
+    #[inline]
     fn separator(&mut self, close: u8) -> Result<bool, JsonError> {
         self.skip_space();
         match self.peek() {
@@ -324,6 +331,8 @@ impl<'a> Reader<'a> {
         let bytes = self.bytes();
         let mut escaped = false;
         loop {
+            let plain = bytes[self.position..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
+            self.position = plain.map_or(bytes.len(), |length| self.position + length);
             match bytes.get(self.position) {
                 None => return Err(self.expected("the closing quote of a string")),
                 Some(b'"') => {
@@ -352,11 +361,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
         let (raw, escaped) = self.skip_string()?;
         Ok(if escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) })
     }
 
+    #[inline]
     fn shared_name(&mut self, name: &str) -> Arc<str> {
         // Objects in a list mostly have the same names in the same order.
         if let Some(known) = self.names.get(self.next_name)
@@ -429,11 +440,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     fn member_name(&mut self) -> Result<Arc<str>, JsonError> {
         let name = self.name()?;
         Ok(self.shared_name(&name))
     }
 
+    #[inline]
     fn scalar(&mut self) -> Result<Value, JsonError> {
         match self.peek() {
             Some(b'"') => Ok(Value::String(Arc::from(&*self.string()?))),

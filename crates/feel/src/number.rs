@@ -33,6 +33,7 @@ impl Number {
     }
 
     /// Reads a decimal text such as `12`, `-1.50` or `1e3`.
+    #[inline]
     pub fn parse(text: &str) -> Option<Number> {
         let bytes = text.as_bytes();
         let (digits, negative) = match bytes.first()? {
@@ -47,6 +48,7 @@ impl Number {
     }
 
     /// The sum; `None` when the result is out of the range of numbers.
+    #[inline]
     pub fn add(self, other: Number) -> Option<Number> {
         if let (Number::Integer(a), Number::Integer(b)) = (self, other)
             && let Some(sum) = a.checked_add(b)
@@ -57,6 +59,7 @@ impl Number {
     }
 
     /// The difference; `None` when the result is out of the range of numbers.
+    #[inline]
     pub fn subtract(self, other: Number) -> Option<Number> {
         if let (Number::Integer(a), Number::Integer(b)) = (self, other)
             && let Some(difference) = a.checked_sub(b)
@@ -67,6 +70,7 @@ impl Number {
     }
 
     /// The product; `None` when the result is out of the range of numbers.
+    #[inline]
     pub fn multiply(self, other: Number) -> Option<Number> {
         if let (Number::Integer(a), Number::Integer(b)) = (self, other)
             && let Some(product) = a.checked_mul(b)
@@ -205,6 +209,7 @@ impl PartialOrd for Number {
 }
 
 impl Ord for Number {
+    #[inline]
     fn cmp(&self, other: &Number) -> Ordering {
         match (self, other) {
             (Number::Integer(a), Number::Integer(b)) => a.cmp(b),

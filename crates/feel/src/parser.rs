@@ -174,6 +174,15 @@ impl<'a> Parser<'a> {
         Err(self.error(&format!("'{word}'")))
     }
 
+    /// After an item: a comma with another item behind it (false), or the end of the items (true).
+    fn ends(&mut self, close: Kind, expected: &str) -> Result<bool, ParseError> {
+        if self.take(close) {
+            return Ok(true);
+        }
+        self.expect(Kind::Comma, expected)?;
+        if self.kind() == close { Err(self.error("another item behind the comma")) } else { Ok(false) }
+    }
+
     #[cold]
     fn error(&self, expected: &str) -> ParseError {
         let token = self.token();

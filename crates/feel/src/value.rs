@@ -281,6 +281,7 @@ impl Value {
     }
 
     /// How deeply this value is nested: 0 for one without parts.
+    #[inline]
     pub(crate) fn depth(&self) -> u32 {
         match self {
             Value::List(items) => items.depth + 1,
@@ -320,6 +321,7 @@ impl Value {
     }
 
     /// The order of two values of one ordered type; `None` otherwise.
+    #[inline]
     pub(crate) fn compare(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {
             (Value::Number(a), Value::Number(b)) => Some(a.cmp(b)),
@@ -419,6 +421,7 @@ impl Context {
         Context::default()
     }
 
+    #[inline]
     fn position(&self, name: &str) -> Option<usize> {
         match &self.index {
             Some(index) => index.get(name).copied(),
@@ -427,6 +430,7 @@ impl Context {
     }
 
     /// The value of an entry.
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.position(name).map(|position| &self.entries[position].1)
     }
@@ -495,3 +499,6 @@ impl Range {
         Some(above && below)
     }
 }
+
+/// Values are moved all the time; they stay within three words.
+const _: () = assert!(size_of::<Value>() == 24);

@@ -80,31 +80,34 @@ impl Evaluator<'_> {
         match value {
             Value::Context(context) => Ok(match context.get(name) {
                 Some(value) => value.clone(),
-                None => self.no_entry(context, name),
+                None => self.no_entry(Some(context), name),
             }),
             Value::List(items) => {
                 self.allocate_list(items.len())?;
                 let mut members = Vec::with_capacity(items.len());
                 for item in items.iter() {
-                    members.push(match item {
-                        Value::Context(context) => match context.get(name) {
-                            Some(value) => value.clone(),
-                            None => self.no_entry(context, name),
-                        },
-                        other => self.property(other, name),
-                    });
+                    members.push(self.member(item, name)?);
                 }
                 Ok(Value::list(members))
             }
+            Value::Null => Ok(self.no_entry(None, name)),
             other => Ok(self.property(other, name)),
         }
     }
 
     #[cold]
-    fn no_entry(&mut self, context: &Context, name: &str) -> Value {
+    fn no_entry(&mut self, context: Option<&Context>, name: &str) -> Value {
+        const SHOWN_KEYS: usize = 20;
         self.warn(WarningKind::NoContextEntryFound, || {
-            let keys: Vec<String> = context.entries().iter().take(20).map(|(key, _)| format!("'{key}'")).collect();
-            format!("No context entry found with key '{name}'. Available keys: {}", keys.join(", "))
+            let keys = match context.map(Context::entries) {
+                None => "The context is null".to_owned(),
+                Some([]) => "The context is empty".to_owned(),
+                Some(entries) => {
+                    let keys: Vec<String> = entries.iter().take(SHOWN_KEYS).map(|(key, _)| format!("'{key}'")).collect();
+                    format!("Available keys: {}", keys.join(", "))
+                }
+            };
+            format!("No context entry found with key '{name}'. {keys}")
         })
     }
 
@@ -156,9 +159,10 @@ impl Evaluator<'_> {
     }
 }
 
-/// The item at a position counted from 1, or from -1 at the end.
+/// The item at a position counted from 1, or from -1 at the end; fractions are cut off.
 fn item_at(items: &[Value], index: &Value) -> Value {
-    let index = index.as_i64().unwrap_or(0);
+    let whole = index.as_number().and_then(|index| index.round(0, crate::decimal::Rounding::Down));
+    let index = whole.and_then(crate::Number::to_i64).unwrap_or(0);
     let position = match index {
         1.. => usize::try_from(index - 1).ok(),
         0 => None,

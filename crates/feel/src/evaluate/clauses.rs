@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Evaluator, Outcome};
+use super::{Evaluator, Failure, Outcome};
 use crate::environment::{EvaluationError, WarningKind};
 use crate::node::{Domain, Loop, Node};
 use crate::value::{List, Value};
@@ -61,7 +61,7 @@ impl Evaluator<'_> {
     }
 
     /// Runs through the domain at `level` and, inside, the ones behind it. False if a domain is no list.
-    fn iterate(&mut self, node: &Loop, level: usize, collect: &mut Collect) -> Result<bool, EvaluationError> {
+    fn iterate(&mut self, node: &Loop, level: usize, collect: &mut Collect) -> Result<bool, Failure> {
         let Some(domain) = node.domains.get(level) else {
             self.body(node, collect)?;
             return Ok(true);
@@ -101,7 +101,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn numbers(&mut self, node: &Loop, level: usize, start: i64, end: i64, collect: &mut Collect) -> Result<bool, EvaluationError> {
+    fn numbers(&mut self, node: &Loop, level: usize, start: i64, end: i64, collect: &mut Collect) -> Result<bool, Failure> {
         let mut current = start;
         loop {
             if !self.step(node, level, Value::integer(current), collect)? {
@@ -114,7 +114,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn step(&mut self, node: &Loop, level: usize, value: Value, collect: &mut Collect) -> Result<bool, EvaluationError> {
+    fn step(&mut self, node: &Loop, level: usize, value: Value, collect: &mut Collect) -> Result<bool, Failure> {
         self.spend(1)?;
         self.stack.push(value);
         let goes_on = self.iterate(node, level + 1, collect)?;
@@ -134,7 +134,7 @@ impl Evaluator<'_> {
         false
     }
 
-    fn body(&mut self, node: &Loop, collect: &mut Collect) -> Result<(), EvaluationError> {
+    fn body(&mut self, node: &Loop, collect: &mut Collect) -> Result<(), Failure> {
         match collect {
             Collect::List(values) => {
                 self.stack.push(Value::Null);
@@ -169,9 +169,9 @@ impl Evaluator<'_> {
         Ok(())
     }
 
-    fn collected(&mut self, length: usize) -> Result<(), EvaluationError> {
+    fn collected(&mut self, length: usize) -> Result<(), Failure> {
         if length >= self.environment.list_limit_items {
-            return Err(EvaluationError::ListTooLong(self.environment.list_limit_items));
+            return Err(EvaluationError::ListTooLong(self.environment.list_limit_items).into());
         }
         self.allocate(size_of::<Value>())
     }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use jiff::SignedDuration;
 use jiff::civil::Time as CivilTime;
 
-use super::{Evaluator, Outcome};
-use crate::environment::{EvaluationError, WarningKind};
+use super::{Evaluator, Failure, Outcome};
+use crate::environment::WarningKind;
 use crate::node::{Comparison, Node, Operator, Test};
 use crate::number::Number;
 use crate::temporal;
@@ -150,7 +150,7 @@ impl Evaluator<'_> {
     }
 
     /// Whether one of the tests holds for the value on top of the stack; `None` if that is unknown.
-    fn any_test(&mut self, tests: &[Test]) -> Result<Option<bool>, EvaluationError> {
+    fn any_test(&mut self, tests: &[Test]) -> Result<Option<bool>, Failure> {
         let mut unknown = false;
         for test in tests {
             match self.test(test)? {
@@ -166,7 +166,7 @@ impl Evaluator<'_> {
         self.stack.last().cloned().expect("a unary test has its input on the stack")
     }
 
-    fn test(&mut self, test: &Test) -> Result<Option<bool>, EvaluationError> {
+    fn test(&mut self, test: &Test) -> Result<Option<bool>, Failure> {
         match test {
             Test::Any => Ok(Some(true)),
             Test::All(tests) => {
@@ -198,7 +198,7 @@ impl Evaluator<'_> {
     }
 
     /// Equal to the value, or contained in it.
-    fn matches(&mut self, input: &Value, value: &Value) -> Result<Option<bool>, EvaluationError> {
+    fn matches(&mut self, input: &Value, value: &Value) -> Result<Option<bool>, Failure> {
         match value {
             Value::Range(range) => {
                 let result = range.contains(input);

@@ -4,7 +4,7 @@ mod aggregate;
 mod order;
 
 use super::{Builtin, failed, illegal, list_or_arguments};
-use crate::evaluate::{Evaluator, Outcome};
+use crate::evaluate::{Evaluator, Failure, Outcome};
 use crate::value::{List, Value};
 
 const LIST: &[&[&str]] = &[&["list"]];
@@ -39,7 +39,7 @@ fn contains(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 /// Whether one of the items equals the value.
-fn has(evaluator: &mut Evaluator<'_>, items: &[Value], value: &Value) -> Result<bool, crate::EvaluationError> {
+fn has(evaluator: &mut Evaluator<'_>, items: &[Value], value: &Value) -> Result<bool, Failure> {
     evaluator.spend(1 + items.len() / 8)?;
     for item in items {
         if evaluator.equal(item, value)? == Some(true) {
@@ -136,7 +136,7 @@ fn index_of(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 fn distinct<'a>(
     evaluator: &mut Evaluator<'_>,
     items: impl Iterator<Item = &'a Value>,
-) -> Result<Vec<Value>, crate::EvaluationError> {
+) -> Result<Vec<Value>, Failure> {
     let mut kept: Vec<Value> = Vec::new();
     for item in items {
         if !has(evaluator, &kept, item)? {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Builtin, failed, illegal};
-use crate::evaluate::{Evaluator, Outcome};
+use crate::evaluate::{Evaluator, Failure, Outcome};
 use crate::pattern;
 use crate::value::Value;
 
@@ -177,7 +177,7 @@ fn compile(
     pattern: &str,
     text: &str,
     flags: Option<&Value>,
-) -> Result<Option<Arc<regex::Regex>>, crate::EvaluationError> {
+) -> Result<Option<Arc<regex::Regex>>, Failure> {
     let flags = match flags {
         None | Some(Value::Null) => "",
         Some(Value::String(flags)) => flags,

@@ -1,5 +1,7 @@
 //! Temporal functions and the properties of temporal values.
 
+use std::sync::Arc;
+
 use jiff::civil::{Date, Time as CivilTime};
 
 use super::{Builtin, failed, illegal};
@@ -70,6 +72,13 @@ fn parse_duration(text: &str) -> Option<Value> {
     })
 }
 
+fn parsed(evaluator: &mut Evaluator<'_>, name: &str, text: &Arc<str>, value: Option<Value>) -> Outcome {
+    match value {
+        Some(value) => Ok(value),
+        None => failed(evaluator, name, || format!("Can't parse {} as a {name}", Value::String(text.clone()))),
+    }
+}
+
 fn now(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match DateTime::from_epoch_milliseconds(evaluator.environment.now_milliseconds) {
         Some(now) => Ok(boxed_date_time(now)),
@@ -92,7 +101,7 @@ fn whole<T: TryFrom<i64>>(value: &Value) -> Option<T> {
 
 fn date(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
-        [Value::String(text)] => Ok(temporal::parse_date(text).map_or(Value::Null, Value::Date)),
+        [Value::String(text)] => parsed(evaluator, "date", text, temporal::parse_date(text).map(Value::Date)),
         [from] => match date_of(from) {
             Some(date) => Ok(Value::Date(date)),
             None => illegal(evaluator, "date", arguments),
@@ -112,7 +121,7 @@ fn date(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 
 fn time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
-        [Value::String(text)] => Ok(Time::parse(text).map_or(Value::Null, boxed_time)),
+        [Value::String(text)] => parsed(evaluator, "time", text, Time::parse(text).map(boxed_time)),
         [Value::DateTime(from)] => Ok(boxed_time(Time { time: from.local.time(), zone: from.zone.clone() })),
         [Value::Date(_)] => Ok(boxed_time(Time { time: CivilTime::midnight(), zone: Some(Zone::UTC) })),
         [from @ Value::Time(_)] => Ok(from.clone()),
@@ -153,7 +162,7 @@ fn date_of(value: &Value) -> Option<Date> {
 
 fn date_and_time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
-        [Value::String(text)] => Ok(DateTime::parse(text).map_or(Value::Null, boxed_date_time)),
+        [Value::String(text)] => parsed(evaluator, "date and time", text, DateTime::parse(text).map(boxed_date_time)),
         [from @ Value::DateTime(_)] => Ok(from.clone()),
         [date, Value::Time(time)] => match date_of(date) {
             Some(date) => Ok(boxed_date_time(DateTime { local: date.to_datetime(time.time), zone: time.zone.clone() })),
@@ -172,7 +181,7 @@ fn date_and_time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome 
 
 fn duration(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match &arguments[0] {
-        Value::String(text) => Ok(parse_duration(text).unwrap_or_default()),
+        Value::String(text) => parsed(evaluator, "duration", text, parse_duration(text)),
         from @ (Value::YearMonthDuration(_) | Value::DayTimeDuration(_)) => Ok(from.clone()),
         _ => illegal(evaluator, "duration", arguments),
     }

@@ -62,14 +62,13 @@ impl Parser<'_> {
         self.advance();
         self.expect(Kind::LeftParenthesis, "'('")?;
         let mut parameters = Vec::new();
-        while !self.take(Kind::RightParenthesis) {
+        let mut ended = self.take(Kind::RightParenthesis);
+        while !ended {
             parameters.push(self.name("the name of a parameter")?);
             if self.take(Kind::Colon) {
                 self.type_name()?;
             }
-            if self.kind() != Kind::RightParenthesis {
-                self.expect(Kind::Comma, "',' or ')'")?;
-            }
+            ended = self.ends(Kind::RightParenthesis, "',' or ')'")?;
         }
         if self.is_word("external") {
             return Err(self.error("a function body written in FEEL (external functions are not supported)"));

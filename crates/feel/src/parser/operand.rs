@@ -23,11 +23,9 @@ impl Parser<'_> {
                 Ok(Node::Constant(Value::String(Arc::from(lexer::unescape(self.slice(token))))))
             }
             Kind::Temporal => {
-                let token = self.token();
-                let value = functions::temporal_literal(self.slice(token));
-                let value = value.ok_or_else(|| self.error("a date, time, date and time or duration in '@\"…\"'"))?;
-                self.advance();
-                Ok(Node::Constant(value))
+                // A text that denotes nothing is null, as in the dialect.
+                let token = self.advance();
+                Ok(Node::Constant(functions::temporal_literal(self.slice(token)).unwrap_or_default()))
             }
             Kind::Question => {
                 self.advance();
@@ -114,7 +112,8 @@ impl Parser<'_> {
         self.enter()?;
         self.advance();
         let (mut arguments, mut names) = (Vec::new(), Vec::new());
-        while !self.take(Kind::RightParenthesis) {
+        let mut ended = self.take(Kind::RightParenthesis);
+        while !ended {
             if let Some(name) = self.argument_name()? {
                 if names.len() < arguments.len() {
                     return Err(self.error("only arguments without names, or a name for each"));
@@ -124,9 +123,7 @@ impl Parser<'_> {
                 return Err(self.error("a name for each argument"));
             }
             arguments.push(self.expression()?);
-            if self.kind() != Kind::RightParenthesis {
-                self.expect(Kind::Comma, "',' or ')'")?;
-            }
+            ended = self.ends(Kind::RightParenthesis, "',' or ')'")?;
         }
         self.leave();
         Ok(Node::Call(Box::new(Call { target, arguments, names })))
@@ -164,16 +161,15 @@ impl Parser<'_> {
         self.enter()?;
         self.advance();
         let mut items = Vec::new();
-        while !self.take(Kind::RightBracket) {
+        let mut ended = self.take(Kind::RightBracket);
+        while !ended {
             items.push(self.expression()?);
             if items.len() == 1 && self.kind() == Kind::DotDot {
                 let start = items.pop().expect("one item was pushed just before");
                 self.leave();
                 return self.range_end(start, true);
             }
-            if self.kind() != Kind::RightBracket {
-                self.expect(Kind::Comma, "',' or ']'")?;
-            }
+            ended = self.ends(Kind::RightBracket, "',' or ']'")?;
         }
         self.leave();
         Ok(Node::List(items))
@@ -197,7 +193,8 @@ impl Parser<'_> {
         self.enter()?;
         self.advance();
         let mut entries = Vec::new();
-        while !self.take(Kind::RightBrace) {
+        let mut ended = self.take(Kind::RightBrace);
+        while !ended {
             let name = match self.kind() {
                 Kind::String => {
                     let token = self.advance();
@@ -209,9 +206,7 @@ impl Parser<'_> {
             let value = self.expression()?;
             self.bindings.push(name.clone());
             entries.push((name, value));
-            if self.kind() != Kind::RightBrace {
-                self.expect(Kind::Comma, "',' or '}'")?;
-            }
+            ended = self.ends(Kind::RightBrace, "',' or '}'")?;
         }
         self.bindings.pop(entries.len());
         self.leave();

@@ -1,7 +1,7 @@
 //! Functions that make one value of a list: of numbers, of booleans, of anything countable.
 
 use super::{Builtin, failed, illegal, list_or_arguments};
-use crate::evaluate::{Evaluator, Outcome};
+use crate::evaluate::{Evaluator, Failure, Outcome};
 use crate::number::Number;
 use crate::value::Value;
 
@@ -30,7 +30,7 @@ fn count(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 /// The numbers of a list; null (with the warning given) if something else is among them.
-fn numbers(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Result<Result<Vec<Number>, Value>, crate::EvaluationError> {
+fn numbers(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Result<Result<Vec<Number>, Value>, Failure> {
     let items = list_or_arguments(arguments);
     evaluator.allocate_list(items.len())?;
     let mut numbers = Vec::with_capacity(items.len());

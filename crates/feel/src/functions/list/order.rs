@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Builtin, failed, illegal, list_or_arguments};
-use crate::evaluate::{Evaluator, Function, Outcome};
+use crate::evaluate::{Evaluator, Failure, Function, Outcome};
 use crate::value::Value;
 
 pub(in crate::functions) const FUNCTIONS: &[Builtin] = &[
@@ -63,7 +63,7 @@ fn merge(
     mut left: &[Value],
     mut right: &[Value],
     out: &mut Vec<Value>,
-) -> Result<Result<(), Value>, crate::EvaluationError> {
+) -> Result<Result<(), Value>, Failure> {
     while let ([first, left_rest @ ..], [second, right_rest @ ..]) = (left, right) {
         match evaluator.apply(precedes, &[second.clone(), first.clone()])? {
             Value::Boolean(true) => {
