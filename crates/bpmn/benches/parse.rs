@@ -24,9 +24,7 @@ fn parsing(criterion: &mut Criterion) {
         let xml = sequence(tasks);
         group.throughput(Throughput::Elements(tasks as u64));
         group.bench_with_input(BenchmarkId::from_parameter(tasks), &xml, |bencher, xml| {
-            bencher.iter(|| {
-                parse("sequence.bpmn", black_box(xml.as_bytes())).expect("the model is valid")
-            });
+            bencher.iter(|| parse("sequence.bpmn", black_box(xml.as_bytes())).expect("the model is valid"));
         });
     }
     group.finish();

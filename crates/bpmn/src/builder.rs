@@ -49,10 +49,7 @@ struct Flow {
 impl ProcessBuilder {
     /// A process with this BPMN process id.
     pub fn new(id: &str) -> Self {
-        Self {
-            id: id.to_owned(),
-            ..Self::default()
-        }
+        Self { id: id.to_owned(), ..Self::default() }
     }
 
     /// Sets the version tag.
@@ -64,12 +61,7 @@ impl ProcessBuilder {
     /// Adds any flow node by its XML name, connected to the element before it.
     pub fn element(mut self, kind: &'static str, id: &str) -> Self {
         self.index_by_id.insert(id.to_owned(), self.nodes.len());
-        self.nodes.push(Node {
-            kind,
-            id: id.to_owned(),
-            scope: self.scope,
-            ..Node::default()
-        });
+        self.nodes.push(Node { kind, id: id.to_owned(), scope: self.scope, ..Node::default() });
         self.connect_to(id).move_to(id)
     }
 
@@ -91,9 +83,7 @@ impl ProcessBuilder {
     /// Adds a task done by a job worker: `serviceTask`, `sendTask`, `scriptTask` or `businessRuleTask`.
     pub fn job_task(mut self, kind: &'static str, id: &str, job_type: &str) -> Self {
         self = self.element(kind, id);
-        self.last()
-            .task_definition
-            .push(("type", job_type.to_owned()));
+        self.last().task_definition.push(("type", job_type.to_owned()));
         self
     }
 
@@ -139,11 +129,7 @@ impl ProcessBuilder {
             if std::mem::take(&mut self.is_default) {
                 self.nodes[source].default_flow = Some(self.flows.len());
             }
-            self.flows.push(Flow {
-                source,
-                target,
-                condition: self.condition.take(),
-            });
+            self.flows.push(Flow { source, target, condition: self.condition.take() });
         }
         self
     }
@@ -162,9 +148,7 @@ impl ProcessBuilder {
 
     /// Sets the retries of the task added last.
     pub fn retries(mut self, retries: &str) -> Self {
-        self.last()
-            .task_definition
-            .push(("retries", retries.to_owned()));
+        self.last().task_definition.push(("retries", retries.to_owned()));
         self
     }
 
@@ -182,18 +166,12 @@ impl ProcessBuilder {
 
     /// Adds an output mapping to the element added last.
     pub fn output(mut self, source: &str, target: &str) -> Self {
-        self.last().mappings += &tag(
-            "zeebe:output",
-            &[("source", source), ("target", target)],
-            "",
-        );
+        self.last().mappings += &tag("zeebe:output", &[("source", source), ("target", target)], "");
         self
     }
 
     fn last(&mut self) -> &mut Node {
-        self.nodes
-            .last_mut()
-            .expect("an element must be added before its properties are set")
+        self.nodes.last_mut().expect("an element must be added before its properties are set")
     }
 
     /// The BPMN file with this process alone.
@@ -207,19 +185,10 @@ impl ProcessBuilder {
             children.entry(node.scope).or_default().0.push(index);
         }
         for (index, flow) in self.flows.iter().enumerate() {
-            children
-                .entry(self.nodes[flow.source].scope)
-                .or_default()
-                .1
-                .push(index);
+            children.entry(self.nodes[flow.source].scope).or_default().1.push(index);
         }
-        let content =
-            optional("bpmn:extensionElements", &self.extensions) + &self.scope(None, &children);
-        tag(
-            "bpmn:process",
-            &[("id", &self.id), ("isExecutable", "true")],
-            &content,
-        )
+        let content = optional("bpmn:extensionElements", &self.extensions) + &self.scope(None, &children);
+        tag("bpmn:process", &[("id", &self.id), ("isExecutable", "true")], &content)
     }
 
     fn scope(&self, scope: Option<usize>, children: &Children) -> String {
@@ -236,26 +205,12 @@ impl ProcessBuilder {
             xml += &tag(&format!("bpmn:{}", node.kind), &attributes, &content);
         }
         for &index in flows {
-            let Flow {
-                source,
-                target,
-                condition,
-            } = &self.flows[index];
+            let Flow { source, target, condition } = &self.flows[index];
             let [source, target] = [source, target].map(|node| self.nodes[*node].id.as_str());
             let id = flow_id(index);
-            let attributes = [
-                ("id", id.as_str()),
-                ("sourceRef", source),
-                ("targetRef", target),
-            ];
-            let condition = condition
-                .as_ref()
-                .map(|text| tag("bpmn:conditionExpression", &[], &escape(text)));
-            xml += &tag(
-                "bpmn:sequenceFlow",
-                &attributes,
-                &condition.unwrap_or_default(),
-            );
+            let attributes = [("id", id.as_str()), ("sourceRef", source), ("targetRef", target)];
+            let condition = condition.as_ref().map(|text| tag("bpmn:conditionExpression", &[], &escape(text)));
+            xml += &tag("bpmn:sequenceFlow", &attributes, &condition.unwrap_or_default());
         }
         xml
     }
@@ -268,11 +223,7 @@ impl Node {
     fn extensions(&self) -> String {
         let mut xml = String::new();
         if !self.task_definition.is_empty() {
-            let attributes: Vec<_> = self
-                .task_definition
-                .iter()
-                .map(|(name, value)| (*name, value.as_str()))
-                .collect();
+            let attributes: Vec<_> = self.task_definition.iter().map(|(name, value)| (*name, value.as_str())).collect();
             xml += &tag("zeebe:taskDefinition", &attributes, "");
         }
         xml += &optional("zeebe:taskHeaders", &self.headers);
@@ -290,10 +241,7 @@ pub fn to_xml(processes: &[ProcessBuilder]) -> String {
         ("targetNamespace", "http://bpmn.io/schema/bpmn"),
     ];
     let content: String = processes.iter().map(ProcessBuilder::process).collect();
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}\n",
-        tag("bpmn:definitions", &attributes, &content)
-    )
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}\n", tag("bpmn:definitions", &attributes, &content))
 }
 
 fn flow_id(index: usize) -> String {
@@ -301,24 +249,14 @@ fn flow_id(index: usize) -> String {
 }
 
 fn optional(name: &str, content: &str) -> String {
-    if content.is_empty() {
-        String::new()
-    } else {
-        tag(name, &[], content)
-    }
+    if content.is_empty() { String::new() } else { tag(name, &[], content) }
 }
 
 fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
-    let attributes: String = attributes
-        .iter()
-        .map(|(name, value)| format!(" {name}=\"{}\"", escape(value)))
-        .collect();
+    let attributes: String = attributes.iter().map(|(name, value)| format!(" {name}=\"{}\"", escape(value))).collect();
     format!("\n<{name}{attributes}>{content}</{name}>")
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -26,22 +26,11 @@ pub(crate) struct Draft<'a, 'input> {
 /// Compiles one process. The result is sound only if no problem was added.
 pub(crate) fn compile(process: Node, problems: &mut Problems) -> ExecutableProcess {
     let id: Arc<str> = Arc::from(process.attribute("id").unwrap_or_default());
-    let mut draft = Draft {
-        elements: Vec::new(),
-        nodes: Vec::new(),
-        index_by_id: HashMap::new(),
-        flow_nodes: Vec::new(),
-    };
+    let mut draft =
+        Draft { elements: Vec::new(), nodes: Vec::new(), index_by_id: HashMap::new(), flow_nodes: Vec::new() };
     let extensions = Extensions::read(process, problems);
     if require_id(process, problems) {
-        draft.add(
-            process,
-            ElementType::Process,
-            None,
-            Behavior::Container {
-                none_start_event: None,
-            },
-        );
+        draft.add(process, ElementType::Process, None, Behavior::Container { none_start_event: None });
         draft.read_container(process, PROCESS, problems);
         draft.check_process_start(problems);
     }
@@ -68,8 +57,7 @@ impl<'a, 'input> Draft<'a, 'input> {
         flow_scope: Option<ElementIndex>,
         behavior: Behavior,
     ) -> ElementIndex {
-        let index =
-            u32::try_from(self.elements.len()).expect("the limit of XML nodes is below u32::MAX");
+        let index = u32::try_from(self.elements.len()).expect("the limit of XML nodes is below u32::MAX");
         let index = ElementIndex(index);
         let id = node.attribute("id").unwrap_or_default();
         // Sequence flows connect to flow nodes, never to the process.
@@ -92,12 +80,7 @@ impl<'a, 'input> Draft<'a, 'input> {
     }
 
     /// Reads the flow elements inside a process or sub-process. Recursion is bounded by the nesting limit of the XML.
-    fn read_container(
-        &mut self,
-        container: Node<'a, 'input>,
-        scope: ElementIndex,
-        problems: &mut Problems,
-    ) {
+    fn read_container(&mut self, container: Node<'a, 'input>, scope: ElementIndex, problems: &mut Problems) {
         for node in container.children().filter(Node::is_element) {
             if xml::is_in(node, xml::ZEEBE_NAMESPACE) {
                 refuse_misplaced_extension(container, node, problems);
@@ -113,9 +96,7 @@ impl<'a, 'input> Draft<'a, 'input> {
                     Extensions::read(node, problems);
                     self.flow_nodes.push(node);
                 }
-                FlowElement::Node(NodeKind::SubProcess)
-                    if xml::is_true(node, "triggeredByEvent") =>
-                {
+                FlowElement::Node(NodeKind::SubProcess) if xml::is_true(node, "triggeredByEvent") => {
                     problems.add(
                         node,
                         "Elements of type 'EventSubProcess' are currently not supported by this version. \
@@ -136,13 +117,7 @@ impl<'a, 'input> Draft<'a, 'input> {
         self.add(node, ElementType::Task, Some(scope), Behavior::PassThrough);
     }
 
-    fn read_node(
-        &mut self,
-        node: Node<'a, 'input>,
-        kind: NodeKind,
-        scope: ElementIndex,
-        problems: &mut Problems,
-    ) {
+    fn read_node(&mut self, node: Node<'a, 'input>, kind: NodeKind, scope: ElementIndex, problems: &mut Problems) {
         require_id(node, problems);
         if xml::is_true(node, "isForCompensation") {
             problems.add(
@@ -155,19 +130,15 @@ impl<'a, 'input> Draft<'a, 'input> {
         let behavior = match kind {
             NodeKind::StartEvent => Behavior::NoneStartEvent,
             NodeKind::EndEvent => Behavior::NoneEndEvent,
-            NodeKind::JobTask(element_type) => {
-                match extensions.job_definition(node, element_type, problems) {
-                    Some(job) => Behavior::JobWorker(job),
-                    None => Behavior::PassThrough,
-                }
-            }
+            NodeKind::JobTask(element_type) => match extensions.job_definition(node, element_type, problems) {
+                Some(job) => Behavior::JobWorker(job),
+                None => Behavior::PassThrough,
+            },
             NodeKind::PassThroughTask(_) => Behavior::PassThrough,
             // The default flow is found when all flows are known.
             NodeKind::ExclusiveGateway => Behavior::ExclusiveGateway { default: None },
             NodeKind::ParallelGateway => Behavior::ParallelGateway,
-            NodeKind::SubProcess => Behavior::Container {
-                none_start_event: None,
-            },
+            NodeKind::SubProcess => Behavior::Container { none_start_event: None },
         };
         let (inputs, outputs) = extensions.mappings(problems);
         let index = self.add(node, kind.element_type(), Some(scope), behavior);
@@ -190,9 +161,7 @@ impl<'a, 'input> Draft<'a, 'input> {
     fn start_events(&self, scope: ElementIndex) -> Vec<ElementIndex> {
         (scope.0..)
             .zip(&self.elements[scope.0 as usize..])
-            .filter(|(_, element)| {
-                element.flow_scope == Some(scope) && element.element_type == ElementType::StartEvent
-            })
+            .filter(|(_, element)| element.flow_scope == Some(scope) && element.element_type == ElementType::StartEvent)
             .map(|(index, _)| ElementIndex(index))
             .collect()
     }
@@ -200,10 +169,7 @@ impl<'a, 'input> Draft<'a, 'input> {
     fn check_process_start(&mut self, problems: &mut Problems) {
         let mut starts = self.start_events(PROCESS);
         if starts.is_empty() {
-            problems.add(
-                self.nodes[0],
-                "Must have at least one start event. Draw a none start event in the process.",
-            );
+            problems.add(self.nodes[0], "Must have at least one start event. Draw a none start event in the process.");
         }
         starts.retain(|index| is_none_event(self.nodes[index.0 as usize]));
         match starts.as_slice() {
@@ -240,33 +206,23 @@ impl<'a, 'input> Draft<'a, 'input> {
     }
 
     fn set_start(&mut self, scope: ElementIndex, start: ElementIndex) {
-        self.elements[scope.0 as usize].behavior = Behavior::Container {
-            none_start_event: Some(start),
-        };
+        self.elements[scope.0 as usize].behavior = Behavior::Container { none_start_event: Some(start) };
     }
 
     fn ids(&self, indexes: &[ElementIndex]) -> String {
-        let ids: Vec<&str> = indexes
-            .iter()
-            .map(|index| &*self.elements[index.0 as usize].id)
-            .collect();
+        let ids: Vec<&str> = indexes.iter().map(|index| &*self.elements[index.0 as usize].id).collect();
         ids.join(", ")
     }
 }
 
 fn is_none_event(event: Node) -> bool {
-    !event
-        .children()
-        .any(|node| is_in(node, BPMN_NAMESPACE) && is_event_definition(node.tag_name().name()))
+    !event.children().any(|node| is_in(node, BPMN_NAMESPACE) && is_event_definition(node.tag_name().name()))
 }
 
 fn require_id(node: Node, problems: &mut Problems) -> bool {
     let has_id = present(node, "id").is_some();
     if !has_id {
-        problems.add(
-            node,
-            "Element id must be present and not empty. Set the attribute 'id'.",
-        );
+        problems.add(node, "Element id must be present and not empty. Set the attribute 'id'.");
     }
     has_id
 }

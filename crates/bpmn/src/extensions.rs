@@ -16,9 +16,8 @@ const DEFAULT_RETRIES: &str = "3";
 /// Header keys that begin like this are the engine's.
 const RESERVED_HEADER_PREFIX: &str = "io.camunda.zeebe:";
 /// Words of FEEL that cannot name a variable.
-const RESERVED_WORDS: [&str; 11] = [
-    "null", "true", "false", "function", "if", "then", "else", "for", "between", "instance", "of",
-];
+const RESERVED_WORDS: [&str; 11] =
+    ["null", "true", "false", "function", "if", "then", "else", "for", "between", "instance", "of"];
 
 /// The extension elements of one BPMN element, each at most once.
 pub(crate) struct Extensions<'a, 'input> {
@@ -40,9 +39,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
             version_tag: None,
             refused: Vec::new(),
         };
-        let containers = parent
-            .children()
-            .filter(|node| xml::is_bpmn(*node, "extensionElements"));
+        let containers = parent.children().filter(|node| xml::is_bpmn(*node, "extensionElements"));
         for node in containers.flat_map(|container| container.children()) {
             if !xml::is_in(node, ZEEBE_NAMESPACE) {
                 continue;
@@ -107,11 +104,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
         };
         let job_type = job_type(node, problems);
         let retries = retries(node, problems);
-        Some(JobDefinition {
-            job_type: job_type?,
-            retries: retries?,
-            headers: headers?,
-        })
+        Some(JobDefinition { job_type: job_type?, retries: retries?, headers: headers? })
     }
 
     /// The headers as one JSON object. Headers without a key or a value are left out, as in Zeebe.
@@ -159,12 +152,9 @@ impl<'a, 'input> Extensions<'a, 'input> {
         let Some(container) = self.io_mapping else {
             return (Vec::new(), Vec::new());
         };
-        let mut read = |name| {
-            zeebe_children(container, name)
-                .filter_map(|node| mapping(node, problems))
-                .collect::<Vec<Mapping>>()
-        };
-        (read("input"), read("output"))
+        let inputs = zeebe_children(container, "input").filter_map(|node| input_mapping(node, problems)).collect();
+        let outputs = zeebe_children(container, "output").filter_map(|node| output_mapping(node, problems)).collect();
+        (inputs, outputs)
     }
 
     /// The version tag of a process.
@@ -173,13 +163,8 @@ impl<'a, 'input> Extensions<'a, 'input> {
     }
 }
 
-fn zeebe_children<'a, 'input>(
-    parent: Node<'a, 'input>,
-    name: &'static str,
-) -> impl Iterator<Item = Node<'a, 'input>> {
-    parent
-        .children()
-        .filter(move |node| xml::is_in(*node, ZEEBE_NAMESPACE) && node.tag_name().name() == name)
+fn zeebe_children<'a, 'input>(parent: Node<'a, 'input>, name: &'static str) -> impl Iterator<Item = Node<'a, 'input>> {
+    parent.children().filter(move |node| xml::is_in(*node, ZEEBE_NAMESPACE) && node.tag_name().name() == name)
 }
 
 fn job_type(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {
@@ -214,19 +199,23 @@ fn retries(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExp
     Some(retries)
 }
 
-fn mapping(node: Node, problems: &mut Problems) -> Option<Mapping> {
+fn input_mapping(node: Node, problems: &mut Problems) -> Option<Mapping> {
     let target = target_path(node, problems);
     let source = match present(node, "source") {
         Some(text) => static_or_expression(node, text, problems),
         // Zeebe maps null when there is no source.
-        None => Some(StaticOrExpression::Expression(
-            Expression::parse("null").expect("the literal null is an expression"),
-        )),
+        None => {
+            let null = Expression::parse("null").expect("the literal null is an expression");
+            Some(StaticOrExpression::Expression(null))
+        }
     };
-    Some(Mapping {
-        source: source?,
-        target: target?,
-    })
+    Some(Mapping { source: source?, target: target? })
+}
+
+fn output_mapping(node: Node, problems: &mut Problems) -> Option<Mapping> {
+    let target = target_path(node, problems);
+    let source = required_expression(node, node.attribute("source").unwrap_or_default(), problems);
+    Some(Mapping { source: StaticOrExpression::Expression(source?), target: target? })
 }
 
 fn target_path(node: Node, problems: &mut Problems) -> Option<Vec<Arc<str>>> {
@@ -261,44 +250,45 @@ fn target_path(node: Node, problems: &mut Problems) -> Option<Vec<Arc<str>>> {
 }
 
 fn is_variable_name(text: &str) -> bool {
-    text.bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|first| !first.is_ascii_digit())
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-fn static_or_expression(
-    node: Node,
-    text: &str,
-    problems: &mut Problems,
-) -> Option<StaticOrExpression> {
+fn static_or_expression(node: Node, text: &str, problems: &mut Problems) -> Option<StaticOrExpression> {
     match text.strip_prefix('=') {
         Some(source) => expression(node, source, problems).map(StaticOrExpression::Expression),
         None => Some(StaticOrExpression::Static(Arc::from(text))),
     }
 }
 
+/// Compiles `text` where a static value has no meaning.
+pub(crate) fn required_expression(node: Node, text: &str, problems: &mut Problems) -> Option<Expression> {
+    match text.strip_prefix('=') {
+        Some(source) => expression(node, source, problems),
+        None if text.is_empty() => expression(node, text, problems),
+        None => {
+            problems.add(
+                node,
+                format!(
+                    "Expected expression but found static value '{text}'. \
+                     An expression must start with '=' (e.g. '={text}')."
+                ),
+            );
+            None
+        }
+    }
+}
+
 /// Compiles `source`, the text of an expression without its `=`.
-pub(crate) fn expression(node: Node, source: &str, problems: &mut Problems) -> Option<Expression> {
+fn expression(node: Node, source: &str, problems: &mut Problems) -> Option<Expression> {
     if source.trim().is_empty() {
-        problems.add(
-            node,
-            "Expected expression but not found. Write a FEEL expression after the '='.",
-        );
+        problems.add(node, "Expected expression but not found. Write a FEEL expression that starts with '='.");
         return None;
     }
     match Expression::parse(source) {
         Ok(expression) => Some(expression),
         Err(error) => {
-            let feel::ParseError {
-                expression,
-                expected,
-                found,
-                line,
-                column,
-            } = error;
+            let feel::ParseError { expression, expected, found, line, column } = error;
             problems.add(
                 node,
                 format!(

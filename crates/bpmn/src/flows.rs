@@ -28,18 +28,9 @@ pub(crate) fn connect(draft: &mut Draft, problems: &mut Problems) -> Vec<Sequenc
             continue;
         }
         let index = u32::try_from(flows.len()).expect("the limit of XML nodes is below u32::MAX");
-        draft.elements[source.0 as usize]
-            .outgoing
-            .push(FlowIndex(index));
-        draft.elements[target.0 as usize]
-            .incoming
-            .push(FlowIndex(index));
-        flows.push(SequenceFlow {
-            id: Arc::from(node.attribute("id").unwrap_or_default()),
-            source,
-            target,
-            condition,
-        });
+        draft.elements[source.0 as usize].outgoing.push(FlowIndex(index));
+        draft.elements[target.0 as usize].incoming.push(FlowIndex(index));
+        flows.push(SequenceFlow { id: Arc::from(node.attribute("id").unwrap_or_default()), source, target, condition });
         nodes.push(node);
     }
     check_conditions(draft, &mut flows, &nodes, problems);
@@ -48,10 +39,7 @@ pub(crate) fn connect(draft: &mut Draft, problems: &mut Problems) -> Vec<Sequenc
 
 /// Flows by BPMN id.
 pub(crate) fn by_id(flows: &[SequenceFlow]) -> FxHashMap<Arc<str>, FlowIndex> {
-    (0_u32..)
-        .zip(flows)
-        .map(|(index, flow)| (flow.id.clone(), FlowIndex(index)))
-        .collect()
+    (0_u32..).zip(flows).map(|(index, flow)| (flow.id.clone(), FlowIndex(index))).collect()
 }
 
 /// The element that the attribute `end` of a sequence flow names.
@@ -76,13 +64,7 @@ fn end_of(flow: Node, end: &str, draft: &Draft, problems: &mut Problems) -> Opti
     index
 }
 
-fn check_ends(
-    flow: Node,
-    source: ElementIndex,
-    target: ElementIndex,
-    draft: &Draft,
-    problems: &mut Problems,
-) -> bool {
+fn check_ends(flow: Node, source: ElementIndex, target: ElementIndex, draft: &Draft, problems: &mut Problems) -> bool {
     let [from, to] = [source, target].map(|index| &draft.elements[index.0 as usize]);
     if from.flow_scope != to.flow_scope {
         problems.add(
@@ -119,39 +101,15 @@ fn check_ends(
 }
 
 fn condition(flow: Node, problems: &mut Problems) -> Option<Expression> {
-    let node = flow
-        .children()
-        .find(|node| xml::is_bpmn(*node, "conditionExpression"))?;
-    let text = xml::trimmed_text(node);
-    match text.strip_prefix('=') {
-        Some(source) => extensions::expression(node, source, problems),
-        None => {
-            problems.add(
-                node,
-                format!(
-                    "Expected expression but found static value '{text}'. An expression must start with '=' (e.g. '={text}')."
-                ),
-            );
-            None
-        }
-    }
+    let node = flow.children().find(|node| xml::is_bpmn(*node, "conditionExpression"))?;
+    extensions::required_expression(node, &xml::trimmed_text(node), problems)
 }
 
 /// Conditions only at exclusive gateways; there, every one of several flows has one or is the default flow.
-fn check_conditions(
-    draft: &mut Draft,
-    flows: &mut [SequenceFlow],
-    nodes: &[Node],
-    problems: &mut Problems,
-) {
+fn check_conditions(draft: &mut Draft, flows: &mut [SequenceFlow], nodes: &[Node], problems: &mut Problems) {
     let has_condition = |flow: FlowIndex| has_condition_expression(nodes[flow.0 as usize]);
     let default_flows = default_flows(draft, flows, problems);
-    for ((element, node), default_flow) in draft
-        .elements
-        .iter_mut()
-        .zip(&draft.nodes)
-        .zip(default_flows)
-    {
+    for ((element, node), default_flow) in draft.elements.iter_mut().zip(&draft.nodes).zip(default_flows) {
         let Behavior::ExclusiveGateway { default } = &mut element.behavior else {
             if element.outgoing.iter().any(|flow| has_condition(*flow)) {
                 problems.add(
@@ -181,11 +139,7 @@ fn check_conditions(
 }
 
 /// The default flow of each element that is an exclusive gateway and has one. Elsewhere the attribute has no meaning.
-fn default_flows(
-    draft: &Draft,
-    flows: &[SequenceFlow],
-    problems: &mut Problems,
-) -> Vec<Option<FlowIndex>> {
+fn default_flows(draft: &Draft, flows: &[SequenceFlow], problems: &mut Problems) -> Vec<Option<FlowIndex>> {
     let flow_by_id = by_id(flows);
     let elements = (0_u32..).zip(draft.elements.iter().zip(&draft.nodes));
     elements
@@ -208,8 +162,7 @@ fn default_flows(
 }
 
 fn has_condition_expression(flow: Node) -> bool {
-    flow.children()
-        .any(|node| xml::is_bpmn(node, "conditionExpression"))
+    flow.children().any(|node| xml::is_bpmn(node, "conditionExpression"))
 }
 
 fn id_of<'a>(flow: Node<'a, '_>) -> &'a str {

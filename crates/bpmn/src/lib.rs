@@ -20,10 +20,10 @@ use std::collections::HashSet;
 
 use roxmltree::Node;
 
-pub use report::{MAXIMUM_REPORT_BYTES, Place, Problem, ValidationReport, render_reports};
+pub use report::{MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, Place, Problem, ValidationReport, render_reports};
 pub use xml::{
-    MAXIMUM_ATTRIBUTES_PER_ELEMENT, MAXIMUM_NAMESPACES_IN_SCOPE, MAXIMUM_NESTING_LEVELS,
-    MAXIMUM_NODES, MAXIMUM_RESOURCE_BYTES,
+    MAXIMUM_ATTRIBUTES_PER_ELEMENT, MAXIMUM_NAMESPACES_IN_ALL_SCOPES, MAXIMUM_NAMESPACES_IN_SCOPE,
+    MAXIMUM_NESTING_LEVELS, MAXIMUM_NODES, MAXIMUM_RESOURCE_BYTES,
 };
 
 use model::ExecutableProcess;
@@ -33,17 +33,10 @@ use xml::is_bpmn;
 /// All executable processes of one file in document order, or every problem found.
 ///
 /// Processes without `isExecutable="true"` are drawings: they are skipped, but at least one must be executable.
-pub fn parse(
-    resource_name: &str,
-    content: &[u8],
-) -> Result<Vec<ExecutableProcess>, ValidationReport> {
+pub fn parse(resource_name: &str, content: &[u8]) -> Result<Vec<ExecutableProcess>, ValidationReport> {
     let mut problems = Problems::default();
     let processes = parse_into(content, &mut problems);
-    if problems.is_empty() {
-        Ok(processes)
-    } else {
-        Err(problems.into_report(resource_name))
-    }
+    if problems.is_empty() { Ok(processes) } else { Err(problems.into_report(resource_name)) }
 }
 
 fn parse_into(content: &[u8], problems: &mut Problems) -> Vec<ExecutableProcess> {
@@ -65,10 +58,7 @@ fn parse_into(content: &[u8], problems: &mut Problems) -> Vec<ExecutableProcess>
         ));
     }
     check_ids(definitions, problems);
-    for choreography in definitions
-        .children()
-        .filter(|node| is_bpmn(*node, "choreography"))
-    {
+    for choreography in definitions.children().filter(|node| is_bpmn(*node, "choreography")) {
         problems.refuse_element_type(choreography);
     }
     let executable: Vec<Node> = definitions
@@ -81,10 +71,7 @@ fn parse_into(content: &[u8], problems: &mut Problems) -> Vec<ExecutableProcess>
             "Must contain at least one executable process. Set isExecutable=\"true\" on the process to be deployed.",
         );
     }
-    let processes = executable
-        .into_iter()
-        .map(|process| compile::compile(process, problems))
-        .collect::<Vec<_>>();
+    let processes = executable.into_iter().map(|process| compile::compile(process, problems)).collect::<Vec<_>>();
     // Cycles are looked for only in sound models: a broken one has problems enough to correct first.
     if problems.is_empty() {
         for process in &processes {
@@ -97,10 +84,7 @@ fn parse_into(content: &[u8], problems: &mut Problems) -> Vec<ExecutableProcess>
 /// Ids are unique in the file and are XML names; a process and its flow elements must have one (checked where they are compiled).
 fn check_ids(definitions: Node, problems: &mut Problems) {
     let mut seen = HashSet::new();
-    for node in definitions
-        .descendants()
-        .filter(|node| xml::is_in(*node, xml::BPMN_NAMESPACE))
-    {
+    for node in definitions.descendants().filter(|node| xml::is_in(*node, xml::BPMN_NAMESPACE)) {
         let Some(id) = node.attribute("id") else {
             continue;
         };

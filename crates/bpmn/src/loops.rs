@@ -51,11 +51,8 @@ impl Graph {
         let ends_at_once = ends_at_once(process);
         let mut successors = vec![Vec::new(); 2 * count];
         for (index, element) in process.elements.iter().enumerate() {
-            let mut leaving: Vec<usize> = element
-                .outgoing
-                .iter()
-                .map(|flow| process.flow(*flow).target.0 as usize)
-                .collect();
+            let mut leaving: Vec<usize> =
+                element.outgoing.iter().map(|flow| process.flow(*flow).target.0 as usize).collect();
             if leaving.is_empty() {
                 leaving.extend(element.flow_scope.map(exit));
             }
@@ -63,10 +60,7 @@ impl Graph {
                 Behavior::JobWorker(_) => {}
                 Behavior::Container { none_start_event } => {
                     let start = none_start_event.map(|start| start.0 as usize);
-                    successors[index] = start
-                        .into_iter()
-                        .filter(|start| ends_at_once[*start])
-                        .collect();
+                    successors[index] = start.into_iter().filter(|start| ends_at_once[*start]).collect();
                     // The exit of the process itself leads nowhere.
                     if element.flow_scope.is_some() {
                         successors[count + index] = leaving;
@@ -145,9 +139,7 @@ impl Graph {
                     cycle.reverse();
                     return Some(cycle);
                 }
-                if component[successor] == component[start]
-                    && !reached_from.contains_key(&successor)
-                {
+                if component[successor] == component[start] && !reached_from.contains_key(&successor) {
                     reached_from.insert(successor, vertex);
                     queue.push_back(successor);
                 }
@@ -175,10 +167,9 @@ fn ends_at_once(process: &ExecutableProcess) -> Vec<bool> {
                 }
                 element.outgoing.len() + 1
             }
-            Behavior::NoneStartEvent
-            | Behavior::NoneEndEvent
-            | Behavior::PassThrough
-            | Behavior::ParallelGateway => element.outgoing.len(),
+            Behavior::NoneStartEvent | Behavior::NoneEndEvent | Behavior::PassThrough | Behavior::ParallelGateway => {
+                element.outgoing.len()
+            }
         };
         for flow in &element.outgoing {
             waiting_for[process.flow(*flow).target.0 as usize].push(index);

@@ -12,6 +12,9 @@ use crate::xml;
 /// longer text would reach nobody.
 pub const MAXIMUM_REPORT_BYTES: usize = 7 * 1024;
 
+/// The most problems of one file that are described; further ones are counted.
+pub const MAXIMUM_PROBLEMS: usize = 1_000;
+
 /// The longest message of one problem: a model may quote itself at any length, and every problem should find room.
 const MAXIMUM_MESSAGE_CHARACTERS: usize = 1_000;
 
@@ -47,23 +50,24 @@ pub enum Place {
 pub struct ValidationReport {
     /// The name under which the file was deployed.
     pub resource_name: String,
-    /// At least one problem, in document order.
+    /// At least one problem and at most [`MAXIMUM_PROBLEMS`].
     pub problems: Vec<Problem>,
+    /// How many problems were found after these.
+    pub further_problems: usize,
 }
 
 impl fmt::Display for ValidationReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        paragraph(&self.resource_name, self)
-            .iter()
-            .try_for_each(|line| formatter.write_str(line))
+        let paragraph = paragraph(&self.resource_name, self);
+        paragraph.iter().try_for_each(|chunk| formatter.write_str(chunk))?;
+        formatter.write_str(&omission(self.further_problems))
     }
 }
 
 /// The text of a refused deployment, at most [`MAXIMUM_REPORT_BYTES`] long: a head line, then one paragraph per file
 /// with its name. What does not fit is counted in a last line.
 pub fn render_reports(reports: &[(&str, &ValidationReport)]) -> String {
-    let mut text =
-        String::from("Expected to deploy new resources, but encountered the following errors:");
+    let mut text = String::from("Expected to deploy new resources, but encountered the following errors:");
     let mut bytes = travelling_bytes(&text);
     let mut omitted = 0_usize;
     for (name, report) in reports {
@@ -80,10 +84,13 @@ pub fn render_reports(reports: &[(&str, &ValidationReport)]) -> String {
             separator = "";
         }
     }
-    if omitted > 0 {
-        text.push_str(&format!("\nand {omitted} more errors and/or warnings"));
-    }
+    omitted += reports.iter().map(|(_, report)| report.further_problems).sum::<usize>();
+    text.push_str(&omission(omitted));
     text
+}
+
+fn omission(problems: usize) -> String {
+    if problems == 0 { String::new() } else { format!("\nand {problems} more errors and/or warnings") }
 }
 
 /// One chunk of text per problem; the first begins with the file's name. Problems of one place that follow each other
@@ -92,23 +99,13 @@ fn paragraph(name: &str, report: &ValidationReport) -> Vec<String> {
     let mut chunks = Vec::with_capacity(report.problems.len());
     let mut previous = None;
     for problem in &report.problems {
-        let mut chunk = if chunks.is_empty() {
-            format!("'{name}': ")
-        } else {
-            String::new()
-        };
+        let mut chunk = if chunks.is_empty() { format!("'{name}': ") } else { String::new() };
         let message = &problem.message;
         match &problem.place {
             Place::File => chunk.push_str(message),
-            place if previous == Some(place) => {
-                chunk.push_str(&format!("    - ERROR: {message}\n"))
-            }
-            Place::Element(path) => {
-                chunk.push_str(&format!("- Element: {path}\n    - ERROR: {message}\n"))
-            }
-            Place::Process(id) => {
-                chunk.push_str(&format!("- Process: {id}\n    - ERROR: {message}\n"))
-            }
+            place if previous == Some(place) => chunk.push_str(&format!("    - ERROR: {message}\n")),
+            Place::Element(path) => chunk.push_str(&format!("- Element: {path}\n    - ERROR: {message}\n")),
+            Place::Process(id) => chunk.push_str(&format!("- Process: {id}\n    - ERROR: {message}\n")),
         }
         previous = Some(&problem.place);
         chunks.push(chunk);
@@ -117,15 +114,7 @@ fn paragraph(name: &str, report: &ValidationReport) -> Vec<String> {
 }
 
 fn travelling_bytes(text: &str) -> usize {
-    text.bytes()
-        .map(|byte| {
-            if matches!(byte, b' '..=b'~') && byte != b'%' {
-                1
-            } else {
-                3
-            }
-        })
-        .sum()
+    text.bytes().map(|byte| if matches!(byte, b' '..=b'~') && byte != b'%' { 1 } else { 3 }).sum()
 }
 
 /// The text with its middle left out if it is too long: places are named at the beginning, advice stands at the end.
@@ -135,11 +124,7 @@ fn shorten(text: String) -> String {
     let (Some(first_half), Some(_)) = (boundaries.nth(half), boundaries.nth(half)) else {
         return text;
     };
-    let second_half = text
-        .char_indices()
-        .rev()
-        .nth(half - 1)
-        .map_or(0, |(position, _)| position);
+    let second_half = text.char_indices().rev().nth(half - 1).map_or(0, |(position, _)| position);
     format!("{} ... {}", &text[..first_half], &text[second_half..])
 }
 
@@ -147,6 +132,7 @@ fn shorten(text: String) -> String {
 #[derive(Default)]
 pub(crate) struct Problems {
     found: Vec<Problem>,
+    further: usize,
 }
 
 impl Problems {
@@ -158,48 +144,47 @@ impl Problems {
         ValidationReport {
             resource_name: resource_name.to_owned(),
             problems: self.found,
+            further_problems: self.further,
         }
+    }
+
+    fn push(&mut self, element: Option<(&str, Option<String>)>, place: Place, message: String) {
+        if self.found.len() == MAXIMUM_PROBLEMS {
+            self.further += 1;
+            return;
+        }
+        let (element_type, element_id) = element.unzip();
+        self.found.push(Problem {
+            element_id: element_id.flatten(),
+            element_type: element_type.map(str::to_owned),
+            place,
+            message: shorten(message),
+        });
     }
 
     /// A problem of the file as a whole; there is nothing to compile then.
     pub(crate) fn refuse_file<T>(&mut self, message: String) -> Vec<T> {
-        self.found.push(Problem {
-            element_id: None,
-            element_type: None,
-            place: Place::File,
-            message,
-        });
+        self.push(None, Place::File, message);
         Vec::new()
     }
 
     /// A problem at `node`.
     pub(crate) fn add(&mut self, node: Node, message: impl Into<String>) {
         let (element_id, path) = xml::path(node);
-        self.found.push(Problem {
-            element_id,
-            element_type: Some(node.tag_name().name().to_owned()),
-            place: Place::Element(shorten(path)),
-            message: shorten(message.into()),
-        });
+        self.push(Some((node.tag_name().name(), element_id)), Place::Element(shorten(path)), message.into());
     }
 
     /// A problem of a process that only its execution would show.
     pub(crate) fn add_to_process(&mut self, process_id: &str, message: String) {
-        self.found.push(Problem {
-            element_id: Some(process_id.to_owned()),
-            element_type: Some("process".to_owned()),
-            place: Place::Process(process_id.to_owned()),
-            message: shorten(message),
-        });
+        let place = Place::Process(process_id.to_owned());
+        self.push(Some(("process", Some(process_id.to_owned()))), place, message);
     }
 
     /// `node` is an element that this version does not execute.
     pub(crate) fn refuse_element_type(&mut self, node: Node) {
         let name = node.tag_name().name();
         if vocabulary::is_event_definition(name) {
-            let event = node
-                .parent_element()
-                .and_then(|event| event.attribute("id"));
+            let event = node.parent_element().and_then(|event| event.attribute("id"));
             self.add(
                 node,
                 format!(
@@ -214,9 +199,7 @@ impl Problems {
                 .children()
                 .map(|child| child.tag_name().name())
                 .find(|child| vocabulary::is_event_definition(child))
-                .map_or_else(String::new, |definition| {
-                    format!(" (here with '{definition}')")
-                });
+                .map_or_else(String::new, |definition| format!(" (here with '{definition}')"));
             self.add(
                 node,
                 format!(

@@ -119,9 +119,7 @@ pub(crate) fn is_event_definition(name: &str) -> bool {
 /// The name of the type of an element: `userTask` is written `UserTask`.
 pub(crate) fn type_name(name: &str) -> String {
     let mut characters = name.chars();
-    characters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
-    })
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 /// The alternative to `zeebe:taskDefinition` that a job task of this type may have; `None` when it has none.

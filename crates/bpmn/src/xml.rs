@@ -17,6 +17,8 @@ pub const MAXIMUM_NESTING_LEVELS: usize = 256;
 pub const MAXIMUM_ATTRIBUTES_PER_ELEMENT: usize = 256;
 /// The most namespace declarations of an XML element and those around it together.
 pub const MAXIMUM_NAMESPACES_IN_SCOPE: usize = 64;
+/// The most namespaces in scope, summed over all XML elements that declare one.
+pub const MAXIMUM_NAMESPACES_IN_ALL_SCOPES: usize = 1_000_000;
 /// The most nodes (elements, texts, comments) of a file.
 pub const MAXIMUM_NODES: u32 = 1_000_000;
 
@@ -33,14 +35,12 @@ pub(crate) fn decode(content: &[u8]) -> Result<Cow<'_, str>, String> {
         [0xFF, 0xFE, rest @ ..] => decode_utf16(rest, u16::from_le_bytes).map(Cow::Owned),
         [0xEF, 0xBB, 0xBF, rest @ ..] => decode_utf8(rest),
         _ => match declared_encoding(content) {
-            Some(name)
-                if name.eq_ignore_ascii_case("UTF-8") || name.eq_ignore_ascii_case("US-ASCII") =>
-            {
+            Some(name) if name.eq_ignore_ascii_case("UTF-8") || name.eq_ignore_ascii_case("US-ASCII") => {
                 decode_utf8(content)
             }
-            Some(name) if name.eq_ignore_ascii_case("ISO-8859-1") => Ok(Cow::Owned(
-                content.iter().copied().map(char::from).collect(),
-            )),
+            Some(name) if name.eq_ignore_ascii_case("ISO-8859-1") => {
+                Ok(Cow::Owned(content.iter().copied().map(char::from).collect()))
+            }
             Some(name) => Err(format!(
                 "The encoding '{name}' that the file declares is not supported here. Save the file as UTF-8."
             )),
@@ -63,10 +63,7 @@ fn decode_utf16(content: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Stri
     let units = pairs.iter().copied().map(unit);
     match char::decode_utf16(units).collect::<Result<String, _>>() {
         Ok(text) if rest.is_empty() => Ok(text),
-        _ => Err(
-            "The file is not valid UTF-16 as its byte order mark says. Save the file as UTF-8."
-                .to_owned(),
-        ),
+        _ => Err("The file is not valid UTF-16 as its byte order mark says. Save the file as UTF-8.".to_owned()),
     }
 }
 
@@ -75,13 +72,9 @@ fn declared_encoding(content: &[u8]) -> Option<String> {
     let declaration = content.strip_prefix(b"<?xml")?;
     let end = find(declaration, b"?>")?;
     let declaration = declaration.get(..end)?;
-    let after = declaration
-        .get(find(declaration, b"encoding")? + b"encoding".len()..)?
-        .trim_ascii_start();
+    let after = declaration.get(find(declaration, b"encoding")? + b"encoding".len()..)?.trim_ascii_start();
     let after = after.strip_prefix(b"=")?.trim_ascii_start();
-    let (&quote, value) = after
-        .split_first()
-        .filter(|(byte, _)| matches!(byte, b'"' | b'\''))?;
+    let (&quote, value) = after.split_first().filter(|(byte, _)| matches!(byte, b'"' | b'\''))?;
     let length = value.iter().position(|byte| *byte == quote)?;
     Some(String::from_utf8_lossy(value.get(..length)?).into_owned())
 }
@@ -89,10 +82,7 @@ fn declared_encoding(content: &[u8]) -> Option<String> {
 /// The document tree, without document type declarations and within the limits of this module.
 pub(crate) fn parse(text: &str) -> Result<Document<'_>, String> {
     check_limits(text.as_bytes())?;
-    let options = ParsingOptions {
-        nodes_limit: MAXIMUM_NODES,
-        ..ParsingOptions::default()
-    };
+    let options = ParsingOptions { nodes_limit: MAXIMUM_NODES, ..ParsingOptions::default() };
     Document::parse_with_options(text, options).map_err(|error| match error {
         roxmltree::Error::DtdDetected => {
             "The file has a document type declaration (DOCTYPE), which is not accepted for security. Remove it."
@@ -109,13 +99,12 @@ pub(crate) fn parse(text: &str) -> Result<Document<'_>, String> {
 /// namespaces in scope, so a hostile file must be refused first. Errors of syntax are left to the parser.
 fn check_limits(text: &[u8]) -> Result<(), String> {
     let mut namespaces_in_scope: Vec<usize> = Vec::new();
+    let mut namespaces_in_all_scopes = 0;
     let mut rest = text;
     while let Some(start) = rest.iter().position(|byte| *byte == b'<') {
         rest = &rest[start..];
         let (is_markup, end) = match rest {
-            [b'<', b'!', b'-', b'-', inside @ ..] => {
-                (false, find(inside, b"-->").map(|end| end + 4))
-            }
+            [b'<', b'!', b'-', b'-', inside @ ..] => (false, find(inside, b"-->").map(|end| end + 4)),
             [b'<', b'!', b'[', inside @ ..] => (false, find(inside, b"]]>").map(|end| end + 3)),
             [b'<', b'?', inside @ ..] => (false, find(inside, b"?>").map(|end| end + 2)),
             [b'<', b'/', inside @ ..] => {
@@ -132,14 +121,20 @@ fn check_limits(text: &[u8]) -> Result<(), String> {
                     "XML elements are nested deeper than {MAXIMUM_NESTING_LEVELS} levels. Take inner sub-processes out."
                 ));
             }
-            if tag.attributes > MAXIMUM_ATTRIBUTES_PER_ELEMENT
-                || namespaces > MAXIMUM_NAMESPACES_IN_SCOPE
-            {
+            if tag.attributes > MAXIMUM_ATTRIBUTES_PER_ELEMENT || namespaces > MAXIMUM_NAMESPACES_IN_SCOPE {
                 return Err(format!(
                     "An XML element has {} attributes and {namespaces} namespaces, but at most {MAXIMUM_ATTRIBUTES_PER_ELEMENT} \
                      attributes and {MAXIMUM_NAMESPACES_IN_SCOPE} namespaces are accepted.",
                     tag.attributes
                 ));
+            }
+            if tag.namespaces > 0 {
+                namespaces_in_all_scopes += namespaces;
+            }
+            if namespaces_in_all_scopes > MAXIMUM_NAMESPACES_IN_ALL_SCOPES {
+                return Err(
+                    "Too many XML elements declare namespaces. Declare them once, at the root element.".to_owned()
+                );
             }
             if !tag.is_empty_element {
                 namespaces_in_scope.push(namespaces);
@@ -164,12 +159,7 @@ struct Tag {
 
 /// `text` begins with `<`; the tag ends with the next `>` outside quotes.
 fn scan_tag(text: &[u8]) -> Tag {
-    let mut tag = Tag {
-        length: text.len(),
-        attributes: 0,
-        namespaces: 0,
-        is_empty_element: false,
-    };
+    let mut tag = Tag { length: text.len(), attributes: 0, namespaces: 0, is_empty_element: false };
     let mut quote = None;
     for (position, &byte) in text.iter().enumerate() {
         match quote {
@@ -194,8 +184,7 @@ fn scan_tag(text: &[u8]) -> Tag {
 }
 
 fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
-    text.windows(pattern.len())
-        .position(|window| window == pattern)
+    text.windows(pattern.len()).position(|window| window == pattern)
 }
 
 /// Whether `node` is an element of `namespace`.
@@ -220,23 +209,15 @@ pub(crate) fn present<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
 
 /// The texts inside `node`, without white space around them.
 pub(crate) fn trimmed_text(node: Node) -> String {
-    let text: String = node
-        .children()
-        .filter(Node::is_text)
-        .filter_map(|child| child.text())
-        .collect();
+    let text: String = node.children().filter(Node::is_text).filter_map(|child| child.text()).collect();
     text.trim().to_owned()
 }
 
 /// Whether `text` can be an id: an XML name without a colon.
 pub(crate) fn is_name(text: &str) -> bool {
     let mut characters = text.chars();
-    characters
-        .next()
-        .is_some_and(|first| first.is_alphabetic() || first == '_')
-        && characters.all(|character| {
-            character.is_alphanumeric() || matches!(character, '_' | '-' | '.' | '\u{B7}')
-        })
+    characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+        && characters.all(|character| character.is_alphanumeric() || matches!(character, '_' | '-' | '.' | '\u{B7}'))
 }
 
 /// The nearest id and the way from there to `node`: `task > extensionElements > taskDefinition`.

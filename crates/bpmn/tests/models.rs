@@ -19,18 +19,10 @@ fn every_model_gives_the_expected_result() {
             continue;
         }
         models += 1;
-        let name = path
-            .file_name()
-            .expect("a model has a name")
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().expect("a model has a name").to_string_lossy().into_owned();
         let content = std::fs::read(&path).expect("the model can be read");
         let result = parse(&name, &content);
-        assert_eq!(
-            result.is_ok(),
-            name.starts_with("accepted-"),
-            "{name} begins with the wrong word: {result:?}"
-        );
+        assert_eq!(result.is_ok(), name.starts_with("accepted-"), "{name} begins with the wrong word: {result:?}");
         let found = match result {
             Ok(processes) => processes.iter().map(summary).collect::<Vec<_>>().join("\n"),
             Err(report) => render_reports(&[(&name, &report)]),
@@ -43,23 +35,15 @@ fn every_model_gives_the_expected_result() {
         }
     }
     assert!(models > 40, "only {models} models were found");
-    assert!(
-        differing.is_empty(),
-        "{} models differ from what is expected:\n{}",
-        differing.len(),
-        differing.join("\n")
-    );
+    assert!(differing.is_empty(), "{} models differ from what is expected:\n{}", differing.len(), differing.join("\n"));
 }
 
 fn summary(process: &ExecutableProcess) -> String {
-    let mut text = format!(
-        "process {} name={:?} version tag={:?}\n",
-        process.id, process.name, process.version_tag
-    );
+    let mut text = format!("process {} name={:?} version tag={:?}\n", process.id, process.name, process.version_tag);
     for (index, element) in process.elements.iter().enumerate() {
         let scope = element.flow_scope.map(|scope| scope.0);
-        let [incoming, outgoing] = [&element.incoming, &element.outgoing]
-            .map(|flows| flows.iter().map(|flow| flow.0).collect::<Vec<_>>());
+        let [incoming, outgoing] =
+            [&element.incoming, &element.outgoing].map(|flows| flows.iter().map(|flow| flow.0).collect::<Vec<_>>());
         let _ = writeln!(
             text,
             "{index} {} {} name={:?} scope={scope:?} in={incoming:?} out={outgoing:?} {}",
@@ -70,23 +54,15 @@ fn summary(process: &ExecutableProcess) -> String {
         );
         for (direction, mappings) in [("input", &element.inputs), ("output", &element.outputs)] {
             for mapping in mappings {
-                let _ = writeln!(
-                    text,
-                    "    {direction} {} -> {}",
-                    value(&mapping.source),
-                    mapping.target.join(".")
-                );
+                let _ = writeln!(text, "    {direction} {} -> {}", value(&mapping.source), mapping.target.join("."));
             }
         }
         assert_eq!(process.element_by_id[&element.id].0 as usize, index);
     }
     for (index, flow) in process.flows.iter().enumerate() {
         let condition = flow.condition.as_ref().map(feel::Expression::text);
-        let _ = writeln!(
-            text,
-            "flow {index} {} {} -> {} condition={condition:?}",
-            flow.id, flow.source.0, flow.target.0
-        );
+        let _ =
+            writeln!(text, "flow {index} {} {} -> {} condition={condition:?}", flow.id, flow.source.0, flow.target.0);
         assert_eq!(process.flow_by_id[&flow.id].0 as usize, index);
     }
     text
@@ -98,20 +74,14 @@ fn behavior(element: &Element) -> String {
             format!("start={:?}", none_start_event.map(|index| index.0))
         }
         Behavior::JobWorker(job) => {
-            format!(
-                "type={} retries={} headers={}",
-                value(&job.job_type),
-                value(&job.retries),
-                job.headers
-            )
+            format!("type={} retries={} headers={}", value(&job.job_type), value(&job.retries), job.headers)
         }
         Behavior::ExclusiveGateway { default } => {
             format!("default={:?}", default.map(|index| index.0))
         }
-        Behavior::NoneStartEvent
-        | Behavior::NoneEndEvent
-        | Behavior::PassThrough
-        | Behavior::ParallelGateway => String::new(),
+        Behavior::NoneStartEvent | Behavior::NoneEndEvent | Behavior::PassThrough | Behavior::ParallelGateway => {
+            String::new()
+        }
     }
 }
 
