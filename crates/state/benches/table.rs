@@ -33,11 +33,7 @@ state::tables! {
 const LIVE_ENTRIES: u64 = 5_000;
 
 fn instance(key: u64) -> Instance {
-    Instance {
-        parent: key,
-        element: "task".into(),
-        children: 0,
-    }
+    Instance { parent: key, element: "task".into(), children: 0 }
 }
 
 fn job_type(name: &str) -> JobType {
@@ -46,31 +42,24 @@ fn job_type(name: &str) -> JobType {
 
 /// Keys in an order that misses the processor's caches as real work does.
 fn next(key: &mut u64) -> u64 {
-    *key = key
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
+    *key = key.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*key >> 33) % LIVE_ENTRIES
 }
 
 fn operations(criterion: &mut Criterion, layer: &str, mut tables: Tables) {
     let mut group = criterion.benchmark_group(layer);
     let mut seed = 1;
-    group.bench_function("get", |bencher| {
-        bencher.iter(|| black_box(tables.instances.get(&next(&mut seed))))
-    });
+    group.bench_function("get", |bencher| bencher.iter(|| black_box(tables.instances.get(&next(&mut seed)))));
     let mut key = LIVE_ENTRIES;
-    group.bench_function(
-        "insert_new + commit + delete of the oldest + commit",
-        |bencher| {
-            bencher.iter(|| {
-                tables.instances.insert_new(key, instance(key));
-                tables.commit().expect("no fault");
-                tables.instances.delete(&(key - LIVE_ENTRIES));
-                tables.commit().expect("no fault");
-                key += 1;
-            });
-        },
-    );
+    group.bench_function("insert_new + commit + delete of the oldest + commit", |bencher| {
+        bencher.iter(|| {
+            tables.instances.insert_new(key, instance(key));
+            tables.commit().expect("no fault");
+            tables.instances.delete(&(key - LIVE_ENTRIES));
+            tables.commit().expect("no fault");
+            key += 1;
+        });
+    });
     group.bench_function("put + commit", |bencher| {
         bencher.iter(|| {
             let key = key - 1 - next(&mut seed);
@@ -81,18 +70,14 @@ fn operations(criterion: &mut Criterion, layer: &str, mut tables: Tables) {
     group.bench_function("update + commit", |bencher| {
         bencher.iter(|| {
             let key = key - 1 - next(&mut seed);
-            tables
-                .instances
-                .update(&key, |instance| instance.children += 1);
+            tables.instances.update(&key, |instance| instance.children += 1);
             tables.commit().expect("no fault");
         });
     });
     group.bench_function("update + rollback", |bencher| {
         bencher.iter(|| {
             let key = key - 1 - next(&mut seed);
-            tables
-                .instances
-                .update(&key, |instance| instance.children += 1);
+            tables.instances.update(&key, |instance| instance.children += 1);
             tables.rollback();
         });
     });
@@ -122,8 +107,7 @@ fn overlay(criterion: &mut Criterion) {
 
 fn file(criterion: &mut Criterion) {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut tables =
-        Tables::open(&Store::open(directory.path(), &StoreOptions::default()).expect("it opens"));
+    let mut tables = Tables::open(&Store::open(directory.path(), &StoreOptions::default()).expect("it opens"));
     for key in 0..LIVE_ENTRIES.max(1_000_000) {
         tables.instances.insert_new(key, instance(key));
     }
@@ -132,9 +116,7 @@ fn file(criterion: &mut Criterion) {
     }
     tables.commit().expect("no fault");
     let checkpoint = tables.freeze(1, vec![]).expect("it freezes");
-    let retired = tables
-        .release(checkpoint.write().expect("it is written"))
-        .expect("it is released");
+    let retired = tables.release(checkpoint.write().expect("it is written")).expect("it is released");
     drop((checkpoint, retired));
     println!("checkpoint of 2,000,000 entries: {:?}", tables.statistics());
 
@@ -152,9 +134,7 @@ fn file(criterion: &mut Criterion) {
             }
         });
     });
-    group.bench_function("queue: first", |bencher| {
-        bencher.iter(|| black_box(tables.jobs.first(&kind).is_some()))
-    });
+    group.bench_function("queue: first", |bencher| bencher.iter(|| black_box(tables.jobs.first(&kind).is_some())));
     group.finish();
 }
 

@@ -36,21 +36,14 @@ impl Batch<'_> {
     ) -> Result<(), StoreError> {
         let key = format::encode_key(table, key);
         format::seal_record(&key, &mut self.record, |out| value.encode(out));
-        let written = self
-            .file
-            .database
-            .put(&mut self.transaction, &key, &self.record);
+        let written = self.file.database.put(&mut self.transaction, &key, &self.record);
         written.map_err(|error| checkpoint_error(self.file, error))?;
         self.entries_written += 1;
         self.bytes_written += (key.len() + self.record.len()) as u64;
         Ok(())
     }
 
-    pub(crate) fn delete<K: TableKey>(
-        &mut self,
-        table: TableId,
-        key: &K,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn delete<K: TableKey>(&mut self, table: TableId, key: &K) -> Result<(), StoreError> {
         let key = format::encode_key(table, key);
         let deleted = self.file.database.delete(&mut self.transaction, &key);
         if deleted.map_err(|error| checkpoint_error(self.file, error))? {
@@ -61,10 +54,7 @@ impl Batch<'_> {
 }
 
 fn checkpoint_error(file: &StateFile, error: heed::Error) -> StoreError {
-    StoreError::Checkpoint {
-        file: file.path.clone(),
-        source: Arc::new(error),
-    }
+    StoreError::Checkpoint { file: file.path.clone(), source: Arc::new(error) }
 }
 
 /// What a checkpoint did and how long it took.
@@ -126,28 +116,14 @@ impl Checkpoint {
         let file = self.store.file("write")?;
         let write_error = |error| checkpoint_error(file, error);
         let transaction = file.env.write_txn().map_err(write_error)?;
-        let mut batch = Batch {
-            file,
-            transaction,
-            record: Vec::new(),
-            entries_written: 0,
-            entries_deleted: 0,
-            bytes_written: 0,
-        };
+        let mut batch =
+            Batch { file, transaction, record: Vec::new(), entries_written: 0, entries_deleted: 0, bytes_written: 0 };
         for table in &self.tables {
             table.write(&mut batch)?;
         }
         let header = Header::encode(file.schema_version, self.applied, &self.metadata);
-        file.database
-            .put(&mut batch.transaction, format::HEADER_KEY, &header)
-            .map_err(write_error)?;
-        let Batch {
-            transaction,
-            entries_written,
-            entries_deleted,
-            bytes_written,
-            ..
-        } = batch;
+        file.database.put(&mut batch.transaction, format::HEADER_KEY, &header).map_err(write_error)?;
+        let Batch { transaction, entries_written, entries_deleted, bytes_written, .. } = batch;
         transaction.commit().map_err(write_error)?;
         let statistics = CheckpointStatistics {
             applied: self.applied,
@@ -158,11 +134,7 @@ impl Checkpoint {
             freeze_pause: self.freeze_pause,
             release_pause: Duration::ZERO,
         };
-        Ok(Written {
-            store: self.store.clone(),
-            number: self.number,
-            statistics,
-        })
+        Ok(Written { store: self.store.clone(), number: self.number, statistics })
     }
 }
 
@@ -170,8 +142,7 @@ impl Checkpoint {
 /// thread.
 #[must_use = "drop this on the background thread, where freeing the entries holds nobody up"]
 pub struct Retired(
-    #[expect(dead_code, reason = "held only to be dropped elsewhere")]
-    pub(crate)  Vec<Arc<dyn FrozenTable>>,
+    #[expect(dead_code, reason = "held only to be dropped elsewhere")] pub(crate) Vec<Arc<dyn FrozenTable>>,
 );
 
 #[cfg(test)]
@@ -194,9 +165,7 @@ mod tests {
         fn write(&self, _: &mut Batch<'_>) -> Result<(), StoreError> {
             match self.0.swap(true, Ordering::Relaxed) {
                 true => Ok(()),
-                false => Err(StoreError::NoFile {
-                    action: "write (the disk is full)",
-                }),
+                false => Err(StoreError::NoFile { action: "write (the disk is full)" }),
             }
         }
     }
@@ -209,23 +178,15 @@ mod tests {
         tables.numbers.insert_new(1, 10);
         tables.commit().unwrap();
         let mut checkpoint = tables.freeze(3, b"later".to_vec()).unwrap();
-        checkpoint
-            .tables
-            .push(Arc::new(FailsOnce(AtomicBool::new(false))));
+        checkpoint.tables.push(Arc::new(FailsOnce(AtomicBool::new(false))));
         checkpoint.write().expect_err("the disk is full");
-        assert!(
-            store.snapshot().is_err(),
-            "nothing of a failed checkpoint is in the file"
-        );
+        assert!(store.snapshot().is_err(), "nothing of a failed checkpoint is in the file");
         tables.numbers.update(&1, |number| *number += 1);
         tables.commit().unwrap();
         let written = checkpoint.write().expect("the disk has room again");
         drop(tables.release(written).unwrap());
         assert_eq!(tables.numbers.get(&1).as_deref(), Some(&11));
         let snapshot = store.snapshot().unwrap();
-        assert_eq!(
-            (snapshot.applied(), snapshot.metadata()),
-            (3, b"later".as_slice())
-        );
+        assert_eq!((snapshot.applied(), snapshot.metadata()), (3, b"later".as_slice()));
     }
 }

@@ -15,9 +15,7 @@ pub struct CorruptionError {
 impl CorruptionError {
     /// Describes what is wrong with the bytes.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-        }
+        Self { reason: reason.into() }
     }
 }
 

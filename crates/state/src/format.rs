@@ -39,11 +39,7 @@ fn checksum(key: &[u8], value: &[u8]) -> u32 {
 }
 
 /// Makes a record of what `encode_value` appends. The key is part of the checksum, so a record at a wrong place is found.
-pub(crate) fn seal_record(
-    key: &[u8],
-    record: &mut Vec<u8>,
-    encode_value: impl FnOnce(&mut Vec<u8>),
-) {
+pub(crate) fn seal_record(key: &[u8], record: &mut Vec<u8>, encode_value: impl FnOnce(&mut Vec<u8>)) {
     record.clear();
     record.extend_from_slice(&[0; CHECKSUM_BYTES]);
     encode_value(record);
@@ -54,16 +50,11 @@ pub(crate) fn seal_record(
 /// Checks a record and answers the encoded value.
 pub(crate) fn open_record<'a>(key: &[u8], record: &'a [u8]) -> Result<&'a [u8], CorruptionError> {
     let Some((stored, value)) = record.split_first_chunk::<CHECKSUM_BYTES>() else {
-        return Err(CorruptionError::new(format!(
-            "its record has only {} bytes",
-            record.len()
-        )));
+        return Err(CorruptionError::new(format!("its record has only {} bytes", record.len())));
     };
     let (stored, computed) = (u32::from_le_bytes(*stored), checksum(key, value));
     if stored != computed {
-        return Err(CorruptionError::new(format!(
-            "its checksum is {computed:08x}, and {stored:08x} was stored"
-        )));
+        return Err(CorruptionError::new(format!("its checksum is {computed:08x}, and {stored:08x} was stored")));
     }
     Ok(value)
 }
@@ -90,47 +81,30 @@ impl Header {
 
     /// Decodes a header of a known format and schema; refuses any other by name.
     pub(crate) fn decode(bytes: &[u8], path: &Path, known_schema: u32) -> Result<Self, StoreError> {
-        let unknown = |what, found, known| StoreError::UnknownVersion {
-            file: path.to_owned(),
-            what,
-            found,
-            known,
-        };
+        let unknown = |what, found, known| StoreError::UnknownVersion { file: path.to_owned(), what, found, known };
         let short = || damaged(path, "the record that names its format is too short");
         let (format_version, sealed) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
         let format_version = u32::from_le_bytes(*format_version);
         if format_version != FORMAT_VERSION {
             return Err(unknown("format", format_version, FORMAT_VERSION));
         }
-        let body = open_record(HEADER_KEY, sealed).map_err(|reason| {
-            damaged(
-                path,
-                format!("the record that names its format is: {reason}"),
-            )
-        })?;
+        let body = open_record(HEADER_KEY, sealed)
+            .map_err(|reason| damaged(path, format!("the record that names its format is: {reason}")))?;
         let (schema_version, body) = body.split_first_chunk::<4>().ok_or_else(short)?;
         let (applied, metadata) = body.split_first_chunk::<8>().ok_or_else(short)?;
         let schema_version = u32::from_le_bytes(*schema_version);
         if schema_version != known_schema {
             return Err(unknown("schema", schema_version, known_schema));
         }
-        let recovered = Recovered {
-            applied: u64::from_le_bytes(*applied),
-            metadata: metadata.to_vec(),
-        };
-        Ok(Self {
-            schema_version,
-            recovered,
-        })
+        let recovered = Recovered { applied: u64::from_le_bytes(*applied), metadata: metadata.to_vec() };
+        Ok(Self { schema_version, recovered })
     }
 }
 
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing into a text does not fail");
-            text
-        })
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing into a text does not fail");
+        text
+    })
 }

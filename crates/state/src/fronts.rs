@@ -38,24 +38,15 @@ pub(crate) struct Fronts<P, K> {
 
 impl<P: TableKey, K: TableKey> Fronts<P, K> {
     pub(crate) fn new() -> Self {
-        Self {
-            by_prefix: BTreeMap::new(),
-            file_generation: 0,
-        }
+        Self { by_prefix: BTreeMap::new(), file_generation: 0 }
     }
 
     /// What is known about a prefix; of an unknown one, that nothing is below the least key.
     pub(crate) fn get(&self, prefix: &P) -> Front<K> {
         match self.by_prefix.get(prefix) {
             Some((front, generation)) if *generation == self.file_generation => front.clone(),
-            Some((front, _)) => Front {
-                lower_bound: front.lower_bound.clone(),
-                in_file: InFile::Unknown,
-            },
-            None => Front {
-                lower_bound: Some(K::least()),
-                in_file: InFile::Unknown,
-            },
+            Some((front, _)) => Front { lower_bound: front.lower_bound.clone(), in_file: InFile::Unknown },
+            None => Front { lower_bound: Some(K::least()), in_file: InFile::Unknown },
         }
     }
 

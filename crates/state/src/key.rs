@@ -42,10 +42,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], CorruptionEr
             *bytes = rest;
             Ok(front)
         }
-        None => Err(CorruptionError::new(format!(
-            "a key needs {count} more bytes and only {} are left",
-            bytes.len()
-        ))),
+        None => Err(CorruptionError::new(format!("a key needs {count} more bytes and only {} are left", bytes.len()))),
     }
 }
 
@@ -106,9 +103,7 @@ impl TableKey for bool {
         match u8::decode(bytes)? {
             0 => Ok(false),
             1 => Ok(true),
-            other => Err(CorruptionError::new(format!(
-                "the byte {other} in a key is neither true nor false"
-            ))),
+            other => Err(CorruptionError::new(format!("the byte {other} in a key is neither true nor false"))),
         }
     }
 
@@ -149,17 +144,12 @@ fn encode_text(text: &str, out: &mut SmallKey) {
 
 fn decode_text<'a>(bytes: &mut &'a [u8]) -> Result<Cow<'a, str>, CorruptionError> {
     let unterminated = || CorruptionError::new("a text in a key has no end");
-    let length = bytes
-        .iter()
-        .position(|byte| *byte == TERMINATOR)
-        .ok_or_else(unterminated)?;
+    let length = bytes.iter().position(|byte| *byte == TERMINATOR).ok_or_else(unterminated)?;
     let encoded = take(bytes, length)?;
     take(bytes, 1)?;
     let wrong = |error| CorruptionError::new(format!("a text in a key is not UTF-8: {error}"));
     if !encoded.contains(&ESCAPE) {
-        return std::str::from_utf8(encoded)
-            .map(Cow::Borrowed)
-            .map_err(wrong);
+        return std::str::from_utf8(encoded).map(Cow::Borrowed).map_err(wrong);
     }
     let mut text = Vec::with_capacity(length);
     let mut encoded = encoded.iter();
@@ -171,15 +161,11 @@ fn decode_text<'a>(bytes: &mut &'a [u8]) -> Result<Cow<'a, str>, CorruptionError
         match encoded.next() {
             Some(escaped @ 1..=2) => text.push(escaped - 1),
             _ => {
-                return Err(CorruptionError::new(
-                    "a text in a key holds an unknown escape",
-                ));
+                return Err(CorruptionError::new("a text in a key holds an unknown escape"));
             }
         }
     }
-    String::from_utf8(text)
-        .map(Cow::Owned)
-        .map_err(|error| wrong(error.utf8_error()))
+    String::from_utf8(text).map(Cow::Owned).map_err(|error| wrong(error.utf8_error()))
 }
 
 macro_rules! text_key {

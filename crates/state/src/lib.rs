@@ -4,7 +4,8 @@
 //!
 //! 1. the *overlay*: what was written since the last freeze;
 //! 2. the *frozen overlay*: what a background thread is writing into the file right now, if a checkpoint is under way;
-//! 3. the *file*: one LMDB tree, in the state of the last released checkpoint.
+//! 3. the *file*: one LMDB tree, in the state of the last released checkpoint. Of each table it is known which is the last
+//!    key there, and a table with few entries there is read from memory; so most looks for what is not there end early.
 //!
 //! The life of a checkpoint: `freeze` moves the overlays aside (a few instructions per table), [`Checkpoint::write`] runs
 //! on another thread and makes them durable with the applied log index in one synced transaction, `release` switches
@@ -41,7 +42,5 @@ pub use store::{Recovered, Store, StoreOptions, TableId};
 pub use table::{Entries, Table};
 pub use table_set::{AnyTable, EntryVisitor, LayerSizes, Statistics, TableSet, TableSetCore};
 #[doc(hidden)]
-pub use table_set::{
-    assert_table_numbers, dump, freeze, overlay_bytes, release, state_hash, statistics,
-};
+pub use table_set::{assert_table_numbers, dump, freeze, overlay_bytes, release, state_hash, statistics};
 pub use value::{TableValue, decode_cbor, encode_cbor};

@@ -60,20 +60,15 @@ pub(crate) struct LowerLayers<K, V> {
 
 impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
     pub(crate) fn new(table: TableId, store: Store) -> Self {
-        Self {
-            table,
-            store,
-            frozen: None,
-            file_part: OnceLock::new(),
-        }
+        Self { table, store, frozen: None, file_part: OnceLock::new() }
+    }
+
+    fn in_frozen(&self, key: &K) -> Option<&Entry<V>> {
+        self.frozen.as_ref()?.entries.get(key)
     }
 
     pub(crate) fn get(&self, key: &K) -> Option<Arc<V>> {
-        if let Some(entry) = self
-            .frozen
-            .as_ref()
-            .and_then(|frozen| frozen.entries.get(key))
-        {
+        if let Some(entry) = self.in_frozen(key) {
             return entry.value.clone();
         }
         match self.file_part() {
@@ -84,11 +79,7 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
     }
 
     pub(crate) fn contains(&self, key: &K) -> bool {
-        if let Some(entry) = self
-            .frozen
-            .as_ref()
-            .and_then(|frozen| frozen.entries.get(key))
-        {
+        if let Some(entry) = self.in_frozen(key) {
             return entry.value.is_some();
         }
         match self.file_part() {
@@ -99,11 +90,7 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
 
     /// Whether the key may have a value here. The file itself is not asked: a mark that hides nothing costs less.
     pub(crate) fn may_contain(&self, key: &K) -> bool {
-        if let Some(entry) = self
-            .frozen
-            .as_ref()
-            .and_then(|frozen| frozen.entries.get(key))
-        {
+        if let Some(entry) = self.in_frozen(key) {
             return entry.value.is_some();
         }
         match self.file_part() {
@@ -112,23 +99,12 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
         }
     }
 
-    pub(crate) fn freeze(
-        &mut self,
-        entries: BTreeMap<K, Entry<V>>,
-        bytes: u64,
-    ) -> Option<Arc<dyn FrozenTable>> {
-        debug_assert!(
-            self.frozen.is_none(),
-            "only one checkpoint is under way at a time"
-        );
+    pub(crate) fn freeze(&mut self, entries: BTreeMap<K, Entry<V>>, bytes: u64) -> Option<Arc<dyn FrozenTable>> {
+        debug_assert!(self.frozen.is_none(), "only one checkpoint is under way at a time");
         if entries.is_empty() {
             return None;
         }
-        let frozen = Arc::new(Frozen {
-            table: self.table,
-            entries,
-            bytes,
-        });
+        let frozen = Arc::new(Frozen { table: self.table, entries, bytes });
         self.frozen = Some(frozen.clone());
         Some(frozen)
     }
@@ -150,13 +126,7 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
         };
         let limit = self.store.small_table_entries();
         let mut chunk = VecDeque::new();
-        let behind = self.store.read_chunk(
-            self.table,
-            &Bound::Unbounded,
-            &Bound::Unbounded,
-            limit + 1,
-            &mut chunk,
-        );
+        let behind = self.store.read_chunk(self.table, &Bound::Unbounded, &Bound::Unbounded, limit + 1, &mut chunk);
         let bytes: usize = chunk.iter().map(|(_, value)| value.len()).sum();
         if behind.is_some() || bytes > SMALL_TABLE_BYTES || self.store.is_faulted() {
             return FilePart::Large { last };
@@ -165,10 +135,6 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
             let value = self.store.decode(self.table, &key, &bytes)?;
             Some((key, Entry::stored(Arc::new(value))))
         };
-        chunk
-            .into_iter()
-            .map(decode)
-            .collect::<Option<_>>()
-            .map_or(FilePart::Large { last }, FilePart::Small)
+        chunk.into_iter().map(decode).collect::<Option<_>>().map_or(FilePart::Large { last }, FilePart::Small)
     }
 }

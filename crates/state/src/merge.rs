@@ -31,36 +31,14 @@ pub(crate) struct FileScan<'a, K> {
 }
 
 impl<'a, K: TableKey> FileScan<'a, K> {
-    pub(crate) fn new(
-        store: &'a Store,
-        table: TableId,
-        start: Bound<SmallKey>,
-        end: Bound<SmallKey>,
-    ) -> Self {
-        Self {
-            store,
-            table,
-            known_first: None,
-            start,
-            end,
-            chunk: VecDeque::new(),
-            chunk_entries: 1,
-            finished: false,
-        }
+    pub(crate) fn new(store: &'a Store, table: TableId, start: Bound<SmallKey>, end: Bound<SmallKey>) -> Self {
+        Self { store, table, known_first: None, start, end, chunk: VecDeque::new(), chunk_entries: 1, finished: false }
     }
 
     /// A scan from a key of which it is known that the file has it.
-    pub(crate) fn from_known(
-        store: &'a Store,
-        table: TableId,
-        first: K,
-        end: Bound<SmallKey>,
-    ) -> Self {
+    pub(crate) fn from_known(store: &'a Store, table: TableId, first: K, end: Bound<SmallKey>) -> Self {
         let start = encode_bound(Bound::Included(&first));
-        Self {
-            known_first: Some(first),
-            ..Self::new(store, table, start, end)
-        }
+        Self { known_first: Some(first), ..Self::new(store, table, start, end) }
     }
 
     pub(crate) fn peek(&mut self) -> Option<&K> {
@@ -75,13 +53,7 @@ impl<'a, K: TableKey> FileScan<'a, K> {
         if !self.chunk.is_empty() || self.finished {
             return;
         }
-        match self.store.read_chunk(
-            self.table,
-            &self.start,
-            &self.end,
-            self.chunk_entries,
-            &mut self.chunk,
-        ) {
+        match self.store.read_chunk(self.table, &self.start, &self.end, self.chunk_entries, &mut self.chunk) {
             Some(last) => self.start = Bound::Excluded(last),
             None => self.finished = true,
         }
@@ -141,26 +113,15 @@ pub(crate) struct Merged<K, V> {
 }
 
 impl<'a, K: TableKey, V: TableValue, E: ScanEnd<K>> Merge<'a, K, V, E> {
-    pub(crate) fn new(
-        layers: [Option<Range<'a, K, Entry<V>>>; 3],
-        file: Option<FileScan<'a, K>>,
-        end: E,
-    ) -> Self {
-        Self {
-            layers: layers.map(|layer| layer.map(Iterator::peekable)),
-            file,
-            end,
-        }
+    pub(crate) fn new(layers: [Option<Range<'a, K, Entry<V>>>; 3], file: Option<FileScan<'a, K>>, end: E) -> Self {
+        Self { layers: layers.map(|layer| layer.map(Iterator::peekable)), file, end }
     }
 
     /// The smallest key that the scan has not passed yet.
     fn peek_key(&mut self) -> Option<&K> {
         let in_file = self.file.as_mut().and_then(FileScan::peek);
         let layers = self.layers.iter_mut().flatten();
-        layers
-            .filter_map(|layer| layer.peek().map(|(key, _)| *key))
-            .chain(in_file)
-            .min()
+        layers.filter_map(|layer| layer.peek().map(|(key, _)| *key)).chain(in_file).min()
     }
 }
 
@@ -178,28 +139,17 @@ impl<K: TableKey, V: TableValue, E: ScanEnd<K>> Iterator for Merge<'_, K, V, E> 
                 let found = layer.next_if(|(next, _)| **next == key);
                 uppermost = uppermost.or(found);
             }
-            let stored = self
-                .file
-                .as_mut()
-                .and_then(|file| Some((file.next_if(&key)?, file.store, file.table)));
+            let stored = self.file.as_mut().and_then(|file| Some((file.next_if(&key)?, file.store, file.table)));
             if let Some((_, entry)) = uppermost {
                 let Some(value) = entry.value.clone() else {
                     continue;
                 };
-                return Some(Merged {
-                    key,
-                    value,
-                    is_from_file: false,
-                });
+                return Some(Merged { key, value, is_from_file: false });
             }
             // A damaged entry ends the scan; the store has recorded it.
             let (bytes, store, table) = stored?;
             let value = Arc::new(store.decode(table, &key, &bytes)?);
-            return Some(Merged {
-                key,
-                value,
-                is_from_file: true,
-            });
+            return Some(Merged { key, value, is_from_file: true });
         }
     }
 }

@@ -25,29 +25,17 @@ pub(crate) struct Entry<V> {
 impl<V: TableValue> Entry<V> {
     fn new<K>(value: Option<Arc<V>>, command: u64, below: bool) -> Self {
         let bytes = Self::size::<K>(value.as_deref());
-        Self {
-            value,
-            command,
-            bytes,
-            below,
-        }
+        Self { value, command, bytes, below }
     }
 
     /// An entry that lies in the file.
     pub(crate) fn stored(value: Arc<V>) -> Self {
-        Self {
-            value: Some(value),
-            command: 0,
-            bytes: 0,
-            below: true,
-        }
+        Self { value: Some(value), command: 0, bytes: 0, below: true }
     }
 
     fn size<K>(value: Option<&V>) -> u32 {
-        let value_bytes =
-            value.map_or(0, |value| size_of::<V>().saturating_add(value.heap_bytes()));
-        u32::try_from(value_bytes.saturating_add(size_of::<K>() + ENTRY_OVERHEAD_BYTES))
-            .unwrap_or(u32::MAX)
+        let value_bytes = value.map_or(0, |value| size_of::<V>().saturating_add(value.heap_bytes()));
+        u32::try_from(value_bytes.saturating_add(size_of::<K>() + ENTRY_OVERHEAD_BYTES)).unwrap_or(u32::MAX)
     }
 }
 
@@ -73,12 +61,7 @@ pub(crate) struct Overlay<K, V> {
 
 impl<K: TableKey, V: TableValue> Overlay<K, V> {
     pub(crate) fn new() -> Self {
-        Self {
-            entries: BTreeMap::new(),
-            undo: Vec::new(),
-            command: 1,
-            bytes: 0,
-        }
+        Self { entries: BTreeMap::new(), undo: Vec::new(), command: 1, bytes: 0 }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -204,13 +187,7 @@ impl<K: TableKey, V: TableValue> Overlay<K, V> {
 
     /// Hands out all entries and starts empty.
     pub(crate) fn take(&mut self) -> (BTreeMap<K, Entry<V>>, u64) {
-        debug_assert!(
-            self.undo.is_empty(),
-            "a layer is only frozen between two commands"
-        );
-        (
-            std::mem::take(&mut self.entries),
-            std::mem::take(&mut self.bytes),
-        )
+        debug_assert!(self.undo.is_empty(), "a layer is only frozen between two commands");
+        (std::mem::take(&mut self.entries), std::mem::take(&mut self.bytes))
     }
 }

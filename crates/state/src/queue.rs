@@ -32,10 +32,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
     /// Opens the queue. Used by [`tables!`](crate::tables).
     #[doc(hidden)]
     pub fn open(store: &Store, number: u8, name: &'static str) -> Self {
-        Self {
-            table: Table::open(store, number, name),
-            fronts: Mutex::new(Fronts::new()),
-        }
+        Self { table: Table::open(store, number, name), fronts: Mutex::new(Fronts::new()) }
     }
 
     /// Adds an entry that is not in the queue at present.
@@ -71,15 +68,9 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
 
     /// The entries of a prefix, from the front.
     pub fn iter<'a>(&'a self, prefix: &P) -> impl Iterator<Item = (K, Arc<V>)> + use<'a, P, K, V> {
-        let Front {
-            lower_bound,
-            in_file,
-        } = self.fronts.lock().get(prefix);
+        let Front { lower_bound, in_file } = self.fronts.lock().get(prefix);
         let entries = lower_bound.map(|from| self.scan_front(prefix, from, in_file));
-        entries
-            .into_iter()
-            .flatten()
-            .map(|entry| (entry.key.1, entry.value))
+        entries.into_iter().flatten().map(|entry| (entry.key.1, entry.value))
     }
 
     /// The entries at and behind a key below which nothing is; remembers what it learns about the front.
@@ -87,45 +78,22 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         let mut scan = self.scan(prefix, from, in_file);
         let first = scan.next();
         let in_file = match (&first, &mut scan.file) {
-            (
-                Some(Merged {
-                    key,
-                    is_from_file: true,
-                    ..
-                }),
-                _,
-            ) => InFile::First(key.1.clone()),
-            (Some(_), Some(file)) => file
-                .peek()
-                .map_or(InFile::None, |key| InFile::First(key.1.clone())),
+            (Some(Merged { key, is_from_file: true, .. }), _) => InFile::First(key.1.clone()),
+            (Some(_), Some(file)) => file.peek().map_or(InFile::None, |key| InFile::First(key.1.clone())),
             (None, _) | (_, None) => InFile::None,
         };
         if !self.table.lower.store.is_faulted() {
             let lower_bound = first.as_ref().map(|entry| entry.key.1.clone());
-            self.fronts.lock().remember(
-                prefix,
-                Front {
-                    lower_bound,
-                    in_file,
-                },
-            );
+            self.fronts.lock().remember(prefix, Front { lower_bound, in_file });
         }
         first.into_iter().chain(scan)
     }
 
-    fn scan(
-        &self,
-        prefix: &P,
-        from: K,
-        in_file: InFile<K>,
-    ) -> Merge<'_, (P, K), V, EndOfPrefix<P>> {
+    fn scan(&self, prefix: &P, from: K, in_file: InFile<K>) -> Merge<'_, (P, K), V, EndOfPrefix<P>> {
         let (overlay, lower) = (&self.table.overlay, &self.table.lower);
         let start = (prefix.clone(), from);
         let range = (Bound::Included(&start), Bound::Unbounded);
-        let frozen = lower
-            .frozen
-            .as_ref()
-            .map(|frozen| frozen.entries.range(range));
+        let frozen = lower.frozen.as_ref().map(|frozen| frozen.entries.range(range));
         let (small, last) = match lower.file_part() {
             FilePart::Small(entries) => (Some(entries.range(range)), None),
             FilePart::Large { last } => (None, Some(last)),
@@ -133,32 +101,18 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         let file = match in_file {
             _ if last.is_none_or(|last| is_behind(range.0, last)) => None,
             InFile::None => None,
-            InFile::First(first) => Some(FileScan::from_known(
-                &lower.store,
-                lower.table,
-                (prefix.clone(), first),
-                end_of(prefix),
-            )),
-            InFile::Unknown => Some(FileScan::new(
-                &lower.store,
-                lower.table,
-                encode_bound(range.0),
-                end_of(prefix),
-            )),
+            InFile::First(first) => {
+                Some(FileScan::from_known(&lower.store, lower.table, (prefix.clone(), first), end_of(prefix)))
+            }
+            InFile::Unknown => Some(FileScan::new(&lower.store, lower.table, encode_bound(range.0), end_of(prefix))),
         };
-        Merge::new(
-            [Some(overlay.entries.range(range)), frozen, small],
-            file,
-            EndOfPrefix(start.0),
-        )
+        Merge::new([Some(overlay.entries.range(range)), frozen, small], file, EndOfPrefix(start.0))
     }
 }
 
 /// The first entry and what follows it.
-type FrontScan<'a, P, K, V> = std::iter::Chain<
-    std::option::IntoIter<Merged<(P, K), V>>,
-    Merge<'a, (P, K), V, EndOfPrefix<P>>,
->;
+type FrontScan<'a, P, K, V> =
+    std::iter::Chain<std::option::IntoIter<Merged<(P, K), V>>, Merge<'a, (P, K), V, EndOfPrefix<P>>>;
 
 /// Ends a scan where another prefix begins.
 struct EndOfPrefix<P>(P);
@@ -199,9 +153,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> AnyTable for Queue<P, K, V> {
 
     fn rollback(&mut self) {
         let fronts = self.fronts.get_mut();
-        self.table
-            .overlay
-            .rollback(|(prefix, key)| fronts.restored(prefix, key));
+        self.table.overlay.rollback(|(prefix, key)| fronts.restored(prefix, key));
     }
 
     fn freeze(&mut self) -> Option<Arc<dyn FrozenTable>> {

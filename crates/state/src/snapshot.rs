@@ -81,11 +81,7 @@ impl Snapshot {
         let checksum = out.hasher.clone().finalize();
         out.write(&checksum.to_le_bytes()).map_err(write_error)?;
         out.stream.flush().map_err(write_error)?;
-        Ok(SnapshotSummary {
-            applied: self.held.applied,
-            entries,
-            bytes: out.bytes,
-        })
+        Ok(SnapshotSummary { applied: self.held.applied, entries, bytes: out.bytes })
     }
 }
 
@@ -95,18 +91,10 @@ impl Store {
         let file = self.file("copy")?;
         let read_error = |error| file_error("read", &file.path, error);
         let transaction = file.env.clone().static_read_txn().map_err(read_error)?;
-        let header = file
-            .database
-            .get(&transaction, format::HEADER_KEY)
-            .map_err(read_error)?;
-        let header =
-            header.ok_or_else(|| snapshot_error("write", "no checkpoint was written yet"))?;
+        let header = file.database.get(&transaction, format::HEADER_KEY).map_err(read_error)?;
+        let header = header.ok_or_else(|| snapshot_error("write", "no checkpoint was written yet"))?;
         let held = Header::decode(header, &file.path, file.schema_version)?.recovered;
-        Ok(Snapshot {
-            store: self.clone(),
-            transaction,
-            held,
-        })
+        Ok(Snapshot { store: self.clone(), transaction, held })
     }
 
     /// Writes the state of the last written checkpoint to a stream.
@@ -116,21 +104,14 @@ impl Store {
 
     /// Replaces the store in a directory, which must not be open, by what a stream holds. The old file stays until the new
     /// one is whole and synced.
-    pub fn restore_from(
-        directory: &Path,
-        options: &StoreOptions,
-        stream: impl Read,
-    ) -> Result<Recovered, StoreError> {
+    pub fn restore_from(directory: &Path, options: &StoreOptions, stream: impl Read) -> Result<Recovered, StoreError> {
         let path = directory.join(FILE_NAME);
         let io_error = |error: io::Error| file_error("restore", &path, error.into());
         let unfinished = directory.join(UNFINISHED_DIRECTORY);
         fs::create_dir_all(&unfinished).map_err(io_error)?;
         let canonical = directory.canonicalize().map_err(io_error)?;
         if heed::env_closing_event(canonical).is_some() {
-            return Err(snapshot_error(
-                "restore",
-                format!("the store in {} is open", directory.display()),
-            ));
+            return Err(snapshot_error("restore", format!("the store in {} is open", directory.display())));
         }
         fs::remove_dir_all(&unfinished).map_err(io_error)?;
         fs::create_dir_all(&unfinished).map_err(io_error)?;
@@ -159,8 +140,7 @@ fn restore_into(
     unsafe { environment.flags(EnvFlags::NO_SYNC) };
     // SAFETY: the directory was just created, and the broker's lock on the data directory keeps other processes out.
     let env = unsafe { environment.open(directory) }.map_err(heed_error)?;
-    let recovered =
-        Restore::new(env.clone(), path, options.schema_version)?.run(Checked::new(stream))?;
+    let recovered = Restore::new(env.clone(), path, options.schema_version)?.run(Checked::new(stream))?;
     env.force_sync().map_err(heed_error)?;
     Ok(recovered)
 }
@@ -174,10 +154,7 @@ fn write_entry(out: &mut Checked<impl Write>, key: &[u8], record: &[u8]) -> io::
 }
 
 fn snapshot_error(action: &'static str, reason: impl Into<String>) -> StoreError {
-    StoreError::Snapshot {
-        action,
-        reason: reason.into(),
-    }
+    StoreError::Snapshot { action, reason: reason.into() }
 }
 
 /// A stream with its running checksum and length.
@@ -189,11 +166,7 @@ struct Checked<S> {
 
 impl<S> Checked<S> {
     fn new(stream: S) -> Self {
-        Self {
-            stream,
-            hasher: crc32fast::Hasher::new(),
-            bytes: 0,
-        }
+        Self { stream, hasher: crc32fast::Hasher::new(), bytes: 0 }
     }
 
     fn count(&mut self, bytes: &[u8]) {
@@ -220,12 +193,7 @@ impl<S: Read> Checked<S> {
     /// Reads into a buffer that grows with what really arrives, so that a false length cannot exhaust the memory.
     fn read_into(&mut self, length: usize, buffer: &mut Vec<u8>) -> Result<(), StoreError> {
         buffer.clear();
-        let read = self
-            .stream
-            .by_ref()
-            .take(length as u64)
-            .read_to_end(buffer)
-            .map_err(read_error)?;
+        let read = self.stream.by_ref().take(length as u64).read_to_end(buffer).map_err(read_error)?;
         if read < length {
             return Err(read_error(io::ErrorKind::UnexpectedEof.into()));
         }
@@ -253,16 +221,9 @@ impl<'a> Restore<'a> {
     fn new(env: Env<WithoutTls>, path: &'a Path, schema_version: u32) -> Result<Self, StoreError> {
         let write_error = |error| file_error("restore", path, error);
         let mut transaction = env.write_txn().map_err(write_error)?;
-        let database = env
-            .create_database(&mut transaction, None)
-            .map_err(write_error)?;
+        let database = env.create_database(&mut transaction, None).map_err(write_error)?;
         transaction.commit().map_err(write_error)?;
-        Ok(Self {
-            env,
-            database,
-            path,
-            schema_version,
-        })
+        Ok(Self { env, database, path, schema_version })
     }
 
     fn run(&self, mut stream: Checked<impl Read>) -> Result<Recovered, StoreError> {
@@ -280,37 +241,26 @@ impl<'a> Restore<'a> {
                 break;
             }
             if key_length > LONGEST_KEY_BYTES + 1 {
-                return Err(damaged(format!(
-                    "a key of {key_length} bytes is longer than any key can be"
-                )));
+                return Err(damaged(format!("a key of {key_length} bytes is longer than any key can be")));
             }
             let record_length = u32::from_le_bytes(stream.read_array()?) as usize;
             stream.read_into(key_length, &mut key)?;
             stream.read_into(record_length, &mut record)?;
             match recovered {
                 None if key == format::HEADER_KEY => {
-                    recovered =
-                        Some(Header::decode(&record, self.path, self.schema_version)?.recovered);
+                    recovered = Some(Header::decode(&record, self.path, self.schema_version)?.recovered);
                 }
                 None => {
-                    return Err(damaged(
-                        "the record that names its format does not come first".into(),
-                    ));
+                    return Err(damaged("the record that names its format does not come first".into()));
                 }
                 Some(_) => {
-                    let named = |reason| {
-                        damaged(format!(
-                            "the entry {} is damaged: {reason}",
-                            format::hexadecimal(&key)
-                        ))
-                    };
+                    let named =
+                        |reason| damaged(format!("the entry {} is damaged: {reason}", format::hexadecimal(&key)));
                     format::open_record(&key, &record).map_err(named)?;
                     entries += 1;
                 }
             }
-            let put =
-                self.database
-                    .put_with_flags(&mut transaction, PutFlags::APPEND, &key, &record);
+            let put = self.database.put_with_flags(&mut transaction, PutFlags::APPEND, &key, &record);
             put.map_err(write_error)?;
             pending_bytes += key_length + record_length;
             if pending_bytes > RESTORE_TRANSACTION_BYTES {

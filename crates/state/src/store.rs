@@ -42,11 +42,7 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self {
-            schema_version: 1,
-            map_size_bytes: 1 << 40,
-            small_table_entries: 32,
-        }
+        Self { schema_version: 1, map_size_bytes: 1 << 40, small_table_entries: 32 }
     }
 }
 
@@ -86,10 +82,7 @@ pub struct Store(Arc<Shared>);
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Store")
-            .field("file", &self.0.file.as_ref().map(|file| &file.path))
-            .finish()
+        formatter.debug_struct("Store").field("file", &self.0.file.as_ref().map(|file| &file.path)).finish()
     }
 }
 
@@ -103,14 +96,12 @@ impl Store {
     pub fn open(directory: &Path, options: &StoreOptions) -> Result<Self, StoreError> {
         let path = directory.join(FILE_NAME);
         let is_new = !path.exists();
-        std::fs::create_dir_all(directory)
-            .map_err(|error| file_error("create", &path, error.into()))?;
+        std::fs::create_dir_all(directory).map_err(|error| file_error("create", &path, error.into()))?;
         let mut environment = EnvOpenOptions::new().read_txn_without_tls();
         environment.map_size(options.map_size_bytes);
         // SAFETY: the file is mapped read-only and changed only through this environment: the broker's lock on the data
         // directory keeps other processes out, and heed refuses a second environment in this one.
-        let env = unsafe { environment.open(directory) }
-            .map_err(|error| file_error("open", &path, error))?;
+        let env = unsafe { environment.open(directory) }.map_err(|error| file_error("open", &path, error))?;
         check_length(&env, &path)?;
         if is_new {
             // The file's name must survive a power loss as surely as the first checkpoint in it.
@@ -122,17 +113,11 @@ impl Store {
             .open_database::<Bytes, Bytes>(&reader, None)
             .map_err(read_error)?
             .ok_or_else(|| damaged(&path, "it has no main tree"))?;
-        let recovered = match database
-            .get(&reader, format::HEADER_KEY)
-            .map_err(read_error)?
-        {
+        let recovered = match database.get(&reader, format::HEADER_KEY).map_err(read_error)? {
             Some(bytes) => Header::decode(bytes, &path, options.schema_version)?.recovered,
             None if database.is_empty(&reader).map_err(read_error)? => Recovered::default(),
             None => {
-                return Err(damaged(
-                    &path,
-                    "the record that names its format is missing",
-                ));
+                return Err(damaged(&path, "the record that names its format is missing"));
             }
         };
         Ok(Self::new(Some(StateFile {
@@ -158,11 +143,7 @@ impl Store {
 
     /// What the file held when it was opened: from where the log must be applied again.
     pub fn recovered(&self) -> Recovered {
-        self.0
-            .file
-            .as_ref()
-            .map(|file| file.recovered.clone())
-            .unwrap_or_default()
+        self.0.file.as_ref().map(|file| file.recovered.clone()).unwrap_or_default()
     }
 
     /// The first error that a read or a write of the tables met.
@@ -199,33 +180,28 @@ impl Store {
         }
     }
 
+    /// Notes a table that was opened over this store; a second set of tables would not see the first one's checkpoints.
     pub(crate) fn name_table(&self, table: TableId) {
-        self.0.tables.lock().push(table);
+        let mut tables = self.0.tables.lock();
+        assert!(
+            tables.iter().all(|other| other.number != table.number),
+            "invariant: a store is opened anew for each set of tables, and {} was opened before",
+            table.name
+        );
+        tables.push(table);
     }
 
     pub(crate) fn table_name(&self, number: u8) -> &'static str {
-        self.0
-            .tables
-            .lock()
-            .iter()
-            .find(|table| table.number == number)
-            .map_or("(unknown)", |table| table.name)
+        self.0.tables.lock().iter().find(|table| table.number == number).map_or("(unknown)", |table| table.name)
     }
 
     /// The size of the file in bytes; 0 in memory.
     pub fn file_bytes(&self) -> u64 {
-        self.0
-            .file
-            .as_ref()
-            .and_then(|file| file.env.real_disk_size().ok())
-            .unwrap_or(0)
+        self.0.file.as_ref().and_then(|file| file.env.real_disk_size().ok()).unwrap_or(0)
     }
 
     pub(crate) fn small_table_entries(&self) -> usize {
-        self.0
-            .file
-            .as_ref()
-            .map_or(0, |file| file.small_table_entries)
+        self.0.file.as_ref().map_or(0, |file| file.small_table_entries)
     }
 
     /// The last key of a table in the file.
@@ -279,12 +255,7 @@ impl Store {
     }
 
     /// Decodes a value that `read_chunk` delivered.
-    pub(crate) fn decode<K: TableKey, V: TableValue>(
-        &self,
-        table: TableId,
-        key: &K,
-        bytes: &[u8],
-    ) -> Option<V> {
+    pub(crate) fn decode<K: TableKey, V: TableValue>(&self, table: TableId, key: &K, bytes: &[u8]) -> Option<V> {
         match V::decode(bytes) {
             Ok(value) => Some(value),
             Err(reason) => self.fail_corrupt(table, format!("{key:?}"), reason),
@@ -333,65 +304,37 @@ impl Store {
             }
             last = Some(&encoded[1..]);
         }
-        if chunk.len() < limit {
-            None
-        } else {
-            last.map(SmallKey::from_slice)
-        }
+        if chunk.len() < limit { None } else { last.map(SmallKey::from_slice) }
     }
 
     /// Makes the tables see what the last checkpoint wrote.
     pub(crate) fn refresh(&self) -> Result<(), StoreError> {
         let file = self.file("read")?;
-        let reader = file
-            .env
-            .clone()
-            .static_read_txn()
-            .map_err(|error| file_error("read", &file.path, error))?;
+        let reader = file.env.clone().static_read_txn().map_err(|error| file_error("read", &file.path, error))?;
         *file.reader.lock() = reader;
         Ok(())
     }
 
     fn fail_corrupt<T>(&self, table: TableId, key: String, reason: CorruptionError) -> Option<T> {
-        let file = self
-            .0
-            .file
-            .as_ref()
-            .map(|file| file.path.clone())
-            .unwrap_or_default();
-        self.fail(StoreError::Corruption {
-            table: table.name,
-            key,
-            file,
-            reason,
-        });
+        let file = self.0.file.as_ref().map(|file| file.path.clone()).unwrap_or_default();
+        self.fail(StoreError::Corruption { table: table.name, key, file, reason });
         None
     }
 
     fn fail_read<T>(&self, error: heed::Error) -> Option<T> {
-        let path = self
-            .0
-            .file
-            .as_ref()
-            .map(|file| file.path.clone())
-            .unwrap_or_default();
+        let path = self.0.file.as_ref().map(|file| file.path.clone()).unwrap_or_default();
         self.fail(file_error("read", &path, error));
         None
     }
 }
 
-fn decode_entry<K: TableKey>(
-    encoded: &[u8],
-    record: &[u8],
-) -> Result<(K, Vec<u8>), CorruptionError> {
+fn decode_entry<K: TableKey>(encoded: &[u8], record: &[u8]) -> Result<(K, Vec<u8>), CorruptionError> {
     let value = format::open_record(encoded, record)?;
     let mut key_bytes = &encoded[1..];
     let key = K::decode(&mut key_bytes)?;
     match key_bytes.len() {
         0 => Ok((key, value.to_vec())),
-        left => Err(CorruptionError::new(format!(
-            "{left} bytes follow the end of the key"
-        ))),
+        left => Err(CorruptionError::new(format!("{left} bytes follow the end of the key"))),
     }
 }
 
@@ -401,15 +344,10 @@ fn check_length(env: &Env<WithoutTls>, path: &Path) -> Result<(), StoreError> {
     if info.last_txn_id == 0 {
         return Ok(());
     }
-    let length = env
-        .real_disk_size()
-        .map_err(|error| file_error("read", path, error))?;
+    let length = env.real_disk_size().map_err(|error| file_error("read", path, error))?;
     let needed = (info.last_page_number as u64 + 1).saturating_mul(u64::from(env.stat().page_size));
     if length < needed {
-        return Err(damaged(
-            path,
-            format!("it has {length} bytes, but its tree needs {needed}"),
-        ));
+        return Err(damaged(path, format!("it has {length} bytes, but its tree needs {needed}")));
     }
     Ok(())
 }
@@ -420,16 +358,9 @@ pub(crate) fn sync_directory(directory: &Path) -> std::io::Result<()> {
 }
 
 pub(crate) fn file_error(action: &'static str, path: &Path, source: heed::Error) -> StoreError {
-    StoreError::File {
-        action,
-        file: path.to_owned(),
-        source: Arc::new(source),
-    }
+    StoreError::File { action, file: path.to_owned(), source: Arc::new(source) }
 }
 
 pub(crate) fn damaged(path: &Path, reason: impl Into<String>) -> StoreError {
-    StoreError::DamagedFile {
-        file: path.to_owned(),
-        reason: reason.into(),
-    }
+    StoreError::DamagedFile { file: path.to_owned(), reason: reason.into() }
 }

@@ -30,10 +30,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     pub fn open(store: &Store, number: u8, name: &'static str) -> Self {
         let id = TableId { number, name };
         store.name_table(id);
-        Self {
-            overlay: Overlay::new(),
-            lower: LowerLayers::new(id, store.clone()),
-        }
+        Self { overlay: Overlay::new(), lower: LowerLayers::new(id, store.clone()) }
     }
 
     /// The value of a key.
@@ -60,11 +57,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     /// Under a key that has a value, [`put`](Self::put) must be used: a later deletion would bring the old value back.
     #[inline]
     pub fn insert_new(&mut self, key: K, value: V) {
-        debug_assert!(
-            !self.contains(&key),
-            "table {} already has the key {key:?}",
-            self.lower.table.name
-        );
+        debug_assert!(!self.contains(&key), "table {} already has the key {key:?}", self.lower.table.name);
         if self.accepts(&key) {
             self.overlay.put(key, Arc::new(value), |_| false);
         }
@@ -78,8 +71,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     fn put_shared(&mut self, key: K, value: Arc<V>) {
         if self.accepts(&key) {
-            self.overlay
-                .put(key, value, |key| self.lower.may_contain(key));
+            self.overlay.put(key, value, |key| self.lower.may_contain(key));
         }
     }
 
@@ -134,23 +126,13 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             return Merge::new([None, None, None], None, EndOfRange);
         }
         let overlay = self.overlay.entries.range((start, end));
-        let frozen = self
-            .lower
-            .frozen
-            .as_ref()
-            .map(|frozen| frozen.entries.range((start, end)));
+        let frozen = self.lower.frozen.as_ref().map(|frozen| frozen.entries.range((start, end)));
         let (small, file) = match self.lower.file_part() {
             FilePart::Small(entries) => (Some(entries.range((start, end))), None),
             FilePart::Large { last } if is_behind(start, last) => (None, None),
-            FilePart::Large { .. } => (
-                None,
-                Some(FileScan::new(
-                    &self.lower.store,
-                    self.lower.table,
-                    encode_bound(start),
-                    encode_bound(end),
-                )),
-            ),
+            FilePart::Large { .. } => {
+                (None, Some(FileScan::new(&self.lower.store, self.lower.table, encode_bound(start), encode_bound(end))))
+            }
         };
         Merge::new([Some(overlay), frozen, small], file, EndOfRange)
     }
@@ -164,10 +146,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         let mut encoded = SmallKey::new();
         key.encode(&mut encoded);
         if encoded.len() > LONGEST_KEY_BYTES {
-            self.lower.store.fail(StoreError::KeyTooLong {
-                table: self.lower.table.name,
-                bytes: encoded.len(),
-            });
+            self.lower.store.fail(StoreError::KeyTooLong { table: self.lower.table.name, bytes: encoded.len() });
             return false;
         }
         true
@@ -197,10 +176,7 @@ pub(crate) fn is_behind<K: Ord>(start: Bound<&K>, last: &K) -> bool {
 fn is_empty_range<K: Ord>(start: Bound<&K>, end: Bound<&K>) -> bool {
     match (start, end) {
         (Bound::Included(start), Bound::Included(end)) => start > end,
-        (
-            Bound::Included(start) | Bound::Excluded(start),
-            Bound::Included(end) | Bound::Excluded(end),
-        ) => start >= end,
+        (Bound::Included(start) | Bound::Excluded(start), Bound::Included(end) | Bound::Excluded(end)) => start >= end,
         _ => false,
     }
 }
@@ -236,11 +212,7 @@ impl<K: TableKey, V: TableValue> AnyTable for Table<K, V> {
         LayerSizes {
             overlay_entries: self.overlay.entries.len() as u64,
             overlay_bytes: self.overlay.bytes(),
-            frozen_entries: self
-                .lower
-                .frozen
-                .as_ref()
-                .map_or(0, |frozen| frozen.entries.len() as u64),
+            frozen_entries: self.lower.frozen.as_ref().map_or(0, |frozen| frozen.entries.len() as u64),
             frozen_bytes: self.lower.frozen.as_ref().map_or(0, |frozen| frozen.bytes),
         }
     }

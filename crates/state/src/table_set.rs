@@ -12,8 +12,7 @@ use crate::hash::StateHasher;
 use crate::store::{Store, TableId};
 
 /// Is shown every live entry: the table, the key and the value, each also encoded.
-pub type EntryVisitor<'a> =
-    dyn FnMut(TableId, (&dyn Debug, &[u8]), (&dyn Debug, &[u8])) -> io::Result<()> + 'a;
+pub type EntryVisitor<'a> = dyn FnMut(TableId, (&dyn Debug, &[u8]), (&dyn Debug, &[u8])) -> io::Result<()> + 'a;
 
 /// How much the layers in memory hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,11 +79,7 @@ pub struct TableSetCore {
 impl TableSetCore {
     /// Starts with no checkpoint under way.
     pub fn new(store: &Store) -> Self {
-        Self {
-            store: store.clone(),
-            under_way: None,
-            checkpoints: 0,
-        }
+        Self { store: store.clone(), under_way: None, checkpoints: 0 }
     }
 
     /// The store below the tables.
@@ -108,11 +103,7 @@ pub trait TableSet: Sized {
 
 /// Freezes all tables; see the generated `freeze`.
 #[doc(hidden)]
-pub fn freeze(
-    tables: &mut impl TableSet,
-    applied: u64,
-    metadata: Vec<u8>,
-) -> Result<Checkpoint, StoreError> {
+pub fn freeze(tables: &mut impl TableSet, applied: u64, metadata: Vec<u8>) -> Result<Checkpoint, StoreError> {
     let started = Instant::now();
     tables.core().store.file("checkpoint to")?;
     if let Some(fault) = tables.core().store.fault() {
@@ -150,18 +141,13 @@ pub fn release(tables: &mut impl TableSet, written: Written) -> Result<Retired, 
         core.store.is_same(&written.store) && core.under_way == Some(written.number),
         "invariant: a checkpoint is released by the tables that it was frozen from"
     );
-    core.store
-        .refresh()
-        .inspect_err(|error| core.store.fail(error.clone()))?;
+    core.store.refresh().inspect_err(|error| core.store.fail(error.clone()))?;
     core.under_way = None;
     let mut retired = Vec::new();
     tables.each_mut(&mut |table| retired.extend(table.release()));
     let release_pause = started.elapsed();
     let file = tables.core().store.file("release")?;
-    *file.last_checkpoint.lock() = Some(CheckpointStatistics {
-        release_pause,
-        ..written.statistics
-    });
+    *file.last_checkpoint.lock() = Some(CheckpointStatistics { release_pause, ..written.statistics });
     Ok(Retired(retired))
 }
 
@@ -171,15 +157,8 @@ pub fn statistics(tables: &impl TableSet) -> Statistics {
     let mut layers = LayerSizes::default();
     tables.each(&mut |table| layers += table.layer_sizes());
     let store = &tables.core().store;
-    let last_checkpoint = store
-        .file("measure")
-        .ok()
-        .and_then(|file| *file.last_checkpoint.lock());
-    Statistics {
-        layers,
-        file_bytes: store.file_bytes(),
-        last_checkpoint,
-    }
+    let last_checkpoint = store.file("measure").ok().and_then(|file| *file.last_checkpoint.lock());
+    Statistics { layers, file_bytes: store.file_bytes(), last_checkpoint }
 }
 
 /// About how many bytes the overlay holds; see the generated `overlay_bytes`.
@@ -214,17 +193,11 @@ pub fn dump(tables: &impl TableSet, out: &mut dyn Write) -> io::Result<()> {
     let mut result = Ok(());
     tables.each(&mut |table| {
         if result.is_ok() {
-            result = table.visit(&mut |id, (key, _), (value, _)| {
-                writeln!(out, "{} {key:?} = {value:?}", id.name)
-            });
+            result = table.visit(&mut |id, (key, _), (value, _)| writeln!(out, "{} {key:?} = {value:?}", id.name));
         }
     });
     result?;
-    tables
-        .core()
-        .store
-        .fault()
-        .map_or(Ok(()), |fault| Err(io::Error::other(fault)))
+    tables.core().store.fault().map_or(Ok(()), |fault| Err(io::Error::other(fault)))
 }
 
 /// Refuses two tables with one number, and the numbers that the file's layout does not have.
@@ -232,16 +205,10 @@ pub fn dump(tables: &impl TableSet, out: &mut dyn Write) -> io::Result<()> {
 pub const fn assert_table_numbers(numbers: &[u8]) {
     let mut index = 0;
     while index < numbers.len() {
-        assert!(
-            numbers[index] != 0 && numbers[index] != u8::MAX,
-            "a table's number is from 1 to 254"
-        );
+        assert!(numbers[index] != 0 && numbers[index] != u8::MAX, "a table's number is from 1 to 254");
         let mut other = index + 1;
         while other < numbers.len() {
-            assert!(
-                numbers[index] != numbers[other],
-                "two tables have the same number"
-            );
+            assert!(numbers[index] != numbers[other], "two tables have the same number");
             other += 1;
         }
         index += 1;

@@ -27,9 +27,7 @@ impl TableValue for () {
     fn decode(bytes: &[u8]) -> Result<Self, CorruptionError> {
         match bytes.len() {
             0 => Ok(()),
-            length => Err(CorruptionError::new(format!(
-                "an empty value has {length} bytes"
-            ))),
+            length => Err(CorruptionError::new(format!("an empty value has {length} bytes"))),
         }
     }
 }
@@ -89,21 +87,17 @@ impl TableValue for Vec<u8> {
 
 /// Appends a value that `minicbor` can encode. Used by [`cbor_values!`](crate::cbor_values).
 pub fn encode_cbor<V: minicbor::Encode<()>>(value: &V, out: &mut Vec<u8>) {
-    minicbor::encode(value, out)
-        .expect("invariant: encoding into memory fails for no value of the state");
+    minicbor::encode(value, out).expect("invariant: encoding into memory fails for no value of the state");
 }
 
 /// Decodes a value that `minicbor` can decode, and refuses bytes after it. Used by [`cbor_values!`](crate::cbor_values).
 pub fn decode_cbor<'b, V: minicbor::Decode<'b, ()>>(bytes: &'b [u8]) -> Result<V, CorruptionError> {
     let mut decoder = minicbor::Decoder::new(bytes);
-    let value = decoder
-        .decode()
-        .map_err(|error| CorruptionError::new(format!("the value is not readable: {error}")))?;
+    let value =
+        decoder.decode().map_err(|error| CorruptionError::new(format!("the value is not readable: {error}")))?;
     match bytes.len() - decoder.position() {
         0 => Ok(value),
-        left => Err(CorruptionError::new(format!(
-            "{left} bytes follow the end of the value"
-        ))),
+        left => Err(CorruptionError::new(format!("{left} bytes follow the end of the value"))),
     }
 }
 

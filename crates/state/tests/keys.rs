@@ -16,20 +16,14 @@ fn check<K: TableKey + Debug>(first: &K, second: &K) -> Result<(), TestCaseError
     prop_assert_eq!(encoded(first).cmp(&encoded(second)), first.cmp(second));
     let bytes = encoded(first);
     let mut rest = bytes.as_slice();
-    prop_assert_eq!(
-        &K::decode(&mut rest).expect("an encoded key decodes"),
-        first
-    );
+    prop_assert_eq!(&K::decode(&mut rest).expect("an encoded key decodes"), first);
     prop_assert!(rest.is_empty());
     if let Some(length) = K::ENCODED_BYTES {
         prop_assert_eq!(bytes.len(), length);
     }
     prop_assert!(K::least() <= *first);
     for length in 0..bytes.len() {
-        prop_assert!(
-            K::decode(&mut &bytes[..length]).is_err(),
-            "a key that is cut off must be refused"
-        );
+        prop_assert!(K::decode(&mut &bytes[..length]).is_err(), "a key that is cut off must be refused");
     }
     Ok(())
 }

@@ -90,18 +90,11 @@ struct World<'a> {
 }
 
 fn item(number: u64) -> Item {
-    Item {
-        number,
-        text: "x".repeat((number % 40) as usize),
-    }
+    Item { number, text: "x".repeat((number % 40) as usize) }
 }
 
 fn open(directory: &Path, small_table_entries: usize) -> Tables {
-    let options = StoreOptions {
-        map_size_bytes: 1 << 30,
-        small_table_entries,
-        ..StoreOptions::default()
-    };
+    let options = StoreOptions { map_size_bytes: 1 << 30, small_table_entries, ..StoreOptions::default() };
     Tables::open(&Store::open(directory, &options).expect("the store opens"))
 }
 
@@ -132,23 +125,11 @@ impl World<'_> {
                 self.dirty = true;
             }
             Step::RangeOfItems(from, to) => {
-                let expected: Vec<_> = if from <= to {
-                    self.at_hand.items.range(from..to).collect()
-                } else {
-                    vec![]
-                };
+                let expected: Vec<_> = if from <= to { self.at_hand.items.range(from..to).collect() } else { vec![] };
                 let found: Vec<_> = self.tables.items.range(from..to).collect();
-                assert!(
-                    found
-                        .iter()
-                        .map(|(key, value)| (key, value.as_ref()))
-                        .eq(expected)
-                );
+                assert!(found.iter().map(|(key, value)| (key, value.as_ref())).eq(expected));
                 let first = self.tables.items.first_from(&from).map(|(key, _)| key);
-                assert_eq!(
-                    first,
-                    self.at_hand.items.range(from..).next().map(|(key, _)| *key)
-                );
+                assert_eq!(first, self.at_hand.items.range(from..).next().map(|(key, _)| *key));
             }
             Step::Enqueue(prefix, key, value) => {
                 if self.at_hand.queue.insert((prefix, key), value).is_some() {
@@ -187,10 +168,7 @@ impl World<'_> {
             Step::Release => {
                 self.progress = match std::mem::replace(&mut self.progress, Progress::Idle) {
                     Progress::Written(written) => {
-                        let _: Retired = self
-                            .tables
-                            .release(written)
-                            .expect("the checkpoint is released");
+                        let _: Retired = self.tables.release(written).expect("the checkpoint is released");
                         Progress::Idle
                     }
                     unfinished => unfinished,
@@ -209,16 +187,11 @@ impl World<'_> {
     }
 
     fn freeze(&mut self) {
-        let frozen = self
-            .tables
-            .freeze(self.applied, self.applied.to_string().into_bytes());
+        let frozen = self.tables.freeze(self.applied, self.applied.to_string().into_bytes());
         match (&self.progress, frozen) {
             (Progress::Idle, Ok(checkpoint)) => {
                 // A command that only deleted what was not there leaves no trace, so the freeze may pass.
-                assert_eq!(
-                    self.at_hand, self.committed,
-                    "a freeze must not see an open command"
-                );
+                assert_eq!(self.at_hand, self.committed, "a freeze must not see an open command");
                 self.progress = Progress::Frozen(checkpoint, self.committed.clone());
             }
             (Progress::Idle, Err(StoreError::CommandOpen)) => assert!(self.dirty),
@@ -236,10 +209,7 @@ impl World<'_> {
         let recovered = self.tables.store().recovered();
         assert_eq!(recovered.applied, self.durable_applied);
         if self.durable_applied > 0 {
-            assert_eq!(
-                recovered.metadata,
-                self.durable_applied.to_string().into_bytes()
-            );
+            assert_eq!(recovered.metadata, self.durable_applied.to_string().into_bytes());
         }
         self.at_hand = self.durable.clone();
         self.committed = self.durable.clone();
@@ -248,24 +218,14 @@ impl World<'_> {
     }
 
     fn check(&self) {
-        let items = self
-            .tables
-            .items
-            .iter()
-            .map(|(key, value)| (key, value.as_ref().clone()));
-        assert!(
-            items.eq(self.at_hand.items.clone()),
-            "the items differ from the model"
-        );
+        let items = self.tables.items.iter().map(|(key, value)| (key, value.as_ref().clone()));
+        assert!(items.eq(self.at_hand.items.clone()), "the items differ from the model");
         for part in 0..3 {
             for key in 0..6 {
                 let expected = self.at_hand.items.get(&(part, key));
                 assert_eq!(self.tables.items.get(&(part, key)).as_deref(), expected);
                 assert_eq!(self.tables.items.contains(&(part, key)), expected.is_some());
-                assert_eq!(
-                    self.tables.queue.get(&part, &key).as_deref(),
-                    self.at_hand.queue.get(&(part, key))
-                );
+                assert_eq!(self.tables.queue.get(&part, &key).as_deref(), self.at_hand.queue.get(&(part, key)));
             }
         }
         assert!(self.tables.fault().is_none());
@@ -273,31 +233,12 @@ impl World<'_> {
 
     fn check_queue(&self) {
         for prefix in 0..3 {
-            let expected = self
-                .at_hand
-                .queue
-                .range((prefix, 0)..=(prefix, u8::MAX))
-                .map(|((_, key), value)| (*key, *value));
-            let found = self
-                .tables
-                .queue
-                .iter(&prefix)
-                .map(|(key, value)| (key, *value));
-            assert!(
-                found.eq(expected.clone()),
-                "the queue differs from the model"
-            );
-            assert_eq!(
-                self.tables
-                    .queue
-                    .first(&prefix)
-                    .map(|(key, value)| (key, *value)),
-                expected.clone().next()
-            );
-            assert_eq!(
-                self.tables.queue.is_empty(&prefix),
-                expected.clone().next().is_none()
-            );
+            let expected =
+                self.at_hand.queue.range((prefix, 0)..=(prefix, u8::MAX)).map(|((_, key), value)| (*key, *value));
+            let found = self.tables.queue.iter(&prefix).map(|(key, value)| (key, *value));
+            assert!(found.eq(expected.clone()), "the queue differs from the model");
+            assert_eq!(self.tables.queue.first(&prefix).map(|(key, value)| (key, *value)), expected.clone().next());
+            assert_eq!(self.tables.queue.is_empty(&prefix), expected.clone().next().is_none());
         }
     }
 }

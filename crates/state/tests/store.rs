@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use state::{
-    Checkpoint, LONGEST_KEY_BYTES, Queue, Store, StoreError, StoreOptions, Table, TableSet, Written,
-};
+use state::{Checkpoint, LONGEST_KEY_BYTES, Queue, Store, StoreError, StoreOptions, Table, TableSet, Written};
 
 state::tables! {
     struct Tables {
@@ -17,10 +15,7 @@ state::tables! {
 }
 
 fn options() -> StoreOptions {
-    StoreOptions {
-        map_size_bytes: 1 << 30,
-        ..StoreOptions::default()
-    }
+    StoreOptions { map_size_bytes: 1 << 30, ..StoreOptions::default() }
 }
 
 fn open(directory: &Path) -> Tables {
@@ -28,9 +23,7 @@ fn open(directory: &Path) -> Tables {
 }
 
 fn checkpoint(tables: &mut Tables, applied: u64) {
-    let written = frozen(tables, applied)
-        .write()
-        .expect("the checkpoint is written");
+    let written = frozen(tables, applied).write().expect("the checkpoint is written");
     release(tables, written);
 }
 
@@ -112,46 +105,27 @@ fn a_crash_leaves_the_last_written_checkpoint() {
     checkpoint(&mut tables, 7);
     tables.numbers.insert_new(2, 2);
     tables.commit().unwrap();
-    let written = tables
-        .freeze(8, b"exporter positions".to_vec())
-        .unwrap()
-        .write()
-        .unwrap();
+    let written = tables.freeze(8, b"exporter positions".to_vec()).unwrap().write().unwrap();
     tables.numbers.insert_new(3, 3);
     tables.commit().unwrap();
     drop((tables, written));
 
     let tables = open(directory.path());
     let recovered = tables.store().recovered();
-    assert_eq!(
-        (recovered.applied, recovered.metadata.as_slice()),
-        (8, b"exporter positions".as_slice())
-    );
-    assert_eq!(
-        tables
-            .numbers
-            .iter()
-            .map(|(key, _)| key)
-            .collect::<Vec<_>>(),
-        [1, 2]
-    );
+    assert_eq!((recovered.applied, recovered.metadata.as_slice()), (8, b"exporter positions".as_slice()));
+    assert_eq!(tables.numbers.iter().map(|(key, _)| key).collect::<Vec<_>>(), [1, 2]);
 }
 
 #[test]
 fn a_checkpoint_that_fails_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let small = StoreOptions {
-        map_size_bytes: 1 << 20,
-        ..options()
-    };
+    let small = StoreOptions { map_size_bytes: 1 << 20, ..options() };
     let mut tables = Tables::open(&Store::open(directory.path(), &small).unwrap());
     tables.texts.insert_new("small".into(), "first".into());
     tables.commit().unwrap();
     checkpoint(&mut tables, 1);
     for key in 0..100 {
-        tables
-            .texts
-            .insert_new(format!("large {key}"), "x".repeat(50_000));
+        tables.texts.insert_new(format!("large {key}"), "x".repeat(50_000));
     }
     tables.commit().unwrap();
 
@@ -163,10 +137,7 @@ fn a_checkpoint_that_fails_loses_nothing() {
     }
     assert_eq!(tables.texts.iter().count(), 101);
     assert!(tables.fault().is_none(), "the tables go on");
-    assert!(matches!(
-        tables.freeze(3, vec![]),
-        Err(StoreError::CheckpointUnderWay)
-    ));
+    assert!(matches!(tables.freeze(3, vec![]), Err(StoreError::CheckpointUnderWay)));
     drop((tables, checkpoint));
     let tables = open(directory.path());
     assert_eq!(tables.store().recovered().applied, 1);
@@ -187,22 +158,14 @@ fn a_rolled_back_command_leaves_no_trace() {
     tables.numbers.insert_new(2, 4);
     tables.queue.remove(&1, &5);
     assert!(tables.queue.is_empty(&1));
-    tables
-        .texts
-        .insert_new("x".repeat(LONGEST_KEY_BYTES + 1), String::new());
+    tables.texts.insert_new("x".repeat(LONGEST_KEY_BYTES + 1), String::new());
     let error = tables.commit().expect_err("the key is too long");
-    assert!(
-        error.concerns_one_command() && error.to_string().contains("texts"),
-        "{error}"
-    );
+    assert!(error.concerns_one_command() && error.to_string().contains("texts"), "{error}");
     assert_eq!((tables.state_hash().unwrap(), tables.statistics()), before);
     assert_eq!(tables.queue.first(&1).map(|(key, _)| key), Some(5));
     tables.numbers.insert_new(9, 9);
     tables.commit().expect("the next command is not affected");
-    assert!(matches!(
-        tables.freeze(1, vec![]),
-        Err(StoreError::NoFile { .. })
-    ));
+    assert!(matches!(tables.freeze(1, vec![]), Err(StoreError::NoFile { .. })));
 }
 
 #[test]
@@ -222,12 +185,7 @@ fn a_million_waiting_entries_leave_the_memory() {
     release(&mut tables, written);
     let layers = tables.statistics().layers;
     assert_eq!(
-        (
-            layers.overlay_entries,
-            layers.frozen_entries,
-            layers.overlay_bytes,
-            layers.frozen_bytes
-        ),
+        (layers.overlay_entries, layers.frozen_entries, layers.overlay_bytes, layers.frozen_bytes),
         (0, 0, 0, 0)
     );
     assert_eq!(tables.numbers.get(&123_456).as_deref(), Some(&123_456));
@@ -238,11 +196,7 @@ fn a_million_waiting_entries_leave_the_memory() {
 fn flip(directory: &Path, bytes: &[u8]) {
     let path = directory.join("data.mdb");
     let mut content = fs::read(&path).unwrap();
-    let places: Vec<_> = content
-        .windows(bytes.len())
-        .enumerate()
-        .filter(|(_, window)| *window == bytes)
-        .collect();
+    let places: Vec<_> = content.windows(bytes.len()).enumerate().filter(|(_, window)| *window == bytes).collect();
     let place = places.last().expect("the file holds the bytes").0;
     content[place] ^= 1;
     fs::write(&path, content).unwrap();
@@ -251,19 +205,14 @@ fn flip(directory: &Path, bytes: &[u8]) {
 #[test]
 fn a_damaged_entry_is_named_and_stops_the_command() {
     for small_table_entries in [0, 32] {
-        check_damaged_entry(&StoreOptions {
-            small_table_entries,
-            ..options()
-        });
+        check_damaged_entry(&StoreOptions { small_table_entries, ..options() });
     }
 }
 
 fn check_damaged_entry(options: &StoreOptions) {
     let directory = tempfile::tempdir().unwrap();
     let mut tables = open(directory.path());
-    tables
-        .texts
-        .insert_new("invoice".into(), "a text to be found".into());
+    tables.texts.insert_new("invoice".into(), "a text to be found".into());
     tables.texts.insert_new("order".into(), "another".into());
     tables.commit().unwrap();
     checkpoint(&mut tables, 1);
@@ -273,32 +222,15 @@ fn check_damaged_entry(options: &StoreOptions) {
     let mut tables = Tables::open(&Store::open(directory.path(), options).unwrap());
     tables.texts.put("order".into(), "changed".into());
     assert_eq!(tables.texts.get(&"invoice".into()), None);
-    let error = tables
-        .commit()
-        .expect_err("the command read a damaged entry")
-        .to_string();
+    let error = tables.commit().expect_err("the command read a damaged entry").to_string();
     for part in ["texts", "invoice", "data.mdb", "checksum"] {
         assert!(error.contains(part), "{part} is missing in: {error}");
     }
-    assert_eq!(
-        tables
-            .texts
-            .get(&"order".into())
-            .as_deref()
-            .map(String::as_str),
-        Some("another")
-    );
+    assert_eq!(tables.texts.get(&"order".into()).as_deref().map(String::as_str), Some("another"));
     tables.rollback();
     assert!(tables.fault().is_some(), "damage is not forgotten");
     assert!(tables.state_hash().is_err());
-    assert!(
-        tables
-            .store()
-            .snapshot_to(Vec::new())
-            .unwrap_err()
-            .to_string()
-            .contains("texts")
-    );
+    assert!(tables.store().snapshot_to(Vec::new()).unwrap_err().to_string().contains("texts"));
 }
 
 #[test]
@@ -309,61 +241,25 @@ fn an_unknown_version_is_refused_by_name() {
     tables.commit().unwrap();
     checkpoint(&mut tables, 1);
     drop(tables);
-    let error = Store::open(
-        directory.path(),
-        &StoreOptions {
-            schema_version: 9,
-            ..options()
-        },
-    )
-    .unwrap_err();
-    assert!(
-        matches!(
-            error,
-            StoreError::UnknownVersion {
-                what: "schema",
-                found: 1,
-                known: 9,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let error = Store::open(directory.path(), &StoreOptions { schema_version: 9, ..options() }).unwrap_err();
+    assert!(matches!(error, StoreError::UnknownVersion { what: "schema", found: 1, known: 9, .. }), "{error}");
 
     // The header is a record of 4 + 4 + 4 + 8 bytes under the key 0; its first four bytes are the format version.
     let path = directory.path().join("data.mdb");
     let mut content = fs::read(&path).unwrap();
     // In the leaf lie the record's length, flags, the key's length and the key before it.
     let entry = [20, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0];
-    let places: Vec<_> = content
-        .windows(entry.len())
-        .enumerate()
-        .filter(|(_, window)| *window == entry)
-        .collect();
+    let places: Vec<_> = content.windows(entry.len()).enumerate().filter(|(_, window)| *window == entry).collect();
     let place = places.last().expect("the header is found").0 + 9;
     content[place] = 77;
     fs::write(&path, &content).unwrap();
     let error = Store::open(directory.path(), &options()).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            StoreError::UnknownVersion {
-                what: "format",
-                found: 77,
-                known: 1,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, StoreError::UnknownVersion { what: "format", found: 77, known: 1, .. }), "{error}");
 
     content[place] = 1;
     content[place + 8] ^= 1;
     fs::write(&path, &content).unwrap();
-    assert!(matches!(
-        Store::open(directory.path(), &options()),
-        Err(StoreError::DamagedFile { .. })
-    ));
+    assert!(matches!(Store::open(directory.path(), &options()), Err(StoreError::DamagedFile { .. })));
 }
 
 #[test]
@@ -378,16 +274,8 @@ fn a_file_that_is_cut_off_is_refused() {
     drop(tables);
     let path = directory.path().join("data.mdb");
     let length = fs::metadata(&path).unwrap().len();
-    fs::File::options()
-        .write(true)
-        .open(&path)
-        .unwrap()
-        .set_len(length / 2)
-        .unwrap();
-    assert!(matches!(
-        Store::open(directory.path(), &options()),
-        Err(StoreError::DamagedFile { .. })
-    ));
+    fs::File::options().write(true).open(&path).unwrap().set_len(length / 2).unwrap();
+    assert!(matches!(Store::open(directory.path(), &options()), Err(StoreError::DamagedFile { .. })));
 }
 
 #[test]
@@ -404,11 +292,7 @@ fn a_snapshot_restores_to_an_equal_state() {
     let hash = tables.state_hash().unwrap();
     let mut dump = Vec::new();
     tables.dump(&mut dump).unwrap();
-    assert!(
-        String::from_utf8(dump)
-            .unwrap()
-            .starts_with("numbers 0 = 0\nnumbers 3 = 1\n")
-    );
+    assert!(String::from_utf8(dump).unwrap().starts_with("numbers 0 = 0\nnumbers 3 = 1\n"));
     // What is not in a checkpoint is not in the snapshot.
     tables.numbers.delete(&0);
     tables.commit().unwrap();
@@ -416,20 +300,14 @@ fn a_snapshot_restores_to_an_equal_state() {
 
     let mut stream = Vec::new();
     let summary = tables.store().snapshot_to(&mut stream).unwrap();
-    assert_eq!(
-        (summary.applied, summary.entries, summary.bytes),
-        (42, 10_001, stream.len() as u64)
-    );
+    assert_eq!((summary.applied, summary.entries, summary.bytes), (42, 10_001, stream.len() as u64));
 
     // A replica with an older state, which a broken stream must leave as it is.
     let mut old = open(to.path());
     old.numbers.insert_new(1, 1);
     old.commit().unwrap();
     checkpoint(&mut old, 5);
-    assert!(
-        Store::restore_from(to.path(), &options(), &stream[..]).is_err(),
-        "the store is open"
-    );
+    assert!(Store::restore_from(to.path(), &options(), &stream[..]).is_err(), "the store is open");
     drop(old);
     for length in [0, 7, 8, 20, stream.len() / 2, stream.len() - 1] {
         let error = Store::restore_from(to.path(), &options(), &stream[..length]).unwrap_err();
@@ -447,10 +325,7 @@ fn a_snapshot_restores_to_an_equal_state() {
     let restored = open(to.path());
     assert_eq!(restored.state_hash().unwrap(), hash);
     assert_eq!(restored.store().recovered().applied, 42);
-    let files: Vec<_> = fs::read_dir(to.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let files: Vec<_> = fs::read_dir(to.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(files.len(), 2, "nothing unfinished is left: {files:?}");
 }
 
@@ -478,13 +353,7 @@ fn a_checkpoint_writes_while_the_owner_goes_on() {
         tables.commit().unwrap();
         let written = writer.join().unwrap().unwrap();
         release(&mut tables, written);
-        assert!(
-            tables
-                .numbers
-                .iter()
-                .map(|(key, number)| (key, *number))
-                .eq(expected.clone())
-        );
+        assert!(tables.numbers.iter().map(|(key, number)| (key, *number)).eq(expected.clone()));
     }
     let mut names = Vec::new();
     tables.each(&mut |table| names.push(table.id().name));
