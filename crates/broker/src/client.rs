@@ -8,7 +8,7 @@ use protocol::{Command, PartitionId, Request};
 use crate::entrance::{Entrance, Health, Role};
 use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
-use crate::output::{JobsAvailable, Reply};
+use engine::{JobsAvailable, Reply};
 use crate::shared::Shared;
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
 

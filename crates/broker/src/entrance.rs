@@ -1,9 +1,9 @@
 //! What other threads see of a partition.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
-use protocol::PartitionId;
+use protocol::{PartitionId, Timestamp};
 
 use crate::flow_control::Limiter;
 use crate::requests::Requests;
@@ -38,6 +38,9 @@ pub(crate) struct Entrance {
     pub requests: Requests,
     role: AtomicU8,
     health: AtomicU8,
+    /// One bit for each trouble that is being retried.
+    troubles: AtomicU8,
+    last_timestamp: AtomicI64,
 }
 
 impl Entrance {
@@ -48,6 +51,8 @@ impl Entrance {
             requests,
             role: AtomicU8::new(Role::Inactive as u8),
             health: AtomicU8::new(Health::Unhealthy as u8),
+            troubles: AtomicU8::new(0),
+            last_timestamp: AtomicI64::new(Timestamp::MIN),
         }
     }
 
@@ -70,13 +75,44 @@ impl Entrance {
 
     pub fn health(&self) -> Health {
         match self.health.load(Ordering::Acquire) {
-            health if health == Health::Healthy as u8 => Health::Healthy,
-            health if health == Health::Unhealthy as u8 => Health::Unhealthy,
-            _ => Health::Dead,
+            health if health == Health::Dead as u8 => Health::Dead,
+            health if health == Health::Healthy as u8 && self.troubles.load(Ordering::Acquire) == 0 => Health::Healthy,
+            _ => Health::Unhealthy,
         }
     }
 
     pub fn set_health(&self, health: Health) {
         self.health.store(health as u8, Ordering::Release);
     }
+
+    /// Something that the partition needs fails and is tried again, or works again. Returns whether that is news.
+    pub fn set_trouble(&self, trouble: Trouble, troubled: bool) -> bool {
+        let bit = trouble as u8;
+        let before = match troubled {
+            true => self.troubles.fetch_or(bit, Ordering::AcqRel),
+            false => self.troubles.fetch_and(!bit, Ordering::AcqRel),
+        };
+        (before & bit != 0) != troubled
+    }
+
+    /// Time of the last applied batch, at the moment when this node began to lead.
+    pub fn last_timestamp(&self) -> Timestamp {
+        self.last_timestamp.load(Ordering::Acquire)
+    }
+
+    pub fn set_last_timestamp(&self, timestamp: Timestamp) {
+        self.last_timestamp.store(timestamp, Ordering::Release);
+    }
+}
+
+/// What a partition needs and can wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Trouble {
+    /// Writing the log.
+    Log = 1,
+    /// Writing the record stream.
+    Records = 2,
+    /// Writing a checkpoint of the state.
+    Checkpoint = 4,
 }

@@ -1,5 +1,6 @@
-//! What reaches the replication thread.
+//! What the threads of a node say to each other.
 
+use bytes::Bytes;
 use protocol::{Command, PartitionId};
 
 use crate::flow_control::Permit;
@@ -35,10 +36,44 @@ impl QueuedCommand {
     /// A command of the node itself, which no limit refuses: there are never more of them than the work that was
     /// admitted before.
     pub fn internal(partition: PartitionId, command: &Command) -> Self {
-        QueuedCommand {
-            partition,
-            bytes: protocol::encode_to_vec(command),
-            permit: None,
-        }
+        QueuedCommand { partition, bytes: protocol::encode_to_vec(command), permit: None }
     }
+}
+
+/// A message to a processing thread.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Committed batches of a partition, in order.
+    Committed {
+        /// The partition.
+        partition: PartitionId,
+        /// The batches.
+        entries: Vec<CommittedEntry>,
+    },
+    /// This node leads the partition, once everything before this message is applied.
+    Lead(PartitionId),
+    /// This node does not lead the partition any more.
+    StepDown(PartitionId),
+    /// A checkpoint was written.
+    CheckpointWritten {
+        /// The partition.
+        partition: PartitionId,
+        /// Proof for the tables.
+        written: state::Written,
+    },
+    /// The node's clock was changed: all waits for a time begin anew.
+    ClockChanged,
+    /// Apply what came before, make a last checkpoint and end.
+    Stop,
+}
+
+/// A committed batch.
+#[derive(Debug)]
+pub(crate) struct CommittedEntry {
+    /// Its place in the log.
+    pub index: u64,
+    /// The encoded batch.
+    pub data: Bytes,
+    /// The share of its commands in the partition's limits; none when it was replayed.
+    pub permit: Option<Permit>,
 }

@@ -14,23 +14,31 @@
 
 mod client;
 mod clock;
+mod data_directory;
 mod entrance;
+mod exporting;
 mod flow_control;
 mod inbox;
+mod maintenance;
+mod metrics;
+mod node;
 mod options;
+pub mod partition;
+mod processing_thread;
 mod record_log;
+mod replication_thread;
 mod requests;
 mod shared;
 mod streams;
 
-// The engine's own module until the engine exports it.
-#[path = "../../engine/src/output.rs"]
-mod output;
-
 pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest, SubmitError};
-pub use clock::Clock;
+pub use clock::{Clock, NotControllable};
+pub use data_directory::DataDirectoryError;
+pub use engine::{JobsAvailable, Push, Reply};
 pub use entrance::{Health, Role};
+pub use exporting::{ExporterPosition, ExporterState, ExporterStatus};
 pub use flow_control::FlowControlOptions;
+pub use node::{Node, StartError, StopError};
 pub use options::NodeOptions;
-pub use output::{JobsAvailable, Push, Reply};
+pub use record_log::RecordLogError;
 pub use streams::{JobSink, StreamHandle, StreamSpecification};

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use exporters::ExporterConfiguration;
+
 use crate::flow_control::FlowControlOptions;
 
 /// How a node is set up.
@@ -18,6 +20,8 @@ pub struct NodeOptions {
     pub processing_threads: usize,
     /// Host and port at which clients reach the gateway, as told to clients that ask for the topology.
     pub advertised_address: (String, u16),
+    /// Consumers of the record stream.
+    pub exporters: Vec<ExporterConfiguration>,
     /// Whether the clock may be changed.
     pub clock_control: bool,
     /// What a partition takes at once.
@@ -50,6 +54,7 @@ impl Default for NodeOptions {
             partition_count: 1,
             processing_threads: 0,
             advertised_address: ("127.0.0.1".to_owned(), 26_500),
+            exporters: Vec::new(),
             clock_control: false,
             flow_control: FlowControlOptions::default(),
             command_limit_bytes: 4 << 20,

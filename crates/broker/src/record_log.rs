@@ -21,7 +21,7 @@ use crossbeam_channel::Sender;
 use parking_lot::Mutex;
 use protocol::PartitionId;
 
-pub(crate) use format::RecordLogError;
+pub use format::RecordLogError;
 pub(crate) use reader::RecordReader;
 pub(crate) use writer::RecordWriter;
 
@@ -44,8 +44,6 @@ pub(crate) struct RecordLog {
     segments: Mutex<VecDeque<Segment>>,
     /// Position of the last record that readers can see.
     last_position: AtomicU64,
-    /// Number of records written since the start of the node.
-    written: AtomicU64,
 }
 
 /// One file.
@@ -74,7 +72,6 @@ impl RecordLog {
             options,
             segments: Mutex::new(segments),
             last_position: AtomicU64::new(last),
-            written: AtomicU64::new(0),
         });
         let writer = RecordWriter::open(log.clone(), last.max(checkpoint_position))?;
         Ok((log, writer))
@@ -88,11 +85,6 @@ impl RecordLog {
     /// Position of the last written record.
     pub fn last_position(&self) -> u64 {
         self.last_position.load(Ordering::Acquire)
-    }
-
-    /// Number of records written since the start of the node.
-    pub fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
     }
 
     /// Makes everything durable that is written now.

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use protocol::PartitionId;
 
 use crate::client::SubmitError;
-use crate::output::Reply;
+use engine::Reply;
 
 /// Called once with the answer.
 pub(crate) type ReplyFunction = Box<dyn FnOnce(Result<Reply, SubmitError>) + Send>;

@@ -1,7 +1,7 @@
 //! What all threads of a node share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
@@ -11,7 +11,7 @@ use crate::client::SubmitError;
 use crate::clock::Clock;
 use crate::entrance::Entrance;
 use crate::inbox::Inbound;
-use crate::output::JobsAvailable;
+use engine::JobsAvailable;
 use crate::streams::Streams;
 
 /// Called when a partition announces available jobs.
@@ -32,6 +32,12 @@ pub(crate) struct Shared {
     /// state from an earlier life is never used again.
     pub next_number: AtomicU64,
     pub next_partition: AtomicU64,
+    /// Bytes of committed batches that the processing threads have not applied yet.
+    pub unapplied_bytes: AtomicUsize,
+    /// All threads end at once, without finishing anything, as if the process was killed.
+    pub crashed: AtomicBool,
+    /// Why the node cannot go on.
+    pub failure: Mutex<Option<String>>,
 }
 
 impl Shared {
@@ -39,6 +45,11 @@ impl Shared {
     pub fn partition_count(&self) -> u16 {
         u16::try_from(self.entrances.len())
             .expect("the number of partitions was checked at the start")
+    }
+
+    /// Whether all threads are to end at once.
+    pub fn is_crashed(&self) -> bool {
+        self.crashed.load(Ordering::Relaxed)
     }
 
     /// The way into a partition.
@@ -85,6 +96,9 @@ impl Shared {
             command_limit_bytes: 4 << 20,
             next_number: AtomicU64::new(1),
             next_partition: AtomicU64::new(0),
+            unapplied_bytes: AtomicUsize::new(0),
+            crashed: AtomicBool::new(false),
+            failure: Mutex::default(),
         };
         (Arc::new(shared), receiver)
     }

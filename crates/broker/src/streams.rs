@@ -14,7 +14,7 @@ use protocol::{
 };
 
 use crate::inbox::{Inbound, QueuedCommand};
-use crate::output::Push;
+use engine::Push;
 use crate::shared::Shared;
 
 /// What a job stream wants.

@@ -40,11 +40,6 @@ impl RecordReader {
         }
     }
 
-    /// Position of the last record that was read.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
     /// The next record, if one is written.
     pub fn next(&mut self) -> Result<Option<Record>, RecordLogError> {
         loop {

@@ -19,8 +19,6 @@ pub(crate) struct RecordWriter {
     frames: Vec<u8>,
     /// Position of the last record in `frames` or in a segment.
     last: u64,
-    /// Number of records in `frames`.
-    records: u64,
 }
 
 impl RecordWriter {
@@ -39,7 +37,6 @@ impl RecordWriter {
             segment,
             frames: Vec::new(),
             last,
-            records: 0,
         })
     }
 
@@ -49,7 +46,6 @@ impl RecordWriter {
             return;
         }
         self.last = record.position;
-        self.records += 1;
         format::encode_frame(record.position, &mut self.frames, |out| {
             protocol::encode(record, out)
         });
@@ -77,12 +73,9 @@ impl RecordWriter {
             current.last = self.last;
         }
         self.log.last_position.store(self.last, Ordering::Release);
-        self.log
-            .written
-            .fetch_add(std::mem::take(&mut self.records), Ordering::Relaxed);
         for reader in &self.log.options.readers {
             // A full channel means that the reader is told already; a closed one that it ended.
-            drop(reader.try_send(()));
+            let _ = reader.try_send(());
         }
         if self.segment.length_bytes - HEADER_BYTES as u64 >= self.log.options.segment_bytes {
             self.roll()?;

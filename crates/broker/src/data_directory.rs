@@ -1,0 +1,284 @@
+//! The data directory: who may use it, and what is in it.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{File, TryLockError};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use protocol::PartitionId;
+
+use crate::options::NodeOptions;
+
+/// Version of the layout of the data directory.
+const FORMAT: u32 = 1;
+
+/// The data directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirectoryError {
+    /// Another process uses it.
+    #[error(
+        "the data directory {} is in use by {holder}; stop that process or choose another data directory",
+        directory.display()
+    )]
+    InUse {
+        /// The directory.
+        directory: PathBuf,
+        /// Who uses it, for example "process 4711".
+        holder: String,
+    },
+    /// It was written by another version.
+    #[error(
+        "the data directory {} has {found}, and this version understands format {FORMAT}; start the version that wrote \
+         it or choose another data directory", directory.display()
+    )]
+    UnknownFormat {
+        /// The directory.
+        directory: PathBuf,
+        /// What is there instead.
+        found: String,
+    },
+    /// It was made with other fixed settings.
+    #[error(
+        "the data directory {} was made with {setting} {found}, and it cannot be changed to {wanted}; start with \
+         {setting} {found} or choose another data directory", directory.display()
+    )]
+    Changed {
+        /// The directory.
+        directory: PathBuf,
+        /// The setting.
+        setting: &'static str,
+        /// Its value in the directory.
+        found: u32,
+        /// Its value in the options.
+        wanted: u32,
+    },
+    /// The operating system refused.
+    #[error("could not {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The operating system's words.
+        source: io::Error,
+    },
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirectoryError {
+    let path = path.to_owned();
+    move |source| DataDirectoryError::Io { action, path, source }
+}
+
+/// The locked data directory of a running node. Dropping it gives the lock back.
+#[derive(Debug)]
+pub(crate) struct DataDirectory {
+    path: PathBuf,
+    /// Name of the cluster.
+    pub cluster_id: String,
+    /// How often a node was started on this directory, this time included.
+    pub starts: u64,
+    _lock: File,
+}
+
+impl DataDirectory {
+    /// Locks the directory, makes it if it does not exist, and checks that it fits the options.
+    pub fn open(options: &NodeOptions) -> Result<Self, DataDirectoryError> {
+        let path = options.data_directory.clone();
+        std::fs::create_dir_all(&path).map_err(failed("create", &path))?;
+        let lock = lock(&path)?;
+        let format = path.join("FORMAT");
+        let settings = match std::fs::read_to_string(&format) {
+            Ok(text) => Settings::parse(&text).map_err(|found| {
+                DataDirectoryError::UnknownFormat { directory: path.clone(), found }
+            })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                refuse_foreign_data(&path)?;
+                let settings = Settings::new(options);
+                write_atomically(&format, settings.to_text().as_bytes())?;
+                settings
+            }
+            Err(error) => return Err(failed("read", &format)(error)),
+        };
+        settings.check(&path, options)?;
+        let starts = count_start(&path)?;
+        Ok(DataDirectory { path, cluster_id: settings.cluster, starts, _lock: lock })
+    }
+
+    /// The shared log of all partitions.
+    pub fn log(&self) -> PathBuf {
+        self.path.join("log")
+    }
+
+    /// The state of a partition.
+    pub fn state(&self, partition: PartitionId) -> PathBuf {
+        self.path.join("partitions").join(partition.to_string()).join("state")
+    }
+
+    /// The record stream of a partition.
+    pub fn records(&self, partition: PartitionId) -> PathBuf {
+        self.path.join("partitions").join(partition.to_string()).join("records")
+    }
+
+    /// Where an exporter's positions are kept.
+    pub fn exporter_positions(&self, name: &str) -> PathBuf {
+        self.path.join("exporters").join(format!("{name}.positions"))
+    }
+}
+
+fn lock(directory: &Path) -> Result<File, DataDirectoryError> {
+    let path = directory.join("LOCK");
+    let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = opened.map_err(failed("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            drop(file.read_to_string(&mut holder));
+            let holder = match holder.trim().parse::<u32>() {
+                Ok(process) => format!("process {process}"),
+                Err(_) => "another process".to_owned(),
+            };
+            return Err(DataDirectoryError::InUse { directory: directory.to_owned(), holder });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
+    }
+    let note = |file: &mut File| {
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        writeln!(file, "{}", std::process::id())
+    };
+    note(&mut file).map_err(failed("write", &path))?;
+    Ok(file)
+}
+
+/// A directory with data but without `FORMAT` is not ours, or it lost the file: nothing is made on top of it.
+fn refuse_foreign_data(directory: &Path) -> Result<(), DataDirectoryError> {
+    for name in ["log", "partitions"] {
+        if directory.join(name).exists() {
+            let found = format!("a directory '{name}' but no file 'FORMAT'");
+            return Err(DataDirectoryError::UnknownFormat { directory: directory.to_owned(), found });
+        }
+    }
+    Ok(())
+}
+
+/// What is fixed when the directory is made.
+#[derive(Debug, PartialEq, Eq)]
+struct Settings {
+    node: u32,
+    partitions: u16,
+    cluster: String,
+}
+
+impl Settings {
+    fn new(options: &NodeOptions) -> Self {
+        // The standard library's hasher is seeded by the operating system, which is all a name needs.
+        let random = || RandomState::new().build_hasher().finish();
+        let cluster = format!("{:016x}{:016x}", random(), random());
+        Settings { node: options.node_id, partitions: options.partition_count, cluster }
+    }
+
+    fn to_text(&self) -> String {
+        let Settings { node, partitions, cluster } = self;
+        format!("format {FORMAT}\nnode {node}\npartitions {partitions}\ncluster {cluster}\n")
+    }
+
+    fn parse(text: &str) -> Result<Settings, String> {
+        let value = |name: &str| {
+            let mut words = text.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
+            words.find(|(word, _)| *word == name).map(|(_, value)| value)
+        };
+        match value("format").and_then(|format| format.parse().ok()) {
+            Some(FORMAT) => {}
+            Some(other) => return Err(format!("format {other}")),
+            None => return Err("a file 'FORMAT' that names no format".to_owned()),
+        }
+        let damaged = |name: &str| format!("a file 'FORMAT' without a valid line '{name}'");
+        Ok(Settings {
+            node: value("node").and_then(|node| node.parse().ok()).ok_or_else(|| damaged("node"))?,
+            partitions: value("partitions").and_then(|count| count.parse().ok()).ok_or_else(|| damaged("partitions"))?,
+            cluster: value("cluster").ok_or_else(|| damaged("cluster"))?.to_owned(),
+        })
+    }
+
+    fn check(&self, directory: &Path, options: &NodeOptions) -> Result<(), DataDirectoryError> {
+        let fixed = [
+            ("node number", self.node, options.node_id),
+            ("partition count", u32::from(self.partitions), u32::from(options.partition_count)),
+        ];
+        for (setting, found, wanted) in fixed {
+            if found != wanted {
+                return Err(DataDirectoryError::Changed { directory: directory.to_owned(), setting, found, wanted });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts the start durably, so that numbers derived from it are never used twice.
+fn count_start(directory: &Path) -> Result<u64, DataDirectoryError> {
+    let path = directory.join("STARTS");
+    let before = match std::fs::read_to_string(&path) {
+        Ok(text) => text.trim().parse::<u64>().map_err(|_| DataDirectoryError::UnknownFormat {
+            directory: directory.to_owned(),
+            found: format!("a file 'STARTS' that holds no number but '{}'", text.trim()),
+        })?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(failed("read", &path)(error)),
+    };
+    let starts = before.saturating_add(1);
+    write_atomically(&path, format!("{starts}\n").as_bytes())?;
+    Ok(starts)
+}
+
+/// Replaces a file so that a crash leaves the old or the new content.
+pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), DataDirectoryError> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let temporary = path.with_extension("new");
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(content)?;
+        file.sync_data()?;
+        std::fs::rename(&temporary, path)?;
+        File::open(directory)?.sync_all()
+    };
+    write().map_err(failed("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(directory: &Path) -> NodeOptions {
+        NodeOptions { data_directory: directory.to_owned(), partition_count: 3, ..NodeOptions::default() }
+    }
+
+    #[test]
+    fn a_second_user_is_refused_by_process_number_and_starts_are_counted() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let first = DataDirectory::open(&options(directory.path())).expect("new");
+        let error = DataDirectory::open(&options(directory.path())).expect_err("in use");
+        assert!(error.to_string().contains(&format!("is in use by process {}", std::process::id())), "{error}");
+        let (cluster, starts) = (first.cluster_id.clone(), first.starts);
+        drop(first);
+        let second = DataDirectory::open(&options(directory.path())).expect("free again");
+        assert_eq!((second.cluster_id.clone(), second.starts), (cluster, starts + 1));
+    }
+
+    #[test]
+    fn what_is_fixed_by_the_data_is_not_changed() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        drop(DataDirectory::open(&options(directory.path())).expect("new"));
+        let more = NodeOptions { partition_count: 5, ..options(directory.path()) };
+        let error = DataDirectory::open(&more).expect_err("3 partitions are there").to_string();
+        assert!(error.contains("was made with partition count 3, and it cannot be changed to 5"), "{error}");
+        std::fs::write(directory.path().join("FORMAT"), "format 9\n").expect("writable");
+        let error = DataDirectory::open(&options(directory.path())).expect_err("unknown format").to_string();
+        assert!(error.contains("has format 9, and this version understands format 1"), "{error}");
+        std::fs::remove_file(directory.path().join("FORMAT")).expect("there");
+        std::fs::create_dir(directory.path().join("log")).expect("writable");
+        let error = DataDirectory::open(&options(directory.path())).expect_err("foreign data").to_string();
+        assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
+    }
+}

@@ -1,0 +1,406 @@
+//! The exporter director: one thread per exporter feeds it the records of all partitions.
+//!
+//! Each partition's records come in order and at least once; between partitions there is no order. A record that the
+//! exporter refuses comes again after a pause that grows. What the exporter has acknowledged is kept in a small file;
+//! after a restart it goes on from there.
+
+mod positions;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use exporters::{Controller, Exporter, ExporterConfiguration, ExporterError, RecordFilter};
+use parking_lot::Mutex;
+use protocol::{PartitionId, Record, Timestamp};
+
+use crate::metrics::ExporterMetrics;
+use crate::record_log::{RecordLog, RecordReader};
+use crate::shared::Shared;
+
+pub(crate) use positions::PositionsFile;
+
+/// Records of one partition that are exported before the next partition has its turn.
+const TURN_RECORDS: usize = 1_000;
+/// Pause after a first and, at most, after a repeated failure.
+const RETRY_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
+/// Time between two looks at positions and numbers.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long a stopping node waits for an exporter to take the last records.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// What an exporter is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExporterState {
+    /// It connects to its target.
+    Opening,
+    /// It takes records.
+    Exporting,
+    /// It failed and is tried again; the sentence says why.
+    Failing(String),
+    /// It is closed.
+    Closed,
+}
+
+/// How an exporter is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExporterStatus {
+    /// Its name.
+    pub name: String,
+    /// What it is doing.
+    pub state: ExporterState,
+    /// How far it is, for each partition.
+    pub partitions: Vec<ExporterPosition>,
+}
+
+/// How far an exporter is with a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExporterPosition {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Position of the last record handed to it.
+    pub exported: u64,
+    /// Position up to which it needs nothing again.
+    pub acknowledged: u64,
+    /// Position of the last record there is.
+    pub last: u64,
+    /// Time since the first record that it has not acknowledged happened, about; 0 when there is none.
+    pub lag_milliseconds: u64,
+}
+
+impl ExporterPosition {
+    /// How many positions it is behind: no fewer than records.
+    pub fn lag_records(&self) -> u64 {
+        self.last.saturating_sub(self.acknowledged)
+    }
+}
+
+/// What other threads see of an exporter.
+#[derive(Debug)]
+pub(crate) struct ExporterProgress {
+    name: String,
+    controller: Controller,
+    state: Mutex<ExporterState>,
+    partitions: Vec<PartitionProgress>,
+}
+
+#[derive(Debug)]
+struct PartitionProgress {
+    log: Arc<RecordLog>,
+    exported: AtomicU64,
+    /// When the last exported record happened.
+    exported_timestamp: AtomicI64,
+}
+
+impl ExporterProgress {
+    pub fn new(name: &str, acknowledged: &[u64], logs: &[Arc<RecordLog>]) -> Self {
+        let partition = |(log, acknowledged): (&Arc<RecordLog>, &u64)| PartitionProgress {
+            log: log.clone(),
+            exported: AtomicU64::new(*acknowledged),
+            exported_timestamp: AtomicI64::new(0),
+        };
+        ExporterProgress {
+            name: name.to_owned(),
+            controller: Controller::new(acknowledged.iter().copied()),
+            state: Mutex::new(ExporterState::Opening),
+            partitions: logs.iter().zip(acknowledged).map(partition).collect(),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Position up to which the exporter needs nothing again.
+    pub fn acknowledged(&self, partition: PartitionId) -> u64 {
+        self.controller.acknowledged(partition)
+    }
+
+    /// How the exporter is doing at the time `now`.
+    pub fn status(&self, now: Timestamp) -> ExporterStatus {
+        let position = |progress: &PartitionProgress| {
+            let partition = progress.log.partition();
+            let (acknowledged, last) = (self.acknowledged(partition), progress.log.last_position());
+            let since = progress.exported_timestamp.load(Ordering::Relaxed);
+            let lag = if acknowledged < last && since > 0 { now.saturating_sub(since) } else { 0 };
+            ExporterPosition {
+                partition,
+                exported: progress.exported.load(Ordering::Relaxed),
+                acknowledged,
+                last,
+                lag_milliseconds: u64::try_from(lag).unwrap_or(0),
+            }
+        };
+        ExporterStatus {
+            name: self.name.clone(),
+            state: self.state.lock().clone(),
+            partitions: self.partitions.iter().map(position).collect(),
+        }
+    }
+}
+
+/// Feeds one exporter.
+pub(crate) struct ExporterThread {
+    shared: Arc<Shared>,
+    exporter: Box<dyn Exporter>,
+    filter: RecordFilter,
+    progress: Arc<ExporterProgress>,
+    positions: PositionsFile,
+    saved: Vec<u64>,
+    sources: Vec<Source>,
+    new_records: Receiver<()>,
+    /// Closed when the node stops.
+    stop: Receiver<()>,
+    next_round: Instant,
+}
+
+/// The records of one partition.
+struct Source {
+    partition: PartitionId,
+    reader: RecordReader,
+    /// A record that was read and not exported yet.
+    next: Option<Record>,
+    /// Position of the last record that the exporter took, and of the last one that was its concern or not.
+    exported: u64,
+    metrics: ExporterMetrics,
+}
+
+impl ExporterThread {
+    pub fn new(
+        shared: Arc<Shared>,
+        configured: (Box<dyn Exporter>, RecordFilter),
+        progress: Arc<ExporterProgress>,
+        positions: PositionsFile,
+        new_records: Receiver<()>,
+        stop: Receiver<()>,
+    ) -> Self {
+        let (exporter, filter) = configured;
+        let source = |progress_of: &PartitionProgress| {
+            let partition = progress_of.log.partition();
+            let acknowledged = progress.acknowledged(partition);
+            Source {
+                partition,
+                reader: RecordReader::after(progress_of.log.clone(), acknowledged),
+                next: None,
+                exported: acknowledged,
+                metrics: ExporterMetrics::new(&progress.name, partition),
+            }
+        };
+        let sources: Vec<Source> = progress.partitions.iter().map(source).collect();
+        let saved = sources.iter().map(|source| source.exported).collect();
+        let next_round = Instant::now();
+        ExporterThread { shared, exporter, filter, progress, positions, saved, sources, new_records, stop, next_round }
+    }
+
+    /// Runs until the node stops.
+    pub fn run(mut self) {
+        let mut pause = RETRY_PAUSE.0;
+        let mut open = false;
+        loop {
+            let result = if open { self.turn() } else { self.open().map(|()| true) };
+            let wait = match result {
+                Ok(more) => {
+                    open = true;
+                    self.works();
+                    pause = RETRY_PAUSE.0;
+                    if more { Duration::ZERO } else { INTERVAL }
+                }
+                Err(error) => {
+                    self.fails(&error.to_string());
+                    let wait = pause;
+                    pause = (pause * 2).min(RETRY_PAUSE.1);
+                    wait
+                }
+            };
+            if self.is_stopping() {
+                break;
+            }
+            self.look_after_positions();
+            let failing = matches!(*self.progress.state.lock(), ExporterState::Failing(_));
+            self.wait(wait, failing);
+            if self.shared.is_crashed() {
+                return;
+            }
+        }
+        self.close(open);
+    }
+
+    fn open(&mut self) -> Result<(), Failure> {
+        Ok(self.exporter.open(self.progress.controller.clone())?)
+    }
+
+    /// Exports some records of every partition. `true` when there are more.
+    fn turn(&mut self) -> Result<bool, Failure> {
+        let mut more = false;
+        for index in 0..self.sources.len() {
+            more |= self.export_some(index)?;
+        }
+        if !more {
+            self.exporter.caught_up()?;
+        }
+        Ok(more)
+    }
+
+    /// `true` when the partition has more records than were exported now.
+    fn export_some(&mut self, index: usize) -> Result<bool, Failure> {
+        let source = &mut self.sources[index];
+        let (mut exported, mut skipped, mut timestamp) = (0, 0, None);
+        let mut result = Ok(true);
+        for _ in 0..TURN_RECORDS {
+            let record = match source.next.take().map_or_else(|| source.reader.next(), |record| Ok(Some(record))) {
+                Ok(Some(record)) => record,
+                Ok(None) => {
+                    result = Ok(false);
+                    break;
+                }
+                Err(error) => {
+                    result = Err(Failure(error.to_string()));
+                    break;
+                }
+            };
+            timestamp = Some(record.timestamp);
+            if !self.filter.accepts(&record) {
+                skipped += 1;
+                // Nobody else moves the position over it, unless the exporter still keeps a record before it.
+                if self.progress.controller.acknowledged(source.partition) >= source.exported {
+                    source.exported = record.position;
+                    self.progress.controller.acknowledge(source.partition, record.position);
+                }
+                continue;
+            }
+            if let Err(error) = self.exporter.export(source.partition, &record) {
+                source.next = Some(record);
+                result = Err(error.into());
+                break;
+            }
+            exported += 1;
+            source.exported = record.position;
+        }
+        let progress = &self.progress.partitions[index];
+        progress.exported.store(source.exported, Ordering::Relaxed);
+        if let Some(timestamp) = timestamp {
+            progress.exported_timestamp.store(timestamp, Ordering::Relaxed);
+            let latency = self.shared.clock.now_milliseconds().saturating_sub(timestamp);
+            let latency = Duration::from_millis(u64::try_from(latency).unwrap_or(0));
+            source.metrics.exported(exported, skipped, latency);
+        }
+        result
+    }
+
+    /// Waits for new records, the end, or the given time. After a failure, new records change nothing.
+    fn wait(&self, limit: Duration, failing: bool) {
+        if limit.is_zero() {
+            return;
+        }
+        let never = crossbeam_channel::never();
+        let new_records = if failing { &never } else { &self.new_records };
+        crossbeam_channel::select! {
+            recv(new_records) -> _ => {}
+            recv(self.stop) -> _ => {}
+            default(limit) => {}
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        !matches!(self.stop.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout))
+    }
+
+    fn works(&self) {
+        let mut state = self.progress.state.lock();
+        if let ExporterState::Failing(_) = *state {
+            tracing::info!(exporter = self.progress.name, "the exporter works again");
+        }
+        *state = ExporterState::Exporting;
+    }
+
+    fn fails(&self, reason: &str) {
+        let mut state = self.progress.state.lock();
+        if !matches!(*state, ExporterState::Failing(_)) {
+            tracing::warn!(
+                exporter = self.progress.name, reason,
+                "the exporter fails; it is tried again until it works, and records are kept for it meanwhile"
+            );
+        }
+        *state = ExporterState::Failing(reason.to_owned());
+    }
+
+    /// About once a second: keeps the positions and publishes the numbers.
+    fn look_after_positions(&mut self) {
+        let now = Instant::now();
+        if now < self.next_round {
+            return;
+        }
+        self.next_round = now + INTERVAL;
+        self.save_positions();
+        let status = self.progress.status(self.shared.clock.now_milliseconds());
+        for (source, position) in self.sources.iter().zip(&status.partitions) {
+            let lag = Duration::from_millis(position.lag_milliseconds);
+            source.metrics.positions(position.exported, position.acknowledged, position.lag_records(), lag);
+        }
+    }
+
+    fn save_positions(&mut self) {
+        let acknowledged: Vec<u64> =
+            self.sources.iter().map(|source| self.progress.controller.acknowledged(source.partition)).collect();
+        if acknowledged == self.saved {
+            return;
+        }
+        match self.positions.save(&acknowledged) {
+            Ok(()) => self.saved = acknowledged,
+            // Harmless but for records that come twice after a restart; the next second tries again.
+            Err(error) => tracing::debug!(exporter = self.progress.name, %error, "positions were not saved"),
+        }
+    }
+
+    /// Exports what is left, as long as that works and does not take too long, and lets go of the target.
+    fn close(&mut self, open: bool) {
+        let until = Instant::now() + STOP_LIMIT;
+        let mut more = open;
+        while more && Instant::now() < until && !self.shared.is_crashed() {
+            more = self.turn().unwrap_or(false);
+        }
+        if self.shared.is_crashed() {
+            return;
+        }
+        if open && let Err(error) = self.exporter.close() {
+            tracing::info!(
+                exporter = self.progress.name, %error,
+                "the exporter could not be closed; what it did not acknowledge comes again after the next start"
+            );
+        }
+        self.save_positions();
+        *self.progress.state.lock() = ExporterState::Closed;
+    }
+}
+
+/// Why an exporter makes no progress.
+struct Failure(String);
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl From<ExporterError> for Failure {
+    fn from(error: ExporterError) -> Self {
+        Failure(error.to_string())
+    }
+}
+
+/// Makes the exporter and lets it check its arguments.
+pub(crate) fn configure(
+    configuration: &ExporterConfiguration,
+    partition_count: u16,
+) -> Result<(Box<dyn Exporter>, RecordFilter), ExporterError> {
+    let mut exporter = (configuration.factory)();
+    let mut context = exporters::Context {
+        name: configuration.name.clone(),
+        arguments: configuration.arguments.clone(),
+        filter: configuration.filter.clone(),
+        partition_count,
+    };
+    exporter.configure(&mut context)?;
+    Ok((exporter, context.filter))
+}

@@ -1,0 +1,255 @@
+//! What is measured. Handles are made once; the hot path records per batch, never per record.
+
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use protocol::PartitionId;
+use replication::WriteReport;
+
+use crate::shared::Shared;
+
+/// Prometheus counts in floating point.
+#[allow(clippy::cast_precision_loss, reason = "metrics tolerate it")]
+fn number(value: impl TryInto<u64>) -> f64 {
+    value.try_into().unwrap_or(u64::MAX) as f64
+}
+
+fn partitions(count: u16) -> impl Iterator<Item = String> {
+    (1..=count).map(|partition| partition.to_string())
+}
+
+fn index_of(partition: PartitionId) -> usize {
+    usize::from(partition.0) - 1
+}
+
+/// Of the replication thread.
+pub(crate) struct ReplicationMetrics {
+    partitions: Vec<ReplicatedPartition>,
+    flush: Histogram,
+    written_bytes: Counter,
+    writes: Counter,
+}
+
+struct ReplicatedPartition {
+    batch_commands: Histogram,
+    batch_bytes: Histogram,
+    commit_latency: Histogram,
+    appended: Counter,
+}
+
+impl ReplicationMetrics {
+    pub fn new(partition_count: u16) -> Self {
+        let partition = |partition: String| ReplicatedPartition {
+            batch_commands: histogram!("zeebe_sequencer_batch_size", "partition" => partition.clone()),
+            batch_bytes: histogram!("zeebe_sequencer_batch_length_bytes", "partition" => partition.clone()),
+            commit_latency: histogram!("zeebe_log_appender_commit_latency_seconds", "partition" => partition.clone()),
+            appended: counter!("zeebe_log_appender_record_appended_total", "partition" => partition),
+        };
+        ReplicationMetrics {
+            partitions: partitions(partition_count).map(partition).collect(),
+            flush: histogram!("atomix_journal_flush_time_seconds"),
+            written_bytes: counter!("osmia_log_written_bytes_total"),
+            writes: counter!("osmia_log_synced_writes_total"),
+        }
+    }
+
+    /// A batch was made.
+    pub fn batch(&self, partition: PartitionId, commands: usize, bytes: usize) {
+        let metrics = &self.partitions[index_of(partition)];
+        metrics.batch_commands.record(number(commands));
+        metrics.batch_bytes.record(number(bytes));
+        metrics.appended.increment(commands as u64);
+    }
+
+    /// A batch was committed this long after its first command was taken.
+    pub fn committed(&self, partition: PartitionId, latency: Duration) {
+        self.partitions[index_of(partition)].commit_latency.record(latency);
+    }
+
+    /// A round was written and synced.
+    pub fn write(&self, report: WriteReport) {
+        self.flush.record(report.duration);
+        self.written_bytes.increment(report.bytes);
+        self.writes.increment(1);
+    }
+}
+
+/// Of one partition on its processing thread.
+pub(crate) struct ProcessingMetrics {
+    records: Counter,
+    batch_duration: Histogram,
+    batch_commands: Histogram,
+    effects_duration: Histogram,
+    last_position: Gauge,
+    incidents: Gauge,
+    banned: Gauge,
+    overlay_bytes: Gauge,
+    file_bytes: Gauge,
+    freeze_pause: Histogram,
+    release_pause: Histogram,
+    checkpoint_duration: Histogram,
+    checkpoints: Counter,
+    recovery: Gauge,
+    replayed: Counter,
+    role: Gauge,
+}
+
+impl ProcessingMetrics {
+    pub fn new(partition: PartitionId) -> Self {
+        let partition = partition.to_string();
+        let p = || partition.clone();
+        ProcessingMetrics {
+            records: counter!("zeebe_stream_processor_records_total", "partition" => p(), "action" => "processed"),
+            batch_duration: histogram!("zeebe_stream_processor_batch_processing_duration_seconds", "partition" => p()),
+            batch_commands: histogram!("zeebe_stream_processor_batch_processing_commands", "partition" => p()),
+            effects_duration: histogram!(
+                "zeebe_stream_processor_batch_processing_post_commit_tasks_seconds", "partition" => p()
+            ),
+            last_position: gauge!("zeebe_stream_processor_last_processed_position", "partition" => p()),
+            incidents: gauge!("zeebe_pending_incidents_total", "partition" => p()),
+            banned: gauge!("zeebe_banned_instances_total", "partition" => p()),
+            overlay_bytes: gauge!("osmia_state_overlay_bytes", "partition" => p()),
+            file_bytes: gauge!("osmia_state_file_bytes", "partition" => p()),
+            freeze_pause: histogram!("osmia_checkpoint_freeze_pause_seconds", "partition" => p()),
+            release_pause: histogram!("osmia_checkpoint_release_pause_seconds", "partition" => p()),
+            checkpoint_duration: histogram!("zeebe_snapshot_duration_seconds", "partition" => p()),
+            checkpoints: counter!("zeebe_snapshot_count_total", "partition" => p()),
+            recovery: gauge!("zeebe_stream_processor_startup_recovery_time", "partition" => p()),
+            replayed: counter!("zeebe_replay_events_total", "partition" => p()),
+            role: gauge!("atomix_role", "partition" => p()),
+        }
+    }
+
+    /// A batch was applied.
+    pub fn applied(&self, commands: usize, records: usize, application: Duration, effects: Duration, replay: bool) {
+        if replay {
+            self.replayed.increment(records as u64);
+            return;
+        }
+        self.records.increment(records as u64);
+        self.batch_commands.record(number(commands));
+        self.batch_duration.record(application);
+        self.effects_duration.record(effects);
+    }
+
+    /// What the engine says about itself.
+    pub fn engine(&self, position: u64, statistics: &engine::EngineStatistics) {
+        self.last_position.set(number(position));
+        self.incidents.set(number(statistics.incidents));
+        self.banned.set(number(statistics.banned_instances));
+        self.overlay_bytes.set(number(statistics.store.layers.overlay_bytes + statistics.store.layers.frozen_bytes));
+        self.file_bytes.set(number(statistics.store.file_bytes));
+    }
+
+    /// A checkpoint is complete.
+    pub fn checkpoint(&self, freeze: Duration, write: Duration, release: Duration) {
+        self.freeze_pause.record(freeze);
+        self.checkpoint_duration.record(write);
+        self.release_pause.record(release);
+        self.checkpoints.increment(1);
+    }
+
+    /// This node leads the partition, this long after its start. (Dashboards read 3 as the leader.)
+    pub fn leads(&self, after: Duration) {
+        self.recovery.set(number(after.as_millis()));
+        self.role.set(3.0);
+    }
+
+    /// This node follows (dashboards read 1).
+    pub fn follows(&self) {
+        self.role.set(1.0);
+    }
+}
+
+/// Gauges and totals that are looked up about once a second.
+pub(crate) struct SharedMetrics {
+    partitions: Vec<SharedPartition>,
+    pushed: Counter,
+    yielded: Counter,
+    streams: Gauge,
+}
+
+struct SharedPartition {
+    received: Counter,
+    dropped: Counter,
+    limit: Gauge,
+    in_flight: Gauge,
+    health: Gauge,
+}
+
+impl SharedMetrics {
+    pub fn new(partition_count: u16) -> Self {
+        let partition = |partition: String| SharedPartition {
+            received: counter!("zeebe_received_request_count_total", "partition" => partition.clone()),
+            dropped: counter!("zeebe_dropped_request_count_total", "partition" => partition.clone()),
+            limit: gauge!("zeebe_backpressure_requests_limit", "partition" => partition.clone()),
+            in_flight: gauge!("zeebe_backpressure_inflight_requests_count", "partition" => partition.clone()),
+            health: gauge!("zeebe_health", "partition" => partition),
+        };
+        SharedMetrics {
+            partitions: partitions(partition_count).map(partition).collect(),
+            pushed: counter!("zeebe_broker_jobs_pushed_count_total"),
+            yielded: counter!("osmia_jobs_yielded_total"),
+            streams: gauge!("zeebe_broker_open_job_stream_count"),
+        }
+    }
+
+    pub fn publish(&self, shared: &Shared) {
+        use crate::entrance::Health;
+
+        for (entrance, metrics) in shared.entrances.iter().zip(&self.partitions) {
+            let (admitted, refused) = entrance.limiter.totals();
+            metrics.received.absolute(admitted + refused);
+            metrics.dropped.absolute(refused);
+            metrics.limit.set(f64::from(entrance.limiter.limit()));
+            metrics.in_flight.set(f64::from(entrance.limiter.in_flight()));
+            metrics.health.set(if entrance.health() == Health::Healthy { 1.0 } else { 0.0 });
+        }
+        let (pushed, yielded) = shared.streams.totals();
+        self.pushed.absolute(pushed);
+        self.yielded.absolute(yielded);
+        self.streams.set(number(shared.streams.count()));
+    }
+}
+
+/// Of one exporter and partition.
+pub(crate) struct ExporterMetrics {
+    exported: Counter,
+    skipped: Counter,
+    exported_position: Gauge,
+    acknowledged_position: Gauge,
+    lag_positions: Gauge,
+    lag_seconds: Gauge,
+    latency: Histogram,
+}
+
+impl ExporterMetrics {
+    pub fn new(exporter: &str, partition: PartitionId) -> Self {
+        let (e, p) = (|| exporter.to_owned(), || partition.to_string());
+        ExporterMetrics {
+            exported: counter!("zeebe_exporter_events_total", "exporter" => e(), "partition" => p(), "action" => "exported"),
+            skipped: counter!("zeebe_exporter_events_total", "exporter" => e(), "partition" => p(), "action" => "skipped"),
+            exported_position: gauge!("zeebe_exporter_last_exported_position", "exporter" => e(), "partition" => p()),
+            acknowledged_position: gauge!(
+                "zeebe_exporter_last_updated_exported_position", "exporter" => e(), "partition" => p()
+            ),
+            lag_positions: gauge!("osmia_exporter_lag_records", "exporter" => e(), "partition" => p()),
+            lag_seconds: gauge!("osmia_exporter_lag_seconds", "exporter" => e(), "partition" => p()),
+            latency: histogram!("zeebe_exporting_latency_seconds", "exporter" => e(), "partition" => p()),
+        }
+    }
+
+    /// A run of records was exported, the last of them this long after it happened.
+    pub fn exported(&self, exported: u64, skipped: u64, latency: Duration) {
+        self.exported.increment(exported);
+        self.skipped.increment(skipped);
+        self.latency.record(latency);
+    }
+
+    pub fn positions(&self, exported: u64, acknowledged: u64, lag_records: u64, lag: Duration) {
+        self.exported_position.set(number(exported));
+        self.acknowledged_position.set(number(acknowledged));
+        self.lag_positions.set(number(lag_records));
+        self.lag_seconds.set(lag.as_secs_f64());
+    }
+}

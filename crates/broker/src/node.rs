@@ -1,0 +1,456 @@
+//! Starting and stopping a node.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+use engine::{Engine, EngineOptions, Fault, Limits};
+use exporters::{Exporter, ExporterError, RecordFilter};
+use parking_lot::{Mutex, RwLock};
+use protocol::PartitionId;
+use replication::{LogError, LogOptions, NodeId, Options as ReplicationOptions, RaftEngineLog, Replicas, ReplicationError};
+
+use crate::client::{Client, PartitionView};
+use crate::clock::Clock;
+use crate::data_directory::{DataDirectory, DataDirectoryError};
+use crate::entrance::{Entrance, Role};
+use crate::exporting::{self, ExporterProgress, ExporterStatus, ExporterThread, PositionsFile};
+use crate::flow_control::Limiter;
+use crate::inbox::{Inbound, Work};
+use crate::maintenance::{Maintenance, MaintenanceThread};
+use crate::options::NodeOptions;
+use crate::partition::{Partition, PartitionOptions};
+use crate::processing_thread::{CheckpointPolicy, ProcessingThread, Slot};
+use crate::record_log::{RecordLog, RecordLogError, RecordLogOptions};
+use crate::replication_thread::{ReplicationThread, group_of};
+use crate::requests::Requests;
+use crate::shared::Shared;
+use crate::streams::Streams;
+
+/// The largest number of partitions.
+const PARTITION_COUNT_MAX: u16 = PartitionId::MAX.0;
+
+/// A node could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The number of partitions makes no sense.
+    #[error("the partition count is {0}, and it must be between 1 and {PARTITION_COUNT_MAX}; change the partition count")]
+    PartitionCount(u16),
+    /// A command that is allowed would not fit an entry of the log.
+    #[error(
+        "the command limit is {command_limit_bytes} bytes and the batch limit is {batch_limit_bytes} bytes; both must be \
+         at least 1 and at most {max_bytes}; change them"
+    )]
+    BatchLimit {
+        /// The limit of a command.
+        command_limit_bytes: usize,
+        /// The limit of a batch.
+        batch_limit_bytes: usize,
+        /// The most that the log takes.
+        max_bytes: usize,
+    },
+    /// Two exporters have the same name.
+    #[error("there are two exporters with the name '{0}'; give each exporter a name of its own")]
+    DuplicateExporter(String),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDirectory(#[from] DataDirectoryError),
+    /// The log cannot be opened.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// The log and the state do not fit each other.
+    #[error(transparent)]
+    Replication(#[from] ReplicationError),
+    /// The state of a partition cannot be opened.
+    #[error(transparent)]
+    State(#[from] Fault),
+    /// The record stream of a partition cannot be opened.
+    #[error(transparent)]
+    Records(#[from] RecordLogError),
+    /// An exporter refuses its configuration.
+    #[error(transparent)]
+    Exporter(#[from] ExporterError),
+    /// The operating system gives no thread.
+    #[error("could not start the thread '{name}': {source}")]
+    Thread {
+        /// The thread's name.
+        name: String,
+        /// The operating system's words.
+        source: std::io::Error,
+    },
+}
+
+/// A node did not stop cleanly. Nothing acknowledged is lost: the next start replays the log.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// A thread ended with a panic.
+    #[error("the thread '{0}' ended with a panic; the log has the details")]
+    Panicked(String),
+    /// The log could not be trusted any more.
+    #[error("the node had stopped before, because its log cannot be trusted any more: {0}")]
+    Failed(String),
+}
+
+/// A running node.
+pub struct Node {
+    shared: Arc<Shared>,
+    exporters: Vec<Arc<ExporterProgress>>,
+    maintenance: Sender<Maintenance>,
+    /// Dropped to stop the exporters.
+    stop_exporters: Option<Sender<()>>,
+    threads: Threads,
+    /// Given back last of all.
+    _directory: DataDirectory,
+}
+
+#[derive(Default)]
+struct Threads {
+    /// In the order in which they end: replication, processing, exporters, maintenance.
+    running: Vec<(Stage, String, JoinHandle<()>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Processing,
+    Exporting,
+    Maintenance,
+}
+
+/// What was opened for one partition.
+struct Opened {
+    engine: Engine,
+    records: Arc<RecordLog>,
+    writer: crate::record_log::RecordWriter,
+}
+
+/// The queues between the threads.
+struct Channels {
+    inbox: Receiver<Inbound>,
+    /// Of the processing threads.
+    work: Vec<(Sender<Work>, Receiver<Work>)>,
+    maintenance: (Sender<Maintenance>, Receiver<Maintenance>),
+    new_records: Vec<(Sender<()>, Receiver<()>)>,
+    stop_exporters: (Sender<()>, Receiver<()>),
+}
+
+impl Channels {
+    /// The queue of the thread that owns each partition, from partition 1 on.
+    fn work_by_partition(&self, partition_count: u16) -> Vec<Sender<Work>> {
+        (1..=usize::from(partition_count)).map(|partition| self.work[partition % self.work.len()].0.clone()).collect()
+    }
+}
+
+impl Node {
+    /// Opens the data directory, recovers what is in it, and starts the threads. Commands are taken as soon as the
+    /// partitions have replayed their logs ([`Node::is_ready`]).
+    ///
+    /// # Errors
+    /// When the options make no sense, or the data cannot be used; nothing is changed then.
+    pub fn start(options: NodeOptions) -> Result<Node, StartError> {
+        check(&options)?;
+        let mut configured = Vec::new();
+        for configuration in &options.exporters {
+            configured.push(exporting::configure(configuration, options.partition_count)?);
+        }
+        let directory = DataDirectory::open(&options)?;
+        let log = Arc::new(RaftEngineLog::open(&directory.log(), LogOptions::default())?);
+        let (channels, inbox) = channels(&options);
+        let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
+        let shared = Arc::new(share(&options, &directory, inbox));
+        let records: Vec<_> = opened.iter().map(|opened| opened.records.clone()).collect();
+        let checkpointed = opened.iter().map(|opened| AtomicU64::new(opened.engine.last_position())).collect();
+        let mut node = Node {
+            shared: shared.clone(),
+            exporters: Vec::new(),
+            maintenance: channels.maintenance.0.clone(),
+            stop_exporters: Some(channels.stop_exporters.0.clone()),
+            threads: Threads::default(),
+            _directory: directory,
+        };
+        node.start_exporters(&options, configured, &records, &channels)?;
+        let maintenance = MaintenanceThread {
+            shared: shared.clone(),
+            messages: channels.maintenance.1.clone(),
+            processing: channels.work_by_partition(options.partition_count),
+            records,
+            checkpointed,
+            exporters: node.exporters.clone(),
+            log,
+            exporter_backlog_limit_bytes: options.exporter_backlog_limit_bytes,
+        };
+        node.threads.start(Stage::Maintenance, "maintenance".to_owned(), move || maintenance.run())?;
+        node.start_processing(&options, opened, &channels)?;
+        let replication = ReplicationThread::new(
+            shared,
+            channels.inbox.clone(),
+            channels.work_by_partition(options.partition_count),
+            replicas,
+            options.batch_limit_bytes,
+        );
+        node.threads.start(Stage::Processing, "replication".to_owned(), move || replication.run())?;
+        Ok(node)
+    }
+
+    fn start_exporters(
+        &mut self,
+        options: &NodeOptions,
+        configured: Vec<(Box<dyn Exporter>, RecordFilter)>,
+        records: &[Arc<RecordLog>],
+        channels: &Channels,
+    ) -> Result<(), StartError> {
+        let new_records = channels.new_records.iter().map(|(_, receiver)| receiver.clone());
+        for ((configuration, configured), new_records) in options.exporters.iter().zip(configured).zip(new_records) {
+            let name = &configuration.name;
+            let path = self._directory.exporter_positions(name);
+            let (positions, acknowledged) = PositionsFile::open(path, options.partition_count)?;
+            let progress = Arc::new(ExporterProgress::new(name, &acknowledged, records));
+            self.exporters.push(progress.clone());
+            let stop = channels.stop_exporters.1.clone();
+            let thread =
+                ExporterThread::new(self.shared.clone(), configured, progress, positions, new_records, stop);
+            self.threads.start(Stage::Exporting, format!("exporter {name}"), move || thread.run())?;
+        }
+        Ok(())
+    }
+
+    fn start_processing(
+        &mut self,
+        options: &NodeOptions,
+        opened: Vec<Opened>,
+        channels: &Channels,
+    ) -> Result<(), StartError> {
+        let policy = CheckpointPolicy {
+            interval: options.checkpoint_interval,
+            overlay_bytes: options.checkpoint_bytes as u64,
+        };
+        let resend_interval = options.outbox_resend_interval.as_millis();
+        let partition_options = PartitionOptions {
+            resend_interval_milliseconds: i64::try_from(resend_interval).unwrap_or(i64::MAX),
+            ..PartitionOptions::default()
+        };
+        let count = channels.work.len();
+        let mut slots: Vec<Vec<Slot>> = (0..count).map(|_| Vec::new()).collect();
+        for (entrance, opened) in self.shared.entrances.iter().zip(opened) {
+            let partition = Partition::new(entrance.id, opened.engine, partition_options);
+            let maintenance = channels.maintenance.0.clone();
+            let slot = Slot::new(partition, opened.writer, entrance.clone(), maintenance, policy);
+            slots[usize::from(entrance.id.0) % count].push(slot);
+        }
+        for (number, (slots, (sender, receiver))) in slots.into_iter().zip(&channels.work).enumerate() {
+            let clock_changed = sender.clone();
+            self.shared.clock.on_change(Arc::new(move || drop(clock_changed.send(Work::ClockChanged))));
+            let thread = ProcessingThread::new(self.shared.clone(), receiver.clone(), slots);
+            self.threads.start(Stage::Processing, format!("processing {number}"), move || thread.run())?;
+        }
+        Ok(())
+    }
+
+    /// The gateway's handle.
+    pub fn client(&self) -> Client {
+        Client { shared: self.shared.clone() }
+    }
+
+    /// The clock that time inside the engine is taken from.
+    pub fn clock(&self) -> Arc<Clock> {
+        self.shared.clock.clone()
+    }
+
+    /// Tells clients that ask for the topology where the gateway listens.
+    pub fn set_advertised_address(&self, host: &str, port: u16) {
+        *self.shared.advertised_address.lock() = (host.to_owned(), port);
+    }
+
+    /// Whether every partition takes commands.
+    pub fn is_ready(&self) -> bool {
+        self.shared.entrances.iter().all(|entrance| entrance.is_open())
+    }
+
+    /// Waits until the node is ready. `false` when that takes longer than the limit.
+    pub fn wait_until_ready(&self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        while !self.is_ready() {
+            if Instant::now() >= until || self.failure().is_some() {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// How the partitions are.
+    pub fn partitions(&self) -> Vec<PartitionView> {
+        let view = |entrance: &Arc<Entrance>| PartitionView {
+            id: entrance.id,
+            role: entrance.role(),
+            health: entrance.health(),
+        };
+        self.shared.entrances.iter().map(view).collect()
+    }
+
+    /// How the exporters are.
+    pub fn exporters(&self) -> Vec<ExporterStatus> {
+        let now = self.shared.clock.now_milliseconds();
+        self.exporters.iter().map(|exporter| exporter.status(now)).collect()
+    }
+
+    /// Why the node cannot go on: its process should end and be started again.
+    pub fn failure(&self) -> Option<String> {
+        self.shared.failure.lock().clone()
+    }
+
+    /// Stops cleanly: what was taken is finished, the last checkpoints are written, the exporters get the last records.
+    ///
+    /// # Errors
+    /// When something did not end as it should. The next start then replays more of the log.
+    pub fn stop(mut self) -> Result<(), StopError> {
+        let result = self.end(false);
+        match self.failure() {
+            Some(failure) => Err(StopError::Failed(failure)),
+            None => result,
+        }
+    }
+
+    /// Ends all threads without finishing anything, for tests of what a killed process leaves behind.
+    pub fn crash(mut self) {
+        drop(self.end(true));
+    }
+
+    fn end(&mut self, crash: bool) -> Result<(), StopError> {
+        self.shared.crashed.store(crash, Ordering::Relaxed);
+        for entrance in &self.shared.entrances {
+            entrance.set_role(Role::Inactive);
+        }
+        drop(self.shared.inbox.send(Inbound::Stop));
+        let mut result = self.threads.join(Stage::Processing);
+        self.shared.entrances.iter().for_each(|entrance| entrance.requests.close());
+        self.stop_exporters = None;
+        result = result.and(self.threads.join(Stage::Exporting));
+        drop(self.maintenance.send(Maintenance::Stop));
+        result.and(self.threads.join(Stage::Maintenance))
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if !self.threads.running.is_empty()
+            && let Err(error) = self.end(false)
+        {
+            tracing::error!(%error, "the node did not stop cleanly");
+        }
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Node").field("node", &self.shared.node).field("partitions", &self.partitions()).finish()
+    }
+}
+
+impl Threads {
+    fn start(&mut self, stage: Stage, name: String, run: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(run);
+        let thread = thread.map_err(|source| StartError::Thread { name: name.clone(), source })?;
+        self.running.push((stage, name, thread));
+        Ok(())
+    }
+
+    fn join(&mut self, stage: Stage) -> Result<(), StopError> {
+        let mut result = Ok(());
+        for (_, name, thread) in self.running.extract_if(.., |(of, _, _)| *of == stage) {
+            if thread.join().is_err() {
+                result = Err(StopError::Panicked(name));
+            }
+        }
+        result
+    }
+}
+
+fn check(options: &NodeOptions) -> Result<(), StartError> {
+    if !(1..=PARTITION_COUNT_MAX).contains(&options.partition_count) {
+        return Err(StartError::PartitionCount(options.partition_count));
+    }
+    let (command_limit_bytes, batch_limit_bytes) = (options.command_limit_bytes, options.batch_limit_bytes);
+    // The batch adds a header and lengths of at most as many bytes as the smallest commands have.
+    let max_bytes = ReplicationOptions::default().max_entry_bytes / 2;
+    if [command_limit_bytes, batch_limit_bytes].iter().any(|bytes| !(1..=max_bytes).contains(bytes)) {
+        return Err(StartError::BatchLimit { command_limit_bytes, batch_limit_bytes, max_bytes });
+    }
+    for (index, exporter) in options.exporters.iter().enumerate() {
+        if options.exporters[..index].iter().any(|other| other.name == exporter.name) {
+            return Err(StartError::DuplicateExporter(exporter.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+fn channels(options: &NodeOptions) -> (Channels, Sender<Inbound>) {
+    let (sender, inbox) = crossbeam_channel::unbounded();
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let wanted = if options.processing_threads == 0 { cores } else { options.processing_threads };
+    let threads = wanted.clamp(1, usize::from(options.partition_count));
+    let channels = Channels {
+        inbox,
+        work: (0..threads).map(|_| crossbeam_channel::unbounded()).collect(),
+        maintenance: crossbeam_channel::unbounded(),
+        new_records: options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).collect(),
+        stop_exporters: crossbeam_channel::bounded(0),
+    };
+    (channels, sender)
+}
+
+fn open_partitions(
+    options: &NodeOptions,
+    directory: &DataDirectory,
+    channels: &Channels,
+    log: &Arc<RaftEngineLog>,
+) -> Result<(Vec<Opened>, Replicas<RaftEngineLog>), StartError> {
+    let me = NodeId(u64::from(options.node_id) + 1);
+    let replication = ReplicationOptions { seed: me.0, ..ReplicationOptions::default() };
+    let mut replicas = Replicas::open(me, log.clone(), replication)?;
+    let mut opened = Vec::new();
+    for partition in (1..=options.partition_count).map(PartitionId) {
+        let engine_options = EngineOptions {
+            partition,
+            partition_count: options.partition_count,
+            limits: Limits::default(),
+        };
+        let engine = Engine::open(engine_options, &directory.state(partition))?;
+        let record_options = RecordLogOptions {
+            partition,
+            directory: directory.records(partition),
+            segment_bytes: options.segment_bytes,
+            readers: channels.new_records.iter().map(|(sender, _)| sender.clone()).collect(),
+        };
+        let (records, writer) = RecordLog::open(record_options, engine.last_position())?;
+        replicas.create_group(group_of(partition), &[me], engine.applied())?;
+        opened.push(Opened { engine, records, writer });
+    }
+    Ok((opened, replicas))
+}
+
+fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound>) -> Shared {
+    let entrance = |id| {
+        let limiter = Arc::new(Limiter::new(id, options.flow_control.clone()));
+        Arc::new(Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit)))
+    };
+    Shared {
+        node: options.node_id,
+        cluster_id: directory.cluster_id.clone(),
+        advertised_address: Mutex::new(options.advertised_address.clone()),
+        clock: Arc::new(Clock::new(options.clock_control)),
+        entrances: (1..=options.partition_count).map(PartitionId).map(entrance).collect(),
+        inbox,
+        streams: Streams::new(options.partition_count, options.stream_window),
+        listeners: RwLock::default(),
+        command_limit_bytes: options.command_limit_bytes,
+        // Room for 2^40 numbers until the next start.
+        next_number: AtomicU64::new(directory.starts << 40),
+        next_partition: AtomicU64::new(0),
+        unapplied_bytes: AtomicUsize::new(0),
+        crashed: AtomicBool::new(false),
+        failure: Mutex::default(),
+    }
+}

@@ -1,0 +1,260 @@
+//! The runtime of one partition, driven by calls: committed batches and the time go in, effects come out.
+//!
+//! Nothing here has a thread, a clock or a file of its own, so a simulation drives the same code as production. Only the
+//! leader's effects are carried out; the records are the same on every replica.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{Engine, Fault, JobsAvailable, Output, Push, Reply, Send};
+use protocol::{Command, CommandBatch, Key, PartitionId, Record, Timestamp};
+
+/// Timing and limits of the work that a partition finds for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionOptions {
+    /// Commands for due work that are under way at once.
+    pub due_commands_limit: usize,
+    /// Time without acknowledgement after which commands to other partitions are sent again.
+    pub resend_interval_milliseconds: i64,
+    /// Commands to one other partition that are sent again at once.
+    pub resend_limit: usize,
+    /// Time after which the partition's own commands that were not applied count as lost.
+    pub lost_after_milliseconds: i64,
+}
+
+impl Default for PartitionOptions {
+    fn default() -> Self {
+        PartitionOptions {
+            due_commands_limit: 1_000,
+            resend_interval_milliseconds: 1_000,
+            resend_limit: 100,
+            lost_after_milliseconds: 10_000,
+        }
+    }
+}
+
+/// What is to be done after a call.
+#[derive(Debug, Default)]
+pub struct Effects {
+    output: Output,
+    /// Commands of the partition to itself.
+    pub submit: Vec<Command>,
+}
+
+impl Effects {
+    /// Records in order; for every replica.
+    pub fn records(&self) -> &[Record] {
+        &self.output.records
+    }
+
+    /// Answers to waiting requests.
+    pub fn replies(&mut self) -> impl Iterator<Item = Reply> + '_ {
+        self.output.replies.drain(..)
+    }
+
+    /// Jobs for streams.
+    pub fn pushes(&mut self) -> impl Iterator<Item = Push> + '_ {
+        self.output.pushes.drain(..)
+    }
+
+    /// Hints that jobs are available.
+    pub fn available(&mut self) -> impl Iterator<Item = JobsAvailable> + '_ {
+        self.output.available.drain(..)
+    }
+
+    /// Commands for other partitions.
+    pub fn sends(&mut self) -> impl Iterator<Item = Send> + '_ {
+        self.output.sends.drain(..)
+    }
+
+    /// Empties everything, keeping the memory.
+    pub fn clear(&mut self) {
+        self.output.clear();
+        self.submit.clear();
+    }
+}
+
+/// One partition: its engine, and the work that only the leader does.
+#[derive(Debug)]
+pub struct Partition {
+    id: PartitionId,
+    engine: Engine,
+    options: PartitionOptions,
+    leading: Option<Leading>,
+}
+
+/// What a leader keeps in mind. Nothing of it matters to its successor.
+#[derive(Debug)]
+struct Leading {
+    /// Commands for due work that are under way: no more are submitted before these are applied.
+    due: UnderWay,
+    /// The continuation of interrupted work that is under way.
+    continuation: UnderWay,
+    /// When to look after unacknowledged commands to other partitions; none while there are none.
+    next_outbox_check: Option<Timestamp>,
+    /// The oldest unacknowledged sequence of each other partition at the last check.
+    oldest_unacknowledged: BTreeMap<PartitionId, u64>,
+}
+
+impl Partition {
+    /// A partition on top of its recovered engine. It does not lead yet.
+    pub fn new(id: PartitionId, engine: Engine, options: PartitionOptions) -> Self {
+        Partition { id, engine, options, leading: None }
+    }
+
+    /// The partition.
+    pub fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    /// The state machine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The state machine, for checkpoints.
+    pub fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// Whether effects are carried out here.
+    pub fn is_leading(&self) -> bool {
+        self.leading.is_some()
+    }
+
+    /// This node leads the partition from now on, and everything that was committed before is applied.
+    pub fn lead(&mut self, now: Timestamp, effects: &mut Effects) {
+        // The streams of earlier leaders' gateways register again; until then nobody must be pushed to.
+        effects.submit.extend(self.engine.clear_streams_command());
+        let mut leading = Leading {
+            due: UnderWay::default(),
+            continuation: UnderWay::default(),
+            next_outbox_check: None,
+            oldest_unacknowledged: BTreeMap::new(),
+        };
+        // What an earlier leader sent may never have left it: everything unacknowledged is sent at once.
+        for partition in self.engine.outbox_partitions() {
+            let commands = self.engine.outbox(partition, 0, self.options.resend_limit);
+            effects.output.sends.extend(commands.into_iter().map(|command| Send { partition, command }));
+            leading.next_outbox_check = Some(now.saturating_add(self.options.resend_interval_milliseconds));
+        }
+        self.leading = Some(leading);
+    }
+
+    /// This node does not lead the partition any more.
+    pub fn step_down(&mut self) {
+        self.leading = None;
+    }
+
+    /// Applies a committed batch.
+    ///
+    /// # Errors
+    /// When the state cannot be trusted any more: the partition must stop.
+    pub fn apply(&mut self, index: u64, batch: &CommandBatch, effects: &mut Effects) -> Result<(), Fault> {
+        self.engine.apply(index, batch, &mut effects.output)?;
+        let Some(leading) = &mut self.leading else {
+            let records = std::mem::take(&mut effects.output.records);
+            effects.output.clear();
+            effects.output.records = records;
+            return Ok(());
+        };
+        for command in &batch.commands {
+            leading.due.applied(command);
+            leading.continuation.applied(command);
+        }
+        if !effects.output.sends.is_empty() && leading.next_outbox_check.is_none() {
+            let check = batch.timestamp.saturating_add(self.options.resend_interval_milliseconds);
+            leading.next_outbox_check = Some(check);
+        }
+        Ok(())
+    }
+
+    /// Looks for work that the partition has to start itself: what is due, what was interrupted, what was not
+    /// acknowledged.
+    pub fn poll(&mut self, now: Timestamp, effects: &mut Effects) {
+        let now = now.max(self.engine.last_timestamp());
+        let lost_before = now.saturating_sub(self.options.lost_after_milliseconds);
+        let Some(leading) = &mut self.leading else { return };
+        if leading.due.is_free(lost_before) && self.engine.next_due().is_some_and(|due| due <= now) {
+            let commands = self.engine.due_commands(now, self.options.due_commands_limit);
+            leading.due.submitted(&commands, now);
+            effects.submit.extend(commands);
+        }
+        if leading.continuation.is_free(lost_before)
+            && let Some(command) = self.engine.continuation()
+        {
+            leading.continuation.submitted(std::slice::from_ref(&command), now);
+            effects.submit.push(command);
+        }
+        if leading.next_outbox_check.is_some_and(|check| check <= now) {
+            self.check_outbox(now, effects);
+        }
+    }
+
+    /// When [`Partition::poll`] has something to do if nothing happens before; none when nothing is scheduled.
+    pub fn next_poll(&self) -> Option<Timestamp> {
+        let leading = self.leading.as_ref()?;
+        let lost_after = self.options.lost_after_milliseconds;
+        let due = leading.due.lost_at(lost_after).or_else(|| self.engine.next_due());
+        let continuation = leading.continuation.lost_at(lost_after);
+        [due, continuation, leading.next_outbox_check].into_iter().flatten().min()
+    }
+
+    /// Sends again what was the oldest at the last check and still is: its acknowledgement is overdue.
+    fn check_outbox(&mut self, now: Timestamp, effects: &mut Effects) {
+        let Some(leading) = &mut self.leading else { return };
+        let before = std::mem::take(&mut leading.oldest_unacknowledged);
+        for partition in self.engine.outbox_partitions() {
+            let oldest = self.engine.outbox(partition, 0, 1);
+            let Some(sequence) = oldest.first().and_then(|command| command.source).map(|source| source.sequence)
+            else {
+                continue;
+            };
+            leading.oldest_unacknowledged.insert(partition, sequence);
+            if before.get(&partition) == Some(&sequence) {
+                let commands = self.engine.outbox(partition, 0, self.options.resend_limit);
+                effects.output.sends.extend(commands.into_iter().map(|command| Send { partition, command }));
+            }
+        }
+        let unacknowledged = !leading.oldest_unacknowledged.is_empty();
+        leading.next_outbox_check =
+            unacknowledged.then(|| now.saturating_add(self.options.resend_interval_milliseconds));
+    }
+}
+
+/// Commands of the partition to itself that were submitted and are not applied yet.
+#[derive(Debug, Default)]
+struct UnderWay {
+    commands: BTreeSet<(Key, u8, &'static str)>,
+    since: Timestamp,
+}
+
+impl UnderWay {
+    fn name(command: &Command) -> (Key, u8, &'static str) {
+        (command.key, command.payload.value_type() as u8, command.payload.intent_name())
+    }
+
+    fn submitted(&mut self, commands: &[Command], now: Timestamp) {
+        self.commands = commands.iter().map(Self::name).collect();
+        self.since = now;
+    }
+
+    fn applied(&mut self, command: &Command) {
+        // Users' commands have a request, and most batches come while nothing is under way.
+        if !self.commands.is_empty() && command.request.is_none() {
+            self.commands.remove(&Self::name(command));
+        }
+    }
+
+    /// Whether the next ones may be submitted. What was under way since before `lost_before` is given up.
+    fn is_free(&mut self, lost_before: Timestamp) -> bool {
+        if self.since <= lost_before {
+            self.commands.clear();
+        }
+        self.commands.is_empty()
+    }
+
+    /// When what is under way counts as lost.
+    fn lost_at(&self, lost_after_milliseconds: i64) -> Option<Timestamp> {
+        (!self.commands.is_empty()).then(|| self.since.saturating_add(lost_after_milliseconds))
+    }
+}

@@ -1,0 +1,136 @@
+//! A thread that applies committed batches, for some of the partitions.
+
+mod slot;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use protocol::PartitionId;
+
+use crate::inbox::Work;
+use crate::shared::Shared;
+
+pub(crate) use slot::{CheckpointPolicy, Slot};
+
+/// Messages that are taken before the partitions look for work of their own.
+const MESSAGES_LIMIT: usize = 64;
+
+/// Owns the partitions whose number leaves the same remainder.
+pub(crate) struct ProcessingThread {
+    shared: Arc<Shared>,
+    work: Receiver<Work>,
+    slots: Vec<Slot>,
+}
+
+impl ProcessingThread {
+    pub fn new(shared: Arc<Shared>, work: Receiver<Work>, slots: Vec<Slot>) -> Self {
+        ProcessingThread { shared, work, slots }
+    }
+
+    /// Runs until the node stops.
+    pub fn run(mut self) {
+        loop {
+            let message = match self.next_deadline() {
+                Some(deadline) => self.work.recv_deadline(deadline),
+                None => self.work.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            if self.shared.is_crashed() {
+                return;
+            }
+            match message {
+                Ok(Work::Stop) | Err(RecvTimeoutError::Disconnected) => return self.stop(),
+                Ok(work) => {
+                    if self.handle_all(work) {
+                        return self.stop();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = Instant::now();
+            for slot in &mut self.slots {
+                if slot.is_touched_or_due(now) {
+                    slot.run(&self.shared, now);
+                }
+            }
+        }
+    }
+
+    /// Handles a message and some of those that wait behind it. `true` when the node stops.
+    fn handle_all(&mut self, first: Work) -> bool {
+        self.handle(first);
+        for _ in 0..MESSAGES_LIMIT {
+            match self.work.try_recv() {
+                Ok(Work::Stop) => return true,
+                Ok(work) => self.handle(work),
+                Err(_) => break,
+            }
+        }
+        false
+    }
+
+    fn handle(&mut self, work: Work) {
+        match work {
+            Work::Committed { partition, entries } => {
+                let bytes: usize = entries.iter().map(|entry| entry.data.len()).sum();
+                match self.slot(partition) {
+                    Some(slot) => slot.enqueue(entries),
+                    None => drop(self.shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed)),
+                }
+            }
+            Work::Lead(partition) => self.with_slot(partition, Slot::lead),
+            Work::StepDown(partition) => self.with_slot(partition, Slot::step_down),
+            Work::CheckpointWritten { partition, written } => {
+                self.with_slot(partition, |slot, shared| slot.checkpoint_written(shared, written));
+            }
+            Work::ClockChanged => self.slots.iter_mut().for_each(Slot::touch),
+            Work::Stop => unreachable!("the caller handles the end"),
+        }
+    }
+
+    fn slot(&mut self, partition: PartitionId) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| slot.id() == partition)
+    }
+
+    fn with_slot(&mut self, partition: PartitionId, action: impl FnOnce(&mut Slot, &Arc<Shared>)) {
+        let shared = self.shared.clone();
+        if let Some(slot) = self.slot(partition) {
+            action(slot, &shared);
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.slots.iter().filter_map(Slot::deadline).min()
+    }
+
+    /// Applies what was committed, makes the last checkpoints and ends.
+    fn stop(mut self) {
+        while let Ok(work) = self.work.try_recv() {
+            if !matches!(work, Work::Stop) {
+                self.handle(work);
+            }
+        }
+        let now = Instant::now();
+        for slot in &mut self.slots {
+            slot.run(&self.shared, now);
+            slot.step_down(&self.shared);
+            slot.begin_last_checkpoint(&self.shared);
+        }
+        while self.slots.iter().any(Slot::is_checkpointing) && !self.shared.is_crashed() {
+            match self.work.recv_timeout(std::time::Duration::from_secs(30)) {
+                Ok(Work::CheckpointWritten { partition, written }) => {
+                    self.with_slot(partition, |slot, shared| {
+                        slot.checkpoint_written(shared, written);
+                        slot.begin_last_checkpoint(shared);
+                    });
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    tracing::warn!("the last checkpoint was not written in 30 s; the next start replays more of the log");
+                    return;
+                }
+            }
+        }
+    }
+}

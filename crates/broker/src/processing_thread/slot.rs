@@ -1,0 +1,353 @@
+//! One partition on its processing thread.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Sender;
+use protocol::{PartitionId, Timestamp};
+
+use crate::client::SubmitError;
+use crate::entrance::{Entrance, Health, Role, Trouble};
+use crate::inbox::{CommittedEntry, Inbound, QueuedCommand};
+use crate::maintenance::Maintenance;
+use crate::metrics::ProcessingMetrics;
+use crate::partition::{Effects, Partition};
+use crate::record_log::RecordWriter;
+use crate::shared::Shared;
+
+/// Pause before records are written again that could not be written.
+const RECORDS_RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// Time between two looks at the engine's own numbers.
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When a partition makes checkpoints.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckpointPolicy {
+    pub interval: Duration,
+    pub overlay_bytes: u64,
+}
+
+/// One partition with what belongs to it on this thread.
+pub(crate) struct Slot {
+    partition: Partition,
+    records: RecordWriter,
+    entrance: Arc<Entrance>,
+    maintenance: Sender<Maintenance>,
+    policy: CheckpointPolicy,
+    metrics: ProcessingMetrics,
+    effects: Effects,
+    /// Committed and not applied.
+    queue: VecDeque<CommittedEntry>,
+    /// Set while the records of the last batch could not be written: nothing further is applied.
+    records_retry_at: Option<Instant>,
+    checkpoint: CheckpointState,
+    last_checkpoint: Instant,
+    last_checkpoint_applied: u64,
+    /// Something happened since the partition last looked for work.
+    touched: bool,
+    /// When the partition looks for work if nothing happens.
+    poll_at: Option<Instant>,
+    next_statistics: Instant,
+    started: Instant,
+    /// Set when the state cannot be trusted any more.
+    dead: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CheckpointState {
+    Idle,
+    UnderWay,
+}
+
+impl Slot {
+    pub fn new(
+        partition: Partition,
+        records: RecordWriter,
+        entrance: Arc<Entrance>,
+        maintenance: Sender<Maintenance>,
+        policy: CheckpointPolicy,
+    ) -> Self {
+        let now = Instant::now();
+        let id = partition.id();
+        // Partitions do not all write their checkpoints at the same moment.
+        let offset = policy.interval.mul_f64(f64::from(id.0 % 16) / 16.0);
+        Slot {
+            last_checkpoint_applied: partition.engine().applied(),
+            partition,
+            records,
+            entrance,
+            maintenance,
+            policy,
+            metrics: ProcessingMetrics::new(id),
+            effects: Effects::default(),
+            queue: VecDeque::new(),
+            records_retry_at: None,
+            checkpoint: CheckpointState::Idle,
+            last_checkpoint: now.checked_sub(offset).unwrap_or(now),
+            touched: false,
+            poll_at: None,
+            next_statistics: now,
+            started: now,
+            dead: false,
+        }
+    }
+
+    pub fn id(&self) -> PartitionId {
+        self.partition.id()
+    }
+
+    /// Adds committed batches.
+    pub fn enqueue(&mut self, entries: Vec<CommittedEntry>) {
+        self.queue.extend(entries);
+        self.touched = true;
+    }
+
+    /// Looks for work soon.
+    pub fn touch(&mut self) {
+        self.touched = true;
+    }
+
+    pub fn is_touched_or_due(&self, now: Instant) -> bool {
+        self.touched || self.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// When to run if nothing happens before.
+    pub fn deadline(&self) -> Option<Instant> {
+        if self.dead {
+            return None;
+        }
+        let checkpoint = self.is_checkpoint_needed().then(|| self.last_checkpoint + self.policy.interval);
+        [self.records_retry_at, self.poll_at, checkpoint].into_iter().flatten().min()
+    }
+
+    /// Applies what is committed, carries out the effects, and looks for work.
+    pub fn run(&mut self, shared: &Arc<Shared>, now: Instant) {
+        if self.dead {
+            return;
+        }
+        self.touched = false;
+        if self.records_retry_at.is_some_and(|retry| retry <= now) {
+            self.flush_records();
+        }
+        while self.records_retry_at.is_none()
+            && !self.dead
+            && let Some(entry) = self.queue.pop_front()
+        {
+            self.apply(shared, entry);
+        }
+        if self.dead {
+            return;
+        }
+        self.poll(shared);
+        self.consider_checkpoint();
+        if now >= self.next_statistics {
+            self.next_statistics = now + STATISTICS_INTERVAL;
+            let engine = self.partition.engine();
+            self.metrics.engine(engine.last_position(), &engine.statistics());
+        }
+    }
+
+    fn apply(&mut self, shared: &Arc<Shared>, entry: CommittedEntry) {
+        let started = Instant::now();
+        let bytes = entry.data.len();
+        self.effects.clear();
+        let applied = match protocol::decode_batch(&entry.data) {
+            Ok(batch) => {
+                let applied = self.partition.apply(entry.index, &batch, &mut self.effects);
+                applied.map(|()| batch.commands.len()).map_err(|fault| fault.to_string())
+            }
+            Err(error) => Err(format!("entry {} of the log cannot be read: {error}", entry.index)),
+        };
+        shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let commands = match applied {
+            Ok(commands) => commands,
+            Err(reason) => return self.die(shared, &reason),
+        };
+        for record in self.effects.records() {
+            self.records.append(record);
+        }
+        self.flush_records();
+        let applied = Instant::now();
+        if let Some(permit) = entry.permit {
+            permit.applied(applied);
+        }
+        let (records, replay) = (self.effects.records().len(), !self.partition.is_leading());
+        self.carry_out(shared);
+        self.metrics.applied(commands, records, applied - started, applied.elapsed(), replay);
+    }
+
+    /// Passes the effects on. There are none but records while this node does not lead.
+    fn carry_out(&mut self, shared: &Arc<Shared>) {
+        let partition = self.partition.id();
+        for reply in self.effects.replies() {
+            if reply.request.node == shared.node
+                && let Some(function) = self.entrance.requests.take(reply.request.number)
+            {
+                function(Ok(reply));
+            }
+        }
+        for push in self.effects.pushes() {
+            shared.streams.push(shared, partition, push);
+        }
+        for available in self.effects.available() {
+            for listener in shared.listeners.read().iter() {
+                listener(partition, &available);
+            }
+        }
+        for send in self.effects.sends() {
+            submit(shared, send.partition, &send.command);
+        }
+        for command in self.effects.submit.drain(..) {
+            submit(shared, partition, &command);
+        }
+    }
+
+    fn flush_records(&mut self) {
+        match self.records.flush() {
+            Ok(()) => {
+                self.records_retry_at = None;
+                if self.entrance.set_trouble(Trouble::Records, false) {
+                    tracing::info!(partition = %self.id(), "the record stream can be written again");
+                }
+            }
+            Err(error) => {
+                self.records_retry_at = Some(Instant::now() + RECORDS_RETRY_PAUSE);
+                if self.entrance.set_trouble(Trouble::Records, true) {
+                    tracing::warn!(
+                        partition = %self.id(), %error,
+                        "the record stream cannot be written; the partition waits and tries again until it works"
+                    );
+                }
+            }
+        }
+    }
+
+    fn poll(&mut self, shared: &Arc<Shared>) {
+        let now = shared.clock.now_milliseconds();
+        self.effects.clear();
+        self.partition.poll(now, &mut self.effects);
+        self.carry_out(shared);
+        self.poll_at = self.partition.next_poll().and_then(|at| wait_for(shared, now, at));
+    }
+
+    /// This node leads: opens the entrance.
+    pub fn lead(&mut self, shared: &Arc<Shared>) {
+        // The news of leadership stands behind everything that was committed before.
+        self.run(shared, Instant::now());
+        if self.dead {
+            return;
+        }
+        self.effects.clear();
+        self.partition.lead(shared.clock.now_milliseconds(), &mut self.effects);
+        self.carry_out(shared);
+        shared.streams.lead(shared, self.id());
+        self.entrance.set_last_timestamp(self.partition.engine().last_timestamp());
+        self.entrance.set_health(Health::Healthy);
+        self.entrance.set_role(Role::Leader);
+        self.metrics.leads(self.started.elapsed());
+        self.touched = true;
+        tracing::info!(
+            partition = %self.id(), applied = self.partition.engine().applied(),
+            position = self.partition.engine().last_position(), "leading the partition"
+        );
+    }
+
+    /// This node does not lead any more: closes the entrance.
+    pub fn step_down(&mut self, shared: &Arc<Shared>) {
+        self.entrance.set_role(Role::Follower);
+        shared.streams.step_down(self.id());
+        self.partition.step_down();
+        self.metrics.follows();
+    }
+
+    /// The state cannot be trusted any more.
+    fn die(&mut self, shared: &Arc<Shared>, reason: &str) {
+        let partition = self.id();
+        tracing::error!(%partition, reason, "the partition stops because its state cannot be trusted any more");
+        self.dead = true;
+        self.partition.step_down();
+        shared.streams.step_down(partition);
+        self.entrance.set_role(Role::Inactive);
+        self.entrance.set_health(Health::Dead);
+        let reason = "it stopped because its state cannot be trusted any more";
+        self.entrance.requests.fail_all(&SubmitError::Unavailable { partition, reason });
+        let bytes: usize = self.queue.drain(..).map(|entry| entry.data.len()).sum();
+        shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn is_checkpoint_needed(&self) -> bool {
+        self.checkpoint == CheckpointState::Idle && self.partition.engine().applied() != self.last_checkpoint_applied
+    }
+
+    fn consider_checkpoint(&mut self) {
+        if self.is_checkpoint_needed()
+            && (self.last_checkpoint.elapsed() >= self.policy.interval
+                || self.partition.engine().overlay_bytes() >= self.policy.overlay_bytes)
+        {
+            self.begin_checkpoint();
+        }
+    }
+
+    fn begin_checkpoint(&mut self) {
+        // Records that wait to be written are not in a segment yet, so the state must not be ahead of them.
+        if self.records_retry_at.is_some() {
+            return;
+        }
+        let (applied, position) = (self.partition.engine().applied(), self.partition.engine().last_position());
+        match self.partition.engine_mut().freeze() {
+            Ok(checkpoint) => {
+                self.checkpoint = CheckpointState::UnderWay;
+                self.last_checkpoint_applied = applied;
+                let partition = self.id();
+                drop(self.maintenance.send(Maintenance::Checkpoint { partition, checkpoint, position }));
+            }
+            Err(error) => tracing::error!(partition = %self.id(), %error, "the state could not be frozen"),
+        }
+        self.last_checkpoint = Instant::now();
+    }
+
+    /// Ends a checkpoint that is on disk.
+    pub fn checkpoint_written(&mut self, shared: &Arc<Shared>, written: state::Written) {
+        let statistics = written.statistics();
+        let started = Instant::now();
+        match self.partition.engine_mut().release(written) {
+            Ok(retired) => {
+                self.metrics.checkpoint(statistics.freeze_pause, statistics.write, started.elapsed());
+                // Freeing millions of entries takes a while.
+                drop(self.maintenance.send(Maintenance::Drop(retired)));
+            }
+            Err(error) => return self.die(shared, &error.to_string()),
+        }
+        self.checkpoint = CheckpointState::Idle;
+        self.last_checkpoint = Instant::now();
+        let checkpointed = Inbound::Checkpointed { partition: self.id(), applied: statistics.applied };
+        drop(shared.inbox.send(checkpointed));
+    }
+
+    /// Makes a checkpoint of what the last one does not hold.
+    pub fn begin_last_checkpoint(&mut self, _shared: &Arc<Shared>) {
+        if !self.dead && self.is_checkpoint_needed() {
+            self.begin_checkpoint();
+        }
+    }
+
+    pub fn is_checkpointing(&self) -> bool {
+        !self.dead && self.checkpoint == CheckpointState::UnderWay
+    }
+}
+
+/// When the clock will show `at`; none while it stands still before that.
+fn wait_for(shared: &Shared, now: Timestamp, at: Timestamp) -> Option<Instant> {
+    let wait = u64::try_from(at.saturating_sub(now)).unwrap_or(0);
+    if wait > 0 && shared.clock.is_pinned() {
+        return None;
+    }
+    // Far dates are looked at again before: an `Instant` has less room than a `Timestamp`.
+    Some(Instant::now() + Duration::from_millis(wait.min(3_600_000)))
+}
+
+fn submit(shared: &Shared, partition: PartitionId, command: &protocol::Command) {
+    drop(shared.inbox.send(Inbound::Command(QueuedCommand::internal(partition, command))));
+}
