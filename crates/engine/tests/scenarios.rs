@@ -110,11 +110,11 @@ fn take(partition: &mut Partition, directory: &Path, step: &str) -> Output {
         }
         "resolve" => {
             let key = *partition.incidents.get(first).unwrap_or(&Key::new(PartitionId(1), 999_999));
-            partition.submit(key, Payload::Incident(IncidentIntent::Resolve, Box::new(no_incident())))
+            partition.submit(key, Payload::Incident(IncidentIntent::Resolve, Box::new(support::no_incident())))
         }
         "cancel" => {
             let key = if first.is_empty() { partition.instance } else { partition.elements[first] };
-            partition.submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::new(no_instance())))
+            partition.submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::new(support::no_instance())))
         }
         "set" | "set-local" => {
             let scope_key = *partition.elements.get(first).unwrap_or(&Key::new(PartitionId(1), 999_999));
@@ -142,37 +142,6 @@ fn number(text: &str) -> u64 {
 
 fn last_number(text: &str) -> u32 {
     text.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a number at the end")
-}
-
-fn no_incident() -> IncidentValue {
-    IncidentValue {
-        error_type: ErrorType::Unknown,
-        error_message: Text::default(),
-        bpmn_process_id: Text::default(),
-        process_definition_key: Key::NONE,
-        process_instance_key: Key::NONE,
-        element_id: Text::default(),
-        element_instance_key: Key::NONE,
-        job_key: Key::NONE,
-        variable_scope_key: Key::NONE,
-        tenant_id: Text::default(),
-    }
-}
-
-fn no_instance() -> ProcessInstanceValue {
-    ProcessInstanceValue {
-        bpmn_process_id: Text::default(),
-        version: -1,
-        process_definition_key: Key::NONE,
-        process_instance_key: Key::NONE,
-        element_id: Text::default(),
-        flow_scope_key: Key::NONE,
-        bpmn_element_type: BpmnElementType::Unspecified,
-        parent_process_instance_key: Key::NONE,
-        parent_element_instance_key: Key::NONE,
-        tags: Vec::new(),
-        tenant_id: Text::default(),
-    }
 }
 
 fn difference(expected: &str, actual: &str) -> String {

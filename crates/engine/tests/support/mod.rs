@@ -17,6 +17,7 @@ pub fn options() -> EngineOptions {
 
 /// An engine with the history of everything that it was given and gave back.
 pub struct Partition {
+    options: EngineOptions,
     pub engine: Engine,
     pub time: i64,
     pub batches: Vec<CommandBatch>,
@@ -35,6 +36,7 @@ impl Partition {
 
     pub fn with_options(options: EngineOptions) -> Self {
         Partition {
+            options,
             engine: Engine::in_memory(options),
             time: 1_000_000,
             batches: Vec::new(),
@@ -154,7 +156,7 @@ impl Partition {
 
     /// Checks what must hold after any history.
     pub fn check(&self) {
-        let options = options();
+        let options = self.options;
         let hash = self.engine.state_hash().expect("readable");
         let mut replica = Engine::in_memory(options);
         let mut records = Vec::new();
@@ -286,3 +288,35 @@ pub fn without_keys(text: &str) -> String {
     }
     out
 }
+
+pub fn no_incident() -> IncidentValue {
+    IncidentValue {
+        error_type: ErrorType::Unknown,
+        error_message: Text::default(),
+        bpmn_process_id: Text::default(),
+        process_definition_key: Key::NONE,
+        process_instance_key: Key::NONE,
+        element_id: Text::default(),
+        element_instance_key: Key::NONE,
+        job_key: Key::NONE,
+        variable_scope_key: Key::NONE,
+        tenant_id: Text::default(),
+    }
+}
+
+pub fn no_instance() -> ProcessInstanceValue {
+    ProcessInstanceValue {
+        bpmn_process_id: Text::default(),
+        version: -1,
+        process_definition_key: Key::NONE,
+        process_instance_key: Key::NONE,
+        element_id: Text::default(),
+        flow_scope_key: Key::NONE,
+        bpmn_element_type: BpmnElementType::Unspecified,
+        parent_process_instance_key: Key::NONE,
+        parent_element_instance_key: Key::NONE,
+        tags: Vec::new(),
+        tenant_id: Text::default(),
+    }
+}
+
