@@ -23,6 +23,9 @@ use crate::undelivered::Undelivered;
 /// What is left of a message for the jobs in it.
 const JOBS_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1024;
 
+/// How many jobs one command activates; who wants more asks again.
+const JOBS_PER_COMMAND_MAX: usize = 1000;
+
 /// What a client asks for, already checked.
 pub(crate) struct Wish {
     pub job_type: Text,
@@ -66,7 +69,7 @@ pub(crate) struct Activation {
 }
 
 enum Answer {
-    Jobs { jobs: Undelivered, truncated: bool },
+    Jobs { jobs: Undelivered, drained: bool },
     Rejected(Status),
     Overloaded,
     Skipped,
@@ -101,11 +104,8 @@ impl Activation {
         loop {
             if let Some(partition) = self.next_partition() {
                 match self.ask(partition).await {
-                    Answer::Jobs {
-                        mut jobs,
-                        truncated,
-                    } if jobs.len() > 0 => {
-                        self.asked[index(partition)] = !truncated;
+                    Answer::Jobs { mut jobs, drained } if jobs.len() > 0 => {
+                        self.asked[index(partition)] = drained;
                         self.found = true;
                         self.remaining = self.remaining.saturating_sub(jobs.len());
                         let message = self.message(&mut jobs);
@@ -161,10 +161,7 @@ impl Activation {
             return Ok(false);
         };
         let mut shutdown = self.surroundings.shutdown.clone();
-        let parked = self
-            .surroundings
-            .polling
-            .park(&self.job_type, self.ticket)?;
+        let parked = self.surroundings.polling.park(&self.job_type, self.ticket)?;
         if let Some(parked) = parked {
             tokio::select! {
                 () = parked.woken() => {}
@@ -183,14 +180,12 @@ impl Activation {
         self.asked[index(partition)] = true;
         let client = self.surroundings.client.clone();
         let question = self.job_type.ask(partition);
-        let wanted = self.remaining;
+        let wanted = self.remaining.min(JOBS_PER_COMMAND_MAX);
         let (sender, receiver) = oneshot::channel();
-        self.surroundings
-            .client
-            .submit(partition, self.command(), move |result| {
-                // When the request is gone, this drops the answer and with it gives the jobs back.
-                let _ = sender.send(answer(client, question, partition, wanted, result));
-            });
+        self.surroundings.client.submit(partition, self.command(wanted), move |result| {
+            // When the request is gone, this drops the answer and with it gives the jobs back.
+            let _ = sender.send(answer(client, question, partition, wanted, result));
+        });
         match tokio::time::timeout(self.surroundings.request_timeout, receiver).await {
             Ok(answer) => answer.unwrap_or(Answer::Skipped),
             Err(_) => {
@@ -200,20 +195,17 @@ impl Activation {
         }
     }
 
-    fn command(&self) -> Command {
+    fn command(&self, wanted: usize) -> Command {
         let value = JobBatchValue {
             job_type: self.wish.job_type.clone(),
             worker: self.wish.worker.clone(),
             timeout: self.wish.timeout,
-            max_jobs_to_activate: i32::try_from(self.remaining).unwrap_or(i32::MAX),
+            max_jobs_to_activate: wanted as i32,
             tenant_ids: self.wish.tenant_ids.clone(),
             fetch_variables: self.wish.fetch_variables.clone(),
             ..JobBatchValue::default()
         };
-        Command::new(
-            Key::NONE,
-            Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)),
-        )
+        Command::new(Key::NONE, Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)))
     }
 
     fn nothing_found_but_overload(&self) -> Status {
@@ -236,29 +228,15 @@ fn answer(
     result: Result<Reply, SubmitError>,
 ) -> Answer {
     match result {
-        Ok(Reply {
-            rejection: Some(rejection),
-            payload,
-            ..
-        }) => {
+        Ok(Reply { rejection: Some(rejection), payload, .. }) => {
             question.settle(Finding::NotAnswered);
             Answer::Rejected(rejected(payload.intent_name(), &rejection))
         }
-        Ok(Reply {
-            payload: Payload::JobBatch(_, batch),
-            ..
-        }) => {
+        Ok(Reply { payload: Payload::JobBatch(_, batch), .. }) => {
             let batch = *batch;
             let drained = !batch.truncated && batch.jobs.len() < wanted;
-            question.settle(if drained {
-                Finding::Drained
-            } else {
-                Finding::MayHaveMore
-            });
-            Answer::Jobs {
-                truncated: batch.truncated,
-                jobs: Undelivered::new(client, batch.job_keys, batch.jobs),
-            }
+            question.settle(if drained { Finding::Drained } else { Finding::MayHaveMore });
+            Answer::Jobs { drained, jobs: Undelivered::new(client, batch.job_keys, batch.jobs) }
         }
         Ok(reply) => {
             tracing::error!(%partition, kind = reply.payload.value_type().name(), "a request for jobs was answered with something else");
@@ -276,8 +254,7 @@ fn index(partition: PartitionId) -> usize {
     usize::from(partition.0) - 1
 }
 
-type Step =
-    Pin<Box<dyn Future<Output = (Option<Result<Undelivered, Status>>, Box<Activation>)> + Send>>;
+type Step = Pin<Box<dyn Future<Output = (Option<Result<Undelivered, Status>>, Box<Activation>)> + Send>>;
 
 /// The messages of a request, made one by one as the client takes them.
 pub(crate) struct ActivationStream {
@@ -286,9 +263,7 @@ pub(crate) struct ActivationStream {
 
 impl ActivationStream {
     pub(crate) fn new(activation: Activation) -> Self {
-        ActivationStream {
-            step: Some(step(Box::new(activation))),
-        }
+        ActivationStream { step: Some(step(Box::new(activation))) }
     }
 }
 
@@ -312,9 +287,7 @@ impl Stream for ActivationStream {
             item.map(|jobs| {
                 let jobs = jobs.deliver().into_iter();
                 ActivateJobsResponse {
-                    jobs: jobs
-                        .map(|(key, job)| activated_job(key, &job))
-                        .collect::<Vec<ActivatedJob>>(),
+                    jobs: jobs.map(|(key, job)| activated_job(key, &job)).collect::<Vec<ActivatedJob>>(),
                 }
             })
         }))

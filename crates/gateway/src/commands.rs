@@ -6,11 +6,10 @@ use std::time::Duration;
 use broker::{PendingRequest, Reply};
 use gateway_interface::*;
 use protocol::{
-    BpmnElementType, Command, DeploymentIntent, DeploymentResource, DeploymentValue, ErrorType,
-    IncidentIntent, IncidentValue, JobIntent, JobValue, Key, PartitionId, Payload,
-    ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceIntent,
-    ProcessInstanceValue, Rejection, Text, VariableDocumentIntent, VariableDocumentUpdateSemantics,
-    VariableDocumentValue,
+    BpmnElementType, Command, DeploymentIntent, DeploymentResource, DeploymentValue, ErrorType, IncidentIntent,
+    IncidentValue, JobIntent, JobValue, Key, PartitionId, Payload, ProcessInstanceCreationIntent,
+    ProcessInstanceCreationValue, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text, VariableDocumentIntent,
+    VariableDocumentUpdateSemantics, VariableDocumentValue,
 };
 use tokio::sync::oneshot;
 use tonic::{Code, Status};
@@ -60,10 +59,7 @@ impl Service {
             Ok(Ok(Err(error))) => Err(not_submitted(rpc, &error)),
             Ok(Err(_)) => Err(status(
                 Code::Unavailable,
-                format!(
-                    "Partition {partition} stopped before it answered {}. Please try again.",
-                    rpc.name()
-                ),
+                format!("Partition {partition} stopped before it answered {}. Please try again.", rpc.name()),
             )),
             Err(_) => Err(status(
                 Code::DeadlineExceeded,
@@ -85,39 +81,21 @@ impl Service {
         payload: impl FnOnce(Key) -> Payload,
     ) -> Result<Reply, Status> {
         let (partition, key) = route(target, key, self.client.partition_count())?;
-        let command = Command {
-            operation_reference,
-            ..Command::new(key, payload(key))
-        };
-        self.execute(rpc, partition, command, self.request_timeout)
-            .await
+        let command = Command { operation_reference, ..Command::new(key, payload(key)) };
+        self.execute(rpc, partition, command, self.request_timeout).await
     }
 
-    pub(crate) async fn complete(
-        &self,
-        request: CompleteJobRequest,
-    ) -> Result<CompleteJobResponse, Status> {
-        if request
-            .result
-            .is_some_and(|result| result != JobResult::default())
-        {
+    pub(crate) async fn complete(&self, request: CompleteJobRequest) -> Result<CompleteJobResponse, Status> {
+        if request.result.is_some_and(|result| result != JobResult::default()) {
             return Err(status(
                 Code::Unimplemented,
                 "CompleteJob with a result is not supported by this version of Osmia yet: jobs of listeners and ad-hoc sub-processes are missing.",
             ));
         }
-        let value = JobValue {
-            variables: variables(request.variables)?,
-            ..JobValue::default()
-        };
-        let target = Target {
-            intent: JobIntent::Complete.name(),
-            wish: "complete job",
-            kind: "job",
-        };
+        let value = JobValue { variables: variables(request.variables)?, ..JobValue::default() };
+        let target = Target { intent: JobIntent::Complete.name(), wish: "complete job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::Complete, Arc::new(value));
-        self.execute_by_key(Rpc::CompleteJob, target, request.job_key, None, payload)
-            .await?;
+        self.execute_by_key(Rpc::CompleteJob, target, request.job_key, None, payload).await?;
         Ok(CompleteJobResponse {})
     }
 
@@ -129,35 +107,22 @@ impl Service {
             error_message: request.error_message.into(),
             ..JobValue::default()
         };
-        let target = Target {
-            intent: JobIntent::Fail.name(),
-            wish: "fail job",
-            kind: "job",
-        };
+        let target = Target { intent: JobIntent::Fail.name(), wish: "fail job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::Fail, Arc::new(value));
-        self.execute_by_key(Rpc::FailJob, target, request.job_key, None, payload)
-            .await?;
+        self.execute_by_key(Rpc::FailJob, target, request.job_key, None, payload).await?;
         Ok(FailJobResponse {})
     }
 
-    pub(crate) async fn throw(
-        &self,
-        request: ThrowErrorRequest,
-    ) -> Result<ThrowErrorResponse, Status> {
+    pub(crate) async fn throw(&self, request: ThrowErrorRequest) -> Result<ThrowErrorResponse, Status> {
         let value = JobValue {
             variables: variables(request.variables)?,
             error_code: request.error_code.into(),
             error_message: request.error_message.into(),
             ..JobValue::default()
         };
-        let target = Target {
-            intent: JobIntent::ThrowError.name(),
-            wish: "throw an error for job",
-            kind: "job",
-        };
+        let target = Target { intent: JobIntent::ThrowError.name(), wish: "throw an error for job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::ThrowError, Arc::new(value));
-        self.execute_by_key(Rpc::ThrowError, target, request.job_key, None, payload)
-            .await?;
+        self.execute_by_key(Rpc::ThrowError, target, request.job_key, None, payload).await?;
         Ok(ThrowErrorResponse {})
     }
 
@@ -169,30 +134,16 @@ impl Service {
             return Err(rejected(
                 JobIntent::UpdateRetries.name(),
                 &Rejection::invalid_argument(format!(
-                    "Expected to update retries for job with key '{}' with a positive amount of retries, but the amount given was '{}'",
+                    "Expected to update retries of job with key '{}' with a positive amount of retries, but the amount given was '{}'",
                     request.job_key, request.retries
                 )),
             ));
         }
-        let value = JobValue {
-            retries: request.retries,
-            ..JobValue::default()
-        };
-        let target = Target {
-            intent: JobIntent::UpdateRetries.name(),
-            wish: "update retries for job",
-            kind: "job",
-        };
+        let value = JobValue { retries: request.retries, ..JobValue::default() };
+        let target = Target { intent: JobIntent::UpdateRetries.name(), wish: "update retries of job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::UpdateRetries, Arc::new(value));
         let reference = request.operation_reference;
-        self.execute_by_key(
-            Rpc::UpdateJobRetries,
-            target,
-            request.job_key,
-            reference,
-            payload,
-        )
-        .await?;
+        self.execute_by_key(Rpc::UpdateJobRetries, target, request.job_key, reference, payload).await?;
         Ok(UpdateJobRetriesResponse {})
     }
 
@@ -200,25 +151,11 @@ impl Service {
         &self,
         request: UpdateJobTimeoutRequest,
     ) -> Result<UpdateJobTimeoutResponse, Status> {
-        let value = JobValue {
-            timeout: request.timeout,
-            ..JobValue::default()
-        };
-        let target = Target {
-            intent: JobIntent::UpdateTimeout.name(),
-            wish: "update timeout for job",
-            kind: "job",
-        };
+        let value = JobValue { timeout: request.timeout, ..JobValue::default() };
+        let target = Target { intent: JobIntent::UpdateTimeout.name(), wish: "update timeout of job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::UpdateTimeout, Arc::new(value));
         let reference = request.operation_reference;
-        self.execute_by_key(
-            Rpc::UpdateJobTimeout,
-            target,
-            request.job_key,
-            reference,
-            payload,
-        )
-        .await?;
+        self.execute_by_key(Rpc::UpdateJobTimeout, target, request.job_key, reference, payload).await?;
         Ok(UpdateJobTimeoutResponse {})
     }
 
@@ -226,11 +163,8 @@ impl Service {
         &self,
         request: CancelProcessInstanceRequest,
     ) -> Result<CancelProcessInstanceResponse, Status> {
-        let target = Target {
-            intent: ProcessInstanceIntent::Cancel.name(),
-            wish: "cancel a process instance",
-            kind: "process",
-        };
+        let target =
+            Target { intent: ProcessInstanceIntent::Cancel.name(), wish: "cancel a process instance", kind: "process" };
         let payload = |key| {
             let value = ProcessInstanceValue {
                 bpmn_process_id: Text::default(),
@@ -248,26 +182,13 @@ impl Service {
             Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::new(value))
         };
         let reference = request.operation_reference;
-        self.execute_by_key(
-            Rpc::CancelProcessInstance,
-            target,
-            request.process_instance_key,
-            reference,
-            payload,
-        )
-        .await?;
+        self.execute_by_key(Rpc::CancelProcessInstance, target, request.process_instance_key, reference, payload)
+            .await?;
         Ok(CancelProcessInstanceResponse {})
     }
 
-    pub(crate) async fn resolve(
-        &self,
-        request: ResolveIncidentRequest,
-    ) -> Result<ResolveIncidentResponse, Status> {
-        let target = Target {
-            intent: IncidentIntent::Resolve.name(),
-            wish: "resolve incident",
-            kind: "incident",
-        };
+    pub(crate) async fn resolve(&self, request: ResolveIncidentRequest) -> Result<ResolveIncidentResponse, Status> {
+        let target = Target { intent: IncidentIntent::Resolve.name(), wish: "resolve incident", kind: "incident" };
         let payload = |_| {
             let value = IncidentValue {
                 error_type: ErrorType::Unknown,
@@ -284,21 +205,11 @@ impl Service {
             Payload::Incident(IncidentIntent::Resolve, Box::new(value))
         };
         let reference = request.operation_reference;
-        self.execute_by_key(
-            Rpc::ResolveIncident,
-            target,
-            request.incident_key,
-            reference,
-            payload,
-        )
-        .await?;
+        self.execute_by_key(Rpc::ResolveIncident, target, request.incident_key, reference, payload).await?;
         Ok(ResolveIncidentResponse {})
     }
 
-    pub(crate) async fn update_variables(
-        &self,
-        request: SetVariablesRequest,
-    ) -> Result<SetVariablesResponse, Status> {
+    pub(crate) async fn update_variables(&self, request: SetVariablesRequest) -> Result<SetVariablesResponse, Status> {
         let target = Target {
             intent: VariableDocumentIntent::Update.name(),
             wish: "update variables for element",
@@ -311,21 +222,12 @@ impl Service {
         };
         let payload = |scope_key| {
             let tenant_id = protocol::DEFAULT_TENANT.into();
-            let value = VariableDocumentValue {
-                scope_key,
-                update_semantics,
-                variables,
-                tenant_id,
-            };
+            let value = VariableDocumentValue { scope_key, update_semantics, variables, tenant_id };
             Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value))
         };
         let (key, reference) = (request.element_instance_key, request.operation_reference);
-        let reply = self
-            .execute_by_key(Rpc::SetVariables, target, key, reference, payload)
-            .await?;
-        Ok(SetVariablesResponse {
-            key: reply.key.raw(),
-        })
+        let reply = self.execute_by_key(Rpc::SetVariables, target, key, reference, payload).await?;
+        Ok(SetVariablesResponse { key: reply.key.raw() })
     }
 
     pub(crate) async fn create(
@@ -335,22 +237,9 @@ impl Service {
         const RPC: Rpc = Rpc::CreateProcessInstance;
         let operation_reference = request.operation_reference;
         let value = creation(RPC, request, Vec::new())?;
-        let payload = Payload::ProcessInstanceCreation(
-            ProcessInstanceCreationIntent::Create,
-            Box::new(value),
-        );
-        let command = Command {
-            operation_reference,
-            ..Command::new(Key::NONE, payload)
-        };
-        let reply = self
-            .execute(
-                RPC,
-                self.client.next_partition(),
-                command,
-                self.request_timeout,
-            )
-            .await?;
+        let payload = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(value));
+        let command = Command { operation_reference, ..Command::new(Key::NONE, payload) };
+        let reply = self.execute(RPC, self.client.next_partition(), command, self.request_timeout).await?;
         match reply.payload {
             Payload::ProcessInstanceCreation(_, value) => Ok(conversion::created(&value)),
             other => Err(unexpected(RPC, &other)),
@@ -375,34 +264,21 @@ impl Service {
         let value = creation(RPC, creation_request, texts(request.fetch_variables))?;
         let intent = ProcessInstanceCreationIntent::CreateWithAwaitingResult;
         let payload = Payload::ProcessInstanceCreation(intent, Box::new(value));
-        let command = Command {
-            operation_reference,
-            ..Command::new(Key::NONE, payload)
-        };
-        let reply = self
-            .execute(RPC, self.client.next_partition(), command, limit)
-            .await?;
+        let command = Command { operation_reference, ..Command::new(Key::NONE, payload) };
+        let reply = self.execute(RPC, self.client.next_partition(), command, limit).await?;
         match reply.payload {
             Payload::ProcessInstanceResult(_, value) => Ok(conversion::result(&value)),
             other => Err(unexpected(RPC, &other)),
         }
     }
 
-    pub(crate) async fn deploy(
-        &self,
-        request: DeployResourceRequest,
-    ) -> Result<DeployResourceResponse, Status> {
-        let resources = request
-            .resources
-            .into_iter()
-            .map(|resource| DeploymentResource {
-                resource_name: resource.name.into(),
-                resource: Arc::from(&resource.content[..]),
-            });
+    pub(crate) async fn deploy(&self, request: DeployResourceRequest) -> Result<DeployResourceResponse, Status> {
+        let resources = request.resources.into_iter().map(|resource| DeploymentResource {
+            resource_name: resource.name.into(),
+            resource: Arc::from(&resource.content[..]),
+        });
         let tenant_id = tenant("DeployResource", &request.tenant_id)?;
-        let (key, value) = self
-            .deploy_all(Rpc::DeployResource, resources.collect(), tenant_id)
-            .await?;
+        let (key, value) = self.deploy_all(Rpc::DeployResource, resources.collect(), tenant_id).await?;
         Ok(conversion::deployed(key, &value))
     }
 
@@ -411,26 +287,14 @@ impl Service {
         &self,
         request: DeployProcessRequest,
     ) -> Result<DeployProcessResponse, Status> {
-        let resources = request
-            .processes
-            .into_iter()
-            .map(|process| DeploymentResource {
-                resource_name: process.name.into(),
-                resource: Arc::from(&process.definition[..]),
-            });
+        let resources = request.processes.into_iter().map(|process| DeploymentResource {
+            resource_name: process.name.into(),
+            resource: Arc::from(&process.definition[..]),
+        });
         let tenant_id = protocol::DEFAULT_TENANT.into();
-        let (key, value) = self
-            .deploy_all(Rpc::DeployProcess, resources.collect(), tenant_id)
-            .await?;
-        let processes = value
-            .processes_metadata
-            .iter()
-            .map(conversion::process)
-            .collect();
-        Ok(DeployProcessResponse {
-            key: key.raw(),
-            processes,
-        })
+        let (key, value) = self.deploy_all(Rpc::DeployProcess, resources.collect(), tenant_id).await?;
+        let processes = value.processes_metadata.iter().map(conversion::process).collect();
+        Ok(DeployProcessResponse { key: key.raw(), processes })
     }
 
     async fn deploy_all(
@@ -442,21 +306,13 @@ impl Service {
         if resources.is_empty() {
             return Err(rejected(
                 DeploymentIntent::Create.name(),
-                &Rejection::invalid_argument(
-                    "Expected to deploy at least one resource, but none given",
-                ),
+                &Rejection::invalid_argument("Expected to deploy at least one resource, but none given"),
             ));
         }
-        let value = DeploymentValue {
-            resources,
-            tenant_id,
-            ..DeploymentValue::default()
-        };
+        let value = DeploymentValue { resources, tenant_id, ..DeploymentValue::default() };
         let payload = Payload::Deployment(DeploymentIntent::Create, Box::new(value));
         let command = Command::new(Key::NONE, payload);
-        let reply = self
-            .execute(rpc, PartitionId::DEPLOYMENT, command, self.request_timeout)
-            .await?;
+        let reply = self.execute(rpc, PartitionId::DEPLOYMENT, command, self.request_timeout).await?;
         match reply.payload {
             Payload::Deployment(_, value) => Ok((reply.key, *value)),
             other => Err(unexpected(rpc, &other)),
@@ -486,10 +342,7 @@ fn creation(
         None
     };
     if let Some(missing) = missing {
-        let message = format!(
-            "{} with {missing} is not supported by this version of Osmia yet.",
-            rpc.name()
-        );
+        let message = format!("{} with {missing} is not supported by this version of Osmia yet.", rpc.name());
         return Err(status(Code::Unimplemented, message));
     }
     Ok(ProcessInstanceCreationValue {
@@ -500,23 +353,14 @@ fn creation(
         version: request.version,
         process_definition_key: Key::from_raw(request.process_definition_key),
         fetch_variables,
-        start_instructions: request
-            .start_instructions
-            .into_iter()
-            .map(|start| start.element_id.into())
-            .collect(),
+        start_instructions: request.start_instructions.into_iter().map(|start| start.element_id.into()).collect(),
         ..ProcessInstanceCreationValue::default()
     })
 }
 
 fn unexpected(rpc: Rpc, payload: &Payload) -> Status {
     let (kind, intent) = (payload.value_type().name(), payload.intent_name());
-    tracing::error!(
-        rpc = rpc.name(),
-        kind,
-        intent,
-        "a command was answered with something else"
-    );
+    tracing::error!(rpc = rpc.name(), kind, intent, "a command was answered with something else");
     status(
         Code::Internal,
         format!(

@@ -2,17 +2,13 @@
 
 use gateway_interface as interface;
 use protocol::{
-    DeploymentValue, JobKind, JobValue, Key, ProcessInstanceCreationValue,
-    ProcessInstanceResultValue, ProcessMetadata, Text,
+    DeploymentValue, JobKind, JobValue, Key, ProcessInstanceCreationValue, ProcessInstanceResultValue, ProcessMetadata,
+    Text,
 };
 
 pub(crate) fn activated_job(key: Key, job: &JobValue) -> interface::ActivatedJob {
     let object = |text: &Text| {
-        if text.is_empty() {
-            "{}".to_owned()
-        } else {
-            text.to_string()
-        }
+        if text.is_empty() { "{}".to_owned() } else { text.to_string() }
     };
     interface::ActivatedJob {
         key: key.raw(),
@@ -38,9 +34,7 @@ pub(crate) fn activated_job(key: Key, job: &JobValue) -> interface::ActivatedJob
     }
 }
 
-pub(crate) fn created(
-    value: &ProcessInstanceCreationValue,
-) -> interface::CreateProcessInstanceResponse {
+pub(crate) fn created(value: &ProcessInstanceCreationValue) -> interface::CreateProcessInstanceResponse {
     interface::CreateProcessInstanceResponse {
         process_definition_key: value.process_definition_key.raw(),
         bpmn_process_id: value.bpmn_process_id.to_string(),
@@ -52,9 +46,7 @@ pub(crate) fn created(
     }
 }
 
-pub(crate) fn result(
-    value: &ProcessInstanceResultValue,
-) -> interface::CreateProcessInstanceWithResultResponse {
+pub(crate) fn result(value: &ProcessInstanceResultValue) -> interface::CreateProcessInstanceWithResultResponse {
     interface::CreateProcessInstanceWithResultResponse {
         process_definition_key: value.process_definition_key.raw(),
         bpmn_process_id: value.bpmn_process_id.to_string(),
@@ -74,9 +66,7 @@ pub(crate) fn deployed(key: Key, value: &DeploymentValue) -> interface::DeployRe
         deployments: value
             .processes_metadata
             .iter()
-            .map(|metadata| interface::Deployment {
-                metadata: Some(process(metadata)),
-            })
+            .map(|metadata| interface::Deployment { metadata: Some(process(metadata)) })
             .collect(),
         tenant_id: value.tenant_id.to_string(),
     }

@@ -17,7 +17,7 @@ use crate::conversion::activated_job;
 use crate::status::shutting_down;
 
 /// The open streams of this gateway.
-pub(crate) struct JobStreams {
+pub struct JobStreams {
     open: Mutex<Open>,
     clients: Gauge,
     pushed: Counter,
@@ -47,7 +47,8 @@ impl JobStreams {
         })
     }
 
-    pub(crate) fn views(&self) -> Vec<JobStreamView> {
+    /// The streams in the order in which they were opened.
+    pub fn views(&self) -> Vec<JobStreamView> {
         let open = self.open.lock();
         let view = |(id, specification): (&u64, &Arc<StreamSpecification>)| JobStreamView {
             id: *id,
@@ -107,13 +108,7 @@ impl JobStream {
             // An error means that the server is gone altogether.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
-        JobStream {
-            id,
-            streams: streams.clone(),
-            jobs,
-            handle: Some(handle),
-            shutdown: Some(Box::pin(shutdown)),
-        }
+        JobStream { id, streams: streams.clone(), jobs, handle: Some(handle), shutdown: Some(Box::pin(shutdown)) }
     }
 }
 

@@ -59,12 +59,7 @@ struct Hint {
 impl JobType {
     pub(crate) fn new(partition_count: u16) -> Self {
         let now = Instant::now();
-        let hint = || Hint {
-            may_have_jobs: true,
-            version: 0,
-            questions_in_flight: 0,
-            probe_at: now,
-        };
+        let hint = || Hint { may_have_jobs: true, version: 0, questions_in_flight: 0, probe_at: now };
         JobType {
             state: Mutex::new(State {
                 partitions: (0..partition_count).map(|_| hint()).collect(),
@@ -85,12 +80,7 @@ impl JobType {
 
     /// The next partition in turn, from `start` on, that may have jobs and was not `asked` yet. Partitions that nobody is
     /// asking right now come first; a request that was only woken leaves the others to those who ask them.
-    pub(crate) fn choose(
-        &self,
-        start: PartitionId,
-        asked: &[bool],
-        woken: bool,
-    ) -> Option<PartitionId> {
+    pub(crate) fn choose(&self, start: PartitionId, asked: &[bool], woken: bool) -> Option<PartitionId> {
         let state = self.state.lock();
         let count = state.partitions.len();
         let candidates = || {
@@ -109,12 +99,7 @@ impl JobType {
         let mut state = self.state.lock();
         let hint = state.hint(partition);
         hint.questions_in_flight += 1;
-        Question {
-            job_type: self.clone(),
-            partition,
-            version: hint.version,
-            finding: Finding::NotAnswered,
-        }
+        Question { job_type: self.clone(), partition, version: hint.version, finding: Finding::NotAnswered }
     }
 
     /// Jobs became available in a partition.
@@ -166,9 +151,7 @@ impl State {
     }
 
     fn has_unasked(&self) -> bool {
-        self.partitions
-            .iter()
-            .any(|hint| hint.may_have_jobs && hint.questions_in_flight == 0)
+        self.partitions.iter().any(|hint| hint.may_have_jobs && hint.questions_in_flight == 0)
     }
 
     /// Wakes the request that has waited longest, if there is something to ask that nobody is asking.
@@ -262,9 +245,7 @@ mod tests {
         let job_type = quiet();
         let question = job_type.ask(ONE);
         job_type.notify(ONE);
-        let mut parked = job_type
-            .park(1)
-            .expect("the question on its way may find the jobs");
+        let mut parked = job_type.park(1).expect("the question on its way may find the jobs");
         question.settle(Finding::Drained);
         assert!(parked.try_recv().is_ok());
         assert_eq!(choose(&job_type), Some(ONE));

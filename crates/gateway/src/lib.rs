@@ -27,7 +27,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use job_stream::JobStreamView;
+pub use job_stream::{JobStreamView, JobStreams};
 pub use server::Gateway;
 
 /// The largest message in either direction.

@@ -75,20 +75,11 @@ impl LongPolling {
     }
 
     /// Parks a request; `Ok(None)` when there is something to ask now.
-    pub(crate) fn park(
-        self: &Arc<Self>,
-        job_type: &Arc<JobType>,
-        ticket: Ticket,
-    ) -> Result<Option<Parked>, Status> {
+    pub(crate) fn park(self: &Arc<Self>, job_type: &Arc<JobType>, ticket: Ticket) -> Result<Option<Parked>, Status> {
         let count = self.parked.fetch_add(1, Ordering::Relaxed) + 1;
         self.gauge.set(count as f64);
         // From here on the guard counts down and leaves the queue.
-        let mut parked = Parked {
-            polling: self.clone(),
-            job_type: job_type.clone(),
-            ticket,
-            woken: None,
-        };
+        let mut parked = Parked { polling: self.clone(), job_type: job_type.clone(), ticket, woken: None };
         if count > self.parked_max {
             return Err(status(
                 Code::ResourceExhausted,

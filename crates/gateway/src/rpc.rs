@@ -53,9 +53,7 @@ impl RpcMetrics {
             latency: histogram!("zeebe_gateway_request_latency_seconds", "requestType" => rpc.name()),
             succeeded: duration(*rpc, Code::Ok),
         };
-        RpcMetrics {
-            procedures: Rpc::ALL.iter().map(measured).collect(),
-        }
+        RpcMetrics { procedures: Rpc::ALL.iter().map(measured).collect() }
     }
 
     /// A request is over.
@@ -69,7 +67,8 @@ impl RpcMetrics {
             Err(status) => {
                 duration(rpc, status.code()).record(seconds);
                 let error = name(status.code());
-                counter!("zeebe_gateway_failed_requests_total", "requestType" => rpc.name(), "error" => error).increment(1);
+                counter!("zeebe_gateway_failed_requests_total", "requestType" => rpc.name(), "error" => error)
+                    .increment(1);
             }
         }
     }

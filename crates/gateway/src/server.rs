@@ -24,7 +24,7 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::HealthReporter;
 use tower::util::MapResponseLayer;
 
-use crate::job_stream::{JobStreamView, JobStreams};
+use crate::job_stream::JobStreams;
 use crate::long_polling::LongPolling;
 use crate::rpc::RpcMetrics;
 use crate::service::Service;
@@ -67,17 +67,10 @@ impl Gateway {
             .http2_keepalive_interval(Some(PING_INTERVAL))
             .http2_keepalive_timeout(Some(PING_TIMEOUT));
         if let Some(files) = &options.tls {
-            builder = builder
-                .tls_config(tls(files)?)
-                .map_err(|source| StartError::Tls { source })?;
+            builder = builder.tls_config(tls(files)?).map_err(|source| StartError::Tls { source })?;
         }
-        let bind_error = |source| StartError::Bind {
-            address: options.address,
-            source,
-        };
-        let listener = TcpListener::bind(options.address)
-            .await
-            .map_err(bind_error)?;
+        let bind_error = |source| StartError::Bind { address: options.address, source };
+        let listener = TcpListener::bind(options.address).await.map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
 
         let (shutdown, stopping) = watch::channel(false);
@@ -94,25 +87,18 @@ impl Gateway {
             shutdown: stopping.clone(),
         };
         let (health, health_server) = tonic_health::server::health_reporter();
-        health
-            .set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::Serving)
-            .await;
+        health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::Serving).await;
         let services = Services {
             gateway: GatewayServer::new(service).max_decoding_message_size(MESSAGE_BYTES_MAX),
             health: health_server,
         };
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        let server = builder
-            .layer(MapResponseLayer::new(name_size_limit))
-            .serve_with_incoming_shutdown(services, incoming, stopped(stopping));
-        Ok(Gateway {
-            address,
-            health,
-            shutdown,
-            server: tokio::spawn(server),
-            ticker,
-            streams,
-        })
+        let server = builder.layer(MapResponseLayer::new(name_size_limit)).serve_with_incoming_shutdown(
+            services,
+            incoming,
+            stopped(stopping),
+        );
+        Ok(Gateway { address, health, shutdown, server: tokio::spawn(server), ticker, streams })
     }
 
     /// Where it listens; with the port that was taken when any was allowed.
@@ -121,18 +107,14 @@ impl Gateway {
     }
 
     /// The job streams that workers hold open here.
-    pub fn job_streams(&self) -> Vec<JobStreamView> {
-        self.streams.views()
+    pub fn job_streams(&self) -> Arc<JobStreams> {
+        self.streams.clone()
     }
 
     /// Ends streams and waiting polls with `UNAVAILABLE`, lets other requests finish, and stops listening.
     pub async fn stop(self) {
-        self.health
-            .set_service_status("", ServingStatus::NotServing)
-            .await;
-        self.health
-            .set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::NotServing)
-            .await;
+        self.health.set_service_status("", ServingStatus::NotServing).await;
+        self.health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::NotServing).await;
         self.ticker.abort();
         // Nobody listening means that the server has ended by itself.
         let _ = self.shutdown.send(true);
@@ -164,12 +146,8 @@ async fn tick(polling: Arc<LongPolling>) {
 }
 
 fn tls(files: &TlsFiles) -> Result<ServerTlsConfig, StartError> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|source| StartError::TlsFile {
-            path: path.clone(),
-            source,
-        })
-    };
+    let read =
+        |path: &PathBuf| std::fs::read(path).map_err(|source| StartError::TlsFile { path: path.clone(), source });
     let identity = Identity::from_pem(read(&files.certificate)?, read(&files.key)?);
     Ok(ServerTlsConfig::new().identity(identity))
 }
@@ -182,10 +160,7 @@ struct Services<H: Health> {
 
 impl<H: Health> Clone for Services<H> {
     fn clone(&self) -> Self {
-        Services {
-            gateway: self.gateway.clone(),
-            health: self.health.clone(),
-        }
+        Services { gateway: self.gateway.clone(), health: self.health.clone() }
     }
 }
 
@@ -200,21 +175,14 @@ impl<H: Health> HttpService<Request<Body>> for Services<H> {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let path = request.uri().path();
-        let service = path
-            .trim_start_matches('/')
-            .split('/')
-            .next()
-            .unwrap_or_default();
+        let service = path.trim_start_matches('/').split('/').next().unwrap_or_default();
         if service == gateway_interface::SERVICE_NAME {
             return self.gateway.call(request);
         }
         if service == HealthServer::<H>::NAME {
             return self.health.call(request);
         }
-        let message = format!(
-            "There is no method '{path}' here, only those of {}.",
-            gateway_interface::SERVICE_NAME
-        );
+        let message = format!("There is no method '{path}' here, only those of {}.", gateway_interface::SERVICE_NAME);
         let response = status(Code::Unimplemented, message).into_http();
         Box::pin(async move { Ok(response) })
     }

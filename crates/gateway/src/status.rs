@@ -22,11 +22,7 @@ struct RichStatus {
 /// A status that carries itself as details too.
 pub(crate) fn status(code: Code, message: impl Into<String>) -> Status {
     let message = shorten(message.into());
-    let details = RichStatus {
-        code: code as i32,
-        message: message.clone(),
-    }
-    .encode_to_vec();
+    let details = RichStatus { code: code as i32, message: message.clone() }.encode_to_vec();
     Status::with_details(code, message, details.into())
 }
 
@@ -38,30 +34,18 @@ pub(crate) fn invalid_argument(message: impl Into<String>) -> Status {
 /// A command that was refused, by a partition or before it could reach one.
 pub(crate) fn rejected(intent: &str, rejection: &Rejection) -> Status {
     let kind = rejection.rejection_type;
-    status(
-        code_of(kind),
-        format!(
-            "Command '{intent}' rejected with code '{}': {}",
-            kind.name(),
-            rejection.reason
-        ),
-    )
+    status(code_of(kind), format!("Command '{intent}' rejected with code '{}': {}", kind.name(), rejection.reason))
 }
 
 /// A command that the broker did not take.
 pub(crate) fn not_submitted(rpc: Rpc, error: &SubmitError) -> Status {
     let code = match error {
-        SubmitError::ResourceExhausted { .. } | SubmitError::PayloadTooLarge { .. } => {
-            Code::ResourceExhausted
+        SubmitError::ResourceExhausted { .. } | SubmitError::PayloadTooLarge { .. } => Code::ResourceExhausted,
+        SubmitError::Unavailable { .. } | SubmitError::NoSuchPartition { .. } | SubmitError::Stopped => {
+            Code::Unavailable
         }
-        SubmitError::Unavailable { .. }
-        | SubmitError::NoSuchPartition { .. }
-        | SubmitError::Stopped => Code::Unavailable,
     };
-    status(
-        code,
-        format!("Expected to execute {}, but {error}.", rpc.name()),
-    )
+    status(code, format!("Expected to execute {}, but {error}.", rpc.name()))
 }
 
 /// The server is going down; the client should connect again.
@@ -103,19 +87,12 @@ mod tests {
 
     #[test]
     fn a_rejection_keeps_its_frame_in_message_and_details() {
-        let status = rejected(
-            "COMPLETE",
-            &Rejection::invalid_state("The job is in state 'FAILED'."),
-        );
-        let text =
-            "Command 'COMPLETE' rejected with code 'INVALID_STATE': The job is in state 'FAILED'.";
+        let status = rejected("COMPLETE", &Rejection::invalid_state("The job is in state 'FAILED'."));
+        let text = "Command 'COMPLETE' rejected with code 'INVALID_STATE': The job is in state 'FAILED'.";
         assert_eq!(status.code(), Code::FailedPrecondition);
         assert_eq!(status.message(), text);
         let details = RichStatus::decode(status.details()).unwrap();
-        assert_eq!(
-            (details.code, details.message.as_str()),
-            (Code::FailedPrecondition as i32, text)
-        );
+        assert_eq!((details.code, details.message.as_str()), (Code::FailedPrecondition as i32, text));
     }
 
     #[test]

@@ -39,9 +39,5 @@ fn partition(partition: &PartitionView) -> Partition {
         Health::Unhealthy => PartitionBrokerHealth::Unhealthy,
         Health::Dead => PartitionBrokerHealth::Dead,
     };
-    Partition {
-        partition_id: partition.id.0.into(),
-        role: role.into(),
-        health: health.into(),
-    }
+    Partition { partition_id: partition.id.0.into(), role: role.into(), health: health.into() }
 }

@@ -14,10 +14,7 @@ pub(crate) struct Undelivered {
 
 impl Undelivered {
     pub(crate) fn new(client: Client, keys: Vec<Key>, jobs: Vec<JobValue>) -> Self {
-        Undelivered {
-            client,
-            jobs: keys.into_iter().zip(jobs).collect(),
-        }
+        Undelivered { client, jobs: keys.into_iter().zip(jobs).collect() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -38,10 +35,7 @@ impl Undelivered {
         });
         let count = fitting.count().max(1).min(self.jobs.len());
         let rest = self.jobs.split_off(count);
-        Undelivered {
-            client: self.client.clone(),
-            jobs: std::mem::replace(&mut self.jobs, rest),
-        }
+        Undelivered { client: self.client.clone(), jobs: std::mem::replace(&mut self.jobs, rest) }
     }
 
     /// Hands the jobs over; from here on they are the client's.
@@ -63,10 +57,7 @@ fn give_back(client: &Client, key: Key) {
     let Some(partition) = key.partition() else {
         return;
     };
-    let command = Command::new(
-        key,
-        Payload::Job(JobIntent::Yield, Arc::new(JobValue::default())),
-    );
+    let command = Command::new(key, Payload::Job(JobIntent::Yield, Arc::new(JobValue::default())));
     if let Err(error) = client.send(partition, command) {
         // The lock of the job ends by itself.
         tracing::warn!(%key, %error, "cannot give back a job whose client is gone; it waits for its time-out");

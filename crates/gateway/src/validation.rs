@@ -16,10 +16,7 @@ pub(crate) fn variables(text: String) -> Result<Text, Status> {
     if text.is_empty() {
         return Ok(Text::default());
     }
-    let first = text
-        .trim_start_matches([' ', '\t', '\n', '\r'])
-        .bytes()
-        .next();
+    let first = text.trim_start_matches([' ', '\t', '\n', '\r']).bytes().next();
     if first != Some(b'{') {
         return Err(invalid_argument(format!(
             "Expected the variables to be a JSON object, but the text starts with '{}'. Put the values under names: {{\"name\": value}}.",
@@ -65,16 +62,9 @@ pub(crate) struct Target {
 }
 
 /// The key of a request and the partition that must know it. A number that no partition of this cluster can have made names nothing.
-pub(crate) fn route(
-    target: Target,
-    key: i64,
-    partition_count: u16,
-) -> Result<(PartitionId, Key), Status> {
+pub(crate) fn route(target: Target, key: i64, partition_count: u16) -> Result<(PartitionId, Key), Status> {
     let key = Key::from_raw(key);
-    match key
-        .partition()
-        .filter(|partition| partition.0 <= partition_count)
-    {
+    match key.partition().filter(|partition| partition.0 <= partition_count) {
         Some(partition) => Ok((partition, key)),
         None => Err(rejected(
             target.intent,
@@ -89,18 +79,12 @@ pub(crate) fn route(
 /// Tags of an instance.
 pub(crate) fn tags(tags: Vec<String>) -> Result<Vec<Text>, Status> {
     if tags.len() > TAGS_MAX {
-        return Err(invalid_argument(format!(
-            "Expected at most {TAGS_MAX} tags, but {} were given.",
-            tags.len()
-        )));
+        return Err(invalid_argument(format!("Expected at most {TAGS_MAX} tags, but {} were given.", tags.len())));
     }
     for tag in &tags {
         let follows = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:.".contains(&byte);
         let valid = tag.len() <= TAG_BYTES_MAX
-            && tag
-                .bytes()
-                .next()
-                .is_some_and(|first| first.is_ascii_alphabetic())
+            && tag.bytes().next().is_some_and(|first| first.is_ascii_alphabetic())
             && tag.bytes().all(follows);
         if !valid {
             return Err(invalid_argument(format!(
@@ -125,15 +109,8 @@ pub(crate) fn job_request(wish: &str, job_type: &str, timeout: i64) -> Result<()
 }
 
 /// `Expected to <wish> with <field> to be <…>, but it was <…>`
-pub(crate) fn expected(
-    wish: &str,
-    field: &str,
-    rule: &str,
-    found: impl std::fmt::Display,
-) -> Status {
-    invalid_argument(format!(
-        "Expected to {wish} with {field} to be {rule}, but it was {found}"
-    ))
+pub(crate) fn expected(wish: &str, field: &str, rule: &str, found: impl std::fmt::Display) -> Status {
+    invalid_argument(format!("Expected to {wish} with {field} to be {rule}, but it was {found}"))
 }
 
 /// Shares every string of a list.
@@ -143,10 +120,7 @@ pub(crate) fn texts(strings: Vec<String>) -> Vec<Text> {
 
 /// The beginning of what a client sent, for an error message.
 fn excerpt(text: &str) -> &str {
-    let end = text
-        .char_indices()
-        .nth(40)
-        .map_or(text.len(), |(position, _)| position);
+    let end = text.char_indices().nth(40).map_or(text.len(), |(position, _)| position);
     &text[..end]
 }
 
@@ -157,41 +131,19 @@ mod tests {
     #[test]
     fn variables_are_an_object_or_nothing() {
         assert_eq!(variables(String::new()).unwrap(), "");
-        assert_eq!(
-            variables(" {\"a\": [1, \"é\"]}\n".into()).unwrap(),
-            " {\"a\": [1, \"é\"]}\n"
-        );
-        for wrong in [
-            "[]",
-            "1",
-            "null",
-            "\"{}\"",
-            "{",
-            "{}x",
-            "{\"a\":01}",
-            "{'a':1}",
-            "{\"a\":1,}",
-            "{\"a\":NaN}",
-            " ",
-        ] {
+        assert_eq!(variables(" {\"a\": [1, \"é\"]}\n".into()).unwrap(), " {\"a\": [1, \"é\"]}\n");
+        for wrong in
+            ["[]", "1", "null", "\"{}\"", "{", "{}x", "{\"a\":01}", "{'a':1}", "{\"a\":1,}", "{\"a\":NaN}", " "]
+        {
             let status = variables(wrong.into()).unwrap_err();
             assert_eq!(status.code(), tonic::Code::InvalidArgument, "{wrong}");
-            assert!(
-                status
-                    .message()
-                    .starts_with("Expected the variables to be a JSON object"),
-                "{status}"
-            );
+            assert!(status.message().starts_with("Expected the variables to be a JSON object"), "{status}");
         }
     }
 
     #[test]
     fn keys_lead_to_their_partition_or_to_nothing() {
-        let target = Target {
-            intent: "COMPLETE",
-            wish: "complete job",
-            kind: "job",
-        };
+        let target = Target { intent: "COMPLETE", wish: "complete job", kind: "job" };
         let key = Key::new(PartitionId(2), 7);
         assert_eq!(route(target, key.raw(), 3).unwrap(), (PartitionId(2), key));
         for raw in [0, -1, 12, i64::MIN, Key::new(PartitionId(4), 7).raw()] {

@@ -1,0 +1,244 @@
+//! What `osmia start` is told: by flags, by the environment and by a file, in this order.
+//!
+//! Every setting has one name. `grpc-port` is the flag `--grpc-port`, the variable `OSMIA_GRPC_PORT` and the key
+//! `grpc-port` of the file; where Camunda has a variable for the same thing, it is understood too.
+
+mod sources;
+mod values;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) use sources::{Environment, Sources};
+pub(crate) use values::duration;
+use values::{directory, number, port, switch};
+
+/// A setting: its name and the variables of Camunda with the same meaning, the more specific ones first.
+pub(crate) struct Setting {
+    pub name: &'static str,
+    pub camunda: &'static [&'static str],
+}
+
+const fn setting(name: &'static str, camunda: &'static [&'static str]) -> Setting {
+    Setting { name, camunda }
+}
+
+/// All settings with a single value.
+pub(crate) const SETTINGS: &[Setting] = &[
+    setting("data", &["CAMUNDA_DATA_PRIMARYSTORAGE_DIRECTORY", "ZEEBE_BROKER_DATA_DIRECTORY"]),
+    setting(
+        "partitions",
+        &["CAMUNDA_CLUSTER_PARTITIONCOUNT", "CAMUNDA_CLUSTER_PARTITIONSCOUNT", "ZEEBE_BROKER_CLUSTER_PARTITIONSCOUNT"],
+    ),
+    setting(
+        "host",
+        &[
+            "CAMUNDA_API_GRPC_ADDRESS",
+            "ZEEBE_BROKER_GATEWAY_NETWORK_HOST",
+            "ZEEBE_GATEWAY_NETWORK_HOST",
+            "ZEEBE_BROKER_NETWORK_HOST",
+        ],
+    ),
+    setting("grpc-port", &["CAMUNDA_API_GRPC_PORT", "ZEEBE_BROKER_GATEWAY_NETWORK_PORT", "ZEEBE_GATEWAY_NETWORK_PORT"]),
+    setting("management-port", &["MANAGEMENT_SERVER_PORT"]),
+    setting("clock-control", &["CAMUNDA_SYSTEM_CLOCKCONTROLLED", "ZEEBE_CLOCK_CONTROLLED"]),
+    setting("demo", &[]),
+    setting(
+        "request-timeout",
+        &["ZEEBE_BROKER_GATEWAY_CLUSTER_REQUESTTIMEOUT", "ZEEBE_GATEWAY_CLUSTER_REQUESTTIMEOUT"],
+    ),
+    setting(
+        "long-polling-timeout",
+        &[
+            "CAMUNDA_API_LONGPOLLING_TIMEOUT",
+            "ZEEBE_BROKER_GATEWAY_LONGPOLLING_TIMEOUT",
+            "ZEEBE_GATEWAY_LONGPOLLING_TIMEOUT",
+        ],
+    ),
+    setting("parked-polls-max", &[]),
+    setting(
+        "tls-certificate",
+        &["ZEEBE_BROKER_GATEWAY_SECURITY_CERTIFICATECHAINPATH", "ZEEBE_GATEWAY_SECURITY_CERTIFICATECHAINPATH"],
+    ),
+    setting("tls-key", &["ZEEBE_BROKER_GATEWAY_SECURITY_PRIVATEKEYPATH", "ZEEBE_GATEWAY_SECURITY_PRIVATEKEYPATH"]),
+    setting("log", &["ZEEBE_LOG_LEVEL"]),
+];
+
+/// Camunda's variables for things that this version does not have, with the only value that means the same here.
+const ONLY: &[(&str, &str)] = &[
+    ("ZEEBE_BROKER_CLUSTER_CLUSTERSIZE", "1"),
+    ("CAMUNDA_CLUSTER_SIZE", "1"),
+    ("ZEEBE_BROKER_CLUSTER_REPLICATIONFACTOR", "1"),
+    ("CAMUNDA_CLUSTER_REPLICATIONFACTOR", "1"),
+    ("ZEEBE_BROKER_CLUSTER_NODEID", "0"),
+    ("CAMUNDA_CLUSTER_NODEID", "0"),
+];
+
+/// How a node runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Configuration {
+    /// Where all data is.
+    pub data: PathBuf,
+    /// Number of partitions of a new data directory.
+    pub partitions: u16,
+    /// Host or address on which all ports listen.
+    pub host: String,
+    pub grpc_port: u16,
+    pub management_port: u16,
+    pub clock_control: bool,
+    pub demo: bool,
+    pub request_timeout: Duration,
+    pub long_polling_timeout: Duration,
+    pub parked_polls_max: usize,
+    pub tls: Option<gateway::TlsFiles>,
+    /// Filter of the log lines: a level, or levels by module.
+    pub log: String,
+    pub exporters: BTreeMap<String, ExporterConfiguration>,
+}
+
+/// An exporter by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExporterConfiguration {
+    /// Which exporter it is.
+    pub kind: String,
+    /// Its own settings.
+    pub settings: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigurationError {
+    #[error("The configuration file {path} cannot be read: {reason}")]
+    File { path: PathBuf, reason: String },
+    #[error("The configuration file {path} has the unknown key '{key}'. The known keys are {known}.")]
+    UnknownKey { path: PathBuf, key: String, known: String },
+    #[error("{origin} is '{value}', but it must be {expected}.")]
+    Value { origin: String, value: String, expected: &'static str },
+    #[error("{origin} is '{value}', but this version of Osmia runs single nodes: only '{only}' is possible.")]
+    Unsupported { origin: String, value: String, only: &'static str },
+    #[error("'tls-certificate' and 'tls-key' belong together, but only '{given}' is given.")]
+    HalfTls { given: &'static str },
+    #[error("The demo is a client without TLS, so it cannot run together with 'tls-certificate'.")]
+    DemoWithTls,
+    #[error("The exporter '{name}' has no type. Set exporters.{name}.type, for example to json-lines.")]
+    NoExporterType { name: String },
+}
+
+impl Configuration {
+    /// Reads all sources.
+    pub(crate) fn read(sources: &Sources) -> Result<Configuration, ConfigurationError> {
+        for &(name, only) in ONLY {
+            if let Some(value) = sources.camunda_variable(name)
+                && value != only
+            {
+                return Err(ConfigurationError::Unsupported { origin: name.to_owned(), value, only });
+            }
+        }
+        let configuration = Configuration {
+            data: sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data")),
+            partitions: sources
+                .get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?
+                .unwrap_or(1),
+            host: sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()),
+            grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
+            management_port: sources.get("management-port", port)?.unwrap_or(9_600),
+            clock_control: sources.get("clock-control", switch)?.unwrap_or(false),
+            demo: sources.get("demo", switch)?.unwrap_or(false),
+            request_timeout: sources.get("request-timeout", duration)?.unwrap_or(Duration::from_secs(15)),
+            long_polling_timeout: sources.get("long-polling-timeout", duration)?.unwrap_or(Duration::from_secs(10)),
+            parked_polls_max: sources
+                .get("parked-polls-max", |text| number(text, 0, 1_000_000, "a number from 0 to 1000000"))?
+                .unwrap_or(20_000),
+            tls: tls(sources)?,
+            log: sources.get("log", |text| Ok(text.to_lowercase()))?.unwrap_or_else(|| "info".to_owned()),
+            exporters: sources.exporters()?,
+        };
+        if configuration.demo && configuration.tls.is_some() {
+            return Err(ConfigurationError::DemoWithTls);
+        }
+        Ok(configuration)
+    }
+}
+
+fn tls(sources: &Sources) -> Result<Option<gateway::TlsFiles>, ConfigurationError> {
+    match (sources.get("tls-certificate", directory)?, sources.get("tls-key", directory)?) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => Ok(Some(gateway::TlsFiles { certificate, key })),
+        (Some(_), None) => Err(ConfigurationError::HalfTls { given: "tls-certificate" }),
+        (None, Some(_)) => Err(ConfigurationError::HalfTls { given: "tls-key" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(
+        flags: &[(&'static str, &str)],
+        environment: &[(&str, &str)],
+        file: Option<&str>,
+    ) -> Result<Configuration, ConfigurationError> {
+        let flags = flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = file.map(|text| {
+            let path = directory.path().join("osmia.yaml");
+            std::fs::write(&path, text).expect("a file");
+            path
+        });
+        Configuration::read(&Sources::new(flags, Environment::new(environment), path.as_deref())?)
+    }
+
+    #[test]
+    fn flags_win_over_environment_over_file() {
+        let file = "grpc-port: 1\nmanagement-port: 2\npartitions: 3\nclock-control: true\n";
+        let environment = [("OSMIA_GRPC_PORT", "11"), ("OSMIA_MANAGEMENT_PORT", "12")];
+        let read = read(&[("grpc-port", "21")], &environment, Some(file)).expect("valid");
+        assert_eq!((read.grpc_port, read.management_port, read.partitions), (21, 12, 3));
+        assert!(read.clock_control);
+        assert_eq!(read.data, PathBuf::from("./osmia-data"));
+    }
+
+    #[test]
+    fn camundas_variables_are_understood_however_they_are_split() {
+        let environment = [
+            ("ZEEBE_BROKER_CLUSTER_PARTITIONS_COUNT", "7"),
+            ("ZEEBE_BROKER_GATEWAY_NETWORK_PORT", "0"),
+            ("ZEEBE_CLOCK_CONTROLLED", "true"),
+            ("ZEEBE_BROKER_DATA_DIRECTORY", "/d"),
+            ("ZEEBE_GATEWAY_CLUSTER_REQUESTTIMEOUT", "PT20S"),
+        ];
+        let read = read(&[], &environment, None).expect("valid");
+        assert_eq!((read.partitions, read.grpc_port, read.clock_control), (7, 0, true));
+        assert_eq!((read.data, read.request_timeout), (PathBuf::from("/d"), Duration::from_secs(20)));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_source() {
+        let error = read(&[], &[], Some("grpc-prot: 1\n")).expect_err("a typing mistake").to_string();
+        assert!(error.contains("unknown key 'grpc-prot'") && error.contains("grpc-port"), "{error}");
+        let error = read(&[], &[("OSMIA_GRPC_PORT", "99999")], None).expect_err("no such port").to_string();
+        assert!(error.starts_with("OSMIA_GRPC_PORT is '99999'"), "{error}");
+        let error = read(&[("partitions", "0")], &[], None).expect_err("no partition").to_string();
+        assert!(error.starts_with("--partitions is '0'"), "{error}");
+        let error = read(&[], &[("ZEEBE_BROKER_CLUSTER_CLUSTERSIZE", "3")], None).expect_err("a cluster").to_string();
+        assert!(error.contains("single nodes"), "{error}");
+        assert!(read(&[("tls-key", "k.pem")], &[], None).is_err());
+    }
+
+    #[test]
+    fn exporters_come_from_file_and_environment() {
+        let file = "exporters:\n  debug:\n    type: json-lines\n    path: a.jsonl\n    bulk: {size: 5, delay: 1s}\n";
+        let environment = [
+            ("OSMIA_EXPORTERS_DEBUG_PATH", "b.jsonl"),
+            ("OSMIA_EXPORTERS_DEBUG_BULK_SIZE", "9"),
+            ("OSMIA_EXPORTERS_OTHER_TYPE", "json-lines"),
+        ];
+        let exporters = read(&[], &environment, Some(file)).expect("valid").exporters;
+        assert_eq!(exporters.keys().collect::<Vec<_>>(), ["debug", "other"]);
+        let settings = serde_json::Value::from(exporters["debug"].settings.clone());
+        assert_eq!(settings, serde_json::json!({"path": "b.jsonl", "bulk": {"size": 9, "delay": "1s"}}));
+        assert!(read(&[], &[("OSMIA_EXPORTERS_DEBUG_PATH", "x")], None).is_err(), "an exporter without type");
+    }
+}

@@ -1,0 +1,186 @@
+//! Where settings come from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use figment::Figment;
+use figment::providers::{Format, Yaml};
+use figment::value::{Dict, Value};
+use serde_json::{Map, Value as Json};
+
+use super::{ConfigurationError, ExporterConfiguration, SETTINGS};
+
+const EXPORTERS: &str = "exporters";
+const EXPORTERS_VARIABLES: &str = "OSMIA_EXPORTERS_";
+
+/// Variables of the process, read once.
+#[derive(Debug, Default)]
+pub(crate) struct Environment {
+    variables: BTreeMap<String, String>,
+    /// By name without underscores: where a name is split into words is up to the user.
+    relaxed: BTreeMap<String, String>,
+}
+
+impl Environment {
+    pub(crate) fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let variables: BTreeMap<_, _> = variables.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let relaxed = variables.iter().map(|(name, value)| (relaxed(name), value.clone())).collect();
+        Environment { variables, relaxed }
+    }
+
+    /// The variables of this process; those that are not text cannot be settings.
+    pub(crate) fn of_process() -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self::new(std::env::vars_os().filter_map(text))
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+}
+
+fn relaxed(name: &str) -> String {
+    name.chars().filter(|character| *character != '_').map(|character| character.to_ascii_uppercase()).collect()
+}
+
+/// Flags, environment and file.
+pub(crate) struct Sources {
+    flags: BTreeMap<&'static str, String>,
+    environment: Environment,
+    file: BTreeMap<String, String>,
+    file_exporters: BTreeMap<String, Map<String, Json>>,
+}
+
+impl Sources {
+    /// Reads the file, when there is one, and refuses keys that mean nothing.
+    pub(crate) fn new(
+        flags: BTreeMap<&'static str, String>,
+        environment: Environment,
+        file: Option<&Path>,
+    ) -> Result<Self, ConfigurationError> {
+        let mut sources = Sources { flags, environment, file: BTreeMap::new(), file_exporters: BTreeMap::new() };
+        if let Some(path) = file {
+            sources.read_file(path)?;
+        }
+        Ok(sources)
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<(), ConfigurationError> {
+        let failed = |reason: String| ConfigurationError::File { path: path.to_owned(), reason };
+        if !path.is_file() {
+            return Err(failed("there is no such file".to_owned()));
+        }
+        let content: Dict =
+            Figment::from(Yaml::file_exact(path)).extract().map_err(|error| failed(error.to_string()))?;
+        for (key, value) in content {
+            if key == EXPORTERS {
+                for (name, settings) in value.as_dict().ok_or_else(|| failed(no_object(EXPORTERS)))? {
+                    let Ok(Json::Object(settings)) = serde_json::to_value(settings) else {
+                        return Err(failed(no_object(&format!("{EXPORTERS}.{name}"))));
+                    };
+                    self.file_exporters.insert(name.clone(), settings);
+                }
+            } else if SETTINGS.iter().any(|setting| setting.name == key) {
+                let text = scalar(&value).ok_or_else(|| failed(format!("'{key}' must have a single value")))?;
+                self.file.insert(key, text);
+            } else {
+                let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).chain([EXPORTERS]).collect();
+                return Err(ConfigurationError::UnknownKey { path: path.to_owned(), key, known: known.join(", ") });
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a setting, if any source has one.
+    pub(crate) fn get<T>(
+        &self,
+        name: &'static str,
+        read: impl FnOnce(&str) -> Result<T, &'static str>,
+    ) -> Result<Option<T>, ConfigurationError> {
+        let Some((origin, value)) = self.find(name) else { return Ok(None) };
+        match read(value) {
+            Ok(value) => Ok(Some(value)),
+            Err(expected) => Err(ConfigurationError::Value { origin, value: value.to_owned(), expected }),
+        }
+    }
+
+    fn find(&self, name: &'static str) -> Option<(String, &str)> {
+        if let Some(value) = self.flags.get(name) {
+            return Some((format!("--{name}"), value));
+        }
+        let own = format!("OSMIA_{}", name.replace('-', "_").to_ascii_uppercase());
+        if let Some(value) = self.environment.get(&own) {
+            return Some((own, value));
+        }
+        let setting = SETTINGS.iter().find(|setting| setting.name == name)?;
+        for camunda in setting.camunda {
+            if let Some(value) = self.environment.relaxed.get(&relaxed(camunda)) {
+                return Some(((*camunda).to_owned(), value));
+            }
+        }
+        self.file.get(name).map(|value| (format!("'{name}' in the configuration file"), value.as_str()))
+    }
+
+    /// A variable of Camunda, however it is split into words.
+    pub(crate) fn camunda_variable(&self, name: &str) -> Option<String> {
+        self.environment.relaxed.get(&relaxed(name)).cloned()
+    }
+
+    /// The exporters of the file, completed and overridden by variables `OSMIA_EXPORTERS_<NAME>_<SETTING>`.
+    pub(crate) fn exporters(&self) -> Result<BTreeMap<String, ExporterConfiguration>, ConfigurationError> {
+        let mut all = self.file_exporters.clone();
+        for (variable, value) in &self.environment.variables {
+            let Some(rest) = variable.strip_prefix(EXPORTERS_VARIABLES) else { continue };
+            let lower = rest.to_ascii_lowercase();
+            let Some((name, setting)) = lower.split_once('_') else { continue };
+            set(all.entry(name.to_owned()).or_default(), setting, value);
+        }
+        let typed = |(name, mut settings): (String, Map<String, Json>)| match settings.remove("type") {
+            Some(Json::String(kind)) => Ok((name, ExporterConfiguration { kind, settings })),
+            _ => Err(ConfigurationError::NoExporterType { name }),
+        };
+        all.into_iter().map(typed).collect()
+    }
+}
+
+/// Sets a value at a path of names that are joined by underscores.
+fn set(settings: &mut Map<String, Json>, path: &str, value: &str) {
+    match path.split_once('_') {
+        Some((first, rest)) => {
+            let nested = settings.entry(first).or_insert_with(|| Json::Object(Map::new()));
+            if !nested.is_object() {
+                *nested = Json::Object(Map::new());
+            }
+            if let Json::Object(nested) = nested {
+                set(nested, rest, value);
+            }
+        }
+        None => {
+            // Numbers and switches are what they look like, everything else is text.
+            let json = match serde_json::from_str(value) {
+                Ok(json @ (Json::Number(_) | Json::Bool(_))) => json,
+                _ => Json::String(value.to_owned()),
+            };
+            settings.insert(path.to_owned(), json);
+        }
+    }
+}
+
+fn no_object(key: &str) -> String {
+    format!("'{key}' must be a mapping")
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(_, text) => Some(text.clone()),
+        Value::Bool(_, switch) => Some(switch.to_string()),
+        Value::Num(_, _) => value
+            .to_i128()
+            .map(|number| number.to_string())
+            .or_else(|| value.to_u128().map(|number| number.to_string()))
+            .or_else(|| value.to_f64().map(|number| number.to_string())),
+        _ => None,
+    }
+}

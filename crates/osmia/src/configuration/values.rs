@@ -1,0 +1,70 @@
+//! Reading single values. The error is what was expected, as the end of the sentence "it must be …".
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+type Value<T> = Result<T, &'static str>;
+
+pub(super) fn directory(text: &str) -> Value<PathBuf> {
+    if text.is_empty() { Err("a path") } else { Ok(PathBuf::from(text)) }
+}
+
+pub(super) fn host(text: &str) -> Value<String> {
+    if text.is_empty() { Err("a host name or an address") } else { Ok(text.to_owned()) }
+}
+
+pub(super) fn port(text: &str) -> Value<u16> {
+    number(text, 0, u16::MAX, "a port from 0 to 65535, where 0 takes a free one")
+}
+
+pub(super) fn switch(text: &str) -> Value<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err("true or false"),
+    }
+}
+
+pub(super) fn number<T: FromStr + PartialOrd>(text: &str, least: T, most: T, expected: &'static str) -> Value<T> {
+    text.parse().ok().filter(|value| *value >= least && *value <= most).ok_or(expected)
+}
+
+/// `500ms`, `15s`, `10m`, `2h`, `PT15S` or a number of milliseconds.
+pub(crate) fn duration(text: &str) -> Value<Duration> {
+    const EXPECTED: &str = "a duration of at most 7 days like 500ms, 15s, 10m, PT15S or a number of milliseconds";
+    const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+    let lower = text.trim().to_ascii_lowercase();
+    let plain = lower.strip_prefix("pt").unwrap_or(&lower);
+    let (digits, milliseconds) = if let Some(digits) = plain.strip_suffix("ms") {
+        (digits, 1.0)
+    } else if let Some(digits) = plain.strip_suffix('s') {
+        (digits, 1e3)
+    } else if let Some(digits) = plain.strip_suffix('m') {
+        (digits, 60e3)
+    } else if let Some(digits) = plain.strip_suffix('h') {
+        (digits, 3600e3)
+    } else {
+        (plain, 1.0)
+    };
+    let number: f64 = digits.parse().map_err(|_| EXPECTED)?;
+    let duration = Duration::try_from_secs_f64(number * milliseconds / 1e3).map_err(|_| EXPECTED)?;
+    if duration > LONGEST { Err(EXPECTED) } else { Ok(duration) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_in_all_notations() {
+        for (text, milliseconds) in
+            [("500ms", 500), ("15s", 15_000), ("PT0.5S", 500), ("PT15M", 900_000), ("2h", 7_200_000), ("250", 250)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["", "s", "-1s", "1d", "nan", "1e99h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

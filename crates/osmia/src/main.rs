@@ -1,0 +1,76 @@
+//! The binary: one command runs a node, the others are its clients.
+
+mod arguments;
+mod client;
+mod configuration;
+mod demo;
+mod load;
+mod management;
+mod metrics;
+mod node;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use client::Client;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Enough for the deepest call of the gateway; memory is taken only as far as it is used.
+const STACK_BYTES: usize = 1 << 20;
+
+type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("osmia: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_name("gateway")
+        .thread_stack_size(STACK_BYTES)
+        .enable_all()
+        .build()?;
+    match command {
+        Command::Start(start) => runtime.block_on(node::start(start)),
+        Command::Load(arguments) => load::run(&runtime, arguments),
+        command => runtime.block_on(call(command)),
+    }
+}
+
+async fn call(command: Command) -> Outcome {
+    match command {
+        Command::Topology { server } => Client::connect(&server).await?.topology().await?,
+        Command::Deploy { files, server } => Client::connect(&server).await?.deploy(files).await?,
+        Command::Create(create) => Client::connect(&create.server).await?.create(create).await?,
+        Command::Cancel { key, server } => Client::connect(&server).await?.cancel(key).await?,
+        Command::Activate(activate) => Client::connect(&activate.server).await?.activate(activate).await?,
+        Command::Complete { key, variables, server } => {
+            Client::connect(&server).await?.complete(key, variables).await?;
+        }
+        Command::Fail { key, retries, message, backoff, server } => {
+            Client::connect(&server).await?.fail(key, retries, message, backoff).await?;
+        }
+        Command::ThrowError { key, code, message, server } => {
+            Client::connect(&server).await?.throw_error(key, code, message).await?;
+        }
+        Command::UpdateRetries { key, retries, server } => {
+            Client::connect(&server).await?.update_retries(key, retries).await?;
+        }
+        Command::SetVariables { key, variables, local, server } => {
+            Client::connect(&server).await?.set_variables(key, variables, local).await?;
+        }
+        Command::Resolve { key, server } => Client::connect(&server).await?.resolve(key).await?,
+        Command::Start(_) | Command::Load(_) => unreachable!("these commands are no calls"),
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! The management port: health, metrics, clock, job streams.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use broker::{Client, Clock, Health};
+use gateway::{JobStreamView, JobStreams};
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::metrics::Metrics;
+
+/// What the port reports about. Parts appear while the node starts.
+pub(crate) struct Managed {
+    metrics: Metrics,
+    node: RwLock<Option<(Client, Arc<Clock>)>>,
+    job_streams: RwLock<Option<Arc<JobStreams>>>,
+}
+
+impl Managed {
+    pub(crate) fn new(metrics: Metrics) -> Arc<Self> {
+        Arc::new(Managed { metrics, node: RwLock::default(), job_streams: RwLock::default() })
+    }
+
+    /// The partitions are there.
+    pub(crate) fn node_started(&self, client: Client, clock: Arc<Clock>) {
+        *self.node.write() = Some((client, clock));
+    }
+
+    /// Clients are served: ready from here on.
+    pub(crate) fn serving(&self, job_streams: Arc<JobStreams>) {
+        *self.job_streams.write() = Some(job_streams);
+    }
+
+    fn is_ready(&self) -> bool {
+        self.job_streams.read().is_some()
+    }
+
+    /// Whether no partition is lost. A node that is still starting is alive.
+    fn is_alive(&self) -> bool {
+        self.partitions().iter().all(|(_, health)| *health != Health::Dead)
+    }
+
+    /// Whether at least one partition works.
+    fn is_healthy(&self) -> bool {
+        self.is_ready() && self.partitions().iter().any(|(_, health)| *health == Health::Healthy)
+    }
+
+    fn partitions(&self) -> Vec<(u16, Health)> {
+        let Some((client, _)) = self.node.read().clone() else { return Vec::new() };
+        let nodes = client.cluster().nodes;
+        let own = nodes.into_iter().filter(|node| node.node_id == client.node());
+        own.flat_map(|node| node.partitions).map(|partition| (partition.id.0, partition.health)).collect()
+    }
+}
+
+/// Listens on the port and serves until the process ends.
+pub(crate) async fn serve(
+    managed: Arc<Managed>,
+    host: &str,
+    port: u16,
+) -> std::io::Result<(SocketAddr, JoinHandle<std::io::Result<()>>)> {
+    let listener = TcpListener::bind((host, port)).await?;
+    let address = listener.local_addr()?;
+    let router = router(managed);
+    Ok((address, tokio::spawn(async move { axum::serve(listener, router).await })))
+}
+
+fn router(managed: Arc<Managed>) -> Router {
+    Router::new()
+        .route("/actuator/health", get(health))
+        .route("/actuator/health/{group}", get(health_group))
+        .route("/health", get(health))
+        .route("/ready", get(readiness))
+        .route("/startup", get(readiness))
+        .route("/actuator/prometheus", get(metrics))
+        .route("/metrics", get(metrics))
+        .route("/actuator/clock", get(clock).post(clock_pin).delete(clock_reset))
+        .route("/actuator/clock/pin", axum::routing::post(clock_pin))
+        .route("/actuator/clock/add", axum::routing::post(clock_add))
+        .route("/actuator/jobstreams", get(job_streams))
+        .route("/actuator/jobstreams/{side}", get(job_streams_of))
+        .fallback(unknown)
+        .layer(axum::middleware::from_fn(json_errors))
+        .with_state(managed)
+}
+
+type Shared = State<Arc<Managed>>;
+
+fn status(up: bool) -> &'static str {
+    if up { "UP" } else { "DOWN" }
+}
+
+fn verdict(up: bool, body: Value) -> Response {
+    let code = if up { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Json(body)).into_response()
+}
+
+async fn health(State(managed): Shared) -> Response {
+    let up = managed.is_healthy();
+    let partitions: serde_json::Map<String, Value> = managed
+        .partitions()
+        .into_iter()
+        .map(|(id, health)| (format!("partition{id}"), json!({ "status": status(health == Health::Healthy) })))
+        .collect();
+    let components = json!({
+        "readiness": { "status": status(managed.is_ready()) },
+        "liveness": { "status": status(managed.is_alive()) },
+        "partitions": { "status": status(up), "details": partitions },
+    });
+    verdict(up, json!({ "status": status(up), "components": components }))
+}
+
+async fn health_group(State(managed): Shared, Path(group): Path<String>) -> Response {
+    let up = match group.as_str() {
+        "startup" | "readiness" => managed.is_ready(),
+        "liveness" => managed.is_alive(),
+        "status" => managed.is_healthy(),
+        _ => return error(StatusCode::NOT_FOUND, "The health groups are startup, readiness, liveness and status."),
+    };
+    verdict(up, json!({ "status": status(up) }))
+}
+
+async fn readiness(State(managed): Shared) -> Response {
+    let up = managed.is_ready();
+    verdict(up, json!({ "status": status(up) }))
+}
+
+async fn metrics(State(managed): Shared) -> Response {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], managed.metrics.render()).into_response()
+}
+
+/// The time of the engine.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Instant {
+    epoch_milli: i64,
+    instant: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Pin {
+    epoch_milli: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Add {
+    offset_milli: i64,
+}
+
+async fn clock(State(managed): Shared) -> Response {
+    match managed.node.read().as_ref() {
+        Some((_, clock)) => time(clock),
+        None => starting(),
+    }
+}
+
+async fn clock_pin(State(managed): Shared, Json(pin): Json<Pin>) -> Response {
+    if jiff::Timestamp::from_millisecond(pin.epoch_milli).is_err() {
+        return error(StatusCode::BAD_REQUEST, "The field 'epochMilli' is outside of the calendar.");
+    }
+    change_clock(&managed, |clock| clock.pin(pin.epoch_milli))
+}
+
+async fn clock_add(State(managed): Shared, Json(add): Json<Add>) -> Response {
+    change_clock(&managed, |clock| clock.add(add.offset_milli))
+}
+
+async fn clock_reset(State(managed): Shared) -> Response {
+    change_clock(&managed, Clock::reset)
+}
+
+/// Changes the clock and answers its time.
+fn change_clock<E>(managed: &Managed, change: impl FnOnce(&Clock) -> Result<(), E>) -> Response {
+    let Some((_, clock)) = managed.node.read().clone() else { return starting() };
+    if change(&clock).is_err() {
+        return error(
+            StatusCode::FORBIDDEN,
+            "The clock of this node cannot be controlled. Start it with --clock-control to allow it.",
+        );
+    }
+    time(&clock)
+}
+
+fn starting() -> Response {
+    error(StatusCode::SERVICE_UNAVAILABLE, "The node is starting. Try again in a moment.")
+}
+
+fn time(clock: &Clock) -> Response {
+    let epoch_milli = clock.now_milliseconds();
+    let instant =
+        jiff::Timestamp::from_millisecond(epoch_milli).map_or_else(|_| String::new(), |time| time.to_string());
+    Json(Instant { epoch_milli, instant }).into_response()
+}
+
+async fn job_streams(State(managed): Shared) -> Response {
+    let views = views(&managed);
+    Json(json!({ "remote": remote(&views), "client": client(&views) })).into_response()
+}
+
+async fn job_streams_of(State(managed): Shared, Path(side): Path<String>) -> Response {
+    let views = views(&managed);
+    match side.as_str() {
+        "remote" => Json(remote(&views)).into_response(),
+        "client" => Json(client(&views)).into_response(),
+        _ => error(StatusCode::BAD_REQUEST, "The kinds of job streams are client and remote."),
+    }
+}
+
+fn views(managed: &Managed) -> Vec<JobStreamView> {
+    managed.job_streams.read().as_ref().map(|streams| streams.views()).unwrap_or_default()
+}
+
+fn metadata(view: &JobStreamView) -> Value {
+    let specification = &view.specification;
+    json!({
+        "worker": specification.worker.as_str(),
+        "timeout": format!("PT{}S", specification.timeout as f64 / 1000.0),
+        "fetchVariables": specification.fetch_variables.iter().map(|name| name.as_str()).collect::<Vec<_>>(),
+    })
+}
+
+/// Streams as the gateway holds them.
+fn client(views: &[JobStreamView]) -> Value {
+    views
+        .iter()
+        .map(|view| {
+            json!({
+                "jobType": view.specification.job_type.as_str(),
+                "id": view.id.to_string(),
+                "metadata": metadata(view),
+                "connectedTo": [0],
+            })
+        })
+        .collect()
+}
+
+/// Streams as the partitions know them: gateway and broker are one process, so they are the same.
+fn remote(views: &[JobStreamView]) -> Value {
+    views
+        .iter()
+        .map(|view| {
+            json!({
+                "jobType": view.specification.job_type.as_str(),
+                "metadata": metadata(view),
+                "consumers": [{ "id": view.id.to_string(), "receiver": "gateway-0" }],
+            })
+        })
+        .collect()
+}
+
+async fn unknown(request: Request) -> Response {
+    let message = format!("There is nothing at {} {} on the management port.", request.method(), request.uri().path());
+    error(StatusCode::NOT_FOUND, &message)
+}
+
+fn error(code: StatusCode, message: &str) -> Response {
+    (code, Json(json!({ "status": code.as_u16(), "message": message }))).into_response()
+}
+
+/// Errors of the router itself are plain text; every answer here is JSON.
+async fn json_errors(request: Request, next: Next) -> Response {
+    /// Longer than any message of the router.
+    const MESSAGE_BYTES_MAX: usize = 4096;
+    let response = next.run(request).await;
+    let code = response.status();
+    let plain =
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if !code.is_client_error() || !plain {
+        return response;
+    }
+    match axum::body::to_bytes(response.into_body(), MESSAGE_BYTES_MAX).await {
+        Ok(message) => error(code, &String::from_utf8_lossy(&message)),
+        Err(_) => error(code, "The request cannot be read."),
+    }
+}

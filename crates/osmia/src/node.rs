@@ -1,0 +1,191 @@
+//! `osmia start`: the wiring of a node.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use broker::{Node, NodeOptions, Role};
+use exporters::ExporterConfiguration;
+use gateway::{Gateway, GatewayOptions};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::arguments::Start;
+use crate::configuration::{Configuration, Environment, Sources};
+use crate::management::{self, Managed};
+use crate::metrics::{Metrics, UPKEEP_INTERVAL};
+use crate::{Outcome, demo};
+
+/// How long a node may take until all its partitions take commands.
+const START_TIMEOUT: Duration = Duration::from_secs(300);
+const READY_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// How often is looked whether the node has failed.
+const FAILURE_POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Runs a node until it is told to stop.
+pub(crate) async fn start(start: Start) -> Outcome {
+    let begin = Instant::now();
+    let file = start.config.clone();
+    let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
+    let configuration = Configuration::read(&sources)?;
+    log(&configuration)?;
+    let mut signals = Signals::new()?;
+    let metrics = Metrics::install()?;
+    let managed = Managed::new(metrics.clone());
+    let (management_address, _server) =
+        management::serve(managed.clone(), &configuration.host, configuration.management_port)
+            .await
+            .map_err(|error| bind_error("management", &configuration.host, configuration.management_port, &error))?;
+    tokio::spawn(upkeep(metrics));
+
+    let options = node_options(&configuration)?;
+    let node = tokio::task::spawn_blocking(move || Node::start(options)).await??;
+    managed.node_started(node.client(), node.clock());
+    let outcome = serve(&configuration, &managed, &node, &mut signals, begin, management_address).await;
+    let stopped = tokio::task::spawn_blocking(move || node.stop()).await?;
+    outcome.and(stopped.map_err(Into::into))
+}
+
+/// Serves clients until a signal comes or the node cannot go on.
+async fn serve(
+    configuration: &Configuration,
+    managed: &Managed,
+    node: &Node,
+    signals: &mut Signals,
+    begin: Instant,
+    management_address: SocketAddr,
+) -> Outcome {
+    let ready = tokio::select! {
+        ready = wait_until_ready(node) => ready,
+        () = signals.next() => return Ok(()),
+    };
+    if !ready {
+        return Err(not_ready(node).into());
+    }
+    let options = GatewayOptions {
+        tls: configuration.tls.clone(),
+        request_timeout: configuration.request_timeout,
+        long_polling_timeout: configuration.long_polling_timeout,
+        parked_polls_max: configuration.parked_polls_max,
+        ..GatewayOptions::new(resolve(&configuration.host, configuration.grpc_port)?)
+    };
+    let gateway = Gateway::start(node.client(), options).await?;
+    let address = gateway.address();
+    node.set_advertised_address(&configuration.host, address.port());
+    managed.serving(gateway.job_streams());
+    println!(
+        "Osmia is ready: gRPC {address}, management http://{management_address}, {} partition(s), data in {}, started in {} ms",
+        node.client().partition_count(),
+        configuration.data.display(),
+        begin.elapsed().as_millis()
+    );
+    if configuration.demo {
+        demo::start(&format!("http://{address}")).await?;
+    }
+    tokio::select! {
+        () = signals.next() => {}
+        () = failed(node) => {}
+    }
+    gateway.stop().await;
+    Ok(())
+}
+
+/// Waits until all partitions take commands; false when they do not.
+async fn wait_until_ready(node: &Node) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < START_TIMEOUT && node.failure().is_none() {
+        if node.is_ready() {
+            return true;
+        }
+        tokio::time::sleep(READY_POLL_INTERVAL).await;
+    }
+    false
+}
+
+fn not_ready(node: &Node) -> String {
+    let partitions = node.partitions();
+    match partitions.iter().find(|partition| partition.role != Role::Leader) {
+        Some(first) => format!(
+            "Partition {} does not take commands after {} s ({:?}, {:?}). The log lines before this one say why.",
+            first.id,
+            START_TIMEOUT.as_secs(),
+            first.role,
+            first.health
+        ),
+        None => "The node does not get ready. The log lines before this one say why.".to_owned(),
+    }
+}
+
+/// Ends when the node cannot go on.
+async fn failed(node: &Node) {
+    while node.failure().is_none() {
+        tokio::time::sleep(FAILURE_POLL_INTERVAL).await;
+    }
+}
+
+fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn std::error::Error + Send + Sync>> {
+    let exporter = |(name, exporter): (&String, &crate::configuration::ExporterConfiguration)| {
+        ExporterConfiguration::of_class(name, &class(&exporter.kind), exporter.settings.clone())
+    };
+    Ok(NodeOptions {
+        data_directory: configuration.data.clone(),
+        partition_count: configuration.partitions,
+        clock_control: configuration.clock_control,
+        advertised_address: (configuration.host.clone(), configuration.grpc_port),
+        exporters: configuration.exporters.iter().map(exporter).collect::<Result<_, _>>()?,
+        ..NodeOptions::default()
+    })
+}
+
+/// `json-lines` names the class `JsonLines`.
+fn class(kind: &str) -> String {
+    let capitalised = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default()
+    };
+    kind.split('-').map(capitalised).collect()
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, Box<dyn std::error::Error + Send + Sync>> {
+    let mut addresses =
+        (host, port).to_socket_addrs().map_err(|error| format!("The host '{host}' is not known: {error}"))?;
+    addresses.next().ok_or_else(|| format!("The host '{host}' has no address").into())
+}
+
+fn bind_error(what: &str, host: &str, port: u16, error: &std::io::Error) -> String {
+    format!(
+        "Cannot listen on {host}:{port} ({what}): {error}. Choose another port with --{what}-port, where 0 takes a free one."
+    )
+}
+
+fn log(configuration: &Configuration) -> Outcome {
+    let filter = tracing_subscriber::EnvFilter::try_new(&configuration.log)
+        .map_err(|error| format!("The log filter '{}' cannot be read: {error}", configuration.log))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
+}
+
+async fn upkeep(metrics: Metrics) {
+    let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
+    loop {
+        interval.tick().await;
+        metrics.upkeep();
+    }
+}
+
+/// The signals that stop a node.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What operators use: command line, management port, configuration.
+
+mod support;
+
+use serde_json::Value;
+use support::*;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clock_moves_only_with_clock_control_and_takes_jobs_with_it() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--clock-control"]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    client.create_process_instance(creation("order", "")).await.unwrap();
+    assert_eq!(activate(&mut client, poll("work", 5_000)).await.len(), 1);
+    assert!(activate(&mut client, poll("work", -1)).await.is_empty(), "the job is locked for a minute");
+    let (code, body) = server.http("POST", "/actuator/clock/add", r#"{"offsetMilli": 120000}"#);
+    assert_eq!(code, 200, "{body}");
+    assert_eq!(activate(&mut client, poll("work", 10_000)).await.len(), 1, "its lock has ended");
+
+    let (code, body) = server.http("POST", "/actuator/clock", r#"{"epochMilli": 1735787045000}"#);
+    assert_eq!((code, json(&body)), (200, json(r#"{"epochMilli":1735787045000,"instant":"2025-01-02T03:04:05Z"}"#)));
+    assert_eq!(json(&server.http("GET", "/actuator/clock", "").1)["epochMilli"], 1_735_787_045_000i64);
+    assert_eq!(server.http("POST", "/actuator/clock", "{}").0, 422);
+    let (_, body) = server.http("DELETE", "/actuator/clock", "");
+    assert!(json(&body)["epochMilli"].as_i64().unwrap() > 1_735_787_045_000);
+
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let (code, body) = server.http("POST", "/actuator/clock/add", r#"{"offsetMilli": 1}"#);
+    assert_eq!(code, 403);
+    assert!(body.contains("--clock-control"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_management_port_reports_health_metrics_and_streams() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    for path in ["", "/readiness", "/liveness", "/startup", "/status"] {
+        let (code, body) = server.http("GET", &format!("/actuator/health{path}"), "");
+        assert_eq!((code, json(&body)["status"].as_str()), (200, Some("UP")), "{path}: {body}");
+    }
+    for path in ["/ready", "/health", "/startup"] {
+        assert_eq!(server.http("GET", path, "").0, 200);
+    }
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let request = gateway_interface::StreamActivatedJobsRequest {
+        r#type: "work".into(),
+        worker: "w".into(),
+        timeout: 1_000,
+        ..Default::default()
+    };
+    let stream = client.stream_activated_jobs(request).await.unwrap();
+    let streams = json(&server.http("GET", "/actuator/jobstreams", "").1);
+    assert_eq!(streams["client"][0]["jobType"], "work");
+    assert_eq!(streams["remote"][0]["metadata"]["worker"], "w");
+    drop(stream);
+    let (code, text) = server.http("GET", "/actuator/prometheus", "");
+    assert_eq!(code, 200);
+    for name in [
+        "grpc_server_processing_duration_seconds_bucket",
+        "zeebe_gateway_total_requests_total{requestType=\"DeployResource\"} 1",
+        "zeebe_gateway_request_latency_seconds_count",
+        "zeebe_gateway_job_stream_clients",
+        "process_resident_memory_bytes",
+    ] {
+        assert!(text.contains(name), "{name} is missing");
+    }
+    let (code, body) = server.http("GET", "/actuator/nothing", "");
+    assert_eq!(code, 404, "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_does_the_daily_work() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let run = |arguments: &[&str]| {
+        let output = osmia(&server, arguments);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    let file = data.path().join("order.bpmn");
+    std::fs::write(&file, &one_task("order", "work").content).unwrap();
+    let (ok, out, err) = run(&["deploy", file.to_str().unwrap()]);
+    assert!(ok && out.starts_with("process order version 1 key "), "{out}{err}");
+    let (ok, out, _) = run(&["create", "order", "--variables", r#"{"a":1}"#]);
+    assert!(ok && out.contains(" of order version 1"), "{out}");
+    let (ok, out, _) = run(&["activate", "work"]);
+    assert!(ok, "{out}");
+    let job = json(out.trim());
+    assert_eq!(job["variables"], json(r#"{"a":1}"#));
+    let key = job["key"].to_string();
+    assert!(run(&["fail", &key, "--retries", "0", "--message", "no"]).0);
+    let (ok, _, err) = run(&["complete", &key]);
+    assert!(!ok && err.contains("FailedPrecondition: Command 'COMPLETE' rejected with code 'INVALID_STATE'"), "{err}");
+    assert!(run(&["cancel", &job["processInstanceKey"].to_string()]).0);
+    let (ok, out, _) = run(&["topology"]);
+    assert!(ok && out.contains("partition 2: leader, healthy"), "{out}");
+    assert!(out.contains(server.grpc.trim_start_matches("http://")), "the advertised address is wrong: {out}");
+    let (ok, _, err) = run(&["create", "nothing"]);
+    assert!(!ok && err.contains("NotFound"), "{err}");
+}
+
+#[test]
+fn wrong_configuration_is_refused_by_name() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("osmia.yaml");
+    std::fs::write(&file, "grpc-prot: 5\n").unwrap();
+    let refusal = start_fails(data.path(), &["--config", file.to_str().unwrap()]);
+    assert!(refusal.contains("unknown key 'grpc-prot'"), "{refusal}");
+    let refusal = start_fails(data.path(), &["--partitions", "none"]);
+    assert!(refusal.contains("--partitions is 'none'"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configured_exporter_writes_records() {
+    let data = tempfile::tempdir().unwrap();
+    let target = data.path().join("records.jsonl");
+    let file = data.path().join("osmia.yaml");
+    let yaml = format!("exporters:\n  debug:\n    type: json-lines\n    path: {}\n", target.display());
+    std::fs::write(&file, yaml).unwrap();
+    let server = Server::start(&data.path().join("data"), &["--config", file.to_str().unwrap()]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let created = client.create_process_instance(creation("order", "")).await.unwrap().into_inner();
+    assert_eq!(server.terminate(), Some(0));
+    let records: Vec<Value> = std::fs::read_to_string(&target).unwrap().lines().map(json).collect();
+    let activated = records.iter().find(|record| {
+        record["valueType"] == "PROCESS_INSTANCE"
+            && record["intent"] == "ELEMENT_ACTIVATED"
+            && record["value"]["bpmnElementType"] == "PROCESS"
+    });
+    assert_eq!(activated.expect("the record of the instance")["key"], created.process_instance_key);
+}

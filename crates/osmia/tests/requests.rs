@@ -1,0 +1,193 @@
+//! What clients are answered, above all when something is wrong.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use gateway_interface::*;
+use support::*;
+use tonic::{Code, Status};
+
+const UNKNOWN_KEY: i64 = 2_251_799_813_685_249 + 100_000;
+const FOREIGN_KEY: i64 = 9 << 51;
+
+fn assert_status(status: Status, code: Code, message: &str) {
+    assert_eq!(status.code(), code, "{status}");
+    assert!(status.message().contains(message), "'{message}' is missing in '{}'", status.message());
+    assert!(!status.details().is_empty(), "the details are missing: {status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_get_the_status_and_the_sentence_that_clients_know() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+
+    for key in [0, -1, UNKNOWN_KEY, FOREIGN_KEY] {
+        let status = client.complete_job(completion(key, "")).await.unwrap_err();
+        let sentence = format!(
+            "Command 'COMPLETE' rejected with code 'NOT_FOUND': Expected to complete job with key '{key}', but no such job was found"
+        );
+        assert_status(status, Code::NotFound, &sentence);
+        let request = CancelProcessInstanceRequest { process_instance_key: key, operation_reference: None };
+        let status = client.cancel_process_instance(request).await.unwrap_err();
+        assert_status(status, Code::NotFound, "Command 'CANCEL' rejected with code 'NOT_FOUND'");
+        let request = ResolveIncidentRequest { incident_key: key, operation_reference: None };
+        assert_status(client.resolve_incident(request).await.unwrap_err(), Code::NotFound, "Command 'RESOLVE'");
+        let request = SetVariablesRequest { element_instance_key: key, variables: "{}".into(), ..Default::default() };
+        assert_status(client.set_variables(request).await.unwrap_err(), Code::NotFound, "Command 'UPDATE'");
+    }
+    let status = client.complete_job(completion(UNKNOWN_KEY, "[1]")).await.unwrap_err();
+    assert_status(status, Code::InvalidArgument, "to be a JSON object");
+    let status = client.create_process_instance(creation("nothing", "")).await.unwrap_err();
+    assert_status(status, Code::NotFound, "Command 'CREATE' rejected with code 'NOT_FOUND'");
+    let status = client.create_process_instance(creation("", "")).await.unwrap_err();
+    assert_status(status, Code::InvalidArgument, "Command 'CREATE' rejected with code 'INVALID_ARGUMENT'");
+    let request = CreateProcessInstanceRequest { tenant_id: "other".into(), ..creation("order", "") };
+    assert_status(client.create_process_instance(request).await.unwrap_err(), Code::InvalidArgument, "'other'");
+    let request = CreateProcessInstanceRequest { tenant_id: "<default>".into(), ..creation("order", "") };
+    assert_eq!(client.create_process_instance(request).await.unwrap().into_inner().tenant_id, "<default>");
+
+    let status = client.deploy_resource(DeployResourceRequest::default()).await.unwrap_err();
+    assert_status(status, Code::InvalidArgument, "at least one resource");
+    let resources = vec![Resource { name: "broken.bpmn".into(), content: "<bpmn".into() }];
+    let request = DeployResourceRequest { resources, tenant_id: String::new() };
+    assert_status(client.deploy_resource(request).await.unwrap_err(), Code::InvalidArgument, "broken.bpmn");
+
+    let blank = ActivateJobsRequest { r#type: " ".into(), ..poll("", -1) };
+    let sentence = "Expected to activate jobs with type to be present, but it was blank";
+    assert_status(client.activate_jobs(blank).await.unwrap_err(), Code::InvalidArgument, sentence);
+    let request = ActivateJobsRequest { max_jobs_to_activate: 0, ..poll("work", -1) };
+    assert_status(client.activate_jobs(request).await.unwrap_err(), Code::InvalidArgument, "maxJobsToActivate");
+    let request = StreamActivatedJobsRequest { r#type: "work".into(), ..Default::default() };
+    let sentence = "Expected to stream activated jobs with timeout to be greater than zero, but it was 0";
+    assert_status(client.stream_activated_jobs(request).await.unwrap_err(), Code::InvalidArgument, sentence);
+    let request = UpdateJobRetriesRequest { job_key: UNKNOWN_KEY, retries: 0, operation_reference: None };
+    assert_status(client.update_job_retries(request).await.unwrap_err(), Code::InvalidArgument, "positive");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_missing_says_so_and_what_is_too_large_names_the_limit() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    let missing = "is not supported by this version of Osmia yet";
+    assert_status(
+        client.publish_message(PublishMessageRequest::default()).await.unwrap_err(),
+        Code::Unimplemented,
+        missing,
+    );
+    assert_status(
+        client.broadcast_signal(BroadcastSignalRequest::default()).await.unwrap_err(),
+        Code::Unimplemented,
+        missing,
+    );
+    assert_status(
+        client.evaluate_decision(EvaluateDecisionRequest::default()).await.unwrap_err(),
+        Code::Unimplemented,
+        missing,
+    );
+    assert_status(
+        client.modify_process_instance(ModifyProcessInstanceRequest::default()).await.unwrap_err(),
+        Code::Unimplemented,
+        missing,
+    );
+    assert_status(
+        client.migrate_process_instance(MigrateProcessInstanceRequest::default()).await.unwrap_err(),
+        Code::Unimplemented,
+        missing,
+    );
+    assert_status(
+        client.delete_resource(DeleteResourceRequest::default()).await.unwrap_err(),
+        Code::Unimplemented,
+        missing,
+    );
+    assert_status(
+        client.evaluate_conditional(EvaluateConditionalRequest::default()).await.unwrap_err(),
+        Code::Unimplemented,
+        missing,
+    );
+
+    let variables = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
+    let status = client.create_process_instance(creation("order", &variables)).await.unwrap_err();
+    assert_status(status, Code::ResourceExhausted, "larger than the limit of 4194304 bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_and_time_outs() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let with_result = |timeout| CreateProcessInstanceWithResultRequest {
+        request: Some(creation("order", r#"{"a":1,"b":2}"#)),
+        request_timeout: timeout,
+        fetch_variables: vec!["b".into(), "c".into()],
+    };
+    let status = client.create_process_instance_with_result(with_result(200)).await.unwrap_err();
+    assert_status(status, Code::DeadlineExceeded, "Time out between gateway and broker");
+    let jobs = activate(&mut client, poll("work", 5_000)).await;
+    assert_eq!(jobs.len(), 1, "the instance keeps running");
+    client.complete_job(completion(jobs[0].key, "")).await.unwrap();
+
+    let mut other = server.client().await;
+    let waiting = tokio::spawn(async move { other.create_process_instance_with_result(with_result(10_000)).await });
+    let jobs = activate(&mut client, poll("work", 5_000)).await;
+    client.complete_job(completion(jobs[0].key, r#"{"c":[3]}"#)).await.unwrap();
+    let result = waiting.await.unwrap().unwrap().into_inner();
+    assert_eq!(result.process_instance_key, jobs[0].process_instance_key);
+    let variables: serde_json::Value = serde_json::from_str(&result.variables).unwrap();
+    assert_eq!(variables, serde_json::json!({"b": 2, "c": [3]}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_poll_wakes_up_for_its_jobs_and_ends_quietly_without() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "3"]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+
+    let begin = Instant::now();
+    assert!(activate(&mut client, poll("work", 300)).await.is_empty());
+    assert!(begin.elapsed() >= Duration::from_millis(300));
+    let begin = Instant::now();
+    assert!(activate(&mut client, poll("work", -1)).await.is_empty());
+    assert!(begin.elapsed() < Duration::from_millis(250));
+
+    for _ in 0..10 {
+        let mut poller = server.client().await;
+        let polled = tokio::spawn(async move { activate(&mut poller, poll("work", 30_000)).await });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let begin = Instant::now();
+        let created = client.create_process_instance(creation("order", "")).await.unwrap().into_inner();
+        let jobs = polled.await.unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(2), "a probe found the job, not the notification");
+        assert_eq!(jobs.iter().map(|job| job.process_instance_key).collect::<Vec<_>>(), [created.process_instance_key]);
+        client.complete_job(completion(jobs[0].key, "")).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_a_client_that_is_gone_go_to_the_next_one() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    for _ in 0..5 {
+        let gone = server.client().await.activate_jobs(poll("work", 30_000)).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let created = tokio::spawn({
+            let mut client = client.clone();
+            async move { client.create_process_instance(creation("order", "")).await }
+        });
+        // Dropped at about the time at which its job is activated.
+        drop(gone);
+        created.await.unwrap().unwrap();
+        let begin = Instant::now();
+        let jobs = activate(&mut client, poll("work", 30_000)).await;
+        assert_eq!(jobs.len(), 1);
+        assert!(begin.elapsed() < Duration::from_secs(5), "the job waited for its time-out");
+        client.complete_job(completion(jobs[0].key, "")).await.unwrap();
+    }
+}

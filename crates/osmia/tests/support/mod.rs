@@ -1,0 +1,179 @@
+//! The real binary as a process, and clients for it.
+#![allow(dead_code, reason = "not every test file uses everything")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use gateway_interface::gateway_client::GatewayClient;
+use gateway_interface::*;
+use tonic::transport::{Channel, Endpoint};
+
+pub const OSMIA: &str = env!("CARGO_BIN_EXE_osmia");
+
+/// A running node.
+pub struct Server {
+    child: Child,
+    pub ready_line: String,
+    pub grpc: String,
+    pub management: String,
+}
+
+impl Server {
+    pub fn start(data: &Path, flags: &[&str]) -> Server {
+        let mut child = command(data, flags).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        let output = child.stdout.take().expect("it is piped");
+        let mut lines = BufReader::new(output).lines();
+        let ready_line = lines
+            .by_ref()
+            .map(|line| line.expect("text"))
+            .find(|line| line.starts_with("Osmia is ready"))
+            .expect("the node says that it is ready before it ends");
+        // Whatever it prints later must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let word_after = |word: &str| {
+            let rest = ready_line.split_once(word).expect("the line names its addresses").1;
+            rest.split([',', ' ']).next().expect("a word").to_owned()
+        };
+        let grpc = format!("http://{}", word_after("gRPC "));
+        let management = word_after("management http://");
+        Server { child, grpc, management, ready_line }
+    }
+
+    pub async fn client(&self) -> GatewayClient<Channel> {
+        let channel = Endpoint::from_shared(self.grpc.clone()).expect("an address").connect().await;
+        GatewayClient::new(channel.expect("the gateway listens"))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    /// SIGTERM; answers the exit code.
+    pub fn terminate(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill exists").success());
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is a child") {
+                return status.code();
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "the node does not stop");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// One request to the management port: status and body.
+    pub fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.management).expect("the management port listens");
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: osmia\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .expect("it takes the request");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("it answers text");
+        let code = response.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+        (code, response.split_once("\r\n\r\n").expect("a body").1.to_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(data: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new(OSMIA);
+    command
+        .args(["start", "--grpc-port", "0", "--management-port", "0", "--log", "warn", "--data"])
+        .arg(data)
+        .args(flags);
+    command
+}
+
+/// Runs a node that is expected to fail at the start; answers what it says.
+pub fn start_fails(data: &Path, flags: &[&str]) -> String {
+    let output = command(data, flags).output().expect("the binary starts");
+    assert!(!output.status.success(), "the node should have refused to start");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+/// Runs a client command.
+pub fn osmia(server: &Server, arguments: &[&str]) -> Output {
+    Command::new(OSMIA).args(arguments).args(["--address", &server.grpc]).output().expect("the binary starts")
+}
+
+/// A process with one service task.
+pub fn one_task(id: &str, job_type: &str) -> Resource {
+    let content = format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="t" id="d">
+  <bpmn:process id="{id}" isExecutable="true">
+    <bpmn:startEvent id="start"/>
+    <bpmn:sequenceFlow id="f1" sourceRef="start" targetRef="task"/>
+    <bpmn:serviceTask id="task">
+      <bpmn:extensionElements>
+        <zeebe:taskDefinition type="{job_type}"/>
+        <zeebe:taskHeaders><zeebe:header key="greeting" value="hello"/></zeebe:taskHeaders>
+      </bpmn:extensionElements>
+    </bpmn:serviceTask>
+    <bpmn:sequenceFlow id="f2" sourceRef="task" targetRef="end"/>
+    <bpmn:endEvent id="end"/>
+  </bpmn:process>
+</bpmn:definitions>"#
+    );
+    Resource { name: format!("{id}.bpmn"), content: content.into() }
+}
+
+pub async fn deploy(client: &mut GatewayClient<Channel>, resource: Resource) -> DeployResourceResponse {
+    let request = DeployResourceRequest { resources: vec![resource], tenant_id: String::new() };
+    client.deploy_resource(request).await.expect("a valid process").into_inner()
+}
+
+pub fn creation(id: &str, variables: &str) -> CreateProcessInstanceRequest {
+    CreateProcessInstanceRequest {
+        bpmn_process_id: id.to_owned(),
+        version: -1,
+        variables: variables.to_owned(),
+        ..CreateProcessInstanceRequest::default()
+    }
+}
+
+pub fn poll(job_type: &str, request_timeout: i64) -> ActivateJobsRequest {
+    ActivateJobsRequest {
+        r#type: job_type.to_owned(),
+        worker: "test".to_owned(),
+        timeout: 60_000,
+        max_jobs_to_activate: 32,
+        request_timeout,
+        ..ActivateJobsRequest::default()
+    }
+}
+
+/// All jobs of one poll.
+pub async fn activate(client: &mut GatewayClient<Channel>, request: ActivateJobsRequest) -> Vec<ActivatedJob> {
+    let mut responses = client.activate_jobs(request).await.expect("a valid request").into_inner();
+    let mut jobs = Vec::new();
+    while let Some(response) = responses.message().await.expect("no error") {
+        assert!(!response.jobs.is_empty(), "a message without jobs");
+        jobs.extend(response.jobs);
+    }
+    jobs
+}
+
+pub fn completion(key: i64, variables: &str) -> CompleteJobRequest {
+    CompleteJobRequest { job_key: key, variables: variables.to_owned(), result: None }
+}
