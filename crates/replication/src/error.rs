@@ -52,9 +52,7 @@ pub enum LogError {
         problem: String,
     },
     /// The entries asked for are no longer (or not yet) in the log.
-    #[error(
-        "The log of group {group} holds the entries {first_index} to {last_index}, not {wanted}."
-    )]
+    #[error("The log of group {group} holds the entries {first_index} to {last_index}, not {wanted}.")]
     OutOfRange {
         /// The group.
         group: GroupId,
@@ -172,9 +170,7 @@ pub enum ProposeError {
     #[error("An entry must hold at least one byte.")]
     Empty,
     /// The entry exceeds the limit.
-    #[error(
-        "The entry has {bytes} bytes, more than the {limit_bytes} bytes that one entry may have."
-    )]
+    #[error("The entry has {bytes} bytes, more than the {limit_bytes} bytes that one entry may have.")]
     TooLarge {
         /// Its size.
         bytes: usize,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use protobuf::Message as _;
 use raft::eraftpb::{
-    ConfChange, ConfChangeSingle, ConfChangeType, ConfChangeV2, ConfState, EntryType, HardState,
-    MessageType,
+    ConfChange, ConfChangeSingle, ConfChangeType, ConfChangeV2, ConfState, EntryType, HardState, MessageType,
 };
 use raft::prelude::RawNode;
 use raft::{Ready, StateRole, eraftpb};
@@ -18,10 +17,7 @@ use crate::logger::raft_logger;
 use crate::options::Options;
 use crate::proposals::Proposals;
 use crate::replicas::{Committed, RoleChange};
-use crate::types::{
-    Entry, GroupId, GroupStatus, MemberProgress, Membership, MembershipChange, NodeId, Position,
-    Role,
-};
+use crate::types::{Entry, GroupId, GroupStatus, MemberProgress, Membership, MembershipChange, NodeId, Position, Role};
 
 /// The term of the entries that every replica of a new group writes on its own.
 const FIRST_TERM: u64 = 1;
@@ -79,10 +75,7 @@ pub(crate) fn first_state(voters: &[NodeId]) -> (HardState, Anchor, Vec<eraftpb:
             entry.set_entry_type(EntryType::EntryConfChange);
             entry.term = FIRST_TERM;
             entry.index = index;
-            entry.data = change
-                .write_to_bytes()
-                .expect("a complete message is always encodable into memory")
-                .into();
+            entry.data = change.write_to_bytes().expect("a complete message is always encodable into memory").into();
             entry
         })
         .collect();
@@ -106,18 +99,10 @@ impl<L: LogStore> Group<L> {
     ) -> Result<Self, ReplicationError> {
         let compacted = stored.anchor.compacted.index;
         if applied < compacted {
-            return Err(ReplicationError::StateBehindLog {
-                group: id,
-                applied,
-                compacted,
-            });
+            return Err(ReplicationError::StateBehindLog { group: id, applied, compacted });
         }
         if applied > stored.last_index {
-            return Err(ReplicationError::StateAheadOfLog {
-                group: id,
-                applied,
-                last_index: stored.last_index,
-            });
+            return Err(ReplicationError::StateAheadOfLog { group: id, applied, last_index: stored.last_index });
         }
         // The commit index is written along with the next entries, so it may lag behind what was applied. Without the
         // members' index, a leader that knows only members behind its checkpoint could neither send a snapshot nor, without
@@ -125,20 +110,14 @@ impl<L: LogStore> Group<L> {
         let known_committed = applied.max(stored.anchor.membership_index);
         stored.hard_state.commit = stored.hard_state.commit.max(known_committed);
         let config = raft_config(me, applied, options);
-        let first_new = entries
-            .first()
-            .map_or(stored.last_index, |entry| entry.index - 1);
+        let first_new = entries.first().map_or(stored.last_index, |entry| entry.index - 1);
         let mut storage = GroupStorage::new(id, log, stored.hard_state, stored.anchor, first_new);
         storage.append(entries);
         if applied > 0 {
             storage.set_checkpoint(applied)?;
         }
-        let node = RawNode::new(&config, storage, &raft_logger()).map_err(|error| {
-            ReplicationError::Raft {
-                group: id,
-                problem: error.to_string(),
-            }
-        })?;
+        let node = RawNode::new(&config, storage, &raft_logger())
+            .map_err(|error| ReplicationError::Raft { group: id, problem: error.to_string() })?;
         let mut group = Self {
             id,
             jitter: Jitter {
@@ -148,12 +127,7 @@ impl<L: LogStore> Group<L> {
             },
             node,
             handed_out: applied,
-            reported: RoleChange {
-                group: id,
-                role: Role::Learner,
-                leader: None,
-                term: 0,
-            },
+            reported: RoleChange { group: id, role: Role::Learner, leader: None, term: 0 },
             caught_up_term: 0,
             proposals: Proposals::default(),
         };
@@ -177,9 +151,7 @@ impl<L: LogStore> Group<L> {
         if raft.election_elapsed == 0 || self.jitter.drawn_for != (raft.term, raft.state) {
             self.draw_election_timeout();
         }
-        self.node
-            .raft
-            .set_randomized_election_timeout(self.jitter.ticks);
+        self.node.raft.set_randomized_election_timeout(self.jitter.ticks);
         self.node.tick();
     }
 
@@ -188,17 +160,13 @@ impl<L: LogStore> Group<L> {
         self.jitter.drawn_for = (raft.term, raft.state);
         let shortest = raft.election_timeout();
         let span = u64::try_from(shortest).expect("the timeout came from a u32");
-        self.jitter.ticks =
-            shortest + usize::try_from(self.jitter.next() % span).expect("less than the timeout");
+        self.jitter.ticks = shortest + usize::try_from(self.jitter.next() % span).expect("less than the timeout");
     }
 
     /// A sole voter waits for nobody: it leads as soon as everything it has is durable and handed out.
     pub(crate) fn should_lead_alone(&self) -> bool {
         let committed = self.node.raft.raft_log.committed;
-        self.is_alone()
-            && !self.is_leader()
-            && self.handed_out >= committed
-            && !self.node.has_ready()
+        self.is_alone() && !self.is_leader() && self.handed_out >= committed && !self.node.has_ready()
     }
 
     pub(crate) fn lead_if_alone(&mut self) {
@@ -225,10 +193,7 @@ impl<L: LogStore> Group<L> {
     /// Whether this node may propose now.
     pub(crate) fn check_leader(&self) -> Result<(), ProposeError> {
         if !self.is_leader() {
-            return Err(ProposeError::NotLeader {
-                group: self.id,
-                leader: self.leader(),
-            });
+            return Err(ProposeError::NotLeader { group: self.id, leader: self.leader() });
         }
         match self.node.raft.lead_transferee.and_then(NodeId::known) {
             Some(to) => Err(ProposeError::TransferInProgress { group: self.id, to }),
@@ -237,18 +202,9 @@ impl<L: LogStore> Group<L> {
     }
 
     pub(crate) fn propose(&mut self, data: Bytes, limit_bytes: u64) -> Result<(), ProposeError> {
-        let entry = eraftpb::Entry {
-            data,
-            ..eraftpb::Entry::default()
-        };
-        if !self
-            .proposals
-            .accept(self.node.raft.term, entry, limit_bytes)
-        {
-            return Err(ProposeError::Backlog {
-                group: self.id,
-                limit_bytes,
-            });
+        let entry = eraftpb::Entry { data, ..eraftpb::Entry::default() };
+        if !self.proposals.accept(self.node.raft.term, entry, limit_bytes) {
+            return Err(ProposeError::Backlog { group: self.id, limit_bytes });
         }
         Ok(())
     }
@@ -260,10 +216,7 @@ impl<L: LogStore> Group<L> {
             return;
         };
         if self.is_leader() && self.node.raft.step(message).is_err() {
-            tracing::debug!(
-                group = self.id.0,
-                "proposals of a leader that just left its group are dropped"
-            );
+            tracing::debug!(group = self.id.0, "proposals of a leader that just left its group are dropped");
         }
     }
 
@@ -271,10 +224,7 @@ impl<L: LogStore> Group<L> {
         self.check_leader()?;
         if !self.storage().anchor.membership.voters.contains(&to.0) {
             let problem = format!("node {to} is not a voter, so it cannot lead");
-            return Err(ProposeError::InvalidMembershipChange {
-                group: self.id,
-                problem,
-            });
+            return Err(ProposeError::InvalidMembershipChange { group: self.id, problem });
         }
         // Raft takes nothing more once the transfer started.
         self.flush_proposals();
@@ -282,10 +232,7 @@ impl<L: LogStore> Group<L> {
         Ok(())
     }
 
-    pub(crate) fn propose_membership(
-        &mut self,
-        changes: &[MembershipChange],
-    ) -> Result<(), ProposeError> {
+    pub(crate) fn propose_membership(&mut self, changes: &[MembershipChange]) -> Result<(), ProposeError> {
         self.check_leader()?;
         let group = self.id;
         let invalid = |problem: String| ProposeError::InvalidMembershipChange { group, problem };
@@ -328,9 +275,7 @@ impl<L: LogStore> Group<L> {
             return Err(invalid(problem));
         }
         self.flush_proposals();
-        self.node
-            .propose_conf_change(Vec::new(), proposal)
-            .map_err(|error| invalid(error.to_string()))
+        self.node.propose_conf_change(Vec::new(), proposal).map_err(|error| invalid(error.to_string()))
     }
 
     /// What a [`Ready`] has to say: at once, and after the sync. To be asked before [`Self::write_of`].
@@ -339,25 +284,19 @@ impl<L: LogStore> Group<L> {
     /// to wait, which a sole voter produces because it wins its election on the spot: answers that it owes as a follower
     /// (they promise what is not durable yet), and everything from a term that is not durable yet (after a crash, it would
     /// lead the same term again, with other entries at the same place).
-    pub(crate) fn messages_of(
-        &self,
-        ready: &mut Ready,
-    ) -> (Vec<eraftpb::Message>, Vec<eraftpb::Message>) {
+    pub(crate) fn messages_of(&self, ready: &mut Ready) -> (Vec<eraftpb::Message>, Vec<eraftpb::Message>) {
         let durable = &self.storage().hard_state;
-        let new_term = ready
-            .hs()
-            .is_some_and(|new| (new.term, new.vote) != (durable.term, durable.vote));
-        let (at_once, mut after_sync): (Vec<_>, Vec<_>) =
-            ready.take_messages().into_iter().partition(|message| {
-                let from_leader = matches!(
-                    message.get_msg_type(),
-                    MessageType::MsgAppend
-                        | MessageType::MsgHeartbeat
-                        | MessageType::MsgSnapshot
-                        | MessageType::MsgTimeoutNow
-                );
-                from_leader && !new_term
-            });
+        let new_term = ready.hs().is_some_and(|new| (new.term, new.vote) != (durable.term, durable.vote));
+        let (at_once, mut after_sync): (Vec<_>, Vec<_>) = ready.take_messages().into_iter().partition(|message| {
+            let from_leader = matches!(
+                message.get_msg_type(),
+                MessageType::MsgAppend
+                    | MessageType::MsgHeartbeat
+                    | MessageType::MsgSnapshot
+                    | MessageType::MsgTimeoutNow
+            );
+            from_leader && !new_term
+        });
         after_sync.extend(ready.take_persisted_messages());
         (at_once, after_sync)
     }
@@ -377,35 +316,19 @@ impl<L: LogStore> Group<L> {
         if !ready.snapshot().is_empty() {
             let metadata = ready.snapshot().get_metadata();
             let anchor = Anchor {
-                compacted: Position {
-                    index: metadata.index,
-                    term: metadata.term,
-                },
+                compacted: Position { index: metadata.index, term: metadata.term },
                 membership: metadata.get_conf_state().clone(),
                 membership_index: metadata.index,
             };
             storage.hard_state_changed = false;
-            return Some(GroupWrite::Replace {
-                hard_state: storage.hard_state.clone(),
-                anchor,
-                entries,
-            });
+            return Some(GroupWrite::Replace { hard_state: storage.hard_state.clone(), anchor, entries });
         }
-        let hard_state =
-            std::mem::take(&mut storage.hard_state_changed).then(|| storage.hard_state.clone());
-        Some(GroupWrite::Append {
-            entries,
-            hard_state,
-            anchor: None,
-        })
+        let hard_state = std::mem::take(&mut storage.hard_state_changed).then(|| storage.hard_state.clone());
+        Some(GroupWrite::Append { entries, hard_state, anchor: None })
     }
 
     /// Takes committed entries from Raft: the caller's are handed out, Raft's own take effect here.
-    pub(crate) fn hand_out(
-        &mut self,
-        entries: Vec<eraftpb::Entry>,
-        committed: &mut Committed,
-    ) -> bool {
+    pub(crate) fn hand_out(&mut self, entries: Vec<eraftpb::Entry>, committed: &mut Committed) -> bool {
         let mut membership_changed = false;
         for entry in entries {
             self.handed_out = entry.index;
@@ -414,18 +337,13 @@ impl<L: LogStore> Group<L> {
             match entry.get_entry_type() {
                 EntryType::EntryNormal if entry.data.is_empty() => {}
                 EntryType::EntryNormal => {
-                    committed.entries.push(Entry {
-                        index: entry.index,
-                        term: entry.term,
-                        data: entry.data,
-                    });
+                    committed.entries.push(Entry { index: entry.index, term: entry.term, data: entry.data });
                 }
                 EntryType::EntryConfChange | EntryType::EntryConfChangeV2 => {
                     if entry.index > self.storage().anchor.membership_index
                         && let Some(membership) = self.apply_membership(&entry)
                     {
-                        self.storage_mut()
-                            .membership_changed(entry.index, membership);
+                        self.storage_mut().membership_changed(entry.index, membership);
                         membership_changed = true;
                     }
                 }
@@ -488,12 +406,7 @@ impl<L: LogStore> Group<L> {
 
     /// The role, if it changed since it was last asked for.
     pub(crate) fn take_role_change(&mut self) -> Option<RoleChange> {
-        let now = RoleChange {
-            group: self.id,
-            role: self.role(),
-            leader: self.leader(),
-            term: self.node.raft.term,
-        };
+        let now = RoleChange { group: self.id, role: self.role(), leader: self.leader(), term: self.node.raft.term };
         (now != self.reported).then(|| {
             self.reported = now.clone();
             now
@@ -541,21 +454,12 @@ impl<L: LogStore> Group<L> {
 
     /// Whether a restart could still need entries that are only in memory for followers.
     pub(crate) fn has_followers(&self) -> bool {
-        self.node
-            .raft
-            .prs()
-            .iter()
-            .any(|(node, _)| *node != self.node.raft.id)
+        self.node.raft.prs().iter().any(|(node, _)| *node != self.node.raft.id)
     }
 
     pub(crate) fn set_checkpoint(&mut self, index: u64) -> Result<(), LogError> {
-        assert!(
-            index <= self.handed_out,
-            "a state machine can only be durable up to what was handed out to it"
-        );
-        if index <= self.storage().checkpoint_index()
-            || index < self.storage().anchor.compacted.index
-        {
+        assert!(index <= self.handed_out, "a state machine can only be durable up to what was handed out to it");
+        if index <= self.storage().checkpoint_index() || index < self.storage().anchor.compacted.index {
             return Ok(());
         }
         self.storage_mut().set_checkpoint(index)

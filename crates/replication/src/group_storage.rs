@@ -34,13 +34,7 @@ pub(crate) struct GroupStorage<L> {
 }
 
 impl<L: LogStore> GroupStorage<L> {
-    pub(crate) fn new(
-        group: GroupId,
-        log: Arc<L>,
-        hard_state: HardState,
-        anchor: Anchor,
-        last_index: u64,
-    ) -> Self {
+    pub(crate) fn new(group: GroupId, log: Arc<L>, hard_state: HardState, anchor: Anchor, last_index: u64) -> Self {
         let membership_history = vec![(anchor.membership_index, anchor.membership.clone())];
         Self {
             group,
@@ -124,18 +118,13 @@ impl<L: LogStore> GroupStorage<L> {
             return Ok(());
         };
         self.checkpoint = Some((Position { index, term }, membership));
-        let current = self
-            .membership_history
-            .partition_point(|(from, _)| *from <= index)
-            - 1;
+        let current = self.membership_history.partition_point(|(from, _)| *from <= index) - 1;
         self.membership_history.drain(..current);
         Ok(())
     }
 
     pub(crate) fn checkpoint_index(&self) -> u64 {
-        self.checkpoint
-            .as_ref()
-            .map_or(0, |(position, _)| position.index)
+        self.checkpoint.as_ref().map_or(0, |(position, _)| position.index)
     }
 
     /// Drops the entries up to `index`. Returns the new anchor to be written, or nothing if there is nothing to drop.
@@ -157,23 +146,15 @@ impl<L: LogStore> GroupStorage<L> {
             return Ok(None);
         }
         let term = self.stored_term(index)?;
-        Ok(self
-            .membership_at(index)
-            .map(|membership| describe(Position { index, term }, membership)))
+        Ok(self.membership_at(index).map(|membership| describe(Position { index, term }, membership)))
     }
 
     fn membership_at(&self, index: u64) -> Option<&ConfState> {
-        self.membership_history
-            .iter()
-            .rev()
-            .find(|(from, _)| *from <= index)
-            .map(|(_, membership)| membership)
+        self.membership_history.iter().rev().find(|(from, _)| *from <= index).map(|(_, membership)| membership)
     }
 
     fn recent_from(&self) -> u64 {
-        self.recent
-            .front()
-            .map_or(self.last_index + 1, |entry| entry.index)
+        self.recent.front().map_or(self.last_index + 1, |entry| entry.index)
     }
 
     fn recent_position(&self, index: u64) -> usize {
@@ -186,21 +167,13 @@ impl<L: LogStore> GroupStorage<L> {
         }
         if index < self.anchor.compacted.index || index > self.last_index {
             let (first_index, last_index) = (self.first(), self.last_index);
-            return Err(LogError::OutOfRange {
-                group: self.group,
-                wanted: index,
-                first_index,
-                last_index,
-            });
+            return Err(LogError::OutOfRange { group: self.group, wanted: index, first_index, last_index });
         }
         if index >= self.recent_from() {
             return Ok(self.recent[self.recent_position(index)].term);
         }
         let entries = self.log.read(self.group, index, index + 1, u64::MAX)?;
-        Ok(entries
-            .first()
-            .expect("a read of an existing entry returns it")
-            .term)
+        Ok(entries.first().expect("a read of an existing entry returns it").term)
     }
 
     fn note_failure(&self, error: LogError) {
@@ -225,10 +198,7 @@ fn describe(position: Position, membership: &ConfState) -> Snapshot {
 
 impl<L: LogStore> Storage for GroupStorage<L> {
     fn initial_state(&self) -> raft::Result<RaftState> {
-        Ok(RaftState::new(
-            self.hard_state.clone(),
-            self.anchor.membership.clone(),
-        ))
+        Ok(RaftState::new(self.hard_state.clone(), self.anchor.membership.clone()))
     }
 
     fn entries(
@@ -242,18 +212,12 @@ impl<L: LogStore> Storage for GroupStorage<L> {
         if low < self.first() {
             return Err(StorageError::Compacted.into());
         }
-        assert!(
-            high <= self.last_index + 1,
-            "Raft reads no entries behind the end of its log"
-        );
+        assert!(high <= self.last_index + 1, "Raft reads no entries behind the end of its log");
         let max_bytes = max_size.into().unwrap_or(u64::MAX);
         let recent_from = self.recent_from();
         if low < recent_from {
             // A part of what was asked for is allowed: Raft asks again for the rest.
-            return match self
-                .log
-                .read(self.group, low, high.min(recent_from), max_bytes)
-            {
+            return match self.log.read(self.group, low, high.min(recent_from), max_bytes) {
                 Ok(entries) => Ok(entries),
                 Err(error) => {
                     // Raft would panic on any error. No entries make it wait, and the round reports the failure.

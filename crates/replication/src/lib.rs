@@ -38,19 +38,13 @@ mod snapshot;
 mod types;
 
 pub use error::{DecodeError, LogError, ProposeError, ReplicationError, StepError};
-pub use log_store::{
-    Anchor, GroupWrite, LogStore, SpaceReport, StoredGroup, WriteBatch, WriteReport,
-};
+pub use log_store::{Anchor, GroupWrite, LogStore, SpaceReport, StoredGroup, WriteBatch, WriteReport};
 pub use memory_log::{CrashPoint, MemoryLog};
 pub use message::{Frame, Message, Outbox, Transport};
 pub use options::Options;
 pub use raft_engine_log::{LogOptions, RaftEngineLog};
 pub use replicas::{Committed, Replicas, RoleChange, Round, SnapshotRequest};
 pub use snapshot::{
-    SnapshotChunk, SnapshotError, SnapshotReceiver, SnapshotSink, SnapshotSource, SnapshotStream,
-    StagedSnapshot,
+    SnapshotChunk, SnapshotError, SnapshotReceiver, SnapshotSink, SnapshotSource, SnapshotStream, StagedSnapshot,
 };
-pub use types::{
-    Entry, GroupId, GroupStatus, MemberProgress, Membership, MembershipChange, NodeId, Position,
-    Role,
-};
+pub use types::{Entry, GroupId, GroupStatus, MemberProgress, Membership, MembershipChange, NodeId, Position, Role};

@@ -24,13 +24,7 @@ pub trait LogStore: Send + Sync + 'static {
     fn write(&self, batch: &WriteBatch) -> Result<WriteReport, LogError>;
 
     /// Reads the entries `from..to`, at most `max_bytes` of them but at least one.
-    fn read(
-        &self,
-        group: GroupId,
-        from: u64,
-        to: u64,
-        max_bytes: u64,
-    ) -> Result<Vec<Entry>, LogError>;
+    fn read(&self, group: GroupId, from: u64, to: u64, max_bytes: u64) -> Result<Vec<Entry>, LogError>;
 
     /// Gives the space of compacted entries back. Slow, so it is for a background thread; writes go on meanwhile.
     fn reclaim_space(&self) -> Result<SpaceReport, LogError>;

@@ -7,9 +7,7 @@ use protobuf::Message as _;
 use raft::eraftpb::{Entry, HardState};
 
 use crate::error::LogError;
-use crate::log_store::{
-    Anchor, GroupWrite, LogStore, SpaceReport, StoredGroup, WriteBatch, WriteReport,
-};
+use crate::log_store::{Anchor, GroupWrite, LogStore, SpaceReport, StoredGroup, WriteBatch, WriteReport};
 use crate::types::GroupId;
 
 /// What happens to a write during which the node crashes.
@@ -81,35 +79,21 @@ impl Group {
     }
 
     fn last_index(&self) -> u64 {
-        self.entries
-            .back()
-            .map_or(self.anchor.compacted.index, |entry| entry.index)
+        self.entries.back().map_or(self.anchor.compacted.index, |entry| entry.index)
     }
 
     fn append(&mut self, new: &[Entry]) {
         let Some(first) = new.first() else { return };
-        while self
-            .entries
-            .back()
-            .is_some_and(|entry| entry.index >= first.index)
-        {
+        while self.entries.back().is_some_and(|entry| entry.index >= first.index) {
             self.entries.pop_back();
         }
-        assert_eq!(
-            first.index,
-            self.last_index() + 1,
-            "entries are appended without a gap"
-        );
+        assert_eq!(first.index, self.last_index() + 1, "entries are appended without a gap");
         self.entries.extend(new.iter().cloned());
     }
 
     fn drop_compacted(&mut self) {
         let compacted = self.anchor.compacted.index;
-        while self
-            .entries
-            .front()
-            .is_some_and(|entry| entry.index <= compacted)
-        {
+        while self.entries.front().is_some_and(|entry| entry.index <= compacted) {
             self.entries.pop_front();
         }
     }
@@ -117,44 +101,20 @@ impl Group {
 
 impl Inner {
     fn check(&self) -> Result<(), LogError> {
-        if self.crashed {
-            Err(LogError::Crashed)
-        } else {
-            Ok(())
-        }
+        if self.crashed { Err(LogError::Crashed) } else { Ok(()) }
     }
 
     fn apply(&mut self, group: GroupId, write: &GroupWrite) -> u64 {
-        let sizes = |entries: &[Entry]| {
-            entries
-                .iter()
-                .map(|entry| u64::from(entry.compute_size()))
-                .sum::<u64>()
-        };
+        let sizes = |entries: &[Entry]| entries.iter().map(|entry| u64::from(entry.compute_size())).sum::<u64>();
         match write {
-            GroupWrite::Replace {
-                hard_state,
-                anchor,
-                entries,
-            } => {
-                let mut fresh = Group {
-                    hard_state: hard_state.clone(),
-                    anchor: anchor.clone(),
-                    ..Group::default()
-                };
+            GroupWrite::Replace { hard_state, anchor, entries } => {
+                let mut fresh = Group { hard_state: hard_state.clone(), anchor: anchor.clone(), ..Group::default() };
                 fresh.append(entries);
                 self.groups.insert(group, fresh);
                 sizes(entries)
             }
-            GroupWrite::Append {
-                entries,
-                hard_state,
-                anchor,
-            } => {
-                let stored = self
-                    .groups
-                    .get_mut(&group)
-                    .expect("a group is created before it is appended to");
+            GroupWrite::Append { entries, hard_state, anchor } => {
+                let stored = self.groups.get_mut(&group).expect("a group is created before it is appended to");
                 stored.append(entries);
                 if let Some(hard_state) = hard_state {
                     stored.hard_state = hard_state.clone();
@@ -217,30 +177,16 @@ impl LogStore for MemoryLog {
         if crash.is_some() {
             return Err(LogError::Crashed);
         }
-        Ok(WriteReport {
-            bytes,
-            ..WriteReport::default()
-        })
+        Ok(WriteReport { bytes, ..WriteReport::default() })
     }
 
-    fn read(
-        &self,
-        group: GroupId,
-        from: u64,
-        to: u64,
-        max_bytes: u64,
-    ) -> Result<Vec<Entry>, LogError> {
+    fn read(&self, group: GroupId, from: u64, to: u64, max_bytes: u64) -> Result<Vec<Entry>, LogError> {
         let inner = self.inner.lock();
         inner.check()?;
         let empty = Group::default();
         let stored = inner.groups.get(&group).unwrap_or(&empty);
         let (first_index, last_index) = (stored.first_index(), stored.last_index());
-        let out_of_range = |wanted| LogError::OutOfRange {
-            group,
-            wanted,
-            first_index,
-            last_index,
-        };
+        let out_of_range = |wanted| LogError::OutOfRange { group, wanted, first_index, last_index };
         if from < first_index {
             return Err(out_of_range(from));
         }
@@ -250,8 +196,7 @@ impl LogStore for MemoryLog {
         let mut entries = Vec::new();
         let mut bytes = 0u64;
         for index in from..to {
-            let position =
-                usize::try_from(index - first_index).expect("a log in memory fits into memory");
+            let position = usize::try_from(index - first_index).expect("a log in memory fits into memory");
             let entry = &stored.entries[position];
             bytes = bytes.saturating_add(u64::from(entry.compute_size()));
             if bytes > max_bytes && !entries.is_empty() {
@@ -265,15 +210,8 @@ impl LogStore for MemoryLog {
     fn reclaim_space(&self) -> Result<SpaceReport, LogError> {
         let inner = self.inner.lock();
         inner.check()?;
-        let used_bytes = inner
-            .groups
-            .values()
-            .flat_map(|group| &group.entries)
-            .map(|entry| u64::from(entry.compute_size()))
-            .sum();
-        Ok(SpaceReport {
-            holding_space: Vec::new(),
-            used_bytes,
-        })
+        let used_bytes =
+            inner.groups.values().flat_map(|group| &group.entries).map(|entry| u64::from(entry.compute_size())).sum();
+        Ok(SpaceReport { holding_space: Vec::new(), used_bytes })
     }
 }

@@ -72,13 +72,7 @@ impl Frame {
                 bytes.push(2);
                 bytes.push(u8::from(chunk.last));
                 bytes.extend_from_slice(&chunk.group.0.to_be_bytes());
-                for number in [
-                    chunk.from.0,
-                    chunk.to.0,
-                    chunk.position.index,
-                    chunk.position.term,
-                    chunk.offset,
-                ] {
+                for number in [chunk.from.0, chunk.to.0, chunk.position.index, chunk.position.term, chunk.offset] {
                     bytes.extend_from_slice(&number.to_be_bytes());
                 }
                 bytes.extend_from_slice(&crc32fast::hash(&chunk.data).to_be_bytes());
@@ -90,27 +84,20 @@ impl Frame {
     /// Reads a frame, which may have at most `limit_bytes` bytes.
     pub fn decode(bytes: &[u8], limit_bytes: usize) -> Result<Self, DecodeError> {
         if bytes.len() > limit_bytes {
-            return Err(DecodeError::TooLarge {
-                bytes: bytes.len(),
-                limit_bytes,
-            });
+            return Err(DecodeError::TooLarge { bytes: bytes.len(), limit_bytes });
         }
         let malformed = |what: &str| DecodeError::Malformed(what.to_owned());
-        let (kind, rest) = bytes
-            .split_first()
-            .ok_or_else(|| malformed("it is empty"))?;
+        let (kind, rest) = bytes.split_first().ok_or_else(|| malformed("it is empty"))?;
         match kind {
             0 => Message::decode(rest, limit_bytes).map(Self::Message),
             1 => {
                 let message = Message::decode(rest, limit_bytes)?;
-                message
-                    .snapshot()
-                    .ok_or_else(|| malformed("a snapshot starts with another message"))?;
+                message.snapshot().ok_or_else(|| malformed("a snapshot starts with another message"))?;
                 Ok(Self::SnapshotStart(message))
             }
-            2 => decode_chunk(rest)
-                .ok_or_else(|| malformed("a part of a snapshot is damaged"))
-                .map(Self::SnapshotChunk),
+            2 => {
+                decode_chunk(rest).ok_or_else(|| malformed("a part of a snapshot is damaged")).map(Self::SnapshotChunk)
+            }
             _ => Err(malformed("its kind is unknown")),
         }
     }
@@ -158,39 +145,27 @@ impl Message {
     pub fn snapshot(&self) -> Option<Position> {
         (self.raft.get_msg_type() == MessageType::MsgSnapshot).then(|| {
             let metadata = self.raft.get_snapshot().get_metadata();
-            Position {
-                index: metadata.index,
-                term: metadata.term,
-            }
+            Position { index: metadata.index, term: metadata.term }
         })
     }
 
     /// Appends the message's bytes.
     pub fn encode(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.group.0.to_be_bytes());
-        self.raft
-            .write_to_vec(bytes)
-            .expect("a complete message is always encodable into memory");
+        self.raft.write_to_vec(bytes).expect("a complete message is always encodable into memory");
     }
 
     /// Reads a message, which may have at most `limit_bytes` bytes.
     pub fn decode(bytes: &[u8], limit_bytes: usize) -> Result<Self, DecodeError> {
         if bytes.len() > limit_bytes {
-            return Err(DecodeError::TooLarge {
-                bytes: bytes.len(),
-                limit_bytes,
-            });
+            return Err(DecodeError::TooLarge { bytes: bytes.len(), limit_bytes });
         }
-        let (group, raft) = bytes
-            .split_first_chunk()
-            .ok_or_else(|| DecodeError::Malformed("too short for a group".to_owned()))?;
+        let (group, raft) =
+            bytes.split_first_chunk().ok_or_else(|| DecodeError::Malformed("too short for a group".to_owned()))?;
         refuse_protobuf_groups(raft, Shape::Message)?;
-        let raft = eraftpb::Message::parse_from_bytes(raft)
-            .map_err(|error| DecodeError::Malformed(error.to_string()))?;
-        Ok(Self {
-            group: GroupId(u32::from_be_bytes(*group)),
-            raft,
-        })
+        let raft =
+            eraftpb::Message::parse_from_bytes(raft).map_err(|error| DecodeError::Malformed(error.to_string()))?;
+        Ok(Self { group: GroupId(u32::from_be_bytes(*group)), raft })
     }
 }
 
@@ -232,9 +207,7 @@ fn refuse_protobuf_groups(mut bytes: &[u8], shape: Shape) -> Result<(), DecodeEr
             5 => 4,
             _ => return Err(malformed("a field of a wire type that Raft does not use")),
         };
-        let skip = usize::try_from(skip)
-            .ok()
-            .filter(|skip| *skip <= bytes.len());
+        let skip = usize::try_from(skip).ok().filter(|skip| *skip <= bytes.len());
         let skip = skip.ok_or_else(|| malformed("a field that is longer than the frame"))?;
         let (content, rest) = bytes.split_at(skip);
         if tag & 7 == 2
@@ -269,33 +242,20 @@ mod tests {
         raft.set_msg_type(MessageType::MsgAppend);
         raft.from = 1;
         raft.to = 2;
-        let entry = eraftpb::Entry {
-            index: 7,
-            data: vec![0x1b; 40].into(),
-            ..eraftpb::Entry::default()
-        };
+        let entry = eraftpb::Entry { index: 7, data: vec![0x1b; 40].into(), ..eraftpb::Entry::default() };
         raft.mut_entries().push(entry);
         raft.mut_snapshot().mut_metadata().mut_conf_state().voters = vec![1, 2, 300];
-        Message {
-            group: GroupId(9),
-            raft,
-        }
+        Message { group: GroupId(9), raft }
     }
 
     #[test]
     fn a_message_survives_its_bytes() {
         let mut bytes = Vec::new();
         message().encode(&mut bytes);
-        assert_eq!(
-            Message::decode(&bytes, bytes.len()).as_ref(),
-            Ok(&message())
-        );
+        assert_eq!(Message::decode(&bytes, bytes.len()).as_ref(), Ok(&message()));
         assert_eq!(
             Message::decode(&bytes, bytes.len() - 1),
-            Err(DecodeError::TooLarge {
-                bytes: bytes.len(),
-                limit_bytes: bytes.len() - 1
-            })
+            Err(DecodeError::TooLarge { bytes: bytes.len(), limit_bytes: bytes.len() - 1 })
         );
         for cut in 0..bytes.len() {
             // A prefix may happen to be a shorter message, but it is never the whole one, and never a panic.

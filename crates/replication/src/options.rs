@@ -43,40 +43,22 @@ impl Default for Options {
 
 impl Options {
     pub(crate) fn validate(&self) -> Result<(), ReplicationError> {
-        let refuse = |option, value, rule| {
-            Err(ReplicationError::Option {
-                option,
-                value,
-                rule,
-            })
-        };
+        let refuse = |option, value, rule| Err(ReplicationError::Option { option, value, rule });
         if self.heartbeat_ticks == 0 {
             return refuse("heartbeat_ticks", 0, "it must be at least 1");
         }
         if self.election_ticks <= self.heartbeat_ticks {
-            return refuse(
-                "election_ticks",
-                self.election_ticks.into(),
-                "it must be more than heartbeat_ticks",
-            );
+            return refuse("election_ticks", self.election_ticks.into(), "it must be more than heartbeat_ticks");
         }
         if self.max_inflight_messages == 0 {
             return refuse("max_inflight_messages", 0, "it must be at least 1");
         }
         let max_entry_bytes = self.max_entry_bytes as u64;
         if max_entry_bytes == 0 || max_entry_bytes > 1 << 30 {
-            return refuse(
-                "max_entry_bytes",
-                max_entry_bytes,
-                "it must be between 1 and 1 GiB",
-            );
+            return refuse("max_entry_bytes", max_entry_bytes, "it must be between 1 and 1 GiB");
         }
         if self.max_uncommitted_bytes < max_entry_bytes {
-            return refuse(
-                "max_uncommitted_bytes",
-                self.max_uncommitted_bytes,
-                "it must be at least max_entry_bytes",
-            );
+            return refuse("max_uncommitted_bytes", self.max_uncommitted_bytes, "it must be at least max_entry_bytes");
         }
         if self.max_uncommitted_bytes < self.max_append_message_bytes {
             let rule = "it must be at least max_append_message_bytes";

@@ -20,14 +20,10 @@ impl Proposals {
     /// Accepts an entry, unless that would exceed the limit. One entry is always accepted.
     pub(crate) fn accept(&mut self, term: u64, entry: Entry, limit_bytes: u64) -> bool {
         if self.term != term {
-            *self = Self {
-                term,
-                ..Self::default()
-            };
+            *self = Self { term, ..Self::default() };
         }
         let bytes = size(&entry);
-        if self.uncommitted_bytes > 0 && self.uncommitted_bytes.saturating_add(bytes) > limit_bytes
-        {
+        if self.uncommitted_bytes > 0 && self.uncommitted_bytes.saturating_add(bytes) > limit_bytes {
             return false;
         }
         self.uncommitted_bytes = self.uncommitted_bytes.saturating_add(bytes);
@@ -41,10 +37,7 @@ impl Proposals {
         if waiting.is_empty() || self.term != term {
             return None;
         }
-        let mut message = Message {
-            from: leader,
-            ..Message::default()
-        };
+        let mut message = Message { from: leader, ..Message::default() };
         message.set_msg_type(MessageType::MsgPropose);
         message.set_entries(waiting.into());
         Some(message)

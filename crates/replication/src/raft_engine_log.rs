@@ -17,9 +17,7 @@ use raft_engine::env::{DefaultFileSystem, FileSystem};
 use raft_engine::{Command, Config, Engine, LogBatch, MessageExt, ReadableSize, RecoveryMode};
 
 use crate::error::LogError;
-use crate::log_store::{
-    Anchor, GroupWrite, LogStore, SpaceReport, StoredGroup, WriteBatch, WriteReport,
-};
+use crate::log_store::{Anchor, GroupWrite, LogStore, SpaceReport, StoredGroup, WriteBatch, WriteReport};
 use crate::types::{GroupId, Position};
 
 use directory::LockedDirectory;
@@ -42,10 +40,7 @@ pub struct LogOptions {
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self {
-            file_bytes: 32 << 20,
-            reclaim_above_bytes: 256 << 20,
-        }
+        Self { file_bytes: 32 << 20, reclaim_above_bytes: 256 << 20 }
     }
 }
 
@@ -81,15 +76,9 @@ impl Region {
     }
 
     fn next(old: Option<Self>) -> Self {
-        let generation = old.map_or(0, |old| {
-            old.generation
-                .checked_add(1)
-                .expect("a group starts anew less than 2^32 times")
-        });
-        Self {
-            generation,
-            alive: true,
-        }
+        let generation =
+            old.map_or(0, |old| old.generation.checked_add(1).expect("a group starts anew less than 2^32 times"));
+        Self { generation, alive: true }
     }
 
     fn encode(self) -> Vec<u8> {
@@ -106,10 +95,7 @@ impl Region {
             [1] => true,
             _ => return None,
         };
-        Some(Self {
-            generation: u32::from_be_bytes(*generation),
-            alive,
-        })
+        Some(Self { generation: u32::from_be_bytes(*generation), alive })
     }
 }
 
@@ -133,11 +119,7 @@ impl RaftEngineLog {
 
 impl<F: FileSystem> RaftEngineLog<F> {
     /// Opens the log with a file system of the caller's choice, for the injection of faults.
-    pub fn open_with(
-        directory: &Path,
-        options: LogOptions,
-        files: Arc<F>,
-    ) -> Result<Self, LogError> {
+    pub fn open_with(directory: &Path, options: LogOptions, files: Arc<F>) -> Result<Self, LogError> {
         let directory = LockedDirectory::open(directory)?;
         verify::verify(directory.files())?;
         let config = Config {
@@ -153,11 +135,9 @@ impl<F: FileSystem> RaftEngineLog<F> {
             ..Config::default()
         };
         // The engine panics where it finds its own invariants broken.
-        let engine = catch_unwind(AssertUnwindSafe(|| {
-            Engine::open_with_file_system(config, files)
-        }))
-        .map_err(|panic| directory.io("Opening the log", panic_text(panic.as_ref())))?
-        .map_err(|error| directory.io("Opening the log", error))?;
+        let engine = catch_unwind(AssertUnwindSafe(|| Engine::open_with_file_system(config, files)))
+            .map_err(|panic| directory.io("Opening the log", panic_text(panic.as_ref())))?
+            .map_err(|error| directory.io("Opening the log", error))?;
         let mut regions = BTreeMap::new();
         let mut unreadable = None;
         let scan = engine.scan_raw_messages(CATALOGUE, None, None, false, |key, value| {
@@ -174,10 +154,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
         });
         scan.map_err(|error| directory.io("Reading the catalogue of groups", error))?;
         if let Some(key) = unreadable {
-            return Err(directory.io(
-                "Reading the catalogue of groups",
-                format!("the record {key:02x?} is damaged"),
-            ));
+            return Err(directory.io("Reading the catalogue of groups", format!("the record {key:02x?} is damaged")));
         }
         Ok(Self {
             engine,
@@ -190,19 +167,13 @@ impl<F: FileSystem> RaftEngineLog<F> {
 
     fn check(&self) -> Result<(), LogError> {
         if self.sync_failed.load(Ordering::Acquire) {
-            return Err(self
-                .directory
-                .sync_failed("an earlier sync failed".to_owned()));
+            return Err(self.directory.sync_failed("an earlier sync failed".to_owned()));
         }
         Ok(())
     }
 
     /// Calls the engine. When a sync fails, it panics on purpose: what is on disk then is unknown, and stays unknown.
-    fn guarded<T>(
-        &self,
-        action: &'static str,
-        call: impl FnOnce() -> raft_engine::Result<T>,
-    ) -> Result<T, LogError> {
+    fn guarded<T>(&self, action: &'static str, call: impl FnOnce() -> raft_engine::Result<T>) -> Result<T, LogError> {
         match catch_unwind(AssertUnwindSafe(call)) {
             Ok(result) => result.map_err(|error| self.directory.io(action, error)),
             Err(panic) => {
@@ -213,11 +184,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
     }
 
     fn region(&self, group: GroupId) -> Option<u64> {
-        self.regions
-            .read()
-            .get(&group)
-            .filter(|region| region.alive)
-            .map(|region| region.id(group))
+        self.regions.read().get(&group).filter(|region| region.alive).map(|region| region.id(group))
     }
 
     /// Adds one group's write to the batch of `raft-engine`.
@@ -228,15 +195,9 @@ impl<F: FileSystem> RaftEngineLog<F> {
         write: &GroupWrite,
     ) -> Result<(), raft_engine::Error> {
         let old = regions.get(&group).copied();
-        let alive = old
-            .filter(|region| region.alive)
-            .map(|region| region.id(group));
+        let alive = old.filter(|region| region.alive).map(|region| region.id(group));
         match write {
-            GroupWrite::Append {
-                entries,
-                hard_state,
-                anchor,
-            } => {
+            GroupWrite::Append { entries, hard_state, anchor } => {
                 let region = alive.expect("a group is created before it is appended to");
                 batch.add_entries::<RaftEntries>(region, entries)?;
                 if let Some(hard_state) = hard_state {
@@ -244,19 +205,10 @@ impl<F: FileSystem> RaftEngineLog<F> {
                 }
                 if let Some(anchor) = anchor {
                     batch.put(region, ANCHOR.to_vec(), encode_anchor(anchor))?;
-                    batch.add_command(
-                        region,
-                        Command::Compact {
-                            index: anchor.compacted.index + 1,
-                        },
-                    );
+                    batch.add_command(region, Command::Compact { index: anchor.compacted.index + 1 });
                 }
             }
-            GroupWrite::Replace {
-                hard_state,
-                anchor,
-                entries,
-            } => {
+            GroupWrite::Replace { hard_state, anchor, entries } => {
                 if let Some(region) = alive {
                     batch.add_command(region, Command::Clean);
                 }
@@ -270,10 +222,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
             }
             GroupWrite::Remove => {
                 if let (Some(region), Some(old)) = (alive, old) {
-                    let removed = Region {
-                        alive: false,
-                        ..old
-                    };
+                    let removed = Region { alive: false, ..old };
                     batch.add_command(region, Command::Clean);
                     batch.put(CATALOGUE, catalogue_key(group), removed.encode())?;
                     regions.insert(group, removed);
@@ -284,11 +233,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
     }
 
     fn unreadable(group: GroupId, record: &str, problem: impl ToString) -> LogError {
-        LogError::Unreadable {
-            group,
-            record: record.to_owned(),
-            problem: problem.to_string(),
-        }
+        LogError::Unreadable { group, record: record.to_owned(), problem: problem.to_string() }
     }
 }
 
@@ -296,11 +241,7 @@ impl<F: FileSystem + 'static> LogStore for RaftEngineLog<F> {
     fn groups(&self) -> Result<Vec<GroupId>, LogError> {
         self.check()?;
         let regions = self.regions.read();
-        Ok(regions
-            .iter()
-            .filter(|(_, region)| region.alive)
-            .map(|(group, _)| *group)
-            .collect())
+        Ok(regions.iter().filter(|(_, region)| region.alive).map(|(group, _)| *group).collect())
     }
 
     fn load(&self, group: GroupId) -> Result<Option<StoredGroup>, LogError> {
@@ -318,26 +259,14 @@ impl<F: FileSystem + 'static> LogStore for RaftEngineLog<F> {
             .get(region, ANCHOR)
             .and_then(|bytes| decode_anchor(&bytes))
             .ok_or_else(|| Self::unreadable(group, "anchor", "it is missing or damaged"))?;
-        let last_index = self
-            .engine
-            .last_index(region)
-            .unwrap_or(0)
-            .max(anchor.compacted.index);
+        let last_index = self.engine.last_index(region).unwrap_or(0).max(anchor.compacted.index);
         if let Some(first) = self.engine.first_index(region)
             && first > anchor.compacted.index + 1
         {
-            let problem = format!(
-                "the entries from {} to {} are missing",
-                anchor.compacted.index + 1,
-                first - 1
-            );
+            let problem = format!("the entries from {} to {} are missing", anchor.compacted.index + 1, first - 1);
             return Err(Self::unreadable(group, "entries", problem));
         }
-        Ok(Some(StoredGroup {
-            hard_state,
-            anchor,
-            last_index,
-        }))
+        Ok(Some(StoredGroup { hard_state, anchor, last_index }))
     }
 
     fn write(&self, batch: &WriteBatch) -> Result<WriteReport, LogError> {
@@ -357,35 +286,15 @@ impl<F: FileSystem + 'static> LogStore for RaftEngineLog<F> {
         }
         let bytes = self.guarded("Writing the log", || self.engine.write(&mut encoded, true))?;
         *self.regions.write() = regions;
-        Ok(WriteReport {
-            bytes: bytes as u64,
-            duration: start.elapsed(),
-        })
+        Ok(WriteReport { bytes: bytes as u64, duration: start.elapsed() })
     }
 
-    fn read(
-        &self,
-        group: GroupId,
-        from: u64,
-        to: u64,
-        max_bytes: u64,
-    ) -> Result<Vec<Entry>, LogError> {
+    fn read(&self, group: GroupId, from: u64, to: u64, max_bytes: u64) -> Result<Vec<Entry>, LogError> {
         self.check()?;
-        let first_index = self
-            .load(group)?
-            .map_or(1, |stored| stored.anchor.compacted.index + 1);
+        let first_index = self.load(group)?.map_or(1, |stored| stored.anchor.compacted.index + 1);
         let region = self.region(group).unwrap_or(CATALOGUE);
-        let last_index = self
-            .engine
-            .last_index(region)
-            .unwrap_or(0)
-            .max(first_index - 1);
-        let out_of_range = |wanted| LogError::OutOfRange {
-            group,
-            wanted,
-            first_index,
-            last_index,
-        };
+        let last_index = self.engine.last_index(region).unwrap_or(0).max(first_index - 1);
+        let out_of_range = |wanted| LogError::OutOfRange { group, wanted, first_index, last_index };
         // The engine keeps compacted entries for a while, and panics below what it keeps.
         if from < first_index {
             return Err(out_of_range(from));
@@ -405,42 +314,28 @@ impl<F: FileSystem + 'static> LogStore for RaftEngineLog<F> {
 
     fn reclaim_space(&self) -> Result<SpaceReport, LogError> {
         self.check()?;
-        let holding = self.guarded("Reclaiming space of the log", || {
-            self.engine.purge_expired_files()
-        })?;
+        let holding = self.guarded("Reclaiming space of the log", || self.engine.purge_expired_files())?;
         let regions = self.regions.read();
         let mut holding_space: Vec<GroupId> = holding
             .into_iter()
-            .filter_map(|id| {
-                regions
-                    .iter()
-                    .find(|(group, region)| region.id(**group) == id)
-                    .map(|(group, _)| *group)
-            })
+            .filter_map(|id| regions.iter().find(|(group, region)| region.id(**group) == id).map(|(group, _)| *group))
             .collect();
         holding_space.sort_unstable();
-        Ok(SpaceReport {
-            holding_space,
-            used_bytes: self.engine.get_used_size() as u64,
-        })
+        Ok(SpaceReport { holding_space, used_bytes: self.engine.get_used_size() as u64 })
     }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no reason given")
-        .to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given").to_owned()
 }
 
 fn path_text(path: &Path) -> Result<String, LogError> {
-    path.to_str()
-        .map(str::to_owned)
-        .ok_or_else(|| LogError::Io {
-            action: "Opening the log",
-            place: PathBuf::from(path),
-            problem: "the path is not valid Unicode".to_owned(),
-        })
+    path.to_str().map(str::to_owned).ok_or_else(|| LogError::Io {
+        action: "Opening the log",
+        place: PathBuf::from(path),
+        problem: "the path is not valid Unicode".to_owned(),
+    })
 }
 
 fn catalogue_key(group: GroupId) -> Vec<u8> {
@@ -453,16 +348,11 @@ fn decode_catalogue_key(key: &[u8]) -> Option<GroupId> {
 }
 
 fn encode_anchor(anchor: &Anchor) -> Vec<u8> {
-    let mut metadata = SnapshotMetadata {
-        index: anchor.compacted.index,
-        term: anchor.compacted.term,
-        ..SnapshotMetadata::default()
-    };
+    let mut metadata =
+        SnapshotMetadata { index: anchor.compacted.index, term: anchor.compacted.term, ..SnapshotMetadata::default() };
     metadata.set_conf_state(anchor.membership.clone());
     let mut bytes = anchor.membership_index.to_be_bytes().to_vec();
-    metadata
-        .write_to_vec(&mut bytes)
-        .expect("a complete message is always encodable into memory");
+    metadata.write_to_vec(&mut bytes).expect("a complete message is always encodable into memory");
     bytes
 }
 
@@ -470,10 +360,7 @@ fn decode_anchor(bytes: &[u8]) -> Option<Anchor> {
     let (membership_index, metadata) = bytes.split_first_chunk()?;
     let metadata = SnapshotMetadata::parse_from_bytes(metadata).ok()?;
     Some(Anchor {
-        compacted: Position {
-            index: metadata.index,
-            term: metadata.term,
-        },
+        compacted: Position { index: metadata.index, term: metadata.term },
         membership: metadata.get_conf_state().clone(),
         membership_index: u64::from_be_bytes(*membership_index),
     })

@@ -12,9 +12,7 @@ use crate::group::{Group, first_state};
 use crate::log_store::{GroupWrite, LogStore, StoredGroup, WriteBatch, WriteReport};
 use crate::message::{Message, Outbox};
 use crate::options::Options;
-use crate::types::{
-    Entry, GroupId, GroupStatus, Membership, MembershipChange, NodeId, Position, Role,
-};
+use crate::types::{Entry, GroupId, GroupStatus, Membership, MembershipChange, NodeId, Position, Role};
 
 /// All groups of one node over one shared log.
 ///
@@ -114,11 +112,7 @@ impl<L: LogStore> Replicas<L> {
     pub fn open(me: NodeId, log: Arc<L>, options: Options) -> Result<Self, ReplicationError> {
         options.validate()?;
         if me.0 == 0 {
-            return Err(ReplicationError::Option {
-                option: "node",
-                value: 0,
-                rule: "a node's number starts at 1",
-            });
+            return Err(ReplicationError::Option { option: "node", value: 0, rule: "a node's number starts at 1" });
         }
         Ok(Self {
             me,
@@ -151,27 +145,15 @@ impl<L: LogStore> Replicas<L> {
     ///
     /// [`ReplicationError::StateBehindLog`] means that a snapshot was accepted, but not installed before the node
     /// stopped: install the staged state of that position and try again.
-    pub fn create_group(
-        &mut self,
-        id: GroupId,
-        voters: &[NodeId],
-        applied: u64,
-    ) -> Result<(), ReplicationError> {
+    pub fn create_group(&mut self, id: GroupId, voters: &[NodeId], applied: u64) -> Result<(), ReplicationError> {
         if self.groups.contains_key(&id) {
             return Err(ReplicationError::GroupExists(id));
         }
         if voters.contains(&NodeId(0)) {
-            return Err(ReplicationError::Option {
-                option: "voter",
-                value: 0,
-                rule: "a node's number starts at 1",
-            });
+            return Err(ReplicationError::Option { option: "voter", value: 0, rule: "a node's number starts at 1" });
         }
-        let mut waiting = self
-            .unfinished
-            .iter()
-            .flat_map(|unfinished| &unfinished.batch.writes)
-            .chain(&self.queued.writes);
+        let mut waiting =
+            self.unfinished.iter().flat_map(|unfinished| &unfinished.batch.writes).chain(&self.queued.writes);
         let removed = waiting.any(|(group, write)| *group == id && *write == GroupWrite::Remove);
         let known = if removed { None } else { self.log.load(id)? };
         let mut creation = None;
@@ -181,30 +163,11 @@ impl<L: LogStore> Replicas<L> {
                 let (hard_state, anchor, entries) = first_state(voters);
                 let last_index = entries.last().map_or(0, |entry| entry.index);
                 let (stored_state, stored_anchor) = (hard_state.clone(), anchor.clone());
-                creation = Some(GroupWrite::Replace {
-                    hard_state,
-                    anchor,
-                    entries: entries.clone(),
-                });
-                (
-                    StoredGroup {
-                        hard_state: stored_state,
-                        anchor: stored_anchor,
-                        last_index,
-                    },
-                    entries,
-                )
+                creation = Some(GroupWrite::Replace { hard_state, anchor, entries: entries.clone() });
+                (StoredGroup { hard_state: stored_state, anchor: stored_anchor, last_index }, entries)
             }
         };
-        let group = Group::open(
-            id,
-            self.me,
-            Arc::clone(&self.log),
-            stored,
-            entries,
-            applied,
-            &self.options,
-        )?;
+        let group = Group::open(id, self.me, Arc::clone(&self.log), stored, entries, applied, &self.options)?;
         self.groups.insert(id, group);
         self.queued.writes.extend(creation.map(|write| (id, write)));
         Ok(())
@@ -212,9 +175,7 @@ impl<L: LogStore> Replicas<L> {
 
     /// Closes a group and, with the next round, removes it from the log.
     pub fn remove_group(&mut self, id: GroupId) -> Result<(), ReplicationError> {
-        self.groups
-            .remove(&id)
-            .ok_or(ReplicationError::UnknownGroup(id))?;
+        self.groups.remove(&id).ok_or(ReplicationError::UnknownGroup(id))?;
         self.queued.writes.retain(|(group, _)| *group != id);
         self.queued.writes.push((id, GroupWrite::Remove));
         Ok(())
@@ -243,20 +204,13 @@ impl<L: LogStore> Replicas<L> {
             return Err(ProposeError::Empty);
         }
         if data.len() > limit_bytes {
-            return Err(ProposeError::TooLarge {
-                bytes: data.len(),
-                limit_bytes,
-            });
+            return Err(ProposeError::TooLarge { bytes: data.len(), limit_bytes });
         }
         group.propose(data, max_uncommitted_bytes)
     }
 
     /// Proposes a change of the members. Several changes take effect together, through a joint configuration.
-    pub fn change_membership(
-        &mut self,
-        id: GroupId,
-        changes: &[MembershipChange],
-    ) -> Result<(), ProposeError> {
+    pub fn change_membership(&mut self, id: GroupId, changes: &[MembershipChange]) -> Result<(), ProposeError> {
         self.proposing_group(id)?.propose_membership(changes)
     }
 
@@ -268,10 +222,7 @@ impl<L: LogStore> Replicas<L> {
 
     /// Elections prefer members with a higher priority (0 unless set).
     pub fn set_priority(&mut self, id: GroupId, priority: i64) -> Result<(), ReplicationError> {
-        let group = self
-            .groups
-            .get_mut(&id)
-            .ok_or(ReplicationError::UnknownGroup(id))?;
+        let group = self.groups.get_mut(&id).ok_or(ReplicationError::UnknownGroup(id))?;
         group.node.set_priority(priority);
         Ok(())
     }
@@ -280,9 +231,7 @@ impl<L: LogStore> Replicas<L> {
         if self.unfinished.is_some() {
             return Err(ProposeError::LogUnavailable);
         }
-        self.groups
-            .get_mut(&id)
-            .ok_or(ProposeError::UnknownGroup(id))
+        self.groups.get_mut(&id).ok_or(ProposeError::UnknownGroup(id))
     }
 
     /// Takes a message from another node. A snapshot message only when its state is complete and durable here
@@ -292,16 +241,10 @@ impl<L: LogStore> Replicas<L> {
             return Err(StepError::LogUnavailable);
         }
         if message.to() != self.me {
-            return Err(StepError::WrongNode {
-                to: message.to(),
-                here: self.me,
-            });
+            return Err(StepError::WrongNode { to: message.to(), here: self.me });
         }
         let id = message.group;
-        let group = self
-            .groups
-            .get_mut(&id)
-            .ok_or(StepError::UnknownGroup(id))?;
+        let group = self.groups.get_mut(&id).ok_or(StepError::UnknownGroup(id))?;
         let raft = &group.node.raft;
         match message.raft.get_msg_type() {
             // Proposals and reads are never forwarded here, and the others are Raft's notes to itself.
@@ -319,15 +262,10 @@ impl<L: LogStore> Replicas<L> {
             // A leader's heartbeat names a commit index that this node has acknowledged, so Raft panics if the entries
             // are not there (somebody put an older disk in).
             MessageType::MsgHeartbeat
-                if message.raft.term >= raft.term
-                    && message.raft.commit > raft.raft_log.last_index() =>
+                if message.raft.term >= raft.term && message.raft.commit > raft.raft_log.last_index() =>
             {
                 let (commit, last_index) = (message.raft.commit, raft.raft_log.last_index());
-                return Err(StepError::EntriesLost {
-                    group: id,
-                    commit,
-                    last_index,
-                });
+                return Err(StepError::EntriesLost { group: id, commit, last_index });
             }
             MessageType::MsgTimeoutNow if group.is_alone() => return Ok(()),
             MessageType::MsgAppendResponse if message.raft.reject => {
@@ -340,10 +278,7 @@ impl<L: LogStore> Replicas<L> {
         match group.node.step(message.raft) {
             // An answer from a node that was removed meanwhile.
             Ok(()) | Err(raft::Error::StepPeerNotFound) => Ok(()),
-            Err(error) => Err(StepError::Refused {
-                group: id,
-                problem: error.to_string(),
-            }),
+            Err(error) => Err(StepError::Refused { group: id, problem: error.to_string() }),
         }
     }
 
@@ -367,46 +302,28 @@ impl<L: LogStore> Replicas<L> {
 
     /// The state machine of a group is durable up to `index`.
     pub fn applied(&mut self, id: GroupId, index: u64) -> Result<(), ReplicationError> {
-        let group = self
-            .groups
-            .get_mut(&id)
-            .ok_or(ReplicationError::UnknownGroup(id))?;
+        let group = self.groups.get_mut(&id).ok_or(ReplicationError::UnknownGroup(id))?;
         Ok(group.set_checkpoint(index)?)
     }
 
     /// Drops a group's entries up to `up_to`, but none behind the state machine's checkpoint ([`Replicas::applied`]). A
     /// follower that needs dropped entries gets a snapshot instead. Durable with the next round.
     pub fn compact(&mut self, id: GroupId, up_to: u64) -> Result<(), ReplicationError> {
-        let group = self
-            .groups
-            .get_mut(&id)
-            .ok_or(ReplicationError::UnknownGroup(id))?;
+        let group = self.groups.get_mut(&id).ok_or(ReplicationError::UnknownGroup(id))?;
         let up_to = up_to.min(group.storage().checkpoint_index());
         if let Some(anchor) = group.storage_mut().compact(up_to)? {
-            self.queued.writes.push((
-                id,
-                GroupWrite::Append {
-                    entries: Vec::new(),
-                    hard_state: None,
-                    anchor: Some(anchor),
-                },
-            ));
+            self.queued
+                .writes
+                .push((id, GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(anchor) }));
         }
         Ok(())
     }
 
     /// The message that goes with the state of exactly the index `at`, or nothing if the log cannot vouch for that index
     /// any more or the index is too old for the request.
-    pub fn snapshot_message(
-        &self,
-        request: &SnapshotRequest,
-        at: u64,
-    ) -> Result<Option<Message>, ReplicationError> {
+    pub fn snapshot_message(&self, request: &SnapshotRequest, at: u64) -> Result<Option<Message>, ReplicationError> {
         let id = request.group;
-        let group = self
-            .groups
-            .get(&id)
-            .ok_or(ReplicationError::UnknownGroup(id))?;
+        let group = self.groups.get(&id).ok_or(ReplicationError::UnknownGroup(id))?;
         if at < request.at_least.index || at > group.handed_out {
             return Ok(None);
         }
@@ -420,11 +337,7 @@ impl<L: LogStore> Replicas<L> {
     /// A snapshot was sent to the node (or could not be): Raft goes on with the entries behind it, or tries again.
     pub fn snapshot_sent(&mut self, id: GroupId, to: NodeId, delivered: bool) {
         if let Some(group) = self.groups.get_mut(&id) {
-            let status = if delivered {
-                SnapshotStatus::Finish
-            } else {
-                SnapshotStatus::Failure
-            };
+            let status = if delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
             group.node.report_snapshot(to.0, status);
         }
     }
@@ -465,11 +378,8 @@ impl<L: LogStore> Replicas<L> {
 
     /// Takes a `Ready` from every group that has one. From here until [`Self::finish`] no group may be touched.
     fn collect(&mut self, outbox: &mut impl Outbox) -> Unfinished {
-        let mut unfinished = Unfinished {
-            readies: Vec::new(),
-            batch: std::mem::take(&mut self.queued),
-            round: Round::default(),
-        };
+        let mut unfinished =
+            Unfinished { readies: Vec::new(), batch: std::mem::take(&mut self.queued), round: Round::default() };
         for (id, group) in &mut self.groups {
             group.flush_proposals();
             group.lead_if_alone();
@@ -479,15 +389,8 @@ impl<L: LogStore> Replicas<L> {
             let mut ready = group.node.ready();
             let (at_once, after_sync) = group.messages_of(&mut ready);
             dispatch(*id, at_once, outbox, &mut unfinished.round);
-            unfinished
-                .batch
-                .writes
-                .extend(group.write_of(&mut ready).map(|write| (*id, write)));
-            unfinished.readies.push(CollectedReady {
-                group: *id,
-                ready,
-                after_sync,
-            });
+            unfinished.batch.writes.extend(group.write_of(&mut ready).map(|write| (*id, write)));
+            unfinished.readies.push(CollectedReady { group: *id, ready, after_sync });
         }
         unfinished
     }
@@ -500,13 +403,9 @@ impl<L: LogStore> Replicas<L> {
                 continue;
             };
             match write {
-                GroupWrite::Replace {
-                    anchor, entries, ..
-                } if anchor.compacted.index > 0 => {
+                GroupWrite::Replace { anchor, entries, .. } if anchor.compacted.index > 0 => {
                     round.snapshots_to_install.push((id, anchor.compacted));
-                    round
-                        .membership_changes
-                        .push((id, Membership::from_conf_state(&anchor.membership)));
+                    round.membership_changes.push((id, Membership::from_conf_state(&anchor.membership)));
                     group.handed_out = anchor.compacted.index;
                     group.storage_mut().replace(anchor);
                     group.storage_mut().append(entries);
@@ -517,22 +416,13 @@ impl<L: LogStore> Replicas<L> {
             }
         }
         let mut memberships = WriteBatch::default();
-        for CollectedReady {
-            group: id,
-            mut ready,
-            after_sync,
-        } in unfinished.readies.drain(..)
-        {
+        for CollectedReady { group: id, mut ready, after_sync } in unfinished.readies.drain(..) {
             // The group may have been removed while the write was repeated.
             let Some(group) = self.groups.get_mut(&id) else {
                 continue;
             };
             dispatch(id, after_sync, outbox, round);
-            let mut committed = Committed {
-                group: id,
-                entries: Vec::new(),
-                up_to: 0,
-            };
+            let mut committed = Committed { group: id, entries: Vec::new(), up_to: 0 };
             let committed_before = ready.take_committed_entries();
             let mut light = group.node.advance_append(ready);
             if let Some(commit) = light.commit_index() {
@@ -550,14 +440,8 @@ impl<L: LogStore> Replicas<L> {
             }
             if changed {
                 let anchor = group.storage().anchor.clone();
-                round
-                    .membership_changes
-                    .push((id, Membership::from_conf_state(&anchor.membership)));
-                let write = GroupWrite::Append {
-                    entries: Vec::new(),
-                    hard_state: None,
-                    anchor: Some(anchor),
-                };
+                round.membership_changes.push((id, Membership::from_conf_state(&anchor.membership)));
+                let write = GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(anchor) };
                 memberships.writes.push((id, write));
             }
         }
@@ -565,9 +449,7 @@ impl<L: LogStore> Replicas<L> {
     }
 
     fn summarise(&mut self, mut round: Round) -> Result<Round, ReplicationError> {
-        let groups = u64::try_from(self.groups.len())
-            .expect("a count fits")
-            .max(1);
+        let groups = u64::try_from(self.groups.len()).expect("a count fits").max(1);
         let share_bytes = self.options.recent_entries_bytes / groups;
         for (id, group) in &mut self.groups {
             if let Some(failure) = group.storage().take_failure() {
@@ -578,14 +460,8 @@ impl<L: LogStore> Replicas<L> {
                 round.checkpoints_wanted.push(*id);
             }
             round.role_changes.extend(group.take_role_change());
-            round
-                .caught_up
-                .extend(group.take_caught_up().map(|term| (*id, term)));
-            let limit_bytes = if group.has_followers() {
-                share_bytes
-            } else {
-                0
-            };
+            round.caught_up.extend(group.take_caught_up().map(|term| (*id, term)));
+            let limit_bytes = if group.has_followers() { share_bytes } else { 0 };
             let handed_out = group.handed_out;
             group.storage_mut().trim_recent(handed_out, limit_bytes);
             round.more |= group.node.has_ready() || group.should_lead_alone();
@@ -603,29 +479,18 @@ impl Round {
 }
 
 /// Sends messages; those that announce a snapshot wait until somebody opens the state.
-fn dispatch(
-    group: GroupId,
-    messages: Vec<eraftpb::Message>,
-    outbox: &mut impl Outbox,
-    round: &mut Round,
-) {
+fn dispatch(group: GroupId, messages: Vec<eraftpb::Message>, outbox: &mut impl Outbox, round: &mut Round) {
     for message in messages {
         if message.get_msg_type() == MessageType::MsgSnapshot {
             let metadata = message.get_snapshot().get_metadata();
             round.snapshots_to_send.push(SnapshotRequest {
                 group,
                 to: NodeId(message.to),
-                at_least: Position {
-                    index: metadata.index,
-                    term: metadata.term,
-                },
+                at_least: Position { index: metadata.index, term: metadata.term },
                 message,
             });
         } else {
-            outbox.send(Message {
-                group,
-                raft: message,
-            });
+            outbox.send(Message { group, raft: message });
         }
     }
 }

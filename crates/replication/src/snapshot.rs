@@ -82,22 +82,11 @@ impl SnapshotStream {
     ) -> Result<Option<Self>, SnapshotError> {
         let (index, state) = source
             .open(request.group)
-            .map_err(|error| SnapshotError::State {
-                group: request.group,
-                problem: error.to_string(),
-            })?;
+            .map_err(|error| SnapshotError::State { group: request.group, problem: error.to_string() })?;
         let message = replicas.snapshot_message(request, index)?;
         Ok(message.map(|message| {
-            let position = message
-                .snapshot()
-                .expect("it was made as a snapshot message");
-            Self {
-                message,
-                position,
-                state,
-                chunk_bytes: chunk_bytes.max(1),
-                next: Next::Start,
-            }
+            let position = message.snapshot().expect("it was made as a snapshot message");
+            Self { message, position, state, chunk_bytes: chunk_bytes.max(1), next: Next::Start }
         }))
     }
 
@@ -124,18 +113,10 @@ impl SnapshotStream {
             Next::Nothing => return Ok(None),
         };
         let mut data = Vec::new();
-        (&mut self.state)
-            .take(self.chunk_bytes as u64)
-            .read_to_end(&mut data)?;
+        (&mut self.state).take(self.chunk_bytes as u64).read_to_end(&mut data)?;
         // A chunk that is not full says that the state ends here.
         let last = data.len() < self.chunk_bytes;
-        self.next = if last {
-            Next::Nothing
-        } else {
-            Next::Chunk {
-                offset: offset + data.len() as u64,
-            }
-        };
+        self.next = if last { Next::Nothing } else { Next::Chunk { offset: offset + data.len() as u64 } };
         Ok(Some(Frame::SnapshotChunk(SnapshotChunk {
             group: self.message.group,
             from: self.message.from(),
@@ -173,9 +154,7 @@ pub enum SnapshotError {
         problem: String,
     },
     /// A frame is missing or came twice. The rest of the stream is worthless; the leader has to send it again.
-    #[error(
-        "The snapshot of group {group} cannot be received: {problem}. The leader has to send it again."
-    )]
+    #[error("The snapshot of group {group} cannot be received: {problem}. The leader has to send it again.")]
     OutOfOrder {
         /// The group.
         group: GroupId,
@@ -195,29 +174,15 @@ impl SnapshotReceiver {
     }
 
     /// A state is announced. What was coming in for the same group is dropped.
-    pub fn start(
-        &mut self,
-        message: Message,
-        sink: &mut impl SnapshotSink,
-    ) -> Result<(), SnapshotError> {
+    pub fn start(&mut self, message: Message, sink: &mut impl SnapshotSink) -> Result<(), SnapshotError> {
         let group = message.group;
         self.incoming.remove(&group);
         let Some(position) = message.snapshot() else {
             let problem = "the message announces no snapshot";
             return Err(SnapshotError::OutOfOrder { group, problem });
         };
-        let staged = sink
-            .stage(group, position)
-            .map_err(|error| state_error(group, &error))?;
-        self.incoming.insert(
-            group,
-            Incoming {
-                message,
-                position,
-                staged,
-                received: 0,
-            },
-        );
+        let staged = sink.stage(group, position).map_err(|error| state_error(group, &error))?;
+        self.incoming.insert(group, Incoming { message, position, staged, received: 0 });
         Ok(())
     }
 
@@ -227,10 +192,7 @@ impl SnapshotReceiver {
         let group = chunk.group;
         // Whatever goes wrong, the stream is dropped.
         let problem = |problem| SnapshotError::OutOfOrder { group, problem };
-        let mut incoming = self
-            .incoming
-            .remove(&group)
-            .ok_or_else(|| problem("it was not announced"))?;
+        let mut incoming = self.incoming.remove(&group).ok_or_else(|| problem("it was not announced"))?;
         if (incoming.position, incoming.message.from()) != (chunk.position, chunk.from) {
             // A part of an older stream; the present one goes on.
             self.incoming.insert(group, incoming);
@@ -242,32 +204,22 @@ impl SnapshotReceiver {
         if chunk.data.is_empty() && !chunk.last {
             return Err(problem("a part is empty"));
         }
-        incoming
-            .staged
-            .write_all(&chunk.data)
-            .map_err(|error| state_error(group, &error))?;
+        incoming.staged.write_all(&chunk.data).map_err(|error| state_error(group, &error))?;
         incoming.received += chunk.data.len() as u64;
         if !chunk.last {
             self.incoming.insert(group, incoming);
             return Ok(None);
         }
-        incoming
-            .staged
-            .complete()
-            .map_err(|error| state_error(group, &error))?;
+        incoming.staged.complete().map_err(|error| state_error(group, &error))?;
         Ok(Some(incoming.message))
     }
 
     /// The connection to a node broke: its streams never become complete.
     pub fn disconnected(&mut self, from: NodeId) {
-        self.incoming
-            .retain(|_, incoming| incoming.message.from() != from);
+        self.incoming.retain(|_, incoming| incoming.message.from() != from);
     }
 }
 
 fn state_error(group: GroupId, error: &io::Error) -> SnapshotError {
-    SnapshotError::State {
-        group,
-        problem: error.to_string(),
-    }
+    SnapshotError::State { group, problem: error.to_string() }
 }

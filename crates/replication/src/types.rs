@@ -80,9 +80,7 @@ impl Membership {
     /// Whether the node is a member in any capacity.
     #[must_use]
     pub fn contains(&self, node: NodeId) -> bool {
-        [&self.voters, &self.learners, &self.outgoing_voters]
-            .into_iter()
-            .any(|members| members.contains(&node))
+        [&self.voters, &self.learners, &self.outgoing_voters].into_iter().any(|members| members.contains(&node))
     }
 
     /// Whether two configurations hold at once, in the middle of a change.
@@ -101,11 +99,7 @@ impl Membership {
         learners.extend(nodes(&state.learners_next));
         learners.sort_unstable();
         learners.dedup();
-        Self {
-            voters: nodes(&state.voters),
-            learners,
-            outgoing_voters: nodes(&state.voters_outgoing),
-        }
+        Self { voters: nodes(&state.voters), learners, outgoing_voters: nodes(&state.voters_outgoing) }
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use osmia_replication::{
-    Anchor, GroupId, GroupWrite, LogError, LogOptions, LogStore, MemoryLog, Message, NodeId,
-    Options, Position, RaftEngineLog, Replicas, WriteBatch,
+    Anchor, GroupId, GroupWrite, LogError, LogOptions, LogStore, MemoryLog, Message, NodeId, Options, Position,
+    RaftEngineLog, Replicas, WriteBatch,
 };
 use raft::eraftpb::{Entry, HardState};
 
@@ -17,58 +17,35 @@ fn entries(range: std::ops::Range<u64>, term: u64) -> Vec<Entry> {
     range
         .map(|index| {
             let data = format!("entry {index} of term {term}").into_bytes().into();
-            Entry {
-                index,
-                term,
-                data,
-                ..Entry::default()
-            }
+            Entry { index, term, data, ..Entry::default() }
         })
         .collect()
 }
 
 fn hard_state(term: u64, commit: u64) -> HardState {
-    HardState {
-        term,
-        commit,
-        ..HardState::default()
-    }
+    HardState { term, commit, ..HardState::default() }
 }
 
 fn anchor(index: u64, term: u64) -> Anchor {
-    let mut anchor = Anchor {
-        compacted: Position { index, term },
-        membership_index: index,
-        ..Anchor::default()
-    };
+    let mut anchor = Anchor { compacted: Position { index, term }, membership_index: index, ..Anchor::default() };
     anchor.membership.voters = vec![1, 2, index + 3];
     anchor
 }
 
 fn create() -> GroupWrite {
-    GroupWrite::Replace {
-        hard_state: hard_state(1, 0),
-        anchor: anchor(0, 0),
-        entries: Vec::new(),
-    }
+    GroupWrite::Replace { hard_state: hard_state(1, 0), anchor: anchor(0, 0), entries: Vec::new() }
 }
 
 fn append(entries: Vec<Entry>) -> GroupWrite {
-    GroupWrite::Append {
-        entries,
-        hard_state: None,
-        anchor: None,
-    }
+    GroupWrite::Append { entries, hard_state: None, anchor: None }
 }
 
 fn write(log: &impl LogStore, writes: Vec<(GroupId, GroupWrite)>) {
-    log.write(&WriteBatch { writes })
-        .expect("the write is fine");
+    log.write(&WriteBatch { writes }).expect("the write is fine");
 }
 
 fn read(log: &impl LogStore, group: GroupId, from: u64, to: u64) -> Vec<Entry> {
-    log.read(group, from, to, u64::MAX)
-        .expect("the entries are there")
+    log.read(group, from, to, u64::MAX).expect("the entries are there")
 }
 
 /// What every implementation of the trait must do. `reopen` simulates a restart.
@@ -76,118 +53,49 @@ fn conforms<L: LogStore>(open: impl Fn() -> L, reopen: impl Fn(L) -> L) {
     let log = open();
     assert_eq!(log.groups().expect("readable"), []);
     assert!(log.load(A).expect("readable").is_none());
-    let report = log
-        .write(&WriteBatch::default())
-        .expect("an empty write is fine");
+    let report = log.write(&WriteBatch::default()).expect("an empty write is fine");
     assert_eq!(report.bytes, 0);
 
     // Two groups in one write, creation and entries together.
-    write(
-        &log,
-        vec![
-            (B, create()),
-            (A, create()),
-            (A, append(entries(1..4, 1))),
-            (B, append(entries(1..11, 1))),
-        ],
-    );
+    write(&log, vec![(B, create()), (A, create()), (A, append(entries(1..4, 1))), (B, append(entries(1..11, 1)))]);
     // A newer leader replaces a suffix.
     write(
         &log,
-        vec![(
-            B,
-            GroupWrite::Append {
-                entries: entries(6..9, 2),
-                hard_state: Some(hard_state(2, 5)),
-                anchor: None,
-            },
-        )],
+        vec![(B, GroupWrite::Append { entries: entries(6..9, 2), hard_state: Some(hard_state(2, 5)), anchor: None })],
     );
     let log = reopen(log);
     assert_eq!(log.groups().expect("readable"), [A, B]);
     let stored = log.load(B).expect("readable").expect("the group is there");
-    assert_eq!(
-        (stored.hard_state, stored.anchor, stored.last_index),
-        (hard_state(2, 5), anchor(0, 0), 8)
-    );
-    assert_eq!(
-        read(&log, B, 1, 9),
-        [entries(1..6, 1), entries(6..9, 2)].concat()
-    );
+    assert_eq!((stored.hard_state, stored.anchor, stored.last_index), (hard_state(2, 5), anchor(0, 0), 8));
+    assert_eq!(read(&log, B, 1, 9), [entries(1..6, 1), entries(6..9, 2)].concat());
     assert_eq!(read(&log, B, 7, 7), []);
     assert_eq!(log.read(B, 1, 9, 1).expect("at least one entry").len(), 1);
-    assert!(matches!(
-        log.read(B, 1, 10, u64::MAX),
-        Err(LogError::OutOfRange {
-            wanted: 9,
-            last_index: 8,
-            ..
-        })
-    ));
+    assert!(matches!(log.read(B, 1, 10, u64::MAX), Err(LogError::OutOfRange { wanted: 9, last_index: 8, .. })));
 
     // Compaction; reading below it is refused, also after a restart.
-    let compact = GroupWrite::Append {
-        entries: Vec::new(),
-        hard_state: None,
-        anchor: Some(anchor(6, 2)),
-    };
+    let compact = GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(anchor(6, 2)) };
     write(&log, vec![(B, compact)]);
     let log = reopen(log);
-    assert_eq!(
-        log.load(B)
-            .expect("readable")
-            .expect("the group is there")
-            .anchor,
-        anchor(6, 2)
-    );
-    assert!(matches!(
-        log.read(B, 6, 9, u64::MAX),
-        Err(LogError::OutOfRange {
-            wanted: 6,
-            first_index: 7,
-            ..
-        })
-    ));
+    assert_eq!(log.load(B).expect("readable").expect("the group is there").anchor, anchor(6, 2));
+    assert!(matches!(log.read(B, 6, 9, u64::MAX), Err(LogError::OutOfRange { wanted: 6, first_index: 7, .. })));
     assert_eq!(read(&log, B, 7, 9), entries(7..9, 2));
-    let compact_all = GroupWrite::Append {
-        entries: Vec::new(),
-        hard_state: None,
-        anchor: Some(anchor(8, 2)),
-    };
+    let compact_all = GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(anchor(8, 2)) };
     write(&log, vec![(B, compact_all)]);
     let log = reopen(log);
-    assert_eq!(
-        log.load(B)
-            .expect("readable")
-            .expect("the group is there")
-            .last_index,
-        8
-    );
+    assert_eq!(log.load(B).expect("readable").expect("the group is there").last_index, 8);
     write(&log, vec![(B, append(entries(9..12, 3)))]);
     assert_eq!(read(&log, B, 9, 12), entries(9..12, 3));
 
     // A snapshot behind and one before the end of the log; then the log goes on directly behind it.
     for (index, write_after_restart) in [(20, true), (30, false), (15, true)] {
-        let replace = GroupWrite::Replace {
-            hard_state: hard_state(4, index),
-            anchor: anchor(index, 4),
-            entries: Vec::new(),
-        };
+        let replace =
+            GroupWrite::Replace { hard_state: hard_state(4, index), anchor: anchor(index, 4), entries: Vec::new() };
         write(&log, vec![(B, replace)]);
         if write_after_restart {
-            assert_eq!(
-                log.load(B)
-                    .expect("readable")
-                    .expect("the group is there")
-                    .last_index,
-                index
-            );
+            assert_eq!(log.load(B).expect("readable").expect("the group is there").last_index, index);
         }
         write(&log, vec![(B, append(entries(index + 1..index + 9, 4)))]);
-        assert_eq!(
-            read(&log, B, index + 1, index + 9),
-            entries(index + 1..index + 9, 4)
-        );
+        assert_eq!(read(&log, B, index + 1, index + 9), entries(index + 1..index + 9, 4));
     }
     let log = reopen(log);
     let stored = log.load(B).expect("readable").expect("the group is there");
@@ -207,10 +115,7 @@ fn conforms<L: LogStore>(open: impl Fn() -> L, reopen: impl Fn(L) -> L) {
 }
 
 fn small_files() -> LogOptions {
-    LogOptions {
-        file_bytes: 16 << 10,
-        reclaim_above_bytes: 64 << 10,
-    }
+    LogOptions { file_bytes: 16 << 10, reclaim_above_bytes: 64 << 10 }
 }
 
 fn open(directory: &Path) -> RaftEngineLog {
@@ -238,10 +143,7 @@ fn the_log_in_a_directory_conforms() {
 fn space_of_compacted_entries_is_reclaimed_and_idle_groups_survive_it() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut log = open(directory.path());
-    write(
-        &log,
-        vec![(A, create()), (A, append(entries(1..4, 1))), (B, create())],
-    );
+    write(&log, vec![(A, create()), (A, append(entries(1..4, 1))), (B, create())]);
     let mut next = 1;
     for round in 0..200u64 {
         let mut new = entries(next..next + 4, 1);
@@ -250,19 +152,11 @@ fn space_of_compacted_entries_is_reclaimed_and_idle_groups_survive_it() {
         }
         next += 4;
         write(&log, vec![(B, append(new))]);
-        let compact = GroupWrite::Append {
-            entries: Vec::new(),
-            hard_state: None,
-            anchor: Some(anchor(next - 3, 1)),
-        };
+        let compact = GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(anchor(next - 3, 1)) };
         write(&log, vec![(B, compact)]);
         if round % 10 == 9 {
             let report = log.reclaim_space().expect("reclaiming is fine");
-            assert!(
-                report.used_bytes <= 512 << 10,
-                "{} bytes are in use",
-                report.used_bytes
-            );
+            assert!(report.used_bytes <= 512 << 10, "{} bytes are in use", report.used_bytes);
         }
         if round % 50 == 49 {
             drop(log);
@@ -271,13 +165,7 @@ fn space_of_compacted_entries_is_reclaimed_and_idle_groups_survive_it() {
     }
     assert_eq!(read(&log, A, 1, 4), entries(1..4, 1));
     assert_eq!(read(&log, B, next - 2, next).len(), 2);
-    assert_eq!(
-        log.load(A)
-            .expect("readable")
-            .expect("the group is there")
-            .anchor,
-        anchor(0, 0)
-    );
+    assert_eq!(log.load(A).expect("readable").expect("the group is there").anchor, anchor(0, 0));
 }
 
 #[test]
@@ -328,20 +216,9 @@ fn a_torn_tail_is_cut_off_wherever_it_is_torn() {
             drop(open(directory.path()));
             let mut bytes = whole[..torn_at].to_vec();
             bytes.resize(torn_at + zeros, 0);
-            fs::write(
-                directory
-                    .path()
-                    .join("files")
-                    .join(file.file_name().expect("a name")),
-                bytes,
-            )
-            .expect("writable");
+            fs::write(directory.path().join("files").join(file.file_name().expect("a name")), bytes).expect("writable");
             let log = open(directory.path());
-            let last_index = log
-                .load(A)
-                .expect("readable")
-                .expect("the group is there")
-                .last_index;
+            let last_index = log.load(A).expect("readable").expect("the group is there").last_index;
             if last_index == 3 {
                 // The bytes torn off happened to be zeros.
                 assert!(zeros > 0 && whole[torn_at..].iter().all(|byte| *byte == 0));
@@ -350,10 +227,7 @@ fn a_torn_tail_is_cut_off_wherever_it_is_torn() {
             assert_eq!(last_index, 2, "torn at {torn_at} with {zeros} zeros");
             write(&log, vec![(A, append(entries(3..5, 2)))]);
             drop(log);
-            assert_eq!(
-                read(&open(directory.path()), A, 1, 5),
-                [entries(1..3, 1), entries(3..5, 2)].concat()
-            );
+            assert_eq!(read(&open(directory.path()), A, 1, 5), [entries(1..3, 1), entries(3..5, 2)].concat());
         }
     }
 }
@@ -369,32 +243,16 @@ fn a_flipped_bit_before_the_last_batch_is_refused_with_file_and_place() {
         fs::write(&file, &bytes).expect("writable");
         match RaftEngineLog::open(directory.path(), small_files()) {
             Err(error @ LogError::Damaged { offset: at, .. }) => {
-                let start = ends
-                    .iter()
-                    .rev()
-                    .find(|end| **end <= offset)
-                    .copied()
-                    .unwrap_or(0);
+                let start = ends.iter().rev().find(|end| **end <= offset).copied().unwrap_or(0);
                 let creation = 69..ends[0];
-                let expected = if creation.contains(&offset) {
-                    69
-                } else {
-                    start
-                };
+                let expected = if creation.contains(&offset) { 69 } else { start };
                 assert_eq!(at, expected as u64, "bit in byte {offset}");
-                assert!(
-                    error.to_string().contains("0000000000000001.raftlog"),
-                    "{error}"
-                );
+                assert!(error.to_string().contains("0000000000000001.raftlog"), "{error}");
             }
             Err(error) => panic!("byte {offset}: {error}"),
             Ok(_) => panic!("the flipped bit in byte {offset} went unnoticed"),
         }
-        assert_eq!(
-            fs::read(&file).expect("readable"),
-            bytes,
-            "a refusal must not change anything"
-        );
+        assert_eq!(fs::read(&file).expect("readable"), bytes, "a refusal must not change anything");
     }
     fs::write(&file, &whole).expect("writable");
     assert_eq!(read(&open(directory.path()), A, 1, 4), entries(1..4, 1));
@@ -411,16 +269,10 @@ fn an_older_file_may_not_even_have_a_torn_tail() {
         write(&log, vec![(A, append(entry))]);
     }
     drop(log);
-    let file = directory
-        .path()
-        .join("files")
-        .join("0000000000000001.raftlog");
+    let file = directory.path().join("files").join("0000000000000001.raftlog");
     let whole = fs::read(&file).expect("readable");
     fs::write(&file, &whole[..whole.len() - 3]).expect("writable");
-    assert!(matches!(
-        RaftEngineLog::open(directory.path(), small_files()).map(|_| ()),
-        Err(LogError::Damaged { .. })
-    ));
+    assert!(matches!(RaftEngineLog::open(directory.path(), small_files()).map(|_| ()), Err(LogError::Damaged { .. })));
 }
 
 #[test]
@@ -429,39 +281,24 @@ fn a_node_continues_after_a_restart_in_a_directory() {
     let mut expected = Vec::new();
     for restart in 0..4u8 {
         let log = Arc::new(open(directory.path()));
-        let mut replicas =
-            Replicas::open(NodeId(1), log, Options::default()).expect("the options are fine");
-        replicas
-            .create_group(B, &[NodeId(1)], 0)
-            .expect("the group opens");
+        let mut replicas = Replicas::open(NodeId(1), log, Options::default()).expect("the options are fine");
+        replicas.create_group(B, &[NodeId(1)], 0).expect("the group opens");
         let mut outbox: Vec<Message> = Vec::new();
         let mut handed_out = Vec::new();
         loop {
             let round = replicas.round(&mut outbox).expect("the log works");
-            handed_out.extend(
-                round
-                    .committed
-                    .into_iter()
-                    .flat_map(|committed| committed.entries)
-                    .map(|entry| entry.data),
-            );
+            handed_out
+                .extend(round.committed.into_iter().flat_map(|committed| committed.entries).map(|entry| entry.data));
             if !round.more {
                 break;
             }
         }
         assert_eq!(handed_out, expected);
         for number in 0..10u8 {
-            replicas
-                .propose(B, vec![restart, number])
-                .expect("the node leads");
+            replicas.propose(B, vec![restart, number]).expect("the node leads");
             let round = replicas.round(&mut outbox).expect("the log works");
-            expected.extend(
-                round
-                    .committed
-                    .into_iter()
-                    .flat_map(|committed| committed.entries)
-                    .map(|entry| entry.data),
-            );
+            expected
+                .extend(round.committed.into_iter().flat_map(|committed| committed.entries).map(|entry| entry.data));
         }
         assert_eq!(expected.len(), 10 * (usize::from(restart) + 1));
     }

@@ -5,9 +5,7 @@ mod cluster;
 use std::sync::Arc;
 
 use cluster::{Chance, Cluster, Disk, GROUPS};
-use osmia_replication::{
-    CrashPoint, LogOptions, MembershipChange, MemoryLog, NodeId, RaftEngineLog, Role,
-};
+use osmia_replication::{CrashPoint, LogOptions, MembershipChange, MemoryLog, NodeId, RaftEngineLog, Role};
 use proptest::prelude::*;
 
 const FOUNDERS: usize = 3;
@@ -24,11 +22,7 @@ impl Disk for MemoryDisk {
     }
 
     fn crash_at_next_write(&mut self, chance: &mut Chance) {
-        let point = if chance.one_in(2) {
-            CrashPoint::BeforeSync
-        } else {
-            CrashPoint::AfterSync
-        };
+        let point = if chance.one_in(2) { CrashPoint::BeforeSync } else { CrashPoint::AfterSync };
         self.0.crash_at_next_write(point);
     }
 }
@@ -39,10 +33,7 @@ impl Disk for DirectoryDisk {
     type Log = RaftEngineLog;
 
     fn open(&mut self) -> Arc<RaftEngineLog> {
-        let options = LogOptions {
-            file_bytes: 8 << 10,
-            reclaim_above_bytes: 16 << 10,
-        };
+        let options = LogOptions { file_bytes: 8 << 10, reclaim_above_bytes: 16 << 10 };
         Arc::new(RaftEngineLog::open(self.0.path(), options).expect("the log is intact"))
     }
 
@@ -98,21 +89,14 @@ fn storm<D: Disk>(seed: u64, disks: Vec<D>, steps: usize) -> Cluster<D> {
     }
     cluster.converge(FOUNDERS);
     for group in GROUPS {
-        let entries = |cluster: &Cluster<D>| {
-            cluster
-                .state(cluster.leader(group).expect("it converged"), group)
-                .entries
-        };
+        let entries = |cluster: &Cluster<D>| cluster.state(cluster.leader(group).expect("it converged"), group).entries;
         let before = entries(&cluster);
         // A transfer of the leadership may still be under way; it ends by itself.
         for _ in 0..20 {
             cluster.propose(cluster.leader(group).expect("it converged"), group);
             cluster.converge(FOUNDERS);
         }
-        assert!(
-            entries(&cluster) > before + 5,
-            "the healed cluster makes progress"
-        );
+        assert!(entries(&cluster) > before + 5, "the healed cluster makes progress");
         cluster.check_nothing_lost(group);
     }
     cluster
@@ -133,10 +117,7 @@ fn random_changes(chance: &mut Chance, nodes: usize) -> Vec<MembershipChange> {
 
 /// `PROPTEST_CASES` makes it weather for longer.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|cases| cases.parse().ok())
-        .unwrap_or(40)
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
 }
 
 proptest! {
@@ -166,24 +147,14 @@ fn the_storms_contain_what_they_should() {
     println!(
         "{snapshots} snapshots, {crashes} crashes, {leaders} elections, {memberships} membership changes, {proposals} proposals"
     );
-    assert!(
-        snapshots >= 20
-            && crashes >= 100
-            && leaders >= 50
-            && memberships >= 100
-            && proposals >= 1000
-    );
+    assert!(snapshots >= 20 && crashes >= 100 && leaders >= 50 && memberships >= 100 && proposals >= 1000);
 }
 
 #[test]
 fn a_seed_repeats_a_run() {
     let run = |seed| {
         let cluster = storm(seed, memory_disks(5), 1500);
-        GROUPS.map(|group| {
-            cluster
-                .state(cluster.leader(group).expect("it converged"), group)
-                .clone()
-        })
+        GROUPS.map(|group| cluster.state(cluster.leader(group).expect("it converged"), group).clone())
     };
     assert_eq!(run(7), run(7));
     assert_ne!(run(7), run(8));
@@ -192,9 +163,7 @@ fn a_seed_repeats_a_run() {
 #[test]
 fn replicas_in_directories_are_equal_after_storms() {
     for seed in 0..3 {
-        let disks = (0..5)
-            .map(|_| DirectoryDisk(tempfile::tempdir().expect("a temporary directory")))
-            .collect();
+        let disks = (0..5).map(|_| DirectoryDisk(tempfile::tempdir().expect("a temporary directory"))).collect();
         storm(seed, disks, 1500);
     }
 }
@@ -232,11 +201,7 @@ fn another_leader_takes_over_and_the_old_one_comes_back() {
 
     cluster.transfer(group, NodeId(old as u64 + 1));
     cluster.converge(FOUNDERS);
-    assert_eq!(
-        cluster.leader(group),
-        Some(old),
-        "the leadership moved back on request"
-    );
+    assert_eq!(cluster.leader(group), Some(old), "the leadership moved back on request");
 }
 
 #[test]
@@ -253,56 +218,30 @@ fn a_learner_catches_up_from_a_snapshot_is_promoted_and_replaces_a_member() {
         cluster.checkpoint(at, group, true);
     }
     let status = |cluster: &Cluster<MemoryDisk>, at: usize| {
-        cluster.nodes[at]
-            .running
-            .as_ref()
-            .expect("it runs")
-            .replicas
-            .status(group)
-            .expect("it is open")
+        cluster.nodes[at].running.as_ref().expect("it runs").replicas.status(group).expect("it is open")
     };
     cluster.converge(FOUNDERS);
-    assert!(
-        status(&cluster, leader).first_index > 50,
-        "the log was compacted"
-    );
-    assert_eq!(
-        status(&cluster, 3).membership.voters,
-        [],
-        "node 4 is no member yet"
-    );
+    assert!(status(&cluster, leader).first_index > 50, "the log was compacted");
+    assert_eq!(status(&cluster, 3).membership.voters, [], "node 4 is no member yet");
 
     let new = NodeId(4);
-    cluster
-        .change_membership(group, &[MembershipChange::AddLearner(new)])
-        .expect("nothing is under way");
+    cluster.change_membership(group, &[MembershipChange::AddLearner(new)]).expect("nothing is under way");
     cluster.converge(FOUNDERS);
     assert_eq!(cluster.history.snapshots_installed, 1);
     assert_eq!(status(&cluster, 3).role, Role::Learner);
     assert_eq!(cluster.state(3, group).entries, 50);
 
-    let old = (1..=3)
-        .map(NodeId)
-        .find(|node| node.0 != leader as u64 + 1)
-        .expect("there are two");
+    let old = (1..=3).map(NodeId).find(|node| node.0 != leader as u64 + 1).expect("there are two");
     let leaving = NodeId(leader as u64 + 1);
     cluster
         .change_membership(group, &[MembershipChange::Remove(leaving)])
         .expect_err("the leader cannot remove itself");
     cluster
-        .change_membership(
-            group,
-            &[
-                MembershipChange::AddVoter(new),
-                MembershipChange::Remove(old),
-            ],
-        )
+        .change_membership(group, &[MembershipChange::AddVoter(new), MembershipChange::Remove(old)])
         .expect("nothing is under way");
     cluster.converge(FOUNDERS);
     let membership = status(&cluster, 3).membership;
-    assert!(
-        membership.voters.contains(&new) && !membership.contains(old) && !membership.is_joint()
-    );
+    assert!(membership.voters.contains(&new) && !membership.contains(old) && !membership.is_joint());
     assert_eq!(membership.voters.len(), 3);
 
     cluster.transfer(group, new);

@@ -36,9 +36,7 @@ impl LockedDirectory {
             .open(&marker)
             .map_err(|error| io("Opening the format marker", &marker, error))?;
         file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => LogError::InUse {
-                directory: path.to_path_buf(),
-            },
+            TryLockError::WouldBlock => LogError::InUse { directory: path.to_path_buf() },
             TryLockError::Error(error) => io("Locking the log directory", &marker, error),
         })?;
         let files = path.join(FILES);
@@ -55,8 +53,7 @@ impl LockedDirectory {
                 .and_then(|()| file.sync_all())
                 .and_then(|()| File::open(path)?.sync_all())
                 .map_err(|error| io("Writing the format marker", &marker, error))?;
-            fs::create_dir(&files)
-                .map_err(|error| io("Creating the log directory", &files, error))?;
+            fs::create_dir(&files).map_err(|error| io("Creating the log directory", &files, error))?;
         } else if found != expected.as_bytes() {
             return Err(LogError::UnknownFormat {
                 directory: path.to_path_buf(),
@@ -65,14 +62,9 @@ impl LockedDirectory {
             });
         } else if !files.exists() {
             // The process stopped between the marker and the directory: nothing was ever logged.
-            fs::create_dir(&files)
-                .map_err(|error| io("Creating the log directory", &files, error))?;
+            fs::create_dir(&files).map_err(|error| io("Creating the log directory", &files, error))?;
         }
-        Ok(Self {
-            path: path.to_path_buf(),
-            files,
-            _lock: file,
-        })
+        Ok(Self { path: path.to_path_buf(), files, _lock: file })
     }
 
     /// Where the engine's files are.
@@ -81,18 +73,11 @@ impl LockedDirectory {
     }
 
     pub(super) fn io(&self, action: &'static str, problem: impl ToString) -> LogError {
-        LogError::Io {
-            action,
-            place: self.path.clone(),
-            problem: problem.to_string(),
-        }
+        LogError::Io { action, place: self.path.clone(), problem: problem.to_string() }
     }
 
     pub(super) fn sync_failed(&self, problem: String) -> LogError {
-        LogError::SyncFailed {
-            place: self.path.clone(),
-            problem,
-        }
+        LogError::SyncFailed { place: self.path.clone(), problem }
     }
 }
 
@@ -102,15 +87,9 @@ fn marker_text(format: u32) -> String {
 
 fn describe(found: &[u8]) -> String {
     let text = String::from_utf8_lossy(found);
-    match text
-        .strip_prefix(MAGIC)
-        .and_then(|rest| rest.trim().strip_prefix("format "))
-    {
+    match text.strip_prefix(MAGIC).and_then(|rest| rest.trim().strip_prefix("format ")) {
         Some(format) => format!("log format {format}"),
         None if found.is_empty() => "log files without a format marker".to_owned(),
-        None => format!(
-            "an unknown format marker ({:?})",
-            text.chars().take(60).collect::<String>()
-        ),
+        None => format!("an unknown format marker ({:?})", text.chars().take(60).collect::<String>()),
     }
 }

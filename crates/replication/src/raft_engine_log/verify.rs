@@ -62,44 +62,28 @@ pub(super) fn verify(directory: &Path) -> Result<(), LogError> {
 }
 
 fn io(action: &'static str, place: &Path, error: &std::io::Error) -> LogError {
-    LogError::Io {
-        action,
-        place: place.to_path_buf(),
-        problem: error.to_string(),
-    }
+    LogError::Io { action, place: place.to_path_buf(), problem: error.to_string() }
 }
 
 /// The files of a queue in order. A gap in the numbers is left where files were recycled and deleted; the engine ignores
 /// the files before it.
 fn files_of(directory: &Path, queue: Queue) -> Result<Vec<(u64, PathBuf)>, LogError> {
     let mut files = Vec::new();
-    let listing = fs::read_dir(directory)
-        .map_err(|error| io("Listing the log directory", directory, &error))?;
+    let listing = fs::read_dir(directory).map_err(|error| io("Listing the log directory", directory, &error))?;
     for file in listing {
-        let path = file
-            .map_err(|error| io("Listing the log directory", directory, &error))?
-            .path();
+        let path = file.map_err(|error| io("Listing the log directory", directory, &error))?.path();
         let name = path.file_name().and_then(|name| name.to_str());
-        let number = name
-            .and_then(|name| name.strip_suffix(queue.suffix()))
-            .and_then(|number| number.parse().ok());
+        let number = name.and_then(|name| name.strip_suffix(queue.suffix())).and_then(|number| number.parse().ok());
         files.extend(number.map(|number: u64| (number, path)));
     }
     files.sort_unstable();
-    let gap = files
-        .windows(2)
-        .rposition(|pair| pair[1].0 != pair[0].0 + 1);
+    let gap = files.windows(2).rposition(|pair| pair[1].0 != pair[0].0 + 1);
     files.drain(..gap.map_or(0, |gap| gap + 1));
     Ok(files)
 }
 
 /// Verifies one file; `newest` names its queue if the tail may be torn.
-fn verify_file(
-    path: &Path,
-    bytes: &[u8],
-    number: u64,
-    newest: Option<Queue>,
-) -> Result<(), LogError> {
+fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) -> Result<(), LogError> {
     let damaged = |offset: usize, problem: &str| LogError::Damaged {
         file: path.to_path_buf(),
         offset: offset as u64,
@@ -128,18 +112,11 @@ fn verify_file(
         return Err(damaged(offset, problem));
     };
     let doubtful = offset.max(FILE_HEADER_BYTES) + queue.unsynced_bytes();
-    let intact_behind =
-        (doubtful + 1..bytes.len()).find(|later| verify_items(&bytes[*later..], number).is_ok());
+    let intact_behind = (doubtful + 1..bytes.len()).find(|later| verify_items(&bytes[*later..], number).is_ok());
     if let Some(later) = intact_behind {
-        return Err(damaged(
-            offset,
-            &format!("{problem}, and an intact record follows at byte {later}"),
-        ));
+        return Err(damaged(offset, &format!("{problem}, and an intact record follows at byte {later}")));
     }
-    let lost = bytes[offset..]
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .map_or(0, |last| last + 1);
+    let lost = bytes[offset..].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     if lost > 0 {
         tracing::warn!(
             file = %path.display(),
@@ -153,12 +130,8 @@ fn verify_file(
 }
 
 fn verify_header(bytes: &[u8]) -> Result<(), &'static str> {
-    let rest = bytes
-        .strip_prefix(MAGIC)
-        .ok_or("the file does not start as a log file")?;
-    let (version, rest) = rest
-        .split_first_chunk()
-        .ok_or("the file's header is too short")?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or("the file does not start as a log file")?;
+    let (version, rest) = rest.split_first_chunk().ok_or("the file's header is too short")?;
     if u64::from_be_bytes(*version) != ENGINE_VERSION {
         return Err("the file's header names another version");
     }
@@ -180,30 +153,20 @@ fn verify_record(bytes: &[u8], number: u64) -> Result<usize, &'static str> {
 
 /// Verifies a record without its entries; returns its length and the unverified entries.
 fn verify_items(bytes: &[u8], number: u64) -> Result<(usize, &[u8]), &'static str> {
-    let header = bytes
-        .first_chunk::<RECORD_HEADER_BYTES>()
-        .ok_or("the record's header is too short")?;
+    let header = bytes.first_chunk::<RECORD_HEADER_BYTES>().ok_or("the record's header is too short")?;
     let (length, items) = header.split_at(8);
-    let as_number = |bytes: &[u8]| {
-        u64::from_be_bytes(bytes.try_into().expect("the header was split into halves"))
-    };
+    let as_number = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().expect("the header was split into halves"));
     let length = as_number(length);
     if length & 0xff > 1 {
         return Err("the record's header names an unknown compression");
     }
-    let in_file = |number: u64| {
-        usize::try_from(number)
-            .ok()
-            .filter(|number| *number <= bytes.len())
-    };
+    let in_file = |number: u64| usize::try_from(number).ok().filter(|number| *number <= bytes.len());
     let length = in_file(length >> 8).ok_or("the record is longer than the file")?;
-    let items =
-        in_file(as_number(items)).filter(|items| (RECORD_HEADER_BYTES..=length).contains(items));
+    let items = in_file(as_number(items)).filter(|items| (RECORD_HEADER_BYTES..=length).contains(items));
     let items = items.ok_or("the record's header does not fit together")?;
     // The engine signs with the lower half of the file's number.
     let signature = (number & u64::from(u32::MAX)) as u32;
-    verify_checksum(&bytes[items..length], signature)
-        .map_err(|()| "the record does not match its checksum")?;
+    verify_checksum(&bytes[items..length], signature).map_err(|()| "the record does not match its checksum")?;
     Ok((length, &bytes[RECORD_HEADER_BYTES..items]))
 }
 

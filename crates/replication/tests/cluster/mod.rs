@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
 use osmia_replication::{
-    Committed, Entry, Frame, GroupId, LogError, LogStore, MembershipChange, Message, NodeId,
-    Options, Position, ProposeError, Replicas, ReplicationError, Role, Round, SnapshotReceiver,
-    SnapshotSink, SnapshotSource, SnapshotStream, StagedSnapshot, StepError,
+    Committed, Entry, Frame, GroupId, LogError, LogStore, MembershipChange, Message, NodeId, Options, Position,
+    ProposeError, Replicas, ReplicationError, Role, Round, SnapshotReceiver, SnapshotSink, SnapshotSource,
+    SnapshotStream, StagedSnapshot, StepError,
 };
 
 pub const GROUPS: [GroupId; 2] = [GroupId(0), GroupId(5)];
@@ -57,39 +57,25 @@ impl State {
     fn apply(&mut self, entry: &Entry) {
         assert!(entry.index > self.applied, "entries come once and in order");
         self.entries += 1;
-        for part in [entry.index, entry.term]
-            .iter()
-            .flat_map(|number| number.to_be_bytes())
-            .chain(entry.data.iter().copied())
+        for part in
+            [entry.index, entry.term].iter().flat_map(|number| number.to_be_bytes()).chain(entry.data.iter().copied())
         {
-            self.hash = (self.hash ^ u64::from(part))
-                .wrapping_mul(0x0000_0100_0000_01b3)
-                .rotate_left(5);
+            self.hash = (self.hash ^ u64::from(part)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(5);
         }
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut bytes: Vec<u8> = [self.applied, self.entries, self.hash]
-            .iter()
-            .flat_map(|number| number.to_be_bytes())
-            .collect();
+        let mut bytes: Vec<u8> =
+            [self.applied, self.entries, self.hash].iter().flat_map(|number| number.to_be_bytes()).collect();
         // Some weight, so that it takes several chunks.
         bytes.resize(200, 0xee);
         bytes
     }
 
     fn decode(bytes: &[u8]) -> Self {
-        assert!(
-            bytes.len() == 200 && bytes[24..].iter().all(|byte| *byte == 0xee),
-            "a snapshot arrives whole"
-        );
-        let number =
-            |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        Self {
-            applied: number(0),
-            entries: number(8),
-            hash: number(16),
-        }
+        assert!(bytes.len() == 200 && bytes[24..].iter().all(|byte| *byte == 0xee), "a snapshot arrives whole");
+        let number = |at: usize| u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        Self { applied: number(0), entries: number(8), hash: number(16) }
     }
 }
 
@@ -119,12 +105,7 @@ impl SnapshotSource for Files {
 
 impl SnapshotSink for Files {
     fn stage(&mut self, group: GroupId, position: Position) -> io::Result<Box<dyn StagedSnapshot>> {
-        Ok(Box::new(Staging {
-            files: self.clone(),
-            group,
-            position,
-            bytes: Vec::new(),
-        }))
+        Ok(Box::new(Staging { files: self.clone(), group, position, bytes: Vec::new() }))
     }
 }
 
@@ -142,16 +123,8 @@ impl Write for Staging {
 impl StagedSnapshot for Staging {
     fn complete(self: Box<Self>) -> io::Result<()> {
         let state = State::decode(&self.bytes);
-        assert_eq!(
-            state.applied, self.position.index,
-            "the message describes exactly the state that came"
-        );
-        self.files
-            .0
-            .lock()
-            .expect("no panic while locked")
-            .staged
-            .insert(self.group, (self.position, state));
+        assert_eq!(state.applied, self.position.index, "the message describes exactly the state that came");
+        self.files.0.lock().expect("no panic while locked").staged.insert(self.group, (self.position, state));
         Ok(())
     }
 }
@@ -207,13 +180,7 @@ impl<D: Disk> Cluster<D> {
         };
         for (id, disk) in (1..).map(NodeId).zip(disks) {
             let founder = id.0 <= founders as u64;
-            cluster.nodes.push(Node {
-                id,
-                disk,
-                files: Files::default(),
-                founder,
-                running: None,
-            });
+            cluster.nodes.push(Node { id, disk, files: Files::default(), founder, running: None });
         }
         for at in 0..cluster.nodes.len() {
             cluster.start(at, founders);
@@ -232,13 +199,8 @@ impl<D: Disk> Cluster<D> {
             ..Options::default()
         };
         let founding: Vec<NodeId> = (1..=founders as u64).map(NodeId).collect();
-        let voters = if node.founder {
-            founding.as_slice()
-        } else {
-            &[]
-        };
-        let mut replicas =
-            Replicas::open(node.id, node.disk.open(), options).expect("the options are fine");
+        let voters = if node.founder { founding.as_slice() } else { &[] };
+        let mut replicas = Replicas::open(node.id, node.disk.open(), options).expect("the options are fine");
         let mut states = BTreeMap::new();
         for group in GROUPS {
             let mut durable = node.files.0.lock().expect("no panic while locked");
@@ -246,29 +208,18 @@ impl<D: Disk> Cluster<D> {
             match replicas.create_group(group, voters, state.applied) {
                 Ok(()) => {}
                 Err(ReplicationError::StateBehindLog { compacted, .. }) => {
-                    let (position, staged) = durable
-                        .staged
-                        .remove(&group)
-                        .expect("a snapshot is staged before it is stepped");
-                    assert_eq!(
-                        position.index, compacted,
-                        "the staged snapshot is the one that the log stands on"
-                    );
+                    let (position, staged) =
+                        durable.staged.remove(&group).expect("a snapshot is staged before it is stepped");
+                    assert_eq!(position.index, compacted, "the staged snapshot is the one that the log stands on");
                     state = staged;
                     durable.checkpoints.insert(group, state.clone());
-                    replicas
-                        .create_group(group, voters, state.applied)
-                        .expect("the installed state fits");
+                    replicas.create_group(group, voters, state.applied).expect("the installed state fits");
                 }
                 Err(error) => panic!("node {} does not start: {error}", node.id),
             }
             states.insert(group, state);
         }
-        node.running = Some(Running {
-            replicas,
-            receiver: SnapshotReceiver::new(),
-            states,
-        });
+        node.running = Some(Running { replicas, receiver: SnapshotReceiver::new(), states });
     }
 
     pub fn crash(&mut self, at: usize) {
@@ -285,9 +236,7 @@ impl<D: Disk> Cluster<D> {
     }
 
     fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
-        self.cut
-            .iter()
-            .any(|pair| *pair == (from, to) || *pair == (to, from))
+        self.cut.iter().any(|pair| *pair == (from, to) || *pair == (to, from))
     }
 
     /// The node that leads the group in the highest term.
@@ -304,27 +253,15 @@ impl<D: Disk> Cluster<D> {
             return;
         };
         self.history.proposals += 1;
-        let data = format!(
-            "proposal {} at node {at} {}",
-            self.history.proposals,
-            "x".repeat(self.chance.below(120))
-        );
+        let data = format!("proposal {} at node {at} {}", self.history.proposals, "x".repeat(self.chance.below(120)));
         match running.replicas.propose(group, data.into_bytes()) {
-            Ok(())
-            | Err(ProposeError::NotLeader { .. } | ProposeError::TransferInProgress { .. }) => {}
+            Ok(()) | Err(ProposeError::NotLeader { .. } | ProposeError::TransferInProgress { .. }) => {}
             Err(error) => panic!("{error}"),
         }
     }
 
-    pub fn change_membership(
-        &mut self,
-        group: GroupId,
-        changes: &[MembershipChange],
-    ) -> Result<(), ProposeError> {
-        let leader = self.leader(group).ok_or(ProposeError::NotLeader {
-            group,
-            leader: None,
-        })?;
+    pub fn change_membership(&mut self, group: GroupId, changes: &[MembershipChange]) -> Result<(), ProposeError> {
+        let leader = self.leader(group).ok_or(ProposeError::NotLeader { group, leader: None })?;
         let running = self.nodes[leader].running.as_mut().expect("a leader runs");
         running.replicas.change_membership(group, changes)
     }
@@ -345,21 +282,10 @@ impl<D: Disk> Cluster<D> {
         };
         let state = running.states[&group].clone();
         let applied = state.applied;
-        node.files
-            .0
-            .lock()
-            .expect("no panic while locked")
-            .checkpoints
-            .insert(group, state);
-        running
-            .replicas
-            .applied(group, applied)
-            .expect("it was handed out");
+        node.files.0.lock().expect("no panic while locked").checkpoints.insert(group, state);
+        running.replicas.applied(group, applied).expect("it was handed out");
         if compact {
-            running
-                .replicas
-                .compact(group, applied)
-                .expect("the log works");
+            running.replicas.compact(group, applied).expect("the log works");
         }
     }
 
@@ -377,26 +303,18 @@ impl<D: Disk> Cluster<D> {
     /// Delivers one frame for the node, in any order, with the network's mischief.
     pub fn deliver(&mut self, at: usize) -> bool {
         let to = self.nodes[at].id;
-        let waiting: Vec<usize> = (0..self.network.len())
-            .filter(|frame| self.network[*frame].to() == to)
-            .collect();
+        let waiting: Vec<usize> = (0..self.network.len()).filter(|frame| self.network[*frame].to() == to).collect();
         if waiting.is_empty() {
             return false;
         }
-        let choice = if self.reliable {
-            0
-        } else {
-            self.chance.below(waiting.len().min(12))
-        };
+        let choice = if self.reliable { 0 } else { self.chance.below(waiting.len().min(12)) };
         let frame = if !self.reliable && self.chance.one_in(20) {
             self.network[waiting[choice]].clone()
         } else {
             self.network.remove(waiting[choice])
         };
         let lost = !self.reliable && self.chance.one_in(15);
-        let Frame::Message(message) = frame else {
-            panic!("states travel on their own connection")
-        };
+        let Frame::Message(message) = frame else { panic!("states travel on their own connection") };
         if lost || self.is_cut(message.from(), to) {
             return true;
         }
@@ -409,9 +327,7 @@ impl<D: Disk> Cluster<D> {
             match running.replicas.step(message) {
                 Ok(()) => {}
                 Err(
-                    error @ (StepError::EntriesLost { .. }
-                    | StepError::Refused { .. }
-                    | StepError::LogUnavailable),
+                    error @ (StepError::EntriesLost { .. } | StepError::Refused { .. } | StepError::LogUnavailable),
                 ) => {
                     panic!("node {to}: {error}")
                 }
@@ -447,33 +363,19 @@ impl<D: Disk> Cluster<D> {
         let running = node.running.as_mut().expect("the round was its");
         for (group, position) in &round.snapshots_to_install {
             let mut durable = node.files.0.lock().expect("no panic while locked");
-            let (staged_position, state) = durable
-                .staged
-                .remove(group)
-                .expect("a snapshot is staged before it is stepped");
+            let (staged_position, state) =
+                durable.staged.remove(group).expect("a snapshot is staged before it is stepped");
             assert_eq!(staged_position, *position);
             durable.checkpoints.insert(*group, state.clone());
             running.states.insert(*group, state);
             drop(durable);
-            running
-                .replicas
-                .applied(*group, position.index)
-                .expect("it is what the log stands on");
+            running.replicas.applied(*group, position.index).expect("it is what the log stands on");
             self.history.snapshots_installed += 1;
         }
-        for Committed {
-            group,
-            entries,
-            up_to,
-        } in round.committed
-        {
+        for Committed { group, entries, up_to } in round.committed {
             let state = running.states.get_mut(&group).expect("the group is open");
             for entry in entries {
-                let known = self
-                    .history
-                    .committed
-                    .entry((group, entry.index))
-                    .or_insert_with(|| entry.clone());
+                let known = self.history.committed.entry((group, entry.index)).or_insert_with(|| entry.clone());
                 assert_eq!(*known, entry, "nodes disagree about group {group}");
                 state.apply(&entry);
             }
@@ -482,16 +384,8 @@ impl<D: Disk> Cluster<D> {
         }
         for change in &round.role_changes {
             if change.role == Role::Leader {
-                let leader = *self
-                    .history
-                    .leaders
-                    .entry((change.group, change.term))
-                    .or_insert(id);
-                assert_eq!(
-                    leader, id,
-                    "two leaders of group {} in term {}",
-                    change.group, change.term
-                );
+                let leader = *self.history.leaders.entry((change.group, change.term)).or_insert(id);
+                assert_eq!(leader, id, "two leaders of group {} in term {}", change.group, change.term);
                 self.history.leader_changes += 1;
             }
         }
@@ -502,14 +396,10 @@ impl<D: Disk> Cluster<D> {
         for request in round.snapshots_to_send {
             let node = &self.nodes[at];
             let running = node.running.as_ref().expect("it runs");
-            let stream =
-                SnapshotStream::open(&running.replicas, &request, &node.files, CHUNK_BYTES)
-                    .expect("readable");
+            let stream = SnapshotStream::open(&running.replicas, &request, &node.files, CHUNK_BYTES).expect("readable");
             let delivered = stream.is_some_and(|stream| self.carry(id, stream));
             let running = self.nodes[at].running.as_mut().expect("it runs");
-            running
-                .replicas
-                .snapshot_sent(request.group, request.to, delivered);
+            running.replicas.snapshot_sent(request.group, request.to, delivered);
         }
     }
 
@@ -517,11 +407,7 @@ impl<D: Disk> Cluster<D> {
     fn carry(&mut self, from: NodeId, mut stream: SnapshotStream) -> bool {
         let to = stream.to();
         let cut = self.is_cut(from, to);
-        let node = self
-            .nodes
-            .iter_mut()
-            .find(|node| node.id == to)
-            .expect("all nodes are known");
+        let node = self.nodes.iter_mut().find(|node| node.id == to).expect("all nodes are known");
         let Some(running) = &mut node.running else {
             return false;
         };
@@ -532,14 +418,9 @@ impl<D: Disk> Cluster<D> {
             }
             let mut bytes = Vec::new();
             frame.encode(&mut bytes);
-            let complete = match Frame::decode(&bytes, FRAME_LIMIT_BYTES)
-                .expect("a frame survives its bytes")
-            {
+            let complete = match Frame::decode(&bytes, FRAME_LIMIT_BYTES).expect("a frame survives its bytes") {
                 Frame::SnapshotStart(message) => {
-                    running
-                        .receiver
-                        .start(message, &mut node.files)
-                        .expect("stageable");
+                    running.receiver.start(message, &mut node.files).expect("stageable");
                     None
                 }
                 Frame::SnapshotChunk(chunk) => running.receiver.chunk(&chunk).expect("in order"),
@@ -584,11 +465,7 @@ impl<D: Disk> Cluster<D> {
         for node in &self.nodes {
             let replicas = &node.running.as_ref().expect("it runs").replicas;
             for group in GROUPS {
-                eprintln!(
-                    "node {}: group {group}: {:?}",
-                    node.id,
-                    replicas.status(group)
-                );
+                eprintln!("node {}: group {group}: {:?}", node.id, replicas.status(group));
             }
         }
         panic!("the cluster does not converge");
@@ -598,42 +475,19 @@ impl<D: Disk> Cluster<D> {
         let Some(leader) = self.leader(group) else {
             return false;
         };
-        let status = self.nodes[leader]
-            .running
-            .as_ref()
-            .expect("it runs")
-            .replicas
-            .status(group)
-            .expect("it is open");
+        let status = self.nodes[leader].running.as_ref().expect("it runs").replicas.status(group).expect("it is open");
         if status.membership.is_joint() || status.commit != status.last_index {
             return false;
         }
-        let members: Vec<usize> = (0..self.nodes.len())
-            .filter(|at| status.membership.contains(self.nodes[*at].id))
-            .collect();
-        if members
-            .iter()
-            .any(|at| self.state(*at, group).applied != status.commit)
-        {
+        let members: Vec<usize> =
+            (0..self.nodes.len()).filter(|at| status.membership.contains(self.nodes[*at].id)).collect();
+        if members.iter().any(|at| self.state(*at, group).applied != status.commit) {
             return false;
         }
         for at in members {
-            let here = self.nodes[at]
-                .running
-                .as_ref()
-                .expect("it runs")
-                .replicas
-                .status(group)
-                .expect("it is open");
-            assert_eq!(
-                here.membership, status.membership,
-                "the members of group {group} are agreed upon"
-            );
-            assert_eq!(
-                self.state(at, group),
-                self.state(leader, group),
-                "the states of group {group} are equal"
-            );
+            let here = self.nodes[at].running.as_ref().expect("it runs").replicas.status(group).expect("it is open");
+            assert_eq!(here.membership, status.membership, "the members of group {group} are agreed upon");
+            assert_eq!(self.state(at, group), self.state(leader, group), "the states of group {group} are equal");
         }
         true
     }
@@ -647,10 +501,6 @@ impl<D: Disk> Cluster<D> {
             expected.applied = *index;
         }
         let state = self.state(leader, group);
-        assert_eq!(
-            (state.entries, state.hash),
-            (expected.entries, expected.hash),
-            "an applied entry got lost"
-        );
+        assert_eq!((state.entries, state.hash), (expected.entries, expected.hash), "an applied entry got lost");
     }
 }
