@@ -298,8 +298,12 @@ fn a_snapshot_restores_to_an_equal_state() {
     tables.commit().unwrap();
     assert_ne!(tables.state_hash().unwrap(), hash);
 
+    // Nor is what a later checkpoint writes while the snapshot is held.
+    let snapshot = tables.store().snapshot().unwrap();
+    checkpoint(&mut tables, 43);
     let mut stream = Vec::new();
-    let summary = tables.store().snapshot_to(&mut stream).unwrap();
+    let summary = snapshot.write_to(&mut stream).unwrap();
+    drop(snapshot);
     assert_eq!((summary.applied, summary.entries, summary.bytes), (42, 10_001, stream.len() as u64));
 
     // A replica with an older state, which a broken stream must leave as it is.
