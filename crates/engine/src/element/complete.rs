@@ -36,10 +36,11 @@ pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
     Ok(())
 }
 
-/// Takes the given flows out of a completed element; without any, the path ends here and perhaps its scope with it.
+/// Takes the given flows out of a completed element, last in the document first as on the reference engine; without any,
+/// the path ends here and perhaps its scope with it.
 pub(super) fn take_flows(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) {
     let scope = token.value().flow_scope_key;
-    for flow in flows {
+    for flow in flows.iter().rev() {
         let flow = token.process.flow(*flow);
         let key = execution.state.next_key();
         let value = ProcessInstanceValue {

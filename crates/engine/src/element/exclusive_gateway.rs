@@ -8,7 +8,8 @@ use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::variable::expression;
 
-/// The first flow in document order whose condition holds, else the default flow. `None` when the path ends here.
+/// The last flow in document order whose condition holds, as on the reference engine, else the default flow. `None` when
+/// the path ends here.
 pub(super) fn choose_flow(
     execution: &Execution<'_>,
     token: &Token,
@@ -18,7 +19,7 @@ pub(super) fn choose_flow(
     if outgoing.is_empty() {
         return Ok(None);
     }
-    for flow in outgoing {
+    for flow in outgoing.iter().rev() {
         if Some(*flow) == default {
             continue;
         }
