@@ -10,7 +10,7 @@ use crate::configuration::duration;
 
 /// Osmia executes BPMN processes, durably, and speaks the protocols of Camunda 8.
 #[derive(Debug, Parser)]
-#[command(name = "osmia", version, propagate_version = true)]
+#[command(name = "osmia", version)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub command: Command,

@@ -1,5 +1,6 @@
 //! `osmia start`: the wiring of a node.
 
+use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
@@ -159,7 +160,11 @@ fn bind_error(what: &str, host: &str, port: u16, error: &std::io::Error) -> Stri
 fn log(configuration: &Configuration) -> Outcome {
     let filter = tracing_subscriber::EnvFilter::try_new(&configuration.log)
         .map_err(|error| format!("The log filter '{}' cannot be read: {error}", configuration.log))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     Ok(())
 }
 

@@ -88,8 +88,8 @@ async fn the_command_line_does_the_daily_work() {
     std::fs::write(&file, &one_task("order", "work").content).unwrap();
     let (ok, out, err) = run(&["deploy", file.to_str().unwrap()]);
     assert!(ok && out.starts_with("process order version 1 key "), "{out}{err}");
-    let (ok, out, _) = run(&["create", "order", "--variables", r#"{"a":1}"#]);
-    assert!(ok && out.contains(" of order version 1"), "{out}");
+    let (ok, out, err) = run(&["create", "order", "--version", "1", "--variables", r#"{"a":1}"#]);
+    assert!(ok && out.contains(" of order version 1"), "{out}{err}");
     let (ok, out, _) = run(&["activate", "work"]);
     assert!(ok, "{out}");
     let job = json(out.trim());
