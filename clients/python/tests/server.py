@@ -12,7 +12,8 @@ from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 LOCK_MS = 60_000
-PATIENCE_MS = 10_000
+PATIENCE_MS = 15_000
+POLL_MS = 3_000
 A_MOMENT_MS = 1000
 UNKNOWN_KEY = (1 << 51) + 4_000_000_000
 
@@ -87,7 +88,7 @@ class Server:
         deployed = await self.deploy_text(f"{process_id}.bpmn", model_text(name, process_id))
         return Model(self, process_id, deployed.deployments[0])
 
-    async def activate(self, job_type, count=1, lock_ms=LOCK_MS, patience_ms=PATIENCE_MS, variables=()):
+    async def activate(self, job_type, count=1, lock_ms=LOCK_MS, patience_ms=POLL_MS, variables=()):
         """One poll, which may come back empty."""
         return [
             job

@@ -11,7 +11,8 @@ import java.util.Map;
 /** Polling for jobs and finishing them. */
 final class Jobs {
   static final Duration LOCK = Duration.ofMinutes(1);
-  private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final Duration PATIENCE = Duration.ofSeconds(15);
+  private static final Duration POLL = Duration.ofSeconds(3);
   private static final Duration A_MOMENT = Duration.ofMillis(500);
 
   private Jobs() {}
@@ -21,7 +22,7 @@ final class Jobs {
     List<ActivatedJob> jobs = new ArrayList<>();
     long end = System.nanoTime() + PATIENCE.toNanos();
     while (jobs.size() < count && System.nanoTime() < end) {
-      jobs.addAll(activate(type, count - jobs.size(), LOCK, PATIENCE));
+      jobs.addAll(activate(type, count - jobs.size(), LOCK, POLL));
     }
     assertEquals(count, jobs.size(), "jobs of type " + type + " activated");
     return jobs;

@@ -1,0 +1,120 @@
+// Jobs pushed over a stream. This client polls once when it opens a stream and then rarely, so what arrives later was
+// pushed.
+
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  LOCK_MS,
+  assertNone,
+  client,
+  complete,
+  connect,
+  deploy,
+  fail,
+  needsFullGateway,
+  plain,
+  pollOne,
+} from '../support/server.js'
+
+const streaming = connect()
+after(() => streaming.close())
+
+// An open stream that is known to push.
+async function openStream(model) {
+  const jobs = []
+  const stream = await streaming.streamJobs({
+    type: model.jobType('work'),
+    worker: 'streaming-suite',
+    timeout: LOCK_MS,
+    pollInterval: 0,
+    tenantIds: ['<default>'],
+    taskHandler: (job) => {
+      jobs.push(job)
+      return job.forward()
+    },
+  })
+  const next = async (patienceMs = 10_000) => {
+    const end = Date.now() + patienceMs
+    while (jobs.length === 0 && Date.now() < end) await sleep(5)
+    return jobs.shift()
+  }
+  await awaitRegistration(model, next)
+  return {
+    close: () => stream.close(),
+    next: async () => (await next()) ?? assert.fail('no job was pushed within 10 seconds'),
+  }
+}
+
+// Opening a stream is not acknowledged, so instances are created until one is pushed.
+async function awaitRegistration(model, next) {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const instance = await model.create()
+    const job = await next(500)
+    if (job) return complete(job)
+    await client.cancelProcessInstance(instance)
+  }
+  assert.fail('no job was pushed within 10 seconds after the stream was opened')
+}
+
+test('jobs are pushed with all that a worker needs', needsFullGateway, async () => {
+  const model = await deploy('one-task')
+  const stream = await openStream(model)
+  const instance = await model.create({ a: 1 })
+
+  const job = await stream.next()
+
+  assert.equal(job.processInstanceKey, instance)
+  assert.equal(job.worker, 'streaming-suite')
+  assert.equal(job.retries, 3)
+  assert.equal(job.customHeaders.color, 'blue')
+  assert.deepEqual(plain(job.variables), { a: 1 })
+  await assertNone(model.jobType('work'))
+  await complete(job)
+  stream.close()
+})
+
+test('every job is pushed once', needsFullGateway, async () => {
+  const model = await deploy('one-task')
+  const stream = await openStream(model)
+  const created = new Set()
+  for (let n = 0; n < 50; n++) created.add(await model.create())
+
+  const seen = new Set()
+  for (let n = 0; n < 50; n++) {
+    const job = await stream.next()
+    seen.add(job.processInstanceKey)
+    await complete(job)
+  }
+
+  assert.deepEqual(seen, created)
+  stream.close()
+})
+
+test('a failed job is pushed again after its backoff', needsFullGateway, async () => {
+  const model = await deploy('one-task')
+  const stream = await openStream(model)
+  await model.create()
+  const first = await stream.next()
+  const start = Date.now()
+
+  await fail(first, 2, 'later', 1000)
+
+  const again = await stream.next()
+  assert.equal(again.key, first.key)
+  assert.equal(again.retries, 2)
+  assert.ok(Date.now() - start >= 990)
+  await complete(again)
+  stream.close()
+})
+
+test('what nobody streams any more is there for polling', needsFullGateway, async () => {
+  const model = await deploy('one-task')
+  const stream = await openStream(model)
+  stream.close()
+  await sleep(200)
+
+  const instance = await model.create()
+
+  assert.equal((await pollOne(model.jobType('work'))).processInstanceKey, instance)
+})
