@@ -8,9 +8,9 @@ use protocol::{Command, PartitionId, Request};
 use crate::entrance::{Entrance, Health, Role};
 use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
-use engine::{JobsAvailable, Reply};
 use crate::shared::Shared;
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
+use engine::{JobsAvailable, Reply};
 
 /// Why a command did not get as far as the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,9 +54,7 @@ pub enum SubmitError {
         partition_count: u16,
     },
     /// The node is stopping.
-    #[error(
-        "the node is stopping and takes no more commands; send the command to another node or try again later"
-    )]
+    #[error("the node is stopping and takes no more commands; send the command to another node or try again later")]
     Stopped,
 }
 
@@ -133,11 +131,7 @@ impl Client {
     pub fn cluster(&self) -> ClusterView {
         let partitions = self.shared.entrances.iter();
         let partitions = partitions
-            .map(|entrance| PartitionView {
-                id: entrance.id,
-                role: entrance.role(),
-                health: entrance.health(),
-            })
+            .map(|entrance| PartitionView { id: entrance.id, role: entrance.role(), health: entrance.health() })
             .collect();
         let (host, port) = self.shared.advertised_address.lock().clone();
         let node = NodeView {
@@ -165,9 +159,7 @@ impl Client {
     pub fn next_partition(&self) -> PartitionId {
         let turn = self.shared.next_partition.fetch_add(1, Ordering::Relaxed);
         let partition = turn % u64::from(self.partition_count());
-        PartitionId(
-            u16::try_from(partition + 1).expect("a remainder is below the number of partitions"),
-        )
+        PartitionId(u16::try_from(partition + 1).expect("a remainder is below the number of partitions"))
     }
 
     /// Hands the command to the partition's inbox. `reply` is called exactly once and must not block: with the engine's
@@ -184,10 +176,7 @@ impl Client {
             Err(error) => return refused(reply, error),
         };
         let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
-        command.request = Some(Request {
-            node: self.shared.node,
-            number,
-        });
+        command.request = Some(Request { node: self.shared.node, number });
         let (bytes, permit) = match self.admit(entrance, &command) {
             Ok(admitted) => admitted,
             Err(error) => return refused(reply, error),
@@ -196,19 +185,13 @@ impl Client {
         if let Err((reply, error)) = entrance.requests.wait(number, Box::new(reply)) {
             return refused(reply, error);
         }
-        let queued = QueuedCommand {
-            partition,
-            bytes,
-            permit: Some(permit),
-        };
+        let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
         if self.shared.inbox.send(Inbound::Command(queued)).is_err()
             && let Some(reply) = entrance.requests.take(number)
         {
             return refused(reply, SubmitError::Stopped);
         }
-        PendingRequest {
-            entrance: Some((entrance.clone(), number)),
-        }
+        PendingRequest { entrance: Some((entrance.clone(), number)) }
     }
 
     /// Hands the command to the partition's inbox without waiting for an answer.
@@ -218,64 +201,37 @@ impl Client {
     pub fn send(&self, partition: PartitionId, command: Command) -> Result<(), SubmitError> {
         let entrance = self.shared.entrance(partition)?;
         let (bytes, permit) = self.admit(entrance, &command)?;
-        let queued = QueuedCommand {
-            partition,
-            bytes,
-            permit: Some(permit),
-        };
-        self.shared
-            .inbox
-            .send(Inbound::Command(queued))
-            .map_err(|_| SubmitError::Stopped)
+        let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
+        self.shared.inbox.send(Inbound::Command(queued)).map_err(|_| SubmitError::Stopped)
     }
 
     /// Opens a job stream on every partition (and again after a change of leader). Jobs arrive at the `sink` until the
     /// handle is closed or dropped.
-    pub fn open_stream(
-        &self,
-        specification: StreamSpecification,
-        sink: Arc<dyn JobSink>,
-    ) -> StreamHandle {
+    pub fn open_stream(&self, specification: StreamSpecification, sink: Arc<dyn JobSink>) -> StreamHandle {
         self.shared.streams.open(&self.shared, specification, sink)
     }
 
     /// Adds a listener that is called on a broker thread whenever a partition announces available jobs. It must not
     /// block.
-    pub fn on_jobs_available(
-        &self,
-        listener: Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>,
-    ) {
+    pub fn on_jobs_available(&self, listener: Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>) {
         self.shared.listeners.write().push(listener);
     }
 
-    fn admit(
-        &self,
-        entrance: &Arc<Entrance>,
-        command: &Command,
-    ) -> Result<(Vec<u8>, Permit), SubmitError> {
+    fn admit(&self, entrance: &Arc<Entrance>, command: &Command) -> Result<(Vec<u8>, Permit), SubmitError> {
         if !entrance.is_open() {
             let reason = "it has no leader here yet";
-            return Err(SubmitError::Unavailable {
-                partition: entrance.id,
-                reason,
-            });
+            return Err(SubmitError::Unavailable { partition: entrance.id, reason });
         }
         let bytes = protocol::encode_to_vec(command);
         let limit_bytes = self.shared.command_limit_bytes;
         if bytes.len() > limit_bytes {
-            return Err(SubmitError::PayloadTooLarge {
-                bytes: bytes.len(),
-                limit_bytes,
-            });
+            return Err(SubmitError::PayloadTooLarge { bytes: bytes.len(), limit_bytes });
         }
         let admission = Admission::of(&command.payload);
         let permit = entrance
             .limiter
             .admit(admission, bytes.len())
-            .map_err(|reason| SubmitError::ResourceExhausted {
-                partition: entrance.id,
-                reason: reason.to_string(),
-            })?;
+            .map_err(|reason| SubmitError::ResourceExhausted { partition: entrance.id, reason: reason.to_string() })?;
         Ok((bytes, permit))
     }
 }

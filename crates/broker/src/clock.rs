@@ -10,9 +10,7 @@ type Listener = Arc<dyn Fn() + Send + Sync>;
 
 /// A change was asked of a clock that does not allow changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the clock of this node cannot be controlled; start the node with clock control to allow it"
-)]
+#[error("the clock of this node cannot be controlled; start the node with clock control to allow it")]
 pub struct NotControllable;
 
 /// The system's time plus an offset, or a pinned time. Time inside the engine is taken from here.
@@ -31,11 +29,7 @@ enum Setting {
 impl Clock {
     /// The system's clock. Only a controllable one can be changed.
     pub fn new(controllable: bool) -> Self {
-        Clock {
-            controllable,
-            setting: RwLock::new(Setting::Offset(0)),
-            listeners: Mutex::default(),
-        }
+        Clock { controllable, setting: RwLock::new(Setting::Offset(0)), listeners: Mutex::default() }
     }
 
     /// Whether the time can be changed.
@@ -104,17 +98,12 @@ impl Clock {
 
 impl std::fmt::Debug for Clock {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Clock")
-            .field("setting", &*self.setting.read())
-            .finish_non_exhaustive()
+        formatter.debug_struct("Clock").field("setting", &*self.setting.read()).finish_non_exhaustive()
     }
 }
 
 fn system_milliseconds() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::try_from(since.as_millis()).unwrap_or(Timestamp::MAX)
 }
 

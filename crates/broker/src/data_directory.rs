@@ -89,9 +89,8 @@ impl DataDirectory {
         let lock = lock(&path)?;
         let format = path.join("FORMAT");
         let settings = match std::fs::read_to_string(&format) {
-            Ok(text) => Settings::parse(&text).map_err(|found| {
-                DataDirectoryError::UnknownFormat { directory: path.clone(), found }
-            })?,
+            Ok(text) => Settings::parse(&text)
+                .map_err(|found| DataDirectoryError::UnknownFormat { directory: path.clone(), found })?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 refuse_foreign_data(&path)?;
                 let settings = Settings::new(options);
@@ -197,7 +196,9 @@ impl Settings {
         let damaged = |name: &str| format!("a file 'FORMAT' without a valid line '{name}'");
         Ok(Settings {
             node: value("node").and_then(|node| node.parse().ok()).ok_or_else(|| damaged("node"))?,
-            partitions: value("partitions").and_then(|count| count.parse().ok()).ok_or_else(|| damaged("partitions"))?,
+            partitions: value("partitions")
+                .and_then(|count| count.parse().ok())
+                .ok_or_else(|| damaged("partitions"))?,
             cluster: value("cluster").ok_or_else(|| damaged("cluster"))?.to_owned(),
         })
     }

@@ -318,7 +318,8 @@ impl ExporterThread {
         let mut state = self.progress.state.lock();
         if !matches!(*state, ExporterState::Failing(_)) {
             tracing::warn!(
-                exporter = self.progress.name, reason,
+                exporter = self.progress.name,
+                reason,
                 "the exporter fails; it is tried again until it works, and records are kept for it meanwhile"
             );
         }

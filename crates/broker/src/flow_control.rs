@@ -58,10 +58,7 @@ impl Admission {
             Payload::Job(JobIntent::Complete | JobIntent::Fail, _)
             | Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _)
             | Payload::Deployment(DeploymentIntent::Create, _) => Admission::Preferred,
-            Payload::Job(
-                JobIntent::Yield | JobIntent::TimeOut | JobIntent::RecurAfterBackoff,
-                _,
-            )
+            Payload::Job(JobIntent::Yield | JobIntent::TimeOut | JobIntent::RecurAfterBackoff, _)
             | Payload::Deployment(DeploymentIntent::Distribute, _)
             | Payload::JobStream(..)
             | Payload::CommandDistribution(..)
@@ -76,43 +73,20 @@ impl Admission {
 /// Why a command was not admitted, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    Commands {
-        partition: PartitionId,
-        in_flight: u32,
-        limit: u32,
-        min: u32,
-        max: u32,
-    },
-    Bytes {
-        partition: PartitionId,
-        in_flight: usize,
-        limit: usize,
-    },
-    Backlog {
-        partition: PartitionId,
-        backlog: Arc<Backlog>,
-    },
+    Commands { partition: PartitionId, in_flight: u32, limit: u32, min: u32, max: u32 },
+    Bytes { partition: PartitionId, in_flight: usize, limit: usize },
+    Backlog { partition: PartitionId, backlog: Arc<Backlog> },
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Commands {
-                partition,
-                in_flight,
-                limit,
-                min,
-                max,
-            } => write!(
+            Refusal::Commands { partition, in_flight, limit, min, max } => write!(
                 formatter,
                 "partition {partition} has {in_flight} commands in flight, and its limit is {limit} now (it adapts \
                  between {min} and {max}); try again after a growing pause"
             ),
-            Refusal::Bytes {
-                partition,
-                in_flight,
-                limit,
-            } => write!(
+            Refusal::Bytes { partition, in_flight, limit } => write!(
                 formatter,
                 "partition {partition} has {in_flight} bytes of commands in flight, and its limit is {limit} bytes; try \
                  again after a growing pause"
@@ -162,9 +136,7 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     pub fn new(partition: PartitionId, options: FlowControlOptions) -> Self {
-        let limit = options
-            .initial_commands
-            .clamp(options.min_commands, options.max_commands);
+        let limit = options.initial_commands.clamp(options.min_commands, options.max_commands);
         Limiter {
             partition,
             options,
@@ -186,12 +158,7 @@ impl Limiter {
         self.admitted.fetch_add(1, Ordering::Relaxed);
         self.commands.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Permit {
-            limiter: self.clone(),
-            commands: 1,
-            bytes,
-            admitted: Instant::now(),
-        })
+        Ok(Permit { limiter: self.clone(), commands: 1, bytes, admitted: Instant::now() })
     }
 
     /// The counters are read without a lock: threads that submit at the same moment may overshoot a limit by one each.
@@ -204,30 +171,17 @@ impl Limiter {
         let limit = self.options.inflight_limit_bytes;
         // A command that is alone in flight is taken whatever its size.
         if in_flight > 0 && in_flight.saturating_add(bytes) > limit {
-            return Err(Refusal::Bytes {
-                partition,
-                in_flight,
-                limit,
-            });
+            return Err(Refusal::Bytes { partition, in_flight, limit });
         }
         if let Some(backlog) = self.backlog.read().as_ref()
             && backlog.refuses(admission)
         {
-            return Err(Refusal::Backlog {
-                partition,
-                backlog: backlog.clone(),
-            });
+            return Err(Refusal::Backlog { partition, backlog: backlog.clone() });
         }
         let (in_flight, limit) = (self.in_flight(), self.limit());
         if admission == Admission::Limited && in_flight >= limit {
             let (min, max) = (self.options.min_commands, self.options.max_commands);
-            return Err(Refusal::Commands {
-                partition,
-                in_flight,
-                limit,
-                min,
-                max,
-            });
+            return Err(Refusal::Commands { partition, in_flight, limit, min, max });
         }
         Ok(())
     }
@@ -249,10 +203,7 @@ impl Limiter {
 
     /// How many commands were admitted and refused so far.
     pub fn totals(&self) -> (u64, u64) {
-        (
-            self.admitted.load(Ordering::Relaxed) as u64,
-            self.refused.load(Ordering::Relaxed) as u64,
-        )
+        (self.admitted.load(Ordering::Relaxed) as u64, self.refused.load(Ordering::Relaxed) as u64)
     }
 
     /// Adapts the limit to the time that `commands` took which are applied now.
@@ -261,9 +212,7 @@ impl Limiter {
         if latency <= self.options.target_latency {
             // A limit that nobody comes near says nothing about what the partition can do.
             if self.in_flight() >= limit / 2 {
-                let grown = limit
-                    .saturating_add(commands)
-                    .min(self.options.max_commands);
+                let grown = limit.saturating_add(commands).min(self.options.max_commands);
                 self.limit.store(grown, Ordering::Relaxed);
             }
             return;
@@ -289,13 +238,8 @@ pub(crate) struct Permit {
 impl Permit {
     /// Joins the share of a later command of the same partition.
     pub fn join(&mut self, mut other: Permit) {
-        debug_assert!(
-            Arc::ptr_eq(&self.limiter, &other.limiter),
-            "permits of one batch belong to one partition"
-        );
-        self.commands = self
-            .commands
-            .saturating_add(std::mem::take(&mut other.commands));
+        debug_assert!(Arc::ptr_eq(&self.limiter, &other.limiter), "permits of one batch belong to one partition");
+        self.commands = self.commands.saturating_add(std::mem::take(&mut other.commands));
         self.bytes = self.bytes.saturating_add(std::mem::take(&mut other.bytes));
         self.admitted = self.admitted.min(other.admitted);
     }
@@ -314,9 +258,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.limiter
-            .commands
-            .fetch_sub(self.commands, Ordering::Relaxed);
+        self.limiter.commands.fetch_sub(self.commands, Ordering::Relaxed);
         self.limiter.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
@@ -326,22 +268,14 @@ mod tests {
     use super::*;
 
     fn limiter(change: impl FnOnce(&mut FlowControlOptions)) -> Arc<Limiter> {
-        let mut options = FlowControlOptions {
-            initial_commands: 10,
-            min_commands: 5,
-            max_commands: 20,
-            ..Default::default()
-        };
+        let mut options =
+            FlowControlOptions { initial_commands: 10, min_commands: 5, max_commands: 20, ..Default::default() };
         change(&mut options);
         Arc::new(Limiter::new(PartitionId(2), options))
     }
 
     fn take(limiter: &Arc<Limiter>, count: usize) -> Permit {
-        let mut permits = (0..count).map(|_| {
-            limiter
-                .admit(Admission::Limited, 1)
-                .expect("below the limit")
-        });
+        let mut permits = (0..count).map(|_| limiter.admit(Admission::Limited, 1).expect("below the limit"));
         let mut first = permits.next().expect("at least one");
         permits.for_each(|permit| first.join(permit));
         first
@@ -351,17 +285,13 @@ mod tests {
     fn the_command_limit_refuses_new_work_only_and_says_so() {
         let limiter = limiter(|_| {});
         let permit = take(&limiter, 10);
-        let refusal = limiter
-            .admit(Admission::Limited, 1)
-            .expect_err("the limit is reached");
+        let refusal = limiter.admit(Admission::Limited, 1).expect_err("the limit is reached");
         assert_eq!(
             refusal.to_string(),
             "partition 2 has 10 commands in flight, and its limit is 10 now (it adapts between 5 and 20); try again \
              after a growing pause"
         );
-        let preferred = limiter
-            .admit(Admission::Preferred, 1)
-            .expect("ending work is never refused by this limit");
+        let preferred = limiter.admit(Admission::Preferred, 1).expect("ending work is never refused by this limit");
         assert_eq!(limiter.in_flight(), 11);
         drop((permit, preferred));
         assert_eq!(limiter.in_flight(), 0);
@@ -372,20 +302,11 @@ mod tests {
     fn the_byte_limit_holds_for_all_users_but_lets_one_command_through() {
         let limiter = limiter(|options| options.inflight_limit_bytes = 100);
         let large = limiter.admit(Admission::Limited, 500).expect("it is alone");
-        let refusal = limiter
-            .admit(Admission::Preferred, 1)
-            .expect_err("bytes are used up");
-        assert!(
-            refusal.to_string().contains("its limit is 100 bytes"),
-            "{refusal}"
-        );
-        limiter
-            .admit(Admission::Internal, 500)
-            .expect("internal commands are never refused");
+        let refusal = limiter.admit(Admission::Preferred, 1).expect_err("bytes are used up");
+        assert!(refusal.to_string().contains("its limit is 100 bytes"), "{refusal}");
+        limiter.admit(Admission::Internal, 500).expect("internal commands are never refused");
         drop(large);
-        limiter
-            .admit(Admission::Preferred, 1)
-            .expect("bytes are free again");
+        limiter.admit(Admission::Preferred, 1).expect("bytes are free again");
     }
 
     #[test]
@@ -416,31 +337,14 @@ mod tests {
     #[test]
     fn a_backlog_names_the_exporter_and_stops_all_users_at_twice_the_limit() {
         let limiter = limiter(|_| {});
-        let backlog = |bytes| Backlog {
-            exporter: "warehouse".to_owned(),
-            bytes,
-            limit_bytes: 1_000,
-        };
+        let backlog = |bytes| Backlog { exporter: "warehouse".to_owned(), bytes, limit_bytes: 1_000 };
         limiter.set_backlog(Some(backlog(1_001)));
-        let refusal = limiter
-            .admit(Admission::Limited, 1)
-            .expect_err("the exporter is behind");
-        assert!(
-            refusal
-                .to_string()
-                .contains("for the exporter 'warehouse', and its limit is 1000 bytes"),
-            "{refusal}"
-        );
-        limiter
-            .admit(Admission::Preferred, 1)
-            .expect("ending work goes on");
+        let refusal = limiter.admit(Admission::Limited, 1).expect_err("the exporter is behind");
+        assert!(refusal.to_string().contains("for the exporter 'warehouse', and its limit is 1000 bytes"), "{refusal}");
+        limiter.admit(Admission::Preferred, 1).expect("ending work goes on");
         limiter.set_backlog(Some(backlog(2_001)));
-        limiter
-            .admit(Admission::Preferred, 1)
-            .expect_err("twice the limit");
+        limiter.admit(Admission::Preferred, 1).expect_err("twice the limit");
         limiter.set_backlog(None);
-        limiter
-            .admit(Admission::Limited, 1)
-            .expect("the exporter caught up");
+        limiter.admit(Admission::Limited, 1).expect("the exporter caught up");
     }
 }

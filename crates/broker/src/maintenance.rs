@@ -156,7 +156,8 @@ impl MaintenanceThread {
     fn limit_backlogs(&self) {
         for (log, entrance) in self.records.iter().zip(&self.shared.entrances) {
             let partition = log.partition();
-            let behind = self.exporters.iter().map(|exporter| (log.bytes_behind(exporter.acknowledged(partition)), exporter));
+            let behind =
+                self.exporters.iter().map(|exporter| (log.bytes_behind(exporter.acknowledged(partition)), exporter));
             let limit_bytes = self.exporter_backlog_limit_bytes;
             let worst = behind.max_by_key(|(bytes, _)| *bytes).filter(|(bytes, _)| *bytes > limit_bytes);
             let backlog =

@@ -11,7 +11,9 @@ use engine::{Engine, EngineOptions, Fault, Limits};
 use exporters::{Exporter, ExporterError, RecordFilter};
 use parking_lot::{Mutex, RwLock};
 use protocol::PartitionId;
-use replication::{LogError, LogOptions, NodeId, Options as ReplicationOptions, RaftEngineLog, Replicas, ReplicationError};
+use replication::{
+    LogError, LogOptions, NodeId, Options as ReplicationOptions, RaftEngineLog, Replicas, ReplicationError,
+};
 
 use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
@@ -37,7 +39,9 @@ const PARTITION_COUNT_MAX: u16 = PartitionId::MAX.0;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The number of partitions makes no sense.
-    #[error("the partition count is {0}, and it must be between 1 and {PARTITION_COUNT_MAX}; change the partition count")]
+    #[error(
+        "the partition count is {0}, and it must be between 1 and {PARTITION_COUNT_MAX}; change the partition count"
+    )]
     PartitionCount(u16),
     /// A command that is allowed would not fit an entry of the log.
     #[error(
@@ -209,8 +213,7 @@ impl Node {
             let progress = Arc::new(ExporterProgress::new(name, &acknowledged, records));
             self.exporters.push(progress.clone());
             let stop = channels.stop_exporters.1.clone();
-            let thread =
-                ExporterThread::new(self.shared.clone(), configured, progress, positions, new_records, stop);
+            let thread = ExporterThread::new(self.shared.clone(), configured, progress, positions, new_records, stop);
             self.threads.start(Stage::Exporting, format!("exporter {name}"), move || thread.run())?;
         }
         Ok(())
@@ -222,10 +225,8 @@ impl Node {
         opened: Vec<Opened>,
         channels: &Channels,
     ) -> Result<(), StartError> {
-        let policy = CheckpointPolicy {
-            interval: options.checkpoint_interval,
-            overlay_bytes: options.checkpoint_bytes as u64,
-        };
+        let policy =
+            CheckpointPolicy { interval: options.checkpoint_interval, overlay_bytes: options.checkpoint_bytes as u64 };
         let resend_interval = options.outbox_resend_interval.as_millis();
         let partition_options = PartitionOptions {
             resend_interval_milliseconds: i64::try_from(resend_interval).unwrap_or(i64::MAX),
@@ -412,11 +413,8 @@ fn open_partitions(
     let mut replicas = Replicas::open(me, log.clone(), replication)?;
     let mut opened = Vec::new();
     for partition in (1..=options.partition_count).map(PartitionId) {
-        let engine_options = EngineOptions {
-            partition,
-            partition_count: options.partition_count,
-            limits: Limits::default(),
-        };
+        let engine_options =
+            EngineOptions { partition, partition_count: options.partition_count, limits: Limits::default() };
         let engine = Engine::open(engine_options, &directory.state(partition))?;
         let record_options = RecordLogOptions {
             partition,

@@ -205,8 +205,7 @@ impl Partition {
         let before = std::mem::take(&mut leading.oldest_unacknowledged);
         for partition in self.engine.outbox_partitions() {
             let oldest = self.engine.outbox(partition, 0, 1);
-            let Some(sequence) = oldest.first().and_then(|command| command.source).map(|source| source.sequence)
-            else {
+            let Some(sequence) = oldest.first().and_then(|command| command.source).map(|source| source.sequence) else {
                 continue;
             };
             leading.oldest_unacknowledged.insert(partition, sequence);

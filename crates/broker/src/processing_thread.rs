@@ -127,7 +127,9 @@ impl ProcessingThread {
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    tracing::warn!("the last checkpoint was not written in 30 s; the next start replays more of the log");
+                    tracing::warn!(
+                        "the last checkpoint was not written in 30 s; the next start replays more of the log"
+                    );
                     return;
                 }
             }

@@ -68,11 +68,7 @@ impl RecordLog {
     ) -> Result<(Arc<RecordLog>, RecordWriter), RecordLogError> {
         let segments = recovery::recover(&options, checkpoint_position)?;
         let last = segments.back().expect("recovery leaves a segment").last;
-        let log = Arc::new(RecordLog {
-            options,
-            segments: Mutex::new(segments),
-            last_position: AtomicU64::new(last),
-        });
+        let log = Arc::new(RecordLog { options, segments: Mutex::new(segments), last_position: AtomicU64::new(last) });
         let writer = RecordWriter::open(log.clone(), last.max(checkpoint_position))?;
         Ok((log, writer))
     }
@@ -91,11 +87,7 @@ impl RecordLog {
     pub fn sync(&self) -> Result<(), RecordLogError> {
         let dirty: Vec<Segment> = {
             let segments = self.segments.lock();
-            segments
-                .iter()
-                .filter(|segment| segment.synced_bytes < segment.length_bytes)
-                .cloned()
-                .collect()
+            segments.iter().filter(|segment| segment.synced_bytes < segment.length_bytes).cloned().collect()
         };
         if dirty.iter().any(|segment| segment.synced_bytes == 0) {
             sync_directory(&self.options.directory)?;
@@ -105,10 +97,7 @@ impl RecordLog {
             let synced = file.and_then(|file| file.sync_data());
             synced.map_err(|error| RecordLogError::io("sync", &segment.path, error))?;
             let mut segments = self.segments.lock();
-            if let Some(current) = segments
-                .iter_mut()
-                .find(|current| current.base == segment.base)
-            {
+            if let Some(current) = segments.iter_mut().find(|current| current.base == segment.base) {
                 current.synced_bytes = current.synced_bytes.max(segment.length_bytes);
             }
         }
@@ -122,9 +111,7 @@ impl RecordLog {
             let path = {
                 let segments = self.segments.lock();
                 match segments.front() {
-                    Some(first) if segments.len() > 1 && first.last <= position => {
-                        first.path.clone()
-                    }
+                    Some(first) if segments.len() > 1 && first.last <= position => first.path.clone(),
                     _ => return Ok(deleted),
                 }
             };
@@ -142,33 +129,19 @@ impl RecordLog {
     /// Bytes of the segments that hold something behind `position`.
     pub fn bytes_behind(&self, position: u64) -> u64 {
         let segments = self.segments.lock();
-        segments
-            .iter()
-            .filter(|segment| segment.last > position)
-            .map(|segment| segment.length_bytes)
-            .sum()
+        segments.iter().filter(|segment| segment.last > position).map(|segment| segment.length_bytes).sum()
     }
 
     /// The segment in which the record after `position` is or will be.
     fn segment_for(&self, position: u64) -> Segment {
         let segments = self.segments.lock();
-        let behind = segments
-            .iter()
-            .rev()
-            .find(|segment| segment.base <= position);
-        behind
-            .or(segments.front())
-            .expect("there is always a segment")
-            .clone()
+        let behind = segments.iter().rev().find(|segment| segment.base <= position);
+        behind.or(segments.front()).expect("there is always a segment").clone()
     }
 
     /// The segment after the one with this base.
     fn segment_after(&self, base: u64) -> Option<Segment> {
-        self.segments
-            .lock()
-            .iter()
-            .find(|segment| segment.base > base)
-            .cloned()
+        self.segments.lock().iter().find(|segment| segment.base > base).cloned()
     }
 
     /// How far the segment with this base can be read, and whether it is complete; none when it was deleted.

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use protocol::{PartitionId, Timestamp};
 use replication::{
-    Committed, GroupId, LogError, Message, Outbox, ProposeError, RaftEngineLog, Replicas, ReplicationError, Role as RaftRole,
-    Round,
+    Committed, GroupId, LogError, Message, Outbox, ProposeError, RaftEngineLog, Replicas, ReplicationError,
+    Role as RaftRole, Round,
 };
 
 use crate::client::SubmitError;

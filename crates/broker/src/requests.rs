@@ -26,19 +26,11 @@ struct Waiting {
 
 impl Requests {
     pub fn new(partition: PartitionId, limit_requests: usize) -> Self {
-        Requests {
-            partition,
-            limit_requests,
-            waiting: Mutex::default(),
-        }
+        Requests { partition, limit_requests, waiting: Mutex::default() }
     }
 
     /// Registers a request, or gives the function back with the reason why not.
-    pub fn wait(
-        &self,
-        number: u64,
-        reply: ReplyFunction,
-    ) -> Result<(), (ReplyFunction, SubmitError)> {
+    pub fn wait(&self, number: u64, reply: ReplyFunction) -> Result<(), (ReplyFunction, SubmitError)> {
         let mut waiting = self.waiting.lock();
         if waiting.closed {
             return Err((reply, SubmitError::Stopped));
@@ -51,13 +43,7 @@ impl Requests {
                 waiting.functions.len(),
                 self.limit_requests
             );
-            return Err((
-                reply,
-                SubmitError::ResourceExhausted {
-                    partition: self.partition,
-                    reason,
-                },
-            ));
+            return Err((reply, SubmitError::ResourceExhausted { partition: self.partition, reason }));
         }
         waiting.functions.insert(number, reply);
         Ok(())
@@ -91,10 +77,6 @@ impl Requests {
 impl std::fmt::Debug for Requests {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let waiting = self.waiting.lock().functions.len();
-        formatter
-            .debug_struct("Requests")
-            .field("partition", &self.partition)
-            .field("waiting", &waiting)
-            .finish()
+        formatter.debug_struct("Requests").field("partition", &self.partition).field("waiting", &waiting).finish()
     }
 }

@@ -11,8 +11,8 @@ use crate::client::SubmitError;
 use crate::clock::Clock;
 use crate::entrance::Entrance;
 use crate::inbox::Inbound;
-use engine::JobsAvailable;
 use crate::streams::Streams;
+use engine::JobsAvailable;
 
 /// Called when a partition announces available jobs.
 pub(crate) type AvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>;
@@ -43,8 +43,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Number of partitions.
     pub fn partition_count(&self) -> u16 {
-        u16::try_from(self.entrances.len())
-            .expect("the number of partitions was checked at the start")
+        u16::try_from(self.entrances.len()).expect("the number of partitions was checked at the start")
     }
 
     /// Whether all threads are to end at once.
@@ -57,18 +56,12 @@ impl Shared {
         usize::from(partition.0)
             .checked_sub(1)
             .and_then(|index| self.entrances.get(index))
-            .ok_or_else(|| SubmitError::NoSuchPartition {
-                partition,
-                partition_count: self.partition_count(),
-            })
+            .ok_or_else(|| SubmitError::NoSuchPartition { partition, partition_count: self.partition_count() })
     }
 
     /// A node without threads, and the receiver of what is submitted.
     #[cfg(test)]
-    pub fn for_test(
-        partition_count: u16,
-        window: u32,
-    ) -> (Arc<Shared>, crossbeam_channel::Receiver<Inbound>) {
+    pub fn for_test(partition_count: u16, window: u32) -> (Arc<Shared>, crossbeam_channel::Receiver<Inbound>) {
         use crate::entrance::Role;
         use crate::flow_control::{FlowControlOptions, Limiter};
         use crate::requests::Requests;
@@ -86,10 +79,7 @@ impl Shared {
             cluster_id: "test".to_owned(),
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
             clock: Arc::new(Clock::new(true)),
-            entrances: (1..=partition_count)
-                .map(PartitionId)
-                .map(entrance)
-                .collect(),
+            entrances: (1..=partition_count).map(PartitionId).map(entrance).collect(),
             inbox,
             streams: Streams::new(partition_count, window),
             listeners: RwLock::default(),

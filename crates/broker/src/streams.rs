@@ -9,13 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use protocol::{
-    Command, JobIntent, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text,
-};
+use protocol::{Command, JobIntent, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text};
 
 use crate::inbox::{Inbound, QueuedCommand};
-use engine::Push;
 use crate::shared::Shared;
+use engine::Push;
 
 /// What a job stream wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +83,7 @@ impl Streams {
 
     /// Jobs pushed and jobs given back so far.
     pub fn totals(&self) -> (u64, u64) {
-        (
-            self.pushed.load(Ordering::Relaxed),
-            self.yielded.load(Ordering::Relaxed),
-        )
+        (self.pushed.load(Ordering::Relaxed), self.yielded.load(Ordering::Relaxed))
     }
 
     pub fn open(
@@ -99,10 +94,7 @@ impl Streams {
     ) -> StreamHandle {
         let number = shared.next_number.fetch_add(1, Ordering::Relaxed);
         let stream = Arc::new(Stream {
-            id: StreamId {
-                node: shared.node,
-                number,
-            },
+            id: StreamId { node: shared.node, number },
             specification,
             sink,
             credits: self.leading.iter().map(|_| Mutex::default()).collect(),
@@ -114,11 +106,7 @@ impl Streams {
                 self.register(shared, partition, &stream);
             }
         }
-        StreamHandle {
-            shared: shared.clone(),
-            stream,
-            closed: false,
-        }
+        StreamHandle { shared: shared.clone(), stream, closed: false }
     }
 
     /// This node leads the partition from now on: registers all open streams there. What an earlier leader knew of
@@ -152,11 +140,7 @@ impl Streams {
         credit.delivered = 0;
         // What still lies in the connection's queue takes its room.
         let free = self.window.saturating_sub(credit.undelivered);
-        submit(
-            shared,
-            partition,
-            &stream_command(JobStreamIntent::Add, stream, free),
-        );
+        submit(shared, partition, &stream_command(JobStreamIntent::Add, stream, free));
     }
 
     /// Hands a job to its stream, or gives it back when the stream is gone.
@@ -176,11 +160,7 @@ impl Streams {
 
     fn give_back(&self, shared: &Shared, partition: PartitionId, key: Key) {
         self.yielded.fetch_add(1, Ordering::Relaxed);
-        submit(
-            shared,
-            partition,
-            &Command::new(key, Payload::Job(JobIntent::Yield, Arc::default())),
-        );
+        submit(shared, partition, &Command::new(key, Payload::Job(JobIntent::Yield, Arc::default())));
     }
 }
 
@@ -196,11 +176,7 @@ impl Stream {
         // A half window, so that a busy stream neither runs dry nor sends a command per job.
         if credit.registered && credit.delivered >= window.div_ceil(2) {
             let grant = std::mem::take(&mut credit.delivered);
-            submit(
-                shared,
-                partition,
-                &stream_command(JobStreamIntent::Grant, self, grant),
-            );
+            submit(shared, partition, &stream_command(JobStreamIntent::Grant, self, grant));
         }
     }
 }
@@ -220,8 +196,7 @@ impl StreamHandle {
 
     /// The gateway has handed `count` jobs of this partition to the connection: their credit goes back.
     pub fn delivered(&self, partition: PartitionId, count: u32) {
-        self.stream
-            .returned(self.shared.streams.window, &self.shared, partition, count);
+        self.stream.returned(self.shared.streams.window, &self.shared, partition, count);
     }
 
     /// Closes the stream on all partitions and gives back the jobs that did not reach the client.
@@ -229,14 +204,8 @@ impl StreamHandle {
         self.remove();
         for push in undelivered {
             // Every key of a pushed job names its partition; one that does not was never pushed from here.
-            if let Some(partition) = push
-                .key
-                .partition()
-                .filter(|p| self.shared.entrance(*p).is_ok())
-            {
-                self.shared
-                    .streams
-                    .give_back(&self.shared, partition, push.key);
+            if let Some(partition) = push.key.partition().filter(|p| self.shared.entrance(*p).is_ok()) {
+                self.shared.streams.give_back(&self.shared, partition, push.key);
             }
         }
     }
@@ -251,11 +220,7 @@ impl StreamHandle {
             let _leading = leading.lock();
             let mut credit = self.stream.credits[index_of(partition)].lock();
             if std::mem::take(&mut credit.registered) {
-                submit(
-                    &self.shared,
-                    partition,
-                    &stream_command(JobStreamIntent::Remove, &self.stream, 0),
-                );
+                submit(&self.shared, partition, &stream_command(JobStreamIntent::Remove, &self.stream, 0));
             }
         }
     }
@@ -270,11 +235,7 @@ impl Drop for StreamHandle {
 impl std::fmt::Debug for StreamHandle {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let specification = &self.stream.specification;
-        formatter
-            .debug_struct("StreamHandle")
-            .field("id", &self.stream.id)
-            .field("of", specification)
-            .finish()
+        formatter.debug_struct("StreamHandle").field("id", &self.stream.id).field("of", specification).finish()
     }
 }
 
@@ -302,9 +263,7 @@ fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: u32) -> Comm
 
 /// When the node has stopped, nobody needs the command any more.
 fn submit(shared: &Shared, partition: PartitionId, command: &Command) {
-    drop(shared.inbox.send(Inbound::Command(QueuedCommand::internal(
-        partition, command,
-    ))));
+    drop(shared.inbox.send(Inbound::Command(QueuedCommand::internal(partition, command))));
 }
 
 #[cfg(test)]
@@ -349,11 +308,7 @@ mod tests {
     }
 
     fn push(stream: StreamId, partition: u16, counter: u64) -> Push {
-        Push {
-            stream,
-            key: Key::new(PartitionId(partition), counter),
-            job: Arc::default(),
-        }
+        Push { stream, key: Key::new(PartitionId(partition), counter), job: Arc::default() }
     }
 
     #[test]
@@ -366,9 +321,7 @@ mod tests {
         shared.streams.lead(&shared, PartitionId(2));
         assert_eq!(submitted(&inbox), [(2, "ADD", 8)]);
         for counter in 1..=3 {
-            shared
-                .streams
-                .push(&shared, PartitionId(1), push(handle.id(), 1, counter));
+            shared.streams.push(&shared, PartitionId(1), push(handle.id(), 1, counter));
         }
         handle.delivered(PartitionId(1), 1);
         shared.streams.step_down(PartitionId(1));
@@ -382,15 +335,9 @@ mod tests {
     fn credit_goes_back_by_half_windows() {
         let (shared, inbox) = Shared::for_test(1, 8);
         shared.streams.lead(&shared, PartitionId(1));
-        let handle = shared.streams.open(
-            &shared,
-            specification(),
-            Arc::new(Queue(Mutex::default(), true)),
-        );
+        let handle = shared.streams.open(&shared, specification(), Arc::new(Queue(Mutex::default(), true)));
         for counter in 1..=8 {
-            shared
-                .streams
-                .push(&shared, PartitionId(1), push(handle.id(), 1, counter));
+            shared.streams.push(&shared, PartitionId(1), push(handle.id(), 1, counter));
         }
         submitted(&inbox);
         handle.delivered(PartitionId(1), 3);
@@ -403,15 +350,9 @@ mod tests {
     fn jobs_without_a_client_are_given_back() {
         let (shared, inbox) = Shared::for_test(1, 8);
         shared.streams.lead(&shared, PartitionId(1));
-        let gone = shared.streams.open(
-            &shared,
-            specification(),
-            Arc::new(Queue(Mutex::default(), false)),
-        );
+        let gone = shared.streams.open(&shared, specification(), Arc::new(Queue(Mutex::default(), false)));
         submitted(&inbox);
-        shared
-            .streams
-            .push(&shared, PartitionId(1), push(gone.id(), 1, 1));
+        shared.streams.push(&shared, PartitionId(1), push(gone.id(), 1, 1));
         assert_eq!(submitted(&inbox), [(1, "YIELD", 0)]);
         let id = gone.id();
         gone.close(vec![push(id, 1, 2)]);

@@ -58,11 +58,7 @@ pub enum RecordLogError {
 
 impl RecordLogError {
     pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        RecordLogError::Io {
-            action,
-            path: path.to_owned(),
-            source,
-        }
+        RecordLogError::Io { action, path: path.to_owned(), source }
     }
 }
 
@@ -86,14 +82,9 @@ pub(super) fn decode_header(header: &[u8], partition: PartitionId) -> Result<u64
     if &header[..8] != MAGIC {
         return Err("it does not start with the mark of a record segment".to_owned());
     }
-    let number = |at: usize| {
-        u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-    };
+    let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     if number(8) != VERSION {
-        return Err(format!(
-            "its format is {}, and this version reads {VERSION}",
-            number(8)
-        ));
+        return Err(format!("its format is {}, and this version reads {VERSION}", number(8)));
     }
     if number(24) != crc32fast::hash(&header[..24]) {
         return Err("the checksum of its header is wrong".to_owned());
@@ -120,11 +111,7 @@ pub(super) fn encode_frame(position: u64, out: &mut Vec<u8>, record: impl FnOnce
 /// What the beginning of some bytes is.
 pub(super) enum Frame<'a> {
     /// A complete frame.
-    Complete {
-        position: u64,
-        record: &'a [u8],
-        frame_bytes: usize,
-    },
+    Complete { position: u64, record: &'a [u8], frame_bytes: usize },
     /// The beginning of a frame that has this many bytes (at least).
     Partial { needed_bytes: usize },
     /// No frame.
@@ -134,32 +121,20 @@ pub(super) enum Frame<'a> {
 /// Reads the frame at the beginning of `bytes`. `verify` checks its checksum.
 pub(super) fn decode_frame(bytes: &[u8], verify: bool) -> Frame<'_> {
     let Some((header, _)) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>() else {
-        return Frame::Partial {
-            needed_bytes: FRAME_HEADER_BYTES,
-        };
+        return Frame::Partial { needed_bytes: FRAME_HEADER_BYTES };
     };
     let [l0, l1, l2, l3, c0, c1, c2, c3, position @ ..] = header;
     let length = u32::from_le_bytes([*l0, *l1, *l2, *l3]) as usize;
     if length == 0 || length > RECORD_LIMIT_BYTES {
-        return Frame::Damaged {
-            problem: "a record cannot have the length that is written there",
-        };
+        return Frame::Damaged { problem: "a record cannot have the length that is written there" };
     }
     let frame_bytes = FRAME_HEADER_BYTES + length;
     let Some(frame) = bytes.get(..frame_bytes) else {
-        return Frame::Partial {
-            needed_bytes: frame_bytes,
-        };
+        return Frame::Partial { needed_bytes: frame_bytes };
     };
     if verify && crc32fast::hash(&frame[8..]) != u32::from_le_bytes([*c0, *c1, *c2, *c3]) {
-        return Frame::Damaged {
-            problem: "the checksum of a record is wrong",
-        };
+        return Frame::Damaged { problem: "the checksum of a record is wrong" };
     }
     let record = &frame[FRAME_HEADER_BYTES..];
-    Frame::Complete {
-        position: u64::from_le_bytes(*position),
-        record,
-        frame_bytes,
-    }
+    Frame::Complete { position: u64::from_le_bytes(*position), record, frame_bytes }
 }

@@ -33,11 +33,7 @@ struct Place {
 impl RecordReader {
     /// A reader of the records with positions larger than `position`.
     pub fn after(log: Arc<RecordLog>, position: u64) -> Self {
-        RecordReader {
-            log,
-            position,
-            place: None,
-        }
+        RecordReader { log, position, place: None }
     }
 
     /// The next record, if one is written.
@@ -80,13 +76,7 @@ impl Place {
     fn open(segment: Segment) -> Result<Place, RecordLogError> {
         let file = File::open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
-        Ok(Place {
-            file,
-            segment,
-            offset: HEADER_BYTES as u64,
-            buffer: Vec::new(),
-            consumed: 0,
-        })
+        Ok(Place { file, segment, offset: HEADER_BYTES as u64, buffer: Vec::new(), consumed: 0 })
     }
 
     /// The next record of the segment, of which `readable` bytes are complete.
@@ -95,21 +85,14 @@ impl Place {
         loop {
             let offset = self.offset + self.consumed as u64;
             match format::decode_frame(&self.buffer[self.consumed..], true) {
-                Frame::Complete {
-                    record,
-                    frame_bytes,
-                    ..
-                } => {
+                Frame::Complete { record, frame_bytes, .. } => {
                     let record = protocol::decode(record);
-                    let record =
-                        record.map_err(|error| self.damaged(offset, &error.to_string()))?;
+                    let record = record.map_err(|error| self.damaged(offset, &error.to_string()))?;
                     self.consumed += frame_bytes;
                     return Ok(Some(record));
                 }
                 Frame::Damaged { problem } => return Err(self.damaged(offset, problem)),
-                Frame::Partial {
-                    needed_bytes: needed,
-                } => needed_bytes = needed_bytes.max(needed),
+                Frame::Partial { needed_bytes: needed } => needed_bytes = needed_bytes.max(needed),
             }
             if offset >= readable {
                 return Ok(None);
@@ -129,9 +112,7 @@ impl Place {
         let wanted = needed_bytes.max(READ_BYTES);
         let left = usize::try_from(readable - self.offset).unwrap_or(usize::MAX);
         self.buffer.resize(wanted.min(left), 0);
-        let read = self
-            .file
-            .read_exact_at(&mut self.buffer[filled..], self.offset + filled as u64);
+        let read = self.file.read_exact_at(&mut self.buffer[filled..], self.offset + filled as u64);
         read.map_err(|error| {
             self.buffer.truncate(filled);
             RecordLogError::io("read", &self.segment.path, error)
@@ -139,10 +120,6 @@ impl Place {
     }
 
     fn damaged(&self, offset: u64, problem: &str) -> RecordLogError {
-        RecordLogError::Damaged {
-            path: self.segment.path.clone(),
-            offset,
-            problem: problem.to_owned(),
-        }
+        RecordLogError::Damaged { path: self.segment.path.clone(), offset, problem: problem.to_owned() }
     }
 }

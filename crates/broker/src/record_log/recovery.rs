@@ -16,8 +16,7 @@ pub(super) fn recover(
     checkpoint_position: u64,
 ) -> Result<VecDeque<Segment>, RecordLogError> {
     let directory = &options.directory;
-    std::fs::create_dir_all(directory)
-        .map_err(|error| RecordLogError::io("create", directory, error))?;
+    std::fs::create_dir_all(directory).map_err(|error| RecordLogError::io("create", directory, error))?;
     let mut segments = VecDeque::from(list(options)?);
     let bases: Vec<u64> = segments.iter().map(|segment| segment.base).collect();
     for index in 0..segments.len() {
@@ -31,18 +30,8 @@ pub(super) fn recover(
         }
         let complete = scan(&mut segments[index])?;
         let reaches_next = next_base.is_none_or(|next| next == segments[index].last);
-        if let Some((offset, problem)) = complete
-            .err()
-            .or_else(|| gap(&segments[index], reaches_next))
-        {
-            cut_off(
-                options,
-                &mut segments,
-                index,
-                offset,
-                &problem,
-                checkpoint_position,
-            )?;
+        if let Some((offset, problem)) = complete.err().or_else(|| gap(&segments[index], reaches_next)) {
+            cut_off(options, &mut segments, index, offset, &problem, checkpoint_position)?;
             break;
         }
     }
@@ -53,19 +42,11 @@ pub(super) fn recover(
 }
 
 fn gap(segment: &Segment, reaches_next: bool) -> Option<(u64, String)> {
-    (!reaches_next).then(|| {
-        (
-            segment.length_bytes,
-            "the records up to the next segment are missing".to_owned(),
-        )
-    })
+    (!reaches_next).then(|| (segment.length_bytes, "the records up to the next segment are missing".to_owned()))
 }
 
 /// Creates the segment behind the record `base`.
-pub(super) fn create_segment(
-    options: &RecordLogOptions,
-    base: u64,
-) -> Result<(File, Segment), RecordLogError> {
+pub(super) fn create_segment(options: &RecordLogOptions, base: u64) -> Result<(File, Segment), RecordLogError> {
     let path = options.directory.join(format!("{base:020}.{EXTENSION}"));
     let header = format::encode_header(options.partition, base);
     let create = || {
@@ -73,13 +54,7 @@ pub(super) fn create_segment(
         File::options().write(true).open(&path)
     };
     let file = create().map_err(|error| RecordLogError::io("create", &path, error))?;
-    let segment = Segment {
-        path,
-        base,
-        last: base,
-        length_bytes: HEADER_BYTES as u64,
-        synced_bytes: 0,
-    };
+    let segment = Segment { path, base, last: base, length_bytes: HEADER_BYTES as u64, synced_bytes: 0 };
     Ok((file, segment))
 }
 
@@ -89,10 +64,7 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
     let mut segments = Vec::new();
     for entry in std::fs::read_dir(&options.directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path
-            .extension()
-            .is_none_or(|extension| extension != EXTENSION)
-        {
+        if path.extension().is_none_or(|extension| extension != EXTENSION) {
             continue;
         }
         let mut header = Vec::new();
@@ -103,25 +75,14 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
         });
         let length_bytes = file.map_err(|error| RecordLogError::io("read", &path, error))?;
         match format::decode_header(&header, options.partition) {
-            Ok(base) => segments.push(Segment {
-                path,
-                base,
-                last: base,
-                length_bytes,
-                synced_bytes: 0,
-            }),
+            Ok(base) => segments.push(Segment { path, base, last: base, length_bytes, synced_bytes: 0 }),
             // A crash right after the file was created: nothing was in it yet.
             Err(_) if header.len() < HEADER_BYTES || header.iter().all(|byte| *byte == 0) => {
                 tracing::info!(file = %path.display(), "removing a record segment that a crash left without header");
-                std::fs::remove_file(&path)
-                    .map_err(|error| RecordLogError::io("delete", &path, error))?;
+                std::fs::remove_file(&path).map_err(|error| RecordLogError::io("delete", &path, error))?;
             }
             Err(problem) => {
-                return Err(RecordLogError::NotASegment {
-                    path,
-                    partition: options.partition,
-                    problem,
-                });
+                return Err(RecordLogError::NotASegment { path, partition: options.partition, problem });
             }
         }
     }
@@ -131,17 +92,12 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
 
 /// Reads a whole segment and notes where its last complete record ends; the error says where and why it ends early.
 fn scan(segment: &mut Segment) -> Result<Result<(), (u64, String)>, RecordLogError> {
-    let bytes = std::fs::read(&segment.path)
-        .map_err(|error| RecordLogError::io("read", &segment.path, error))?;
+    let bytes = std::fs::read(&segment.path).map_err(|error| RecordLogError::io("read", &segment.path, error))?;
     let mut offset = HEADER_BYTES;
     let mut end = Ok(());
     while offset < bytes.len() {
         match format::decode_frame(&bytes[offset..], true) {
-            Frame::Complete {
-                position,
-                frame_bytes,
-                ..
-            } if position > segment.last => {
+            Frame::Complete { position, frame_bytes, .. } if position > segment.last => {
                 segment.last = position;
                 offset += frame_bytes;
             }

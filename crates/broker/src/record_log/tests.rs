@@ -6,12 +6,7 @@ use super::*;
 const PARTITION: PartitionId = PartitionId(3);
 
 fn options(directory: &Path, segment_bytes: u64) -> RecordLogOptions {
-    RecordLogOptions {
-        partition: PARTITION,
-        directory: directory.to_owned(),
-        segment_bytes,
-        readers: Vec::new(),
-    }
+    RecordLogOptions { partition: PARTITION, directory: directory.to_owned(), segment_bytes, readers: Vec::new() }
 }
 
 fn record(position: u64) -> Record {
@@ -44,9 +39,7 @@ fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
 
 fn read(log: &Arc<RecordLog>, after: u64) -> Vec<u64> {
     let mut reader = RecordReader::after(log.clone(), after);
-    std::iter::from_fn(|| reader.next().expect("readable"))
-        .map(|record| record.position)
-        .collect()
+    std::iter::from_fn(|| reader.next().expect("readable")).map(|record| record.position).collect()
 }
 
 #[test]
@@ -59,19 +52,13 @@ fn records_come_back_in_order_over_segments_and_restarts() {
     assert!(log.segments.lock().len() > 3, "several segments");
     let expected: Vec<u64> = (1..=20).map(|position| position * 2).collect();
     assert_eq!(read(&log, 0), expected);
-    assert_eq!(
-        read(&log, 17),
-        (9..=20).map(|position| position * 2).collect::<Vec<_>>()
-    );
+    assert_eq!(read(&log, 17), (9..=20).map(|position| position * 2).collect::<Vec<_>>());
     assert_eq!(read(&log, 40), Vec::<u64>::new());
     drop((log, writer));
     // The state is at position 10: everything behind it is derived again, and skipped.
     let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 10).expect("intact");
     write(&mut writer, (6..=21).map(|position| position * 2));
-    assert_eq!(
-        read(&log, 0),
-        (1..=21).map(|position| position * 2).collect::<Vec<_>>()
-    );
+    assert_eq!(read(&log, 0), (1..=21).map(|position| position * 2).collect::<Vec<_>>());
 }
 
 #[test]
@@ -82,13 +69,7 @@ fn a_reader_follows_the_writer() {
     for position in 1..=50 {
         assert_eq!(reader.next().expect("readable"), None);
         write(&mut writer, [position]);
-        assert_eq!(
-            reader
-                .next()
-                .expect("readable")
-                .map(|record| record.position),
-            Some(position)
-        );
+        assert_eq!(reader.next().expect("readable").map(|record| record.position), Some(position));
     }
 }
 
@@ -104,8 +85,7 @@ fn every_torn_end_is_cut_off_and_derived_again() {
     assert_eq!(intact.len() as u64, length);
     for length in (HEADER_BYTES..intact.len()).step_by(7) {
         std::fs::write(&path, &intact[..length]).expect("writable");
-        let (log, mut writer) =
-            RecordLog::open(options(directory.path(), 1 << 20), 0).expect("a torn end is no error");
+        let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("a torn end is no error");
         write(&mut writer, 1..=4);
         assert_eq!(read(&log, 0), [1, 2, 3, 4], "torn at {length}");
     }
@@ -113,8 +93,7 @@ fn every_torn_end_is_cut_off_and_derived_again() {
         let mut damaged = intact.clone();
         damaged[flipped] ^= 0x10;
         std::fs::write(&path, damaged).expect("writable");
-        let (log, mut writer) =
-            RecordLog::open(options(directory.path(), 1 << 20), 0).expect("unsynced damage is cut");
+        let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("unsynced damage is cut");
         write(&mut writer, 1..=4);
         assert_eq!(read(&log, 0), [1, 2, 3, 4], "flipped at {flipped}");
     }
@@ -129,13 +108,9 @@ fn segments_behind_a_torn_one_are_derived_again_too() {
     }
     let second = log.segments.lock()[1].clone();
     drop((log, writer));
-    let file = File::options()
-        .write(true)
-        .open(&second.path)
-        .expect("there");
+    let file = File::options().write(true).open(&second.path).expect("there");
     file.set_len(second.length_bytes - 1).expect("writable");
-    let (log, mut writer) =
-        RecordLog::open(options(directory.path(), 300), 0).expect("unsynced damage is cut");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("unsynced damage is cut");
     assert!(log.last_position() < second.last);
     write(&mut writer, 1..=20);
     assert_eq!(read(&log, 0), (1..=20).collect::<Vec<_>>());
@@ -163,17 +138,7 @@ fn deletion_stops_at_what_is_needed_and_keeps_the_position() {
 #[test]
 fn other_files_are_refused_by_name() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    drop(RecordLog::open(
-        RecordLogOptions {
-            partition: PartitionId(1),
-            ..options(directory.path(), 300)
-        },
-        0,
-    ));
-    let error =
-        RecordLog::open(options(directory.path(), 300), 0).expect_err("of another partition");
-    assert!(
-        error.to_string().contains("it belongs to partition 1"),
-        "{error}"
-    );
+    drop(RecordLog::open(RecordLogOptions { partition: PartitionId(1), ..options(directory.path(), 300) }, 0));
+    let error = RecordLog::open(options(directory.path(), 300), 0).expect_err("of another partition");
+    assert!(error.to_string().contains("it belongs to partition 1"), "{error}");
 }

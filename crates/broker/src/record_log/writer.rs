@@ -23,21 +23,10 @@ pub(crate) struct RecordWriter {
 
 impl RecordWriter {
     pub(super) fn open(log: Arc<RecordLog>, last: u64) -> Result<Self, RecordLogError> {
-        let segment = log
-            .segments
-            .lock()
-            .back()
-            .expect("there is always a segment")
-            .clone();
+        let segment = log.segments.lock().back().expect("there is always a segment").clone();
         let file = File::options().write(true).open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
-        Ok(RecordWriter {
-            log,
-            file,
-            segment,
-            frames: Vec::new(),
-            last,
-        })
+        Ok(RecordWriter { log, file, segment, frames: Vec::new(), last })
     }
 
     /// Adds a record; one that is already there (because it is derived again after a restart) is skipped.
@@ -46,9 +35,7 @@ impl RecordWriter {
             return;
         }
         self.last = record.position;
-        format::encode_frame(record.position, &mut self.frames, |out| {
-            protocol::encode(record, out)
-        });
+        format::encode_frame(record.position, &mut self.frames, |out| protocol::encode(record, out));
     }
 
     /// Writes what was added. After an error nothing is lost: the next call tries again.
@@ -57,9 +44,7 @@ impl RecordWriter {
             return Ok(());
         }
         // Writing at a fixed place repeats a write that failed in the middle.
-        let written = self
-            .file
-            .write_all_at(&self.frames, self.segment.length_bytes);
+        let written = self.file.write_all_at(&self.frames, self.segment.length_bytes);
         written.map_err(|error| RecordLogError::io("write to", &self.segment.path, error))?;
         self.segment.length_bytes += self.frames.len() as u64;
         self.segment.last = self.last;

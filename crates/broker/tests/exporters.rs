@@ -1,0 +1,159 @@
+//! Exporters of a running node.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use exporters::{Context, Controller, Exporter, ExporterConfiguration, ExporterError, JsonLines};
+use osmia_broker::{ExporterState, NodeOptions, SubmitError};
+use protocol::*;
+use serde_json::{Map, Value};
+use support::*;
+
+/// Keeps what it gets and can be told to fail.
+#[derive(Default)]
+struct Target {
+    records: Mutex<Vec<(PartitionId, u64)>>,
+    failing: AtomicBool,
+}
+
+struct ToTarget(Arc<Target>, Option<Controller>);
+
+impl Exporter for ToTarget {
+    fn configure(&mut self, _context: &mut Context) -> Result<(), ExporterError> {
+        Ok(())
+    }
+
+    fn open(&mut self, controller: Controller) -> Result<(), ExporterError> {
+        self.1 = Some(controller);
+        Ok(())
+    }
+
+    fn export(&mut self, partition: PartitionId, record: &Record) -> Result<(), ExporterError> {
+        if self.0.failing.load(Ordering::Relaxed) {
+            return Err(ExporterError::target("warehouse", "reach its target", "it is closed on Sundays"));
+        }
+        self.0.records.lock().expect("not poisoned").push((partition, record.position));
+        let controller = self.1.as_ref().expect("opened before");
+        controller.acknowledge(partition, record.position);
+        Ok(())
+    }
+
+    fn caught_up(&mut self) -> Result<(), ExporterError> {
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), ExporterError> {
+        Ok(())
+    }
+}
+
+fn warehouse(target: &Arc<Target>) -> ExporterConfiguration {
+    let target = target.clone();
+    let factory = Arc::new(move || Box::new(ToTarget(target.clone(), None)) as Box<dyn Exporter>);
+    ExporterConfiguration::of_factory("warehouse", factory, Map::new()).expect("a good name")
+}
+
+#[test]
+fn json_lines_has_every_record_in_order_within_moments() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("records.jsonl");
+    let arguments = Map::from_iter([("path".to_owned(), Value::from(path.to_str().expect("UTF-8")))]);
+    let exporter = ExporterConfiguration::of_class("debug", "JsonLines", arguments).expect("known");
+    let data = directory.path().join("data");
+    let with_exporter = NodeOptions { exporters: vec![exporter], partition_count: 2, ..options(&data) };
+    let lines = || {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")).collect::<Vec<_>>()
+    };
+    let node = start(with_exporter.clone());
+    deploy(&node.client(), &one_task());
+    let instance = create(&node.client(), 2);
+    let created = |line: &Value| line["intent"] == "CREATED" && line["value"]["processInstanceKey"] == instance.raw();
+    eventually("the record of the instance", || lines().iter().any(created));
+    node.crash();
+    let node = start(with_exporter);
+    create(&node.client(), 2);
+    node.stop().expect("a clean stop");
+    for partition in [1, 2] {
+        let positions = lines()
+            .iter()
+            .filter(|line| line["partitionId"] == partition)
+            .map(|line| line["position"].as_u64().expect("a number"))
+            .collect::<Vec<_>>();
+        // At least once: after the crash some come again, but none is left out.
+        let mut once = positions.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert!(positions.ends_with(&once[once.len() - 1..]), "the last line is the newest record");
+        assert!(positions.len() >= once.len() && once.len() > 3);
+    }
+    drop(JsonLines::default());
+}
+
+#[test]
+fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let target = Arc::new(Target::default());
+    let small = NodeOptions {
+        exporters: vec![warehouse(&target)],
+        segment_bytes: 16 << 10,
+        exporter_backlog_limit_bytes: 64 << 10,
+        checkpoint_interval: Duration::from_millis(100),
+        ..options(directory.path())
+    };
+    let records = directory.path().join("partitions/1/records");
+    let segments = || std::fs::read_dir(&records).expect("there").count();
+    let node = start(small.clone());
+    let client = node.client();
+    deploy(&client, &one_task());
+    target.failing.store(true, Ordering::Relaxed);
+    let mut refusal = None;
+    eventually("a refusal", || {
+        let answer = submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}"));
+        refusal = answer.err();
+        refusal.is_some()
+    });
+    let refusal = refusal.expect("just seen");
+    assert!(matches!(refusal, SubmitError::ResourceExhausted { .. }));
+    assert!(
+        refusal.to_string().contains("of records for the exporter 'warehouse', and its limit is 65536 bytes"),
+        "{refusal}"
+    );
+    // Work that exists can still be ended.
+    let jobs = target_free_jobs(&client, directory.path());
+    assert!(jobs.is_err(), "activations are new work too");
+    assert!(segments() > 4);
+    let status = &node.exporters()[0];
+    assert!(
+        matches!(&status.state, ExporterState::Failing(reason) if reason.contains("closed on Sundays")),
+        "{status:?}"
+    );
+    assert!(status.partitions[0].lag_records() > 100, "{status:?}");
+    // A restart changes nothing.
+    node.crash();
+    let node = start(small);
+    let client = node.client();
+    eventually("the failure", || matches!(node.exporters()[0].state, ExporterState::Failing(_)));
+    assert!(segments() > 4);
+
+    target.failing.store(false, Ordering::Relaxed);
+    eventually("the exporter to catch up", || node.exporters()[0].partitions[0].lag_records() == 0);
+    eventually("deletion", || segments() <= 2);
+    eventually("room", || {
+        submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}")).is_ok()
+    });
+    node.stop().expect("a clean stop");
+    let records = target.records.lock().expect("not poisoned");
+    let mut positions: Vec<u64> = records.iter().map(|(_, position)| *position).collect();
+    let exported = positions.len();
+    positions.sort_unstable();
+    positions.dedup();
+    assert!(exported - positions.len() < 1_000, "only what was not acknowledged came again");
+}
+
+fn target_free_jobs(client: &osmia_broker::Client, _: &std::path::Path) -> Result<(), SubmitError> {
+    submit(client, PartitionId(1), activation(1, 1_000)).map(drop)
+}

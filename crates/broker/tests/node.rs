@@ -1,0 +1,298 @@
+//! A node with the real engine: commands, jobs, restarts.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use osmia_broker::{FlowControlOptions, Health, Node, NodeOptions, Role, SubmitError};
+use protocol::*;
+use support::*;
+
+#[test]
+fn an_instance_runs_through_a_pushed_job() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(options(directory.path()));
+    let client = node.client();
+    deploy(&client, &one_task());
+    let (handle, jobs) = stream(&client);
+    let (sender, result) = mpsc::channel();
+    let command = creation(ProcessInstanceCreationIntent::CreateWithAwaitingResult, "{\"amount\":12}");
+    client.submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+    let pushed = jobs.wait(1);
+    assert_eq!(&*pushed[0].job.job_type, "pay");
+    assert_eq!(&*pushed[0].job.variables, "{\"amount\":12}");
+    handle.delivered(PartitionId(1), 1);
+    assert_eq!(complete(&client, pushed[0].key).expect("taken").rejection, None);
+    let reply = result.recv_timeout(LIMIT).expect("answered").expect("taken");
+    match reply.payload {
+        Payload::ProcessInstanceResult(_, value) => {
+            assert!(value.variables.contains("\"paid\":true"), "{}", value.variables);
+        }
+        other => panic!("unexpected answer {other:?}"),
+    }
+    let again = complete(&client, pushed[0].key).expect("taken");
+    assert_eq!(again.rejection.map(|rejection| rejection.rejection_type), Some(RejectionType::NotFound));
+    assert_eq!(again.payload.intent_name(), "COMPLETE");
+    handle.close(Vec::new());
+    node.stop().expect("a clean stop");
+}
+
+#[test]
+fn everything_acknowledged_survives_a_crash_and_a_stop() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut instances = BTreeSet::new();
+    let mut node = start(options(directory.path()));
+    deploy(&node.client(), &one_task());
+    for round in 0..4 {
+        for _ in 0..25 {
+            assert!(instances.insert(create(&node.client(), 1)), "no key comes twice");
+        }
+        match round % 2 {
+            0 => node.crash(),
+            _ => node.stop().expect("a clean stop"),
+        }
+        node = start(options(directory.path()));
+    }
+    let client = node.client();
+    let (_handle, jobs) = stream(&client);
+    let pushed = jobs.wait(100);
+    let of_instances: BTreeSet<Key> = pushed.iter().map(|push| push.job.process_instance_key).collect();
+    assert_eq!(of_instances, instances);
+    for push in &pushed {
+        assert_eq!(complete(&client, push.key).expect("taken").rejection, None);
+    }
+    node.crash();
+    let node = start(options(directory.path()));
+    assert_eq!(activate(&node.client(), 1, 100, 1_000), [], "a completed job never comes back");
+}
+
+#[test]
+fn a_crash_in_the_middle_of_load_loses_nothing_that_was_answered() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let fast = NodeOptions { checkpoint_interval: Duration::from_millis(20), ..options(directory.path()) };
+    let mut acknowledged = BTreeSet::new();
+    let node = start(fast.clone());
+    deploy(&node.client(), &one_task());
+    node.stop().expect("a clean stop");
+    for _ in 0..3 {
+        let node = start(fast.clone());
+        let client = node.client();
+        let (sender, answers) = mpsc::channel();
+        let submitting = std::thread::spawn(move || {
+            for _ in 0..3_000 {
+                let sender = sender.clone();
+                let command = creation(ProcessInstanceCreationIntent::Create, "{}");
+                client.submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+                std::thread::sleep(Duration::from_micros(30));
+            }
+        });
+        std::thread::sleep(Duration::from_millis(120));
+        node.crash();
+        submitting.join().expect("no panic");
+        for reply in answers.iter().filter_map(Result::ok) {
+            let Payload::ProcessInstanceCreation(_, value) = reply.payload else { panic!("unexpected answer") };
+            assert!(acknowledged.insert(value.process_instance_key), "no key comes twice");
+        }
+    }
+    assert!(!acknowledged.is_empty());
+    let node = start(fast);
+    let (_handle, jobs) = stream(&node.client());
+    let mut waiting = BTreeSet::new();
+    eventually("every acknowledged instance", || {
+        for push in jobs.take() {
+            assert!(waiting.insert(push.job.process_instance_key), "no job comes twice");
+            _handle.delivered(PartitionId(1), 1);
+        }
+        acknowledged.is_subset(&waiting)
+    });
+}
+
+#[test]
+fn a_deployment_reaches_all_partitions_before_it_is_answered_also_after_a_crash() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let three = NodeOptions { partition_count: 3, ..options(directory.path()) };
+    let node = start(three.clone());
+    deploy(&node.client(), &one_task());
+    for partition in 1..=3 {
+        assert_eq!(create(&node.client(), partition).partition(), Some(PartitionId(partition)));
+    }
+    // The second deployment is cut off at some point of its way.
+    let (sender, _answer) = mpsc::channel();
+    let resource = DeploymentResource {
+        resource_name: "order.bpmn".into(),
+        resource: one_task().version_tag("second").to_xml().into_bytes().into(),
+    };
+    let tenant_id = DEFAULT_TENANT.into();
+    let value = DeploymentValue { resources: vec![resource], tenant_id, ..DeploymentValue::default() };
+    let payload = Payload::Deployment(DeploymentIntent::Create, Box::new(value));
+    let command = Command::new(Key::NONE, payload);
+    node.client().submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+    std::thread::sleep(Duration::from_millis(3));
+    node.crash();
+    let node = start(three);
+    let client = node.client();
+    deploy(&client, &one_task().version_tag("third"));
+    for partition in 1..=3 {
+        create(&client, partition);
+    }
+    let view = client.cluster();
+    assert_eq!(view.partitions_count, 3);
+    let partitions = &view.nodes[0].partitions;
+    assert!(partitions.iter().all(|p| p.role == Role::Leader && p.health == Health::Healthy), "{partitions:?}");
+}
+
+#[test]
+fn a_backlog_drains_through_a_stream_oldest_first() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(options(directory.path()));
+    let client = node.client();
+    deploy(&client, &one_task());
+    let (sender, answers) = mpsc::channel();
+    for _ in 0..2_000 {
+        let sender = sender.clone();
+        let command = creation(ProcessInstanceCreationIntent::Create, "{}");
+        eventually("room", || {
+            let sender = sender.clone();
+            let (taken_sender, taken) = mpsc::channel();
+            client.submit(PartitionId(1), command.clone(), move |answer| {
+                let refused = matches!(answer, Err(SubmitError::ResourceExhausted { .. }));
+                drop(taken_sender.send(!refused));
+                if !refused {
+                    drop(sender.send(answer));
+                }
+            });
+            // A refusal comes at once.
+            taken.try_recv() != Ok(false)
+        });
+    }
+    drop(sender);
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 2_000);
+    let (handle, jobs) = stream(&client);
+    let mut keys = Vec::new();
+    eventually("all jobs", || {
+        let pushed = jobs.take();
+        handle.delivered(PartitionId(1), u32::try_from(pushed.len()).expect("few"));
+        keys.extend(pushed.into_iter().map(|push| push.key));
+        keys.len() >= 2_000
+    });
+    assert!(keys.is_sorted(), "oldest first");
+    keys.dedup();
+    assert_eq!(keys.len(), 2_000);
+}
+
+#[test]
+fn a_stream_gets_no_more_than_its_window_and_a_closed_one_gives_back() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(NodeOptions { stream_window: 8, ..options(directory.path()) });
+    let client = node.client();
+    deploy(&client, &one_task());
+    let (handle, jobs) = stream(&client);
+    for _ in 0..20 {
+        create(&client, 1);
+    }
+    let first = jobs.wait(8);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!((first.len(), jobs.len()), (8, 0), "no credit, no jobs");
+    handle.delivered(PartitionId(1), 4);
+    let second = jobs.wait(4);
+    assert_eq!(second.len(), 4);
+    assert!(second[0].key > first[7].key, "the backlog continues where it stopped");
+    // Eight jobs did not reach the client: they and the rest go to whoever asks next.
+    let undelivered: Vec<_> = first.into_iter().skip(4).chain(second).collect();
+    let given_back: BTreeSet<Key> = undelivered.iter().map(|push| push.key).collect();
+    handle.close(undelivered);
+    let mut activated = BTreeSet::new();
+    eventually("16 jobs", || {
+        activated.extend(activate(&client, 1, 20, 60_000));
+        activated.len() >= 16
+    });
+    assert_eq!(activated.len(), 16);
+    assert!(given_back.is_subset(&activated));
+}
+
+#[test]
+fn jobs_time_out_on_the_node_s_clock_and_are_announced() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(options(directory.path()));
+    let client = node.client();
+    deploy(&client, &one_task());
+    let (sender, announced) = mpsc::channel();
+    client.on_jobs_available(std::sync::Arc::new(move |partition, available| {
+        drop(sender.send((partition, available.job_type.to_string())));
+    }));
+    create(&client, 1);
+    assert_eq!(announced.recv_timeout(LIMIT), Ok((PartitionId(1), "pay".to_owned())));
+    // On the real clock: not early, and soon after.
+    let before = Instant::now();
+    let [job] = activate(&client, 1, 10, 300)[..] else { panic!("one job") };
+    announced.recv_timeout(LIMIT).expect("the job is available again");
+    let waited = before.elapsed();
+    assert!(waited >= Duration::from_millis(299), "{waited:?}");
+    assert!(waited < Duration::from_millis(900), "{waited:?}");
+    // On a moved clock: at once, although an hour has to pass.
+    assert_eq!(activate(&client, 1, 10, 3_600_000), [job]);
+    node.clock().add(3_600_001).expect("controllable");
+    announced.recv_timeout(Duration::from_secs(2)).expect("the job is available again");
+    // Time never goes back, and does not stop working when the clock does.
+    node.clock().reset().expect("controllable");
+    assert_eq!(activate(&client, 1, 10, 60_000), [job]);
+    node.crash();
+    let node = start(options(directory.path()));
+    assert_eq!(complete(&node.client(), job).expect("taken").rejection, None);
+}
+
+#[test]
+fn refusals_name_the_limit() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let flow_control =
+        FlowControlOptions { initial_commands: 2, min_commands: 2, max_commands: 2, ..FlowControlOptions::default() };
+    let node = start(NodeOptions { flow_control, ..options(directory.path()) });
+    let client = node.client();
+    deploy(&client, &one_task());
+    let (sender, answers) = mpsc::channel();
+    for _ in 0..200 {
+        let sender = sender.clone();
+        let command = creation(ProcessInstanceCreationIntent::Create, "{}");
+        client.submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+    }
+    drop(sender);
+    let answers: Vec<_> = answers.iter().collect();
+    assert_eq!(answers.len(), 200, "every command is answered exactly once");
+    let refused = answers.iter().find_map(|answer| answer.as_ref().err()).expect("some are refused");
+    assert!(refused.to_string().contains("partition 1 has 2 commands in flight, and its limit is 2 now"), "{refused}");
+    assert!(answers.iter().any(Result::is_ok), "some are taken");
+
+    let unknown = submit(&client, PartitionId(9), activation(1, 1_000)).expect_err("no such partition");
+    assert!(unknown.to_string().starts_with("there is no partition 9, the partitions are 1 to 1;"), "{unknown}");
+    let large = format!("{{\"text\":\"{}\"}}", "x".repeat(5 << 20));
+    let large = submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, &large));
+    assert!(matches!(large, Err(SubmitError::PayloadTooLarge { limit_bytes: 4_194_304, .. })), "{large:?}");
+    node.stop().expect("a clean stop");
+    assert_eq!(submit(&client, PartitionId(1), activation(1, 1_000)).map(drop), Err(unavailable()));
+}
+
+fn unavailable() -> SubmitError {
+    SubmitError::Unavailable { partition: PartitionId(1), reason: "it has no leader here" }
+}
+
+#[test]
+fn wrong_starts_are_refused_by_name() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(options(directory.path()));
+    let error = Node::start(options(directory.path())).expect_err("the directory is in use").to_string();
+    assert!(error.contains(&format!("is in use by process {}", std::process::id())), "{error}");
+    node.stop().expect("a clean stop");
+    let more = NodeOptions { partition_count: 4, ..options(directory.path()) };
+    let error = Node::start(more).expect_err("the data has one partition").to_string();
+    assert!(error.contains("was made with partition count 1, and it cannot be changed to 4"), "{error}");
+    for count in [0, 4_096] {
+        let wrong = NodeOptions { partition_count: count, ..options(directory.path()) };
+        let error = Node::start(wrong).expect_err("an impossible count").to_string();
+        assert!(
+            error.starts_with(&format!("the partition count is {count}, and it must be between 1 and 4095")),
+            "{error}"
+        );
+    }
+}
