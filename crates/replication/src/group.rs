@@ -378,21 +378,12 @@ impl<L: LogStore> Group<L> {
         }
     }
 
-    /// Whether a follower's rejection says something new. A stale one (delayed, or delivered twice) may name an index that
-    /// the follower has confirmed since; Raft would step back behind what is confirmed and send it all again, or even a
-    /// snapshot (tikv/raft-rs#557, fixed after 0.7.0).
-    pub(crate) fn is_news(&self, rejection: &mut eraftpb::Message) -> bool {
-        let Some(progress) = self.node.raft.prs().get(rejection.from) else {
-            return true;
-        };
-        if rejection.request_snapshot != raft::INVALID_INDEX || !self.is_leader() {
-            return true;
-        }
-        if rejection.reject_hint < progress.matched {
-            rejection.reject_hint = progress.matched;
-            rejection.log_term = 0;
-        }
-        rejection.index > progress.matched
+    /// Whether a follower's rejection is stale (delayed, or delivered twice): it names an index that the follower has
+    /// confirmed since. Raft would step back behind what is confirmed and send it all again, or even a snapshot
+    /// (tikv/raft-rs#557, fixed after 0.7.0).
+    pub(crate) fn is_stale(&self, rejection: &eraftpb::Message) -> bool {
+        let progress = self.node.raft.prs().get(rejection.from);
+        self.is_leader() && progress.is_some_and(|progress| rejection.index <= progress.matched)
     }
 
     pub(crate) fn role(&self) -> Role {

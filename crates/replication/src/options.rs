@@ -42,6 +42,17 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The most bytes that a [`crate::Frame`] with a message may have, for the transport to refuse more unseen. (How large
+    /// a chunk of a snapshot is, is up to the caller.)
+    #[must_use]
+    pub fn max_frame_bytes(&self) -> usize {
+        // Terms, indexes and tags of each entry, of which even the smallest has a byte of its own to count; and the rest of
+        // the message, a list of members included.
+        const OVERHEAD_BYTES: usize = 64 << 10;
+        let entries = usize::try_from(self.max_append_message_bytes).unwrap_or(usize::MAX);
+        entries.max(self.max_entry_bytes).saturating_add(OVERHEAD_BYTES)
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ReplicationError> {
         let refuse = |option, value, rule| Err(ReplicationError::Option { option, value, rule });
         if self.heartbeat_ticks == 0 {

@@ -236,7 +236,7 @@ impl<L: LogStore> Replicas<L> {
 
     /// Takes a message from another node. A snapshot message only when its state is complete and durable here
     /// ([`Message::snapshot`]).
-    pub fn step(&mut self, mut message: Message) -> Result<(), StepError> {
+    pub fn step(&mut self, message: Message) -> Result<(), StepError> {
         if self.unfinished.is_some() {
             return Err(StepError::LogUnavailable);
         }
@@ -268,11 +268,7 @@ impl<L: LogStore> Replicas<L> {
                 return Err(StepError::EntriesLost { group: id, commit, last_index });
             }
             MessageType::MsgTimeoutNow if group.is_alone() => return Ok(()),
-            MessageType::MsgAppendResponse if message.raft.reject => {
-                if !group.is_news(&mut message.raft) {
-                    return Ok(());
-                }
-            }
+            MessageType::MsgAppendResponse if message.raft.reject && group.is_stale(&message.raft) => return Ok(()),
             _ => {}
         }
         match group.node.step(message.raft) {
