@@ -14,7 +14,6 @@ const A_MOMENT_MS = 500
 
 export const Code = Object.freeze({
   INVALID_ARGUMENT: 3,
-  DEADLINE_EXCEEDED: 4,
   NOT_FOUND: 5,
   FAILED_PRECONDITION: 9,
 })

@@ -7,7 +7,6 @@ import {
   deploy,
   deployText,
   modelText,
-  needsFullGateway,
   poll,
   pollOne,
   refused,
@@ -87,12 +86,4 @@ test('only the asked for variables are in the result', async () => {
   )
 
   assert.deepEqual({ ...answer.variables }, { a: 1, c: 3 })
-})
-
-test('the caller may give up and the instance goes on', needsFullGateway, async () => {
-  const model = await deploy('one-task')
-
-  await refused(Code.DEADLINE_EXCEEDED, model.createWithResult({}, { requestTimeout: 500 }))
-
-  await complete(await pollOne(model.jobType('work')))
 })

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import io.camunda.client.api.response.ProcessInstanceResult;
 import io.grpc.Status.Code;
-import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
@@ -54,25 +53,6 @@ class ResultTest {
             .join();
 
     assertEquals(Map.of("a", 1, "c", 3), result.getVariablesAsMap());
-  }
-
-  @Test
-  void theCallerMayGiveUpAndTheInstanceGoesOn() {
-    Model model = Model.deploy("one-task");
-
-    Status.refused(
-        Code.DEADLINE_EXCEEDED,
-        () ->
-            Server.client()
-                .newCreateInstanceCommand()
-                .bpmnProcessId(model.id())
-                .latestVersion()
-                .withResult()
-                .requestTimeout(Duration.ofSeconds(1))
-                .send()
-                .join());
-
-    Jobs.complete(Jobs.pollOne(model.jobType("work")));
   }
 
   @Test
