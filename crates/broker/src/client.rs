@@ -54,7 +54,9 @@ pub enum SubmitError {
         partition_count: u16,
     },
     /// The node is stopping.
-    #[error("the node is stopping and takes no more commands; send the command to another node or try again later")]
+    #[error(
+        "the node is stopping; try again when it runs again (a command that was under way may have been carried out)"
+    )]
     Stopped,
 }
 
@@ -218,6 +220,9 @@ impl Client {
     }
 
     fn admit(&self, entrance: &Arc<Entrance>, command: &Command) -> Result<(Vec<u8>, Permit), SubmitError> {
+        if self.shared.stopping.load(Ordering::Acquire) {
+            return Err(SubmitError::Stopped);
+        }
         if !entrance.is_open() {
             let reason = "it has no leader here yet";
             return Err(SubmitError::Unavailable { partition: entrance.id, reason });

@@ -1,6 +1,7 @@
 //! Starting and stopping a node.
 
 use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -18,7 +19,7 @@ use replication::{
 use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
 use crate::data_directory::{DataDirectory, DataDirectoryError};
-use crate::entrance::{Entrance, Role};
+use crate::entrance::Entrance;
 use crate::exporting::{self, ExporterProgress, ExporterStatus, ExporterThread, PositionsFile};
 use crate::flow_control::Limiter;
 use crate::inbox::{Inbound, Work};
@@ -103,6 +104,7 @@ pub struct Node {
     shared: Arc<Shared>,
     exporters: Vec<Arc<ExporterProgress>>,
     maintenance: Sender<Maintenance>,
+    processing: Vec<Sender<Work>>,
     /// Dropped to stop the exporters.
     stop_exporters: Option<Sender<()>>,
     threads: Threads,
@@ -118,6 +120,7 @@ struct Threads {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    Replication,
     Processing,
     Exporting,
     Maintenance,
@@ -137,7 +140,8 @@ struct Channels {
     work: Vec<(Sender<Work>, Receiver<Work>)>,
     maintenance: (Sender<Maintenance>, Receiver<Maintenance>),
     new_records: Vec<(Sender<()>, Receiver<()>)>,
-    stop_exporters: (Sender<()>, Receiver<()>),
+    /// Closed to stop the exporters.
+    stop_exporters: Receiver<()>,
 }
 
 impl Channels {
@@ -161,7 +165,7 @@ impl Node {
         }
         let directory = DataDirectory::open(&options)?;
         let log = Arc::new(RaftEngineLog::open(&directory.log(), LogOptions::default())?);
-        let (channels, inbox) = channels(&options);
+        let (channels, inbox, stop_exporters) = channels(&options);
         let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
         let shared = Arc::new(share(&options, &directory, inbox));
         let records: Vec<_> = opened.iter().map(|opened| opened.records.clone()).collect();
@@ -170,7 +174,8 @@ impl Node {
             shared: shared.clone(),
             exporters: Vec::new(),
             maintenance: channels.maintenance.0.clone(),
-            stop_exporters: Some(channels.stop_exporters.0.clone()),
+            processing: channels.work.iter().map(|(sender, _)| sender.clone()).collect(),
+            stop_exporters: Some(stop_exporters),
             threads: Threads::default(),
             _directory: directory,
         };
@@ -185,7 +190,7 @@ impl Node {
             log,
             exporter_backlog_limit_bytes: options.exporter_backlog_limit_bytes,
         };
-        node.threads.start(Stage::Maintenance, "maintenance".to_owned(), move || maintenance.run())?;
+        node.threads.start(&node.shared, Stage::Maintenance, "maintenance".to_owned(), move || maintenance.run())?;
         node.start_processing(&options, opened, &channels)?;
         let replication = ReplicationThread::new(
             shared,
@@ -194,7 +199,7 @@ impl Node {
             replicas,
             options.batch_limit_bytes,
         );
-        node.threads.start(Stage::Processing, "replication".to_owned(), move || replication.run())?;
+        node.threads.start(&node.shared, Stage::Replication, "replication".to_owned(), move || replication.run())?;
         Ok(node)
     }
 
@@ -212,9 +217,9 @@ impl Node {
             let (positions, acknowledged) = PositionsFile::open(path, options.partition_count)?;
             let progress = Arc::new(ExporterProgress::new(name, &acknowledged, records));
             self.exporters.push(progress.clone());
-            let stop = channels.stop_exporters.1.clone();
+            let stop = channels.stop_exporters.clone();
             let thread = ExporterThread::new(self.shared.clone(), configured, progress, positions, new_records, stop);
-            self.threads.start(Stage::Exporting, format!("exporter {name}"), move || thread.run())?;
+            self.threads.start(&self.shared, Stage::Exporting, format!("exporter {name}"), move || thread.run())?;
         }
         Ok(())
     }
@@ -244,7 +249,8 @@ impl Node {
             let clock_changed = sender.clone();
             self.shared.clock.on_change(Arc::new(move || drop(clock_changed.send(Work::ClockChanged))));
             let thread = ProcessingThread::new(self.shared.clone(), receiver.clone(), slots);
-            self.threads.start(Stage::Processing, format!("processing {number}"), move || thread.run())?;
+            self.threads
+                .start(&self.shared, Stage::Processing, format!("processing {number}"), move || thread.run())?;
         }
         Ok(())
     }
@@ -321,11 +327,13 @@ impl Node {
 
     fn end(&mut self, crash: bool) -> Result<(), StopError> {
         self.shared.crashed.store(crash, Ordering::Relaxed);
-        for entrance in &self.shared.entrances {
-            entrance.set_role(Role::Inactive);
-        }
+        self.shared.stopping.store(true, Ordering::Release);
         drop(self.shared.inbox.send(Inbound::Stop));
-        let mut result = self.threads.join(Stage::Processing);
+        let mut result = self.threads.join(Stage::Replication);
+        for processing in &self.processing {
+            drop(processing.send(Work::Stop));
+        }
+        result = result.and(self.threads.join(Stage::Processing));
         self.shared.entrances.iter().for_each(|entrance| entrance.requests.close());
         self.stop_exporters = None;
         result = result.and(self.threads.join(Stage::Exporting));
@@ -351,8 +359,22 @@ impl std::fmt::Debug for Node {
 }
 
 impl Threads {
-    fn start(&mut self, stage: Stage, name: String, run: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
-        let thread = std::thread::Builder::new().name(name.clone()).spawn(run);
+    fn start(
+        &mut self,
+        shared: &Arc<Shared>,
+        stage: Stage,
+        name: String,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StartError> {
+        let (shared, thread_name) = (shared.clone(), name.clone());
+        let guarded = move || {
+            // A node that lost a thread would stop working without a word. What the thread owned is gone with it.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+                shared.fail(&format!("the thread '{thread_name}' ended with a panic"));
+                resume_unwind(panic);
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(guarded);
         let thread = thread.map_err(|source| StartError::Thread { name: name.clone(), source })?;
         self.running.push((stage, name, thread));
         Ok(())
@@ -387,8 +409,9 @@ fn check(options: &NodeOptions) -> Result<(), StartError> {
     Ok(())
 }
 
-fn channels(options: &NodeOptions) -> (Channels, Sender<Inbound>) {
+fn channels(options: &NodeOptions) -> (Channels, Sender<Inbound>, Sender<()>) {
     let (sender, inbox) = crossbeam_channel::unbounded();
+    let (stop_sender, stop_exporters) = crossbeam_channel::bounded(0);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = if options.processing_threads == 0 { cores } else { options.processing_threads };
     let threads = wanted.clamp(1, usize::from(options.partition_count));
@@ -397,9 +420,9 @@ fn channels(options: &NodeOptions) -> (Channels, Sender<Inbound>) {
         work: (0..threads).map(|_| crossbeam_channel::unbounded()).collect(),
         maintenance: crossbeam_channel::unbounded(),
         new_records: options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).collect(),
-        stop_exporters: crossbeam_channel::bounded(0),
+        stop_exporters,
     };
-    (channels, sender)
+    (channels, sender, stop_sender)
 }
 
 fn open_partitions(
@@ -448,6 +471,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
         next_number: AtomicU64::new(directory.starts << 40),
         next_partition: AtomicU64::new(0),
         unapplied_bytes: AtomicUsize::new(0),
+        stopping: AtomicBool::new(false),
         crashed: AtomicBool::new(false),
         failure: Mutex::default(),
     }

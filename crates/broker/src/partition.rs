@@ -26,7 +26,7 @@ impl Default for PartitionOptions {
         PartitionOptions {
             due_commands_limit: 1_000,
             resend_interval_milliseconds: 1_000,
-            resend_limit: 100,
+            resend_limit: 1_000,
             lost_after_milliseconds: 10_000,
         }
     }
@@ -82,6 +82,24 @@ pub struct Partition {
     leading: Option<Leading>,
 }
 
+/// The two times of a call. The engine's clock can be set by users; waiting for answers must not depend on that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The node's clock.
+    pub clock: Timestamp,
+    /// Milliseconds that only ever pass, from any start.
+    pub steady_milliseconds: i64,
+}
+
+/// When a partition has something to do if nothing happens before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NextPoll {
+    /// On the node's clock.
+    pub clock: Option<Timestamp>,
+    /// In steady time.
+    pub steady_milliseconds: Option<i64>,
+}
+
 /// What a leader keeps in mind. Nothing of it matters to its successor.
 #[derive(Debug)]
 struct Leading {
@@ -89,8 +107,10 @@ struct Leading {
     due: UnderWay,
     /// The continuation of interrupted work that is under way.
     continuation: UnderWay,
-    /// When to look after unacknowledged commands to other partitions; none while there are none.
-    next_outbox_check: Option<Timestamp>,
+    /// There may be commands to other partitions that are not acknowledged.
+    awaits_acknowledgement: bool,
+    /// When to look after them (steady time).
+    outbox_check: i64,
     /// The oldest unacknowledged sequence of each other partition at the last check.
     oldest_unacknowledged: BTreeMap<PartitionId, u64>,
 }
@@ -122,20 +142,23 @@ impl Partition {
     }
 
     /// This node leads the partition from now on, and everything that was committed before is applied.
-    pub fn lead(&mut self, now: Timestamp, effects: &mut Effects) {
+    pub fn lead(&mut self, now: Moment, effects: &mut Effects) {
         // The streams of earlier leaders' gateways register again; until then nobody must be pushed to.
         effects.submit.extend(self.engine.clear_streams_command());
         let mut leading = Leading {
             due: UnderWay::default(),
             continuation: UnderWay::default(),
-            next_outbox_check: None,
+            awaits_acknowledgement: false,
+            outbox_check: now.steady_milliseconds.saturating_add(self.options.resend_interval_milliseconds),
             oldest_unacknowledged: BTreeMap::new(),
         };
         // What an earlier leader sent may never have left it: everything unacknowledged is sent at once.
         for partition in self.engine.outbox_partitions() {
-            let commands = self.engine.outbox(partition, 0, self.options.resend_limit);
-            effects.output.sends.extend(commands.into_iter().map(|command| Send { partition, command }));
-            leading.next_outbox_check = Some(now.saturating_add(self.options.resend_interval_milliseconds));
+            leading.awaits_acknowledgement = true;
+            leading
+                .oldest_unacknowledged
+                .extend(self.oldest_unacknowledged(partition).map(|oldest| (partition, oldest)));
+            self.send_again(partition, effects);
         }
         self.leading = Some(leading);
     }
@@ -161,62 +184,71 @@ impl Partition {
             leading.due.applied(command);
             leading.continuation.applied(command);
         }
-        if !effects.output.sends.is_empty() && leading.next_outbox_check.is_none() {
-            let check = batch.timestamp.saturating_add(self.options.resend_interval_milliseconds);
-            leading.next_outbox_check = Some(check);
-        }
+        leading.awaits_acknowledgement |= !effects.output.sends.is_empty();
         Ok(())
     }
 
     /// Looks for work that the partition has to start itself: what is due, what was interrupted, what was not
     /// acknowledged.
-    pub fn poll(&mut self, now: Timestamp, effects: &mut Effects) {
-        let now = now.max(self.engine.last_timestamp());
-        let lost_before = now.saturating_sub(self.options.lost_after_milliseconds);
+    pub fn poll(&mut self, now: Moment, effects: &mut Effects) {
+        let steady = now.steady_milliseconds;
+        let clock = now.clock.max(self.engine.last_timestamp());
+        let lost_before = steady.saturating_sub(self.options.lost_after_milliseconds);
         let Some(leading) = &mut self.leading else { return };
-        if leading.due.is_free(lost_before) && self.engine.next_due().is_some_and(|due| due <= now) {
-            let commands = self.engine.due_commands(now, self.options.due_commands_limit);
-            leading.due.submitted(&commands, now);
+        if leading.due.is_free(lost_before) && self.engine.next_due().is_some_and(|due| due <= clock) {
+            let commands = self.engine.due_commands(clock, self.options.due_commands_limit);
+            leading.due.submitted(&commands, steady);
             effects.submit.extend(commands);
         }
         if leading.continuation.is_free(lost_before)
             && let Some(command) = self.engine.continuation()
         {
-            leading.continuation.submitted(std::slice::from_ref(&command), now);
+            leading.continuation.submitted(std::slice::from_ref(&command), steady);
             effects.submit.push(command);
         }
-        if leading.next_outbox_check.is_some_and(|check| check <= now) {
-            self.check_outbox(now, effects);
+        if leading.outbox_check <= steady {
+            leading.outbox_check = steady.saturating_add(self.options.resend_interval_milliseconds);
+            if leading.awaits_acknowledgement {
+                self.check_outbox(effects);
+            }
         }
     }
 
-    /// When [`Partition::poll`] has something to do if nothing happens before; none when nothing is scheduled.
-    pub fn next_poll(&self) -> Option<Timestamp> {
-        let leading = self.leading.as_ref()?;
+    /// When [`Partition::poll`] has something to do if nothing happens before.
+    pub fn next_poll(&self) -> NextPoll {
+        let Some(leading) = &self.leading else { return NextPoll::default() };
         let lost_after = self.options.lost_after_milliseconds;
-        let due = leading.due.lost_at(lost_after).or_else(|| self.engine.next_due());
-        let continuation = leading.continuation.lost_at(lost_after);
-        [due, continuation, leading.next_outbox_check].into_iter().flatten().min()
+        let outbox = leading.awaits_acknowledgement.then_some(leading.outbox_check);
+        let (due, continuation) = (leading.due.lost_at(lost_after), leading.continuation.lost_at(lost_after));
+        NextPoll {
+            clock: if due.is_some() { None } else { self.engine.next_due() },
+            steady_milliseconds: [due, continuation, outbox].into_iter().flatten().min(),
+        }
     }
 
     /// Sends again what was the oldest at the last check and still is: its acknowledgement is overdue.
-    fn check_outbox(&mut self, now: Timestamp, effects: &mut Effects) {
+    fn check_outbox(&mut self, effects: &mut Effects) {
+        let partitions = self.engine.outbox_partitions();
+        let oldest = partitions.iter().filter_map(|id| Some((*id, self.oldest_unacknowledged(*id)?)));
+        let oldest: BTreeMap<PartitionId, u64> = oldest.collect();
         let Some(leading) = &mut self.leading else { return };
-        let before = std::mem::take(&mut leading.oldest_unacknowledged);
-        for partition in self.engine.outbox_partitions() {
-            let oldest = self.engine.outbox(partition, 0, 1);
-            let Some(sequence) = oldest.first().and_then(|command| command.source).map(|source| source.sequence) else {
-                continue;
-            };
-            leading.oldest_unacknowledged.insert(partition, sequence);
+        leading.awaits_acknowledgement = !oldest.is_empty();
+        let before = std::mem::replace(&mut leading.oldest_unacknowledged, oldest.clone());
+        for (partition, sequence) in oldest {
             if before.get(&partition) == Some(&sequence) {
-                let commands = self.engine.outbox(partition, 0, self.options.resend_limit);
-                effects.output.sends.extend(commands.into_iter().map(|command| Send { partition, command }));
+                self.send_again(partition, effects);
             }
         }
-        let unacknowledged = !leading.oldest_unacknowledged.is_empty();
-        leading.next_outbox_check =
-            unacknowledged.then(|| now.saturating_add(self.options.resend_interval_milliseconds));
+    }
+
+    fn oldest_unacknowledged(&self, partition: PartitionId) -> Option<u64> {
+        let oldest = self.engine.outbox(partition, 0, 1);
+        oldest.first().and_then(|command| command.source).map(|source| source.sequence)
+    }
+
+    fn send_again(&self, partition: PartitionId, effects: &mut Effects) {
+        let commands = self.engine.outbox(partition, 0, self.options.resend_limit);
+        effects.output.sends.extend(commands.into_iter().map(|command| Send { partition, command }));
     }
 }
 
@@ -224,7 +256,8 @@ impl Partition {
 #[derive(Debug, Default)]
 struct UnderWay {
     commands: BTreeSet<(Key, u8, &'static str)>,
-    since: Timestamp,
+    /// Steady time.
+    since: i64,
 }
 
 impl UnderWay {
@@ -232,7 +265,7 @@ impl UnderWay {
         (command.key, command.payload.value_type() as u8, command.payload.intent_name())
     }
 
-    fn submitted(&mut self, commands: &[Command], now: Timestamp) {
+    fn submitted(&mut self, commands: &[Command], now: i64) {
         self.commands = commands.iter().map(Self::name).collect();
         self.since = now;
     }
@@ -245,7 +278,7 @@ impl UnderWay {
     }
 
     /// Whether the next ones may be submitted. What was under way since before `lost_before` is given up.
-    fn is_free(&mut self, lost_before: Timestamp) -> bool {
+    fn is_free(&mut self, lost_before: i64) -> bool {
         if self.since <= lost_before {
             self.commands.clear();
         }
@@ -253,7 +286,10 @@ impl UnderWay {
     }
 
     /// When what is under way counts as lost.
-    fn lost_at(&self, lost_after_milliseconds: i64) -> Option<Timestamp> {
+    fn lost_at(&self, lost_after_milliseconds: i64) -> Option<i64> {
         (!self.commands.is_empty()).then(|| self.since.saturating_add(lost_after_milliseconds))
     }
 }
+
+#[cfg(test)]
+mod tests;

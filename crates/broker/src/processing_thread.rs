@@ -3,7 +3,6 @@
 mod slot;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -73,11 +72,7 @@ impl ProcessingThread {
     fn handle(&mut self, work: Work) {
         match work {
             Work::Committed { partition, entries } => {
-                let bytes: usize = entries.iter().map(|entry| entry.data.len()).sum();
-                match self.slot(partition) {
-                    Some(slot) => slot.enqueue(entries),
-                    None => drop(self.shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed)),
-                }
+                self.with_slot(partition, |slot, shared| slot.enqueue(shared, entries));
             }
             Work::Lead(partition) => self.with_slot(partition, Slot::lead),
             Work::StepDown(partition) => self.with_slot(partition, Slot::step_down),

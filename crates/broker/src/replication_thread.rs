@@ -18,7 +18,7 @@ use replication::{
 };
 
 use crate::client::SubmitError;
-use crate::entrance::{Health, Role, Trouble};
+use crate::entrance::{Role, Trouble};
 use crate::flow_control::Permit;
 use crate::inbox::{CommittedEntry, Inbound, QueuedCommand, Work};
 use crate::metrics::ReplicationMetrics;
@@ -119,10 +119,7 @@ impl ReplicationThread {
             result = self.rounds();
         }
         if let Err(error) = result {
-            self.give_up(&error);
-        }
-        for processing in &self.processing {
-            drop(processing.send(Work::Stop));
+            self.shared.fail(&format!("the log cannot be trusted any more: {error}"));
         }
     }
 
@@ -330,17 +327,6 @@ impl ReplicationThread {
         let processing = usize::from(partition.0).checked_sub(1).and_then(|index| self.processing.get(index));
         if processing.is_none_or(|processing| processing.send(work).is_err()) {
             tracing::debug!(%partition, "the processing thread has ended");
-        }
-    }
-
-    /// The log cannot be trusted any more. Nothing is acknowledged from here on.
-    fn give_up(&self, error: &ReplicationError) {
-        tracing::error!(%error, "the log cannot be trusted any more; all partitions of this node stop");
-        *self.shared.failure.lock() = Some(error.to_string());
-        for entrance in &self.shared.entrances {
-            entrance.set_role(Role::Inactive);
-            entrance.set_health(Health::Dead);
-            fail_requests(&self.shared, entrance.id);
         }
     }
 }

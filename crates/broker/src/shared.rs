@@ -9,7 +9,7 @@ use protocol::PartitionId;
 
 use crate::client::SubmitError;
 use crate::clock::Clock;
-use crate::entrance::Entrance;
+use crate::entrance::{Entrance, Health, Role};
 use crate::inbox::Inbound;
 use crate::streams::Streams;
 use engine::JobsAvailable;
@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub next_partition: AtomicU64,
     /// Bytes of committed batches that the processing threads have not applied yet.
     pub unapplied_bytes: AtomicUsize,
+    /// The node takes no more commands.
+    pub stopping: AtomicBool,
     /// All threads end at once, without finishing anything, as if the process was killed.
     pub crashed: AtomicBool,
     /// Why the node cannot go on.
@@ -44,6 +46,18 @@ impl Shared {
     /// Number of partitions.
     pub fn partition_count(&self) -> u16 {
         u16::try_from(self.entrances.len()).expect("the number of partitions was checked at the start")
+    }
+
+    /// The node cannot go on: nothing is acknowledged from here on, and its process should be started again.
+    pub fn fail(&self, reason: &str) {
+        tracing::error!(reason, "all partitions of this node stop; start the node again");
+        self.failure.lock().get_or_insert_with(|| reason.to_owned());
+        for entrance in &self.entrances {
+            entrance.set_role(Role::Inactive);
+            entrance.set_health(Health::Dead);
+            let (partition, reason) = (entrance.id, "its node failed and has to be started again");
+            entrance.requests.fail_all(&SubmitError::Unavailable { partition, reason });
+        }
     }
 
     /// Whether all threads are to end at once.
@@ -62,7 +76,6 @@ impl Shared {
     /// A node without threads, and the receiver of what is submitted.
     #[cfg(test)]
     pub fn for_test(partition_count: u16, window: u32) -> (Arc<Shared>, crossbeam_channel::Receiver<Inbound>) {
-        use crate::entrance::Role;
         use crate::flow_control::{FlowControlOptions, Limiter};
         use crate::requests::Requests;
 
@@ -71,7 +84,7 @@ impl Shared {
             let limiter = Arc::new(Limiter::new(id, FlowControlOptions::default()));
             let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 2)));
             entrance.set_role(Role::Leader);
-            entrance.set_health(crate::entrance::Health::Healthy);
+            entrance.set_health(Health::Healthy);
             entrance
         };
         let shared = Shared {
@@ -87,6 +100,7 @@ impl Shared {
             next_number: AtomicU64::new(1),
             next_partition: AtomicU64::new(0),
             unapplied_bytes: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
             crashed: AtomicBool::new(false),
             failure: Mutex::default(),
         };

@@ -13,7 +13,7 @@ use crate::entrance::{Entrance, Health, Role, Trouble};
 use crate::inbox::{CommittedEntry, Inbound, QueuedCommand};
 use crate::maintenance::Maintenance;
 use crate::metrics::ProcessingMetrics;
-use crate::partition::{Effects, Partition};
+use crate::partition::{Effects, Moment, Partition};
 use crate::record_log::RecordWriter;
 use crate::shared::Shared;
 
@@ -99,9 +99,12 @@ impl Slot {
     }
 
     /// Adds committed batches.
-    pub fn enqueue(&mut self, entries: Vec<CommittedEntry>) {
+    pub fn enqueue(&mut self, shared: &Shared, entries: Vec<CommittedEntry>) {
         self.queue.extend(entries);
         self.touched = true;
+        if self.dead {
+            self.drop_queue(shared);
+        }
     }
 
     /// Looks for work soon.
@@ -225,11 +228,19 @@ impl Slot {
     }
 
     fn poll(&mut self, shared: &Arc<Shared>) {
-        let now = shared.clock.now_milliseconds();
+        let now = self.now(shared);
         self.effects.clear();
         self.partition.poll(now, &mut self.effects);
         self.carry_out(shared);
-        self.poll_at = self.partition.next_poll().and_then(|at| wait_for(shared, now, at));
+        let next = self.partition.next_poll();
+        let clock = next.clock.and_then(|at| wait_for(shared, now.clock, at));
+        let steady = next.steady_milliseconds.map(|at| self.started + duration(at));
+        self.poll_at = [clock, steady].into_iter().flatten().min();
+    }
+
+    fn now(&self, shared: &Shared) -> Moment {
+        let steady_milliseconds = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Moment { clock: shared.clock.now_milliseconds(), steady_milliseconds }
     }
 
     /// This node leads: opens the entrance.
@@ -240,7 +251,7 @@ impl Slot {
             return;
         }
         self.effects.clear();
-        self.partition.lead(shared.clock.now_milliseconds(), &mut self.effects);
+        self.partition.lead(self.now(shared), &mut self.effects);
         self.carry_out(shared);
         shared.streams.lead(shared, self.id());
         self.entrance.set_last_timestamp(self.partition.engine().last_timestamp());
@@ -271,6 +282,12 @@ impl Slot {
         shared.streams.step_down(partition);
         self.entrance.set_role(Role::Inactive);
         self.entrance.set_health(Health::Dead);
+        self.drop_queue(shared);
+    }
+
+    /// What comes to a dead partition is never applied.
+    fn drop_queue(&mut self, shared: &Shared) {
+        let partition = self.id();
         let reason = "it stopped because its state cannot be trusted any more";
         self.entrance.requests.fail_all(&SubmitError::Unavailable { partition, reason });
         let bytes: usize = self.queue.drain(..).map(|entry| entry.data.len()).sum();
@@ -340,12 +357,16 @@ impl Slot {
 
 /// When the clock will show `at`; none while it stands still before that.
 fn wait_for(shared: &Shared, now: Timestamp, at: Timestamp) -> Option<Instant> {
-    let wait = u64::try_from(at.saturating_sub(now)).unwrap_or(0);
-    if wait > 0 && shared.clock.is_pinned() {
+    if at > now && shared.clock.is_pinned() {
         return None;
     }
     // Far dates are looked at again before: an `Instant` has less room than a `Timestamp`.
-    Some(Instant::now() + Duration::from_millis(wait.min(3_600_000)))
+    Some(Instant::now() + duration(at.saturating_sub(now)).min(Duration::from_secs(3_600)))
+}
+
+/// None for a time that is past.
+fn duration(milliseconds: i64) -> Duration {
+    Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0))
 }
 
 fn submit(shared: &Shared, partition: PartitionId, command: &protocol::Command) {

@@ -1,0 +1,158 @@
+use bpmn::builder::ProcessBuilder;
+use engine::{EngineOptions, Limits};
+use protocol::*;
+
+use super::*;
+
+fn partition(id: u16, partition_count: u16) -> Partition {
+    let options = EngineOptions { partition: PartitionId(id), partition_count, limits: Limits::default() };
+    let options_of_partition = PartitionOptions { due_commands_limit: 2, ..PartitionOptions::default() };
+    Partition::new(PartitionId(id), Engine::in_memory(options), options_of_partition)
+}
+
+fn at(milliseconds: i64) -> Moment {
+    Moment { clock: milliseconds, steady_milliseconds: milliseconds }
+}
+
+/// Applies commands as the next batch.
+fn apply(partition: &mut Partition, timestamp: Timestamp, commands: Vec<Command>) -> Effects {
+    let mut effects = Effects::default();
+    let index = partition.engine().applied() + 1;
+    partition.apply(index, &CommandBatch { timestamp, commands }, &mut effects).expect("no fault in memory");
+    effects
+}
+
+fn poll(partition: &mut Partition, now: i64) -> Effects {
+    let mut effects = Effects::default();
+    partition.poll(at(now), &mut effects);
+    effects
+}
+
+fn deployment() -> Command {
+    let process = ProcessBuilder::new("order").start("start").service_task("pay", "pay").end("end");
+    let resource = process.to_xml().into_bytes().into();
+    let value = DeploymentValue {
+        resources: vec![DeploymentResource { resource_name: "order.bpmn".into(), resource }],
+        tenant_id: DEFAULT_TENANT.into(),
+        ..DeploymentValue::default()
+    };
+    Command::new(Key::NONE, Payload::Deployment(DeploymentIntent::Create, Box::new(value)))
+}
+
+fn creation() -> Command {
+    let value = ProcessInstanceCreationValue {
+        bpmn_process_id: "order".into(),
+        version: -1,
+        tenant_id: DEFAULT_TENANT.into(),
+        ..ProcessInstanceCreationValue::default()
+    };
+    Command::new(Key::NONE, Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(value)))
+}
+
+fn activation() -> Command {
+    let value = JobBatchValue {
+        job_type: "pay".into(),
+        worker: "worker".into(),
+        timeout: 1_000,
+        max_jobs_to_activate: 100,
+        tenant_ids: vec![DEFAULT_TENANT.into()],
+        ..JobBatchValue::default()
+    };
+    Command::new(Key::NONE, Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)))
+}
+
+/// A partition that leads, with five jobs that time out at 1,100.
+fn with_activated_jobs() -> Partition {
+    let mut partition = partition(1, 1);
+    partition.lead(at(0), &mut Effects::default());
+    apply(&mut partition, 50, vec![deployment()]);
+    apply(&mut partition, 60, vec![creation(); 5]);
+    apply(&mut partition, 100, vec![activation()]);
+    partition
+}
+
+#[test]
+fn due_work_is_submitted_in_portions_and_never_twice() {
+    let mut partition = with_activated_jobs();
+    assert_eq!(partition.next_poll().clock, Some(1_100));
+    assert_eq!(poll(&mut partition, 1_099).submit, []);
+    let mut timed_out = Vec::new();
+    for expected in [2, 2, 1] {
+        let commands = poll(&mut partition, 1_100).submit;
+        assert_eq!(commands.len(), expected);
+        assert_eq!(poll(&mut partition, 1_101).submit, [], "these are under way");
+        assert_eq!(partition.next_poll().clock, None, "nothing to wait for but their application");
+        // Users' commands in between change nothing.
+        apply(&mut partition, 1_101, vec![creation()]);
+        assert_eq!(poll(&mut partition, 1_101).submit, []);
+        timed_out.extend(commands.iter().map(|command| command.key));
+        apply(&mut partition, 1_101, commands);
+    }
+    assert_eq!(poll(&mut partition, 1_200).submit, []);
+    timed_out.dedup();
+    assert_eq!(timed_out.len(), 5);
+}
+
+#[test]
+fn due_work_that_got_lost_is_submitted_again() {
+    let mut partition = with_activated_jobs();
+    let commands = poll(&mut partition, 2_000).submit;
+    let lost_at = partition.next_poll().steady_milliseconds.expect("it is waited for");
+    assert_eq!(poll(&mut partition, lost_at - 1).submit, []);
+    assert_eq!(poll(&mut partition, lost_at).submit, commands);
+    // A new leader knows nothing of what the old one submitted.
+    partition.step_down();
+    assert_eq!(poll(&mut partition, lost_at + 1).submit, []);
+    partition.lead(at(lost_at + 2), &mut Effects::default());
+    assert_eq!(poll(&mut partition, lost_at + 3).submit, commands);
+}
+
+#[test]
+fn a_clock_that_went_back_does_not_stop_what_is_due_in_the_engine_s_time() {
+    let mut partition = with_activated_jobs();
+    apply(&mut partition, 5_000, vec![creation()]);
+    let effects = poll(&mut partition, 200);
+    assert_eq!(effects.submit.len(), 2, "the engine has seen 5,000 already");
+}
+
+#[test]
+fn only_the_leader_has_effects_but_records_are_for_everybody() {
+    let (mut leader, mut follower) = (partition(1, 2), partition(1, 2));
+    leader.lead(at(0), &mut Effects::default());
+    let request = Some(Request { node: 0, number: 7 });
+    let commands = vec![deployment(), Command { request, ..creation() }];
+    let mut of_leader = apply(&mut leader, 10, commands.clone());
+    let mut of_follower = apply(&mut follower, 10, commands);
+    assert_eq!(of_leader.records(), of_follower.records());
+    assert_eq!((of_leader.replies().count(), of_follower.replies().count()), (1, 0));
+    assert_eq!((of_leader.sends().count(), of_follower.sends().count()), (1, 0));
+    assert_eq!((of_leader.available().count(), of_follower.available().count()), (1, 0));
+}
+
+#[test]
+fn what_another_partition_did_not_acknowledge_is_sent_again_until_it_does() {
+    let (mut first, mut second) = (partition(1, 2), partition(2, 2));
+    first.lead(at(0), &mut Effects::default());
+    second.lead(at(0), &mut Effects::default());
+    let mut sent: Vec<Send> = apply(&mut first, 10, vec![deployment()]).sends().collect();
+    let lost = sent.pop().expect("the deployment goes to the other partition");
+    assert_eq!(lost.partition, PartitionId(2));
+    assert_eq!(poll(&mut first, 1_000).sends().count(), 0, "it may be under way");
+    let again: Vec<Send> = poll(&mut first, 2_000).sends().collect();
+    assert_eq!(again, [lost]);
+    // A new leader does not know what was sent.
+    let mut effects = Effects::default();
+    first.step_down();
+    first.lead(at(2_100), &mut effects);
+    assert_eq!(effects.sends().collect::<Vec<_>>(), again);
+    let command = again.into_iter().next().expect("one").command;
+    let acknowledgement: Vec<Send> = apply(&mut second, 20, vec![command.clone()]).sends().collect();
+    // It comes twice, and is answered twice, but counts once.
+    let repeated = apply(&mut second, 21, vec![command]);
+    assert!(repeated.records().iter().all(|record| record.payload.value_type() != ValueType::Process));
+    apply(&mut first, 30, acknowledgement.into_iter().map(|send| send.command).collect());
+    for now in [3_200, 4_300, 5_400] {
+        assert_eq!(poll(&mut first, now).sends().count(), 0);
+    }
+    assert_eq!(first.next_poll().steady_milliseconds, None, "nothing to wait for");
+}
