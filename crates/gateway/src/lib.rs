@@ -74,7 +74,7 @@ pub struct TlsFiles {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be used.
-    #[error("cannot listen for gRPC clients on {address}: {source}")]
+    #[error("Cannot listen for gRPC clients on {address}: {source}. Choose another port, where 0 takes a free one.")]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -82,7 +82,7 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// A file cannot be read.
-    #[error("cannot read the TLS file {path}: {source}")]
+    #[error("Cannot read the TLS file {path}: {source}")]
     TlsFile {
         /// The file.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum StartError {
     },
     /// The content of the files is not what it should be.
     #[error(
-        "cannot use the TLS certificate and key: {source}. Both must be PEM files, and the key must belong to the certificate"
+        "Cannot use the TLS certificate and key: {source}. Both must be PEM files, and the key must belong to the certificate"
     )]
     Tls {
         /// Why.

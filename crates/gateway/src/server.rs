@@ -12,6 +12,7 @@ use gateway_interface::gateway_server::GatewayServer;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_stream::StreamExt;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{BoxFuture, Service as HttpService};
@@ -33,6 +34,7 @@ use crate::{GatewayOptions, MESSAGE_BYTES_MAX, StartError, TlsFiles};
 
 /// How often long polls look for partitions to ask again.
 const TICK: Duration = Duration::from_millis(100);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long requests may take to end when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection whose client answers no ping is closed, so that its streams stop taking jobs.
@@ -92,7 +94,7 @@ impl Gateway {
             gateway: GatewayServer::new(service).max_decoding_message_size(MESSAGE_BYTES_MAX),
             health: health_server,
         };
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true)).then(pause_after_error);
         let server = builder.layer(MapResponseLayer::new(name_size_limit)).serve_with_incoming_shutdown(
             services,
             incoming,
@@ -129,6 +131,15 @@ impl Gateway {
             }
         }
     }
+}
+
+/// Without files for another connection, accepting fails at once, again and again.
+async fn pause_after_error<T>(accepted: std::io::Result<T>) -> std::io::Result<T> {
+    if let Err(error) = &accepted {
+        tracing::warn!(%error, "cannot accept a connection");
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+    accepted
 }
 
 async fn stopped(mut stopping: watch::Receiver<bool>) {

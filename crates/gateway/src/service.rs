@@ -46,7 +46,7 @@ impl Service {
 
     fn activation(&self, request: ActivateJobsRequest) -> Result<Activation, Status> {
         const WISH: &str = "activate jobs";
-        job_request(WISH, &request.r#type, request.timeout)?;
+        job_request(WISH, &request.r#type, request.timeout, &request.worker, &request.fetch_variable)?;
         if request.max_jobs_to_activate < 1 {
             return Err(expected(WISH, "maxJobsToActivate", "greater than zero", request.max_jobs_to_activate));
         }
@@ -74,7 +74,8 @@ impl Service {
     }
 
     fn job_stream(&self, request: StreamActivatedJobsRequest) -> Result<JobStream, Status> {
-        job_request("stream activated jobs", &request.r#type, request.timeout)?;
+        const WISH: &str = "stream activated jobs";
+        job_request(WISH, &request.r#type, request.timeout, &request.worker, &request.fetch_variable)?;
         if *self.shutdown.borrow() {
             return Err(shutting_down());
         }

@@ -6,6 +6,8 @@ use tonic::Status;
 
 use crate::status::{invalid_argument, rejected};
 
+/// Names in a request for jobs.
+const JOB_REQUEST_BYTES_MAX: usize = 64 << 10;
 /// How many tags an instance may have.
 const TAGS_MAX: usize = 10;
 /// How long a tag may be.
@@ -98,12 +100,25 @@ pub(crate) fn tags(tags: Vec<String>) -> Result<Vec<Text>, Status> {
 }
 
 /// What a worker asks for in any request for jobs. `wish` begins the sentence: `activate jobs`, `stream activated jobs`.
-pub(crate) fn job_request(wish: &str, job_type: &str, timeout: i64) -> Result<(), Status> {
+/// The names are kept as long as the request, so their size is limited.
+pub(crate) fn job_request(
+    wish: &str,
+    job_type: &str,
+    timeout: i64,
+    worker: &str,
+    fetch_variables: &[String],
+) -> Result<(), Status> {
     if job_type.trim().is_empty() {
         return Err(expected(wish, "type", "present", "blank"));
     }
     if timeout < 1 {
         return Err(expected(wish, "timeout", "greater than zero", timeout));
+    }
+    let variables: usize = fetch_variables.iter().map(String::len).sum();
+    let bytes = job_type.len() + worker.len() + variables;
+    if bytes > JOB_REQUEST_BYTES_MAX {
+        let rule = format!("at most {JOB_REQUEST_BYTES_MAX} bytes together");
+        return Err(expected(wish, "type, worker and variable names", &rule, bytes));
     }
     Ok(())
 }

@@ -137,3 +137,25 @@ async fn a_configured_exporter_writes_records() {
     });
     assert_eq!(activated.expect("the record of the instance")["key"], created.process_instance_key);
 }
+
+#[test]
+fn connections_are_encrypted_when_there_is_a_certificate() {
+    let pem = |name: &str| format!("{}/tests/tls/{name}.pem", env!("CARGO_MANIFEST_DIR"));
+    let (certificate, key) = (pem("certificate"), pem("key"));
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--tls-certificate", &certificate, "--tls-key", &key]);
+    let port = server.grpc.rsplit(':').next().unwrap();
+    let topology = |address: &str| {
+        std::process::Command::new(OSMIA)
+            .args(["topology", "--ca-certificate", &certificate, "--timeout", "2s", "--address", address])
+            .output()
+            .unwrap()
+    };
+    let output = topology(&format!("https://localhost:{port}"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!topology(&format!("http://localhost:{port}")).status.success(), "it talks without encryption");
+
+    let refusal =
+        start_fails(&data.path().join("other"), &["--tls-certificate", &certificate, "--tls-key", &certificate]);
+    assert!(refusal.contains("TLS certificate and key"), "{refusal}");
+}

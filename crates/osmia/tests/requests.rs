@@ -191,3 +191,33 @@ async fn jobs_of_a_client_that_is_gone_go_to_the_next_one() {
         client.complete_job(completion(jobs[0].key, "")).await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_waiting_polls_are_refused_by_the_name_of_the_limit() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--parked-polls-max", "1"]);
+    let mut client = server.client().await;
+    let first = client.activate_jobs(poll("work", 60_000)).await.unwrap();
+    let mut second = client.activate_jobs(poll("other", 60_000)).await.unwrap().into_inner();
+    assert_status(second.message().await.unwrap_err(), Code::ResourceExhausted, "limit of 1 requests");
+    drop(first);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(activate(&mut client, poll("other", 100)).await.is_empty(), "the place of the first is free again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_jobs_come_in_messages_that_clients_accept() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let variables = format!("{{\"a\":\"{}\"}}", "x".repeat(1_500_000));
+    for _ in 0..3 {
+        client.create_process_instance(creation("order", &variables)).await.unwrap();
+    }
+    // This client takes at most 4 MiB in one message.
+    let jobs = activate(&mut client, poll("work", -1)).await;
+    assert!(jobs.iter().all(|job| job.variables == variables));
+    let rest = activate(&mut client, poll("work", -1)).await;
+    assert_eq!(jobs.len() + rest.len(), 3);
+}
