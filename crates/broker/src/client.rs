@@ -8,9 +8,9 @@ use protocol::{Command, PartitionId, Request};
 use crate::entrance::{Entrance, Health, Role};
 use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
-use crate::shared::Shared;
+use crate::shared::{JobsAvailableListener, Shared};
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
-use engine::{JobsAvailable, Reply};
+use engine::Reply;
 
 /// Why a command did not get as far as the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -215,7 +215,7 @@ impl Client {
 
     /// Adds a listener that is called on a broker thread whenever a partition announces available jobs. It must not
     /// block.
-    pub fn on_jobs_available(&self, listener: Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>) {
+    pub fn on_jobs_available(&self, listener: JobsAvailableListener) {
         self.shared.listeners.write().push(listener);
     }
 

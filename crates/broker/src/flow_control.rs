@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -26,6 +26,8 @@ pub struct FlowControlOptions {
     pub target_latency: Duration,
     /// Bytes of commands in flight, of all users' commands together.
     pub inflight_limit_bytes: usize,
+    /// Bytes of changes that wait in memory for their checkpoint.
+    pub state_limit_bytes: u64,
 }
 
 impl Default for FlowControlOptions {
@@ -36,6 +38,7 @@ impl Default for FlowControlOptions {
             max_commands: 10_000,
             target_latency: Duration::from_millis(200),
             inflight_limit_bytes: 64 << 20,
+            state_limit_bytes: 512 << 20,
         }
     }
 }
@@ -76,6 +79,7 @@ pub(crate) enum Refusal {
     Commands { partition: PartitionId, in_flight: u32, limit: u32, min: u32, max: u32 },
     Bytes { partition: PartitionId, in_flight: usize, limit: usize },
     Backlog { partition: PartitionId, backlog: Arc<Backlog> },
+    State { partition: PartitionId, bytes: u64, limit: u64 },
 }
 
 impl fmt::Display for Refusal {
@@ -96,6 +100,11 @@ impl fmt::Display for Refusal {
                 "partition {partition} keeps {} bytes of records for the exporter '{}', and its limit is {} bytes; \
                  bring the exporter's target back or remove the exporter",
                 backlog.bytes, backlog.exporter, backlog.limit_bytes
+            ),
+            Refusal::State { partition, bytes, limit } => write!(
+                formatter,
+                "partition {partition} holds {bytes} bytes of changes in memory that are not in a checkpoint, and its \
+                 limit is {limit} bytes; try again after a growing pause, and look at the disk of the node if it stays so"
             ),
         }
     }
@@ -128,6 +137,7 @@ pub(crate) struct Limiter {
     commands: AtomicU32,
     bytes: AtomicUsize,
     limit: AtomicU32,
+    state_bytes: AtomicU64,
     last_decrease: Mutex<Option<Instant>>,
     backlog: RwLock<Option<Arc<Backlog>>>,
     refused: AtomicUsize,
@@ -143,6 +153,7 @@ impl Limiter {
             commands: AtomicU32::new(0),
             bytes: AtomicUsize::new(0),
             limit: AtomicU32::new(limit),
+            state_bytes: AtomicU64::new(0),
             last_decrease: Mutex::new(None),
             backlog: RwLock::new(None),
             refused: AtomicUsize::new(0),
@@ -178,6 +189,12 @@ impl Limiter {
         {
             return Err(Refusal::Backlog { partition, backlog: backlog.clone() });
         }
+        let (bytes, limit) = (self.state_bytes.load(Ordering::Relaxed), self.options.state_limit_bytes);
+        // As with exporters: ending work may use as much again.
+        let limit = if admission == Admission::Limited { limit } else { limit.saturating_mul(2) };
+        if bytes > limit {
+            return Err(Refusal::State { partition, bytes, limit });
+        }
         let (in_flight, limit) = (self.in_flight(), self.limit());
         if admission == Admission::Limited && in_flight >= limit {
             let (min, max) = (self.options.min_commands, self.options.max_commands);
@@ -189,6 +206,11 @@ impl Limiter {
     /// An exporter is too far behind, or (none) no exporter is.
     pub fn set_backlog(&self, backlog: Option<Backlog>) {
         *self.backlog.write() = backlog.map(Arc::new);
+    }
+
+    /// How many bytes of changes wait for their checkpoint.
+    pub fn set_state_bytes(&self, bytes: u64) {
+        self.state_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// User commands in flight.
@@ -346,5 +368,16 @@ mod tests {
         limiter.admit(Admission::Preferred, 1).expect_err("twice the limit");
         limiter.set_backlog(None);
         limiter.admit(Admission::Limited, 1).expect("the exporter caught up");
+    }
+
+    #[test]
+    fn changes_that_no_checkpoint_takes_refuse_new_work_first() {
+        let limiter = limiter(|options| options.state_limit_bytes = 100);
+        limiter.set_state_bytes(101);
+        let refusal = limiter.admit(Admission::Limited, 1).expect_err("too many changes");
+        assert!(refusal.to_string().contains("holds 101 bytes of changes in memory"), "{refusal}");
+        limiter.admit(Admission::Preferred, 1).expect("ending work goes on");
+        limiter.set_state_bytes(201);
+        limiter.admit(Admission::Preferred, 1).expect_err("twice the limit");
     }
 }

@@ -41,4 +41,5 @@ pub use flow_control::FlowControlOptions;
 pub use node::{Node, StartError, StopError};
 pub use options::NodeOptions;
 pub use record_log::RecordLogError;
+pub use shared::JobsAvailableListener;
 pub use streams::{JobSink, StreamHandle, StreamSpecification};

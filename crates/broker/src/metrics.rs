@@ -1,4 +1,6 @@
-//! What is measured. Handles are made once; the hot path records per batch, never per record.
+//! What is measured. Handles are made once and kept, so that counting costs no look-up by name.
+
+mod records;
 
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use protocol::PartitionId;
 use replication::WriteReport;
 
 use crate::shared::Shared;
+
+pub(crate) use records::RecordMetrics;
 
 /// Prometheus counts in floating point.
 #[allow(clippy::cast_precision_loss, reason = "metrics tolerate it")]
@@ -167,6 +171,7 @@ pub(crate) struct SharedMetrics {
     pushed: Counter,
     yielded: Counter,
     streams: Gauge,
+    blocked: Gauge,
 }
 
 struct SharedPartition {
@@ -191,6 +196,7 @@ impl SharedMetrics {
             pushed: counter!("zeebe_broker_jobs_pushed_count_total"),
             yielded: counter!("osmia_jobs_yielded_total"),
             streams: gauge!("zeebe_broker_open_job_stream_count"),
+            blocked: gauge!("osmia_job_streams_blocked"),
         }
     }
 
@@ -209,6 +215,7 @@ impl SharedMetrics {
         self.pushed.absolute(pushed);
         self.yielded.absolute(yielded);
         self.streams.set(number(shared.streams.count()));
+        self.blocked.set(number(shared.streams.blocked()));
     }
 }
 

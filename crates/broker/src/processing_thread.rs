@@ -20,6 +20,7 @@ const MESSAGES_LIMIT: usize = 64;
 pub(crate) struct ProcessingThread {
     shared: Arc<Shared>,
     work: Receiver<Work>,
+    /// In the order of their partitions.
     slots: Vec<Slot>,
 }
 
@@ -85,7 +86,8 @@ impl ProcessingThread {
     }
 
     fn slot(&mut self, partition: PartitionId) -> Option<&mut Slot> {
-        self.slots.iter_mut().find(|slot| slot.id() == partition)
+        let index = self.slots.binary_search_by_key(&partition, Slot::id).ok()?;
+        self.slots.get_mut(index)
     }
 
     fn with_slot(&mut self, partition: PartitionId, action: impl FnOnce(&mut Slot, &Arc<Shared>)) {

@@ -76,6 +76,11 @@ pub(crate) fn group_of(partition: PartitionId) -> GroupId {
     GroupId(u32::from(partition.0))
 }
 
+/// Groups are numbered like the partitions, from 1.
+fn group_mut(groups: &mut [Group], id: GroupId) -> Option<&mut Group> {
+    usize::try_from(id.0).ok()?.checked_sub(1).and_then(|index| groups.get_mut(index))
+}
+
 impl ReplicationThread {
     pub fn new(
         shared: Arc<Shared>,
@@ -164,10 +169,7 @@ impl ReplicationThread {
     }
 
     fn enqueue(&mut self, command: QueuedCommand) {
-        let Some(group) = usize::from(command.partition.0).checked_sub(1).and_then(|index| self.groups.get_mut(index))
-        else {
-            return;
-        };
+        let Some(group) = group_mut(&mut self.groups, group_of(command.partition)) else { return };
         if !group.commands.is_empty() && group.bytes + command.bytes.len() > self.batch_limit_bytes {
             group.seal(&self.shared);
         }
@@ -265,9 +267,7 @@ impl ReplicationThread {
         }
         for change in &round.role_changes {
             let leads = change.role == RaftRole::Leader;
-            let Some(group) = self.groups.iter_mut().find(|group| group_of(group.partition) == change.group) else {
-                continue;
-            };
+            let Some(group) = group_mut(&mut self.groups, change.group) else { continue };
             if group.term.is_some() && (!leads || group.term != Some(change.term)) {
                 // Whatever was proposed in the old term may be lost.
                 group.proposed.clear();
@@ -283,7 +283,7 @@ impl ReplicationThread {
             self.hand_out_entries(committed);
         }
         for (group, term) in round.caught_up {
-            if let Some(group) = self.groups.iter_mut().find(|candidate| group_of(candidate.partition) == group) {
+            if let Some(group) = group_mut(&mut self.groups, group) {
                 group.term = Some(term);
                 let partition = group.partition;
                 self.send(partition, Work::Lead(partition));
@@ -292,12 +292,10 @@ impl ReplicationThread {
     }
 
     fn hand_out_entries(&mut self, committed: Committed) {
-        let Some(group) = self.groups.iter_mut().find(|group| group_of(group.partition) == committed.group) else {
-            return;
-        };
         if committed.entries.is_empty() {
             return;
         }
+        let Some(group) = group_mut(&mut self.groups, committed.group) else { return };
         let term = group.term;
         let mut bytes = 0;
         let entries = committed.entries.into_iter().map(|entry| {

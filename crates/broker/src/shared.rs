@@ -15,7 +15,7 @@ use crate::streams::Streams;
 use engine::JobsAvailable;
 
 /// Called when a partition announces available jobs.
-pub(crate) type AvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>;
+pub type JobsAvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>;
 
 pub(crate) struct Shared {
     pub node: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub entrances: Vec<Arc<Entrance>>,
     pub inbox: Sender<Inbound>,
     pub streams: Streams,
-    pub listeners: RwLock<Vec<AvailableListener>>,
+    pub listeners: RwLock<Vec<JobsAvailableListener>>,
     pub command_limit_bytes: usize,
     /// For requests and streams. Starts higher with every start of the node, so that a number that is still in the
     /// state from an earlier life is never used again.

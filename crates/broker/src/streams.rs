@@ -81,6 +81,13 @@ impl Streams {
         self.open.read().len()
     }
 
+    /// How many streams have used up their credit on a partition, counted for each partition.
+    pub fn blocked(&self) -> usize {
+        let open = self.open.read();
+        let credits = open.values().flat_map(|stream| &stream.credits);
+        credits.filter(|credit| credit.lock().undelivered >= self.window).count()
+    }
+
     /// Jobs pushed and jobs given back so far.
     pub fn totals(&self) -> (u64, u64) {
         (self.pushed.load(Ordering::Relaxed), self.yielded.load(Ordering::Relaxed))
@@ -339,6 +346,7 @@ mod tests {
         for counter in 1..=8 {
             shared.streams.push(&shared, PartitionId(1), push(handle.id(), 1, counter));
         }
+        assert_eq!(shared.streams.blocked(), 1);
         submitted(&inbox);
         handle.delivered(PartitionId(1), 3);
         assert_eq!(submitted(&inbox), []);

@@ -12,7 +12,7 @@ use crate::client::SubmitError;
 use crate::entrance::{Entrance, Health, Role, Trouble};
 use crate::inbox::{CommittedEntry, Inbound, QueuedCommand};
 use crate::maintenance::Maintenance;
-use crate::metrics::ProcessingMetrics;
+use crate::metrics::{ProcessingMetrics, RecordMetrics};
 use crate::partition::{Effects, Moment, Partition};
 use crate::record_log::RecordWriter;
 use crate::shared::Shared;
@@ -37,6 +37,7 @@ pub(crate) struct Slot {
     maintenance: Sender<Maintenance>,
     policy: CheckpointPolicy,
     metrics: ProcessingMetrics,
+    record_metrics: RecordMetrics,
     effects: Effects,
     /// Committed and not applied.
     queue: VecDeque<CommittedEntry>,
@@ -81,6 +82,7 @@ impl Slot {
             maintenance,
             policy,
             metrics: ProcessingMetrics::new(id),
+            record_metrics: RecordMetrics::new(id),
             effects: Effects::default(),
             queue: VecDeque::new(),
             records_retry_at: None,
@@ -177,6 +179,9 @@ impl Slot {
             permit.applied(applied);
         }
         let (records, replay) = (self.effects.records().len(), !self.partition.is_leading());
+        if !replay {
+            self.record_metrics.count(self.effects.records());
+        }
         self.carry_out(shared);
         self.metrics.applied(commands, records, applied - started, applied.elapsed(), replay);
     }
@@ -299,9 +304,10 @@ impl Slot {
     }
 
     fn consider_checkpoint(&mut self) {
+        let overlay_bytes = self.partition.engine().overlay_bytes();
+        self.entrance.limiter.set_state_bytes(overlay_bytes);
         if self.is_checkpoint_needed()
-            && (self.last_checkpoint.elapsed() >= self.policy.interval
-                || self.partition.engine().overlay_bytes() >= self.policy.overlay_bytes)
+            && (self.last_checkpoint.elapsed() >= self.policy.interval || overlay_bytes >= self.policy.overlay_bytes)
         {
             self.begin_checkpoint();
         }

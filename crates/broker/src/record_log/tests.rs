@@ -142,3 +142,20 @@ fn other_files_are_refused_by_name() {
     let error = RecordLog::open(options(directory.path(), 300), 0).expect_err("of another partition");
     assert!(error.to_string().contains("it belongs to partition 1"), "{error}");
 }
+
+#[test]
+fn records_that_cannot_be_written_are_kept_and_written_later() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("new");
+    write(&mut writer, 1..=2);
+    let path = log.segments.lock()[0].path.clone();
+    let writable = std::mem::replace(&mut writer.file, File::open(&path).expect("readable"));
+    writer.append(&record(3));
+    let error = writer.flush().expect_err("the file is open for reading only").to_string();
+    assert!(error.starts_with(&format!("could not write to {}", path.display())), "{error}");
+    writer.append(&record(4));
+    assert_eq!(read(&log, 0), [1, 2], "readers see nothing of it");
+    writer.file = writable;
+    writer.flush().expect("it works again");
+    assert_eq!(read(&log, 0), [1, 2, 3, 4]);
+}
