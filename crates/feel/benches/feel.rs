@@ -27,7 +27,8 @@ fn marks(criterion: &mut Criterion) {
     let environment = Environment::at(1_772_600_767_089);
 
     let condition = "orderValue > 100 and customer.tier = \"gold\"";
-    criterion.bench_function("compile the condition", |bencher| bencher.iter(|| Expression::parse(black_box(condition))));
+    criterion
+        .bench_function("compile the condition", |bencher| bencher.iter(|| Expression::parse(black_box(condition))));
     for (title, text) in [
         ("evaluate the condition", condition),
         ("evaluate items[price > 10].name over 100 items", "items[price > 10].name"),

@@ -177,7 +177,7 @@ impl Parts {
             negative,
             coefficient: high * POWERS[(WORKING_DIGITS - kept) as usize] + low / power,
             exponent: exponent + kept as i32,
-            inexact: inexact || low % power != 0,
+            inexact: inexact || !low.is_multiple_of(power),
         }
     }
 
@@ -313,7 +313,11 @@ impl Decimal {
             // More places than there are digits: zeros are appended as far as 34 digits allow.
             let room = DIGITS - digits_of(parts.coefficient);
             let zeros = surplus.unsigned_abs().min(u64::from(room)) as u32;
-            return Decimal::from_parts(parts.negative, parts.coefficient * POWERS[zeros as usize], parts.exponent - zeros as i32);
+            return Decimal::from_parts(
+                parts.negative,
+                parts.coefficient * POWERS[zeros as usize],
+                parts.exponent - zeros as i32,
+            );
         }
         let power = POWERS.get(surplus as usize).copied();
         let (quotient, rest) = match power {
@@ -483,7 +487,10 @@ mod tests {
         let nines = decimal("9999999999999999999999999999999999");
         assert_eq!(nines.add(decimal("1")).unwrap().cmp(&decimal("1e34")), Ordering::Equal);
         assert_eq!(nines.multiply(nines).unwrap().to_string(), "9999999999999999999999999999999998E34");
-        assert_eq!(decimal("1e34").subtract(decimal("1e-30")).unwrap().to_string(), "10000000000000000000000000000000000");
+        assert_eq!(
+            decimal("1e34").subtract(decimal("1e-30")).unwrap().to_string(),
+            "10000000000000000000000000000000000"
+        );
         assert_eq!(decimal("12345678901234567890123456789012345").to_string(), "12345678901234567890123456789012340");
         assert_eq!(decimal("12345678901234567890123456789012355").to_string(), "12345678901234567890123456789012360");
     }

@@ -103,7 +103,9 @@ pub enum EvaluationError {
     #[error("The expression was stopped after {0} steps. Let it work on less data.")]
     TooManySteps(u32),
     /// The evaluation is nested too deeply.
-    #[error("The expression was stopped because its evaluation is nested more than {0} levels deep. Check its recursive functions.")]
+    #[error(
+        "The expression was stopped because its evaluation is nested more than {0} levels deep. Check its recursive functions."
+    )]
     TooDeep(u32),
     /// A string is too long.
     #[error("The expression was stopped because a string would be longer than {0} bytes.")]

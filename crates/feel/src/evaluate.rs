@@ -136,7 +136,9 @@ impl<'a> Evaluator<'a> {
     pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<Option<bool>, Failure> {
         self.spend_on_texts(left, right)?;
         match (left, right) {
-            (Value::List(_) | Value::Context(_) | Value::Range(_), _) => self.counted(|budget| left.equals(right, budget)),
+            (Value::List(_) | Value::Context(_) | Value::Range(_), _) => {
+                self.counted(|budget| left.equals(right, budget))
+            }
             _ => Ok(left.equals(right, &mut 1)),
         }
     }
@@ -344,7 +346,10 @@ impl<'a> Evaluator<'a> {
         if arguments.len() != parameters.len() || !known {
             let (expected, found) = (parameters.len(), arguments.len());
             return Ok(self.warn(WarningKind::NoFunctionFound, || {
-                format!("The function has {expected} parameters ({}) but was called with {found} arguments", parameters.join(", "))
+                format!(
+                    "The function has {expected} parameters ({}) but was called with {found} arguments",
+                    parameters.join(", ")
+                )
             }));
         }
         let mut frame = function.captured.clone();

@@ -52,9 +52,10 @@ impl Builtin {
 
     /// The arguments in the order of the parameters; `None` if no form has exactly these names.
     pub(crate) fn order(&self, names: &[Arc<str>], arguments: &[Value]) -> Option<Vec<Value>> {
-        let form = self.signatures.iter().find(|form| {
-            form.len() == names.len() && names.iter().all(|name| form.contains(&&**name))
-        })?;
+        let form = self
+            .signatures
+            .iter()
+            .find(|form| form.len() == names.len() && names.iter().all(|name| form.contains(&&**name)))?;
         form.iter()
             .map(|parameter| {
                 let position = names.iter().position(|name| **name == **parameter)?;
@@ -91,9 +92,8 @@ fn illegal(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Ou
 
 /// Null, with a warning that tells why the function failed.
 fn failed(evaluator: &mut Evaluator<'_>, name: &str, why: impl FnOnce() -> String) -> Outcome {
-    Ok(evaluator.warn(WarningKind::FunctionInvocationFailure, || {
-        format!("Failed to invoke function '{name}': {}", why())
-    }))
+    Ok(evaluator
+        .warn(WarningKind::FunctionInvocationFailure, || format!("Failed to invoke function '{name}': {}", why())))
 }
 
 /// A list from a list, or from several arguments.

@@ -41,9 +41,16 @@ pub enum JsonError {
     },
 }
 
+/// Errors are boxed inside, because they are rare and would make every result large.
+type Parsed<T> = Result<T, Box<JsonError>>;
+
 /// Validates a JSON document and splits the object that it must be into its members: the decoded name and the text of the
 /// value, in the order of first appearance. If a name occurs twice, the last value wins.
 pub fn split_object(text: &str) -> Result<Vec<(Cow<'_, str>, &str)>, JsonError> {
+    split(text).map_err(|error| *error)
+}
+
+fn split(text: &str) -> Parsed<Vec<(Cow<'_, str>, &str)>> {
     let mut reader = Reader::new(text);
     reader.skip_space();
     if reader.peek() != Some(b'{') {
@@ -69,8 +76,7 @@ pub fn split_object(text: &str) -> Result<Vec<(Cow<'_, str>, &str)>, JsonError> 
 pub fn validate(text: &str) -> Result<(), JsonError> {
     let mut reader = Reader::new(text);
     reader.skip_space();
-    reader.skip_value()?;
-    reader.end()
+    reader.skip_value().and_then(|()| reader.end()).map_err(|error| *error)
 }
 
 /// Appends `text` as a JSON string with quotes.
@@ -129,6 +135,19 @@ impl NameIndex {
     }
 }
 
+/// The bytes of a string that need a closer look: quote, backslash, control characters.
+const ENDS_PLAIN_TEXT: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'"' as usize] = true;
+    table[b'\\' as usize] = true;
+    table
+};
+
 /// A cursor over a JSON text.
 pub(crate) struct Reader<'a> {
     text: &'a str,
@@ -143,6 +162,9 @@ impl<'a> Reader<'a> {
     pub(crate) fn new(text: &'a str) -> Reader<'a> {
         Reader { text, position: 0, depth: 0, names: Vec::new(), next_name: 0 }
     }
+
+    /// How many names are remembered.
+    const SHARED_NAMES: usize = 32;
 
     #[inline]
     fn bytes(&self) -> &'a [u8] {
@@ -162,25 +184,22 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    fn expected(&self, expected: &'static str) -> JsonError {
+    fn expected(&self, expected: &'static str) -> Box<JsonError> {
         let rest = self.text.get(self.position..).unwrap_or("");
         let found = match rest.chars().next() {
             None => "the end of the text".to_owned(),
             Some(character) => format!("'{}'", character.escape_debug()),
         };
-        JsonError::Syntax { expected, found, offset: self.position }
+        Box::new(JsonError::Syntax { expected, found, offset: self.position })
     }
 
-    fn end(&mut self) -> Result<(), JsonError> {
+    fn end(&mut self) -> Parsed<()> {
         self.skip_space();
         if self.peek().is_none() { Ok(()) } else { Err(self.expected("the end of the text")) }
     }
 
     /// Visits the members of the object at the cursor; `visit` must consume the value. The cursor ends behind the object.
-    fn members(
-        &mut self,
-        mut visit: impl FnMut(&mut Reader<'a>, Cow<'a, str>) -> Result<(), JsonError>,
-    ) -> Result<(), JsonError> {
+    fn members(&mut self, mut visit: impl FnMut(&mut Reader<'a>, Cow<'a, str>) -> Parsed<()>) -> Parsed<()> {
         if self.open(b'}')? {
             return Ok(());
         }
@@ -195,10 +214,10 @@ impl<'a> Reader<'a> {
 
     /// Passes over the bracket at the cursor, and over the closing one if it follows at once (true).
     #[inline]
-    fn open(&mut self, close: u8) -> Result<bool, JsonError> {
+    fn open(&mut self, close: u8) -> Parsed<bool> {
         self.depth += 1;
         if self.depth > DEPTH_LIMIT {
-            return Err(JsonError::TooDeep { offset: self.position });
+            return Err(Box::new(JsonError::TooDeep { offset: self.position }));
         }
         self.position += 1;
         self.skip_space();
@@ -212,7 +231,7 @@ impl<'a> Reader<'a> {
 
     /// The name of a member; the cursor ends at its value.
     #[inline]
-    fn name(&mut self) -> Result<Cow<'a, str>, JsonError> {
+    fn name(&mut self) -> Parsed<Cow<'a, str>> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a name in quotes"));
         }
@@ -222,7 +241,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn colon(&mut self) -> Result<(), JsonError> {
+    fn colon(&mut self) -> Parsed<()> {
         self.skip_space();
         if self.peek() != Some(b':') {
             return Err(self.expected("':'"));
@@ -234,7 +253,7 @@ impl<'a> Reader<'a> {
 
     /// Consumes a comma (false) or the closing character (true).
     #[inline]
-    fn separator(&mut self, close: u8) -> Result<bool, JsonError> {
+    fn separator(&mut self, close: u8) -> Parsed<bool> {
         self.skip_space();
         match self.peek() {
             Some(b',') => {
@@ -252,7 +271,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Validates and passes over one value. Not recursive, because documents may be deeper than stacks.
-    fn skip_value(&mut self) -> Result<(), JsonError> {
+    #[inline]
+    fn skip_value(&mut self) -> Parsed<()> {
+        match self.peek() {
+            Some(b'"') => self.skip_string().map(|_| ()),
+            Some(b'-' | b'0'..=b'9') => self.number_text().map(|_| ()),
+            _ => self.skip_nested(),
+        }
+    }
+
+    fn skip_nested(&mut self) -> Parsed<()> {
         let mut open: SmallVec<[u8; 32]> = SmallVec::new();
         loop {
             let opened = match self.peek() {
@@ -281,7 +309,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self) -> Result<Value, JsonError> {
+    fn word(&mut self) -> Parsed<Value> {
         let rest = &self.bytes()[self.position..];
         for (word, value) in [("true", Value::Boolean(true)), ("false", Value::Boolean(false)), ("null", Value::Null)] {
             if rest.starts_with(word.as_bytes()) {
@@ -292,7 +320,7 @@ impl<'a> Reader<'a> {
         Err(self.expected("a JSON value"))
     }
 
-    fn digits(&mut self) -> Result<(), JsonError> {
+    fn digits(&mut self) -> Parsed<()> {
         let start = self.position;
         while let Some(b'0'..=b'9') = self.peek() {
             self.position += 1;
@@ -300,7 +328,7 @@ impl<'a> Reader<'a> {
         if self.position == start { Err(self.expected("a digit")) } else { Ok(()) }
     }
 
-    fn number_text(&mut self) -> Result<&'a str, JsonError> {
+    fn number_text(&mut self) -> Parsed<&'a str> {
         let start = self.position;
         if self.peek() == Some(b'-') {
             self.position += 1;
@@ -325,13 +353,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Validates and passes over a string; the text between the quotes and whether it has escapes.
-    fn skip_string(&mut self) -> Result<(&'a str, bool), JsonError> {
+    fn skip_string(&mut self) -> Parsed<(&'a str, bool)> {
         self.position += 1;
         let start = self.position;
         let bytes = self.bytes();
         let mut escaped = false;
         loop {
-            let plain = bytes[self.position..].iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
+            let plain = bytes[self.position..].iter().position(|byte| ENDS_PLAIN_TEXT[usize::from(*byte)]);
             self.position = plain.map_or(bytes.len(), |length| self.position + length);
             match bytes.get(self.position) {
                 None => return Err(self.expected("the closing quote of a string")),
@@ -362,28 +390,20 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn string(&mut self) -> Result<Cow<'a, str>, JsonError> {
+    fn string(&mut self) -> Parsed<Cow<'a, str>> {
         let (raw, escaped) = self.skip_string()?;
         Ok(if escaped { Cow::Owned(unescape(raw)) } else { Cow::Borrowed(raw) })
     }
 
     #[inline]
     fn shared_name(&mut self, name: &str) -> Arc<str> {
-        // Objects in a list mostly have the same names in the same order.
-        if let Some(known) = self.names.get(self.next_name)
-            && **known == *name
-        {
-            let known = known.clone();
-            self.next_name = (self.next_name + 1) % self.names.len();
-            return known;
-        }
-        let near = self.names.len().min(32);
-        if let Some(index) = self.names[..near].iter().position(|known| **known == *name) {
+        if let Some(index) = self.names.iter().position(|known| **known == *name) {
             self.next_name = (index + 1) % self.names.len();
             return self.names[index].clone();
         }
         let fresh: Arc<str> = Arc::from(name);
-        if self.names.len() < 32 {
+        // A name that needs escapes cannot be compared with the text as it stands.
+        if self.names.len() < Self::SHARED_NAMES && !name.contains(['"', '\\']) {
             self.names.push(fresh.clone());
         }
         self.next_name = 0;
@@ -391,7 +411,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one value. Not recursive, because documents may be deeper than stacks.
-    fn value(&mut self) -> Result<Value, JsonError> {
+    fn value(&mut self) -> Parsed<Value> {
         let mut open: Vec<Open> = Vec::new();
         loop {
             let mut complete = match self.peek() {
@@ -415,45 +435,52 @@ impl<'a> Reader<'a> {
             };
             // A complete value goes into the one around it, which may be complete then.
             while let Some(value) = complete.take() {
-                complete = match open.pop() {
+                let close = match open.last_mut() {
                     None => return Ok(value),
-                    Some(Open::List(mut items)) => {
+                    Some(Open::List(items)) => {
                         items.push(value);
-                        if self.separator(b']')? {
-                            Some(Value::list(items))
-                        } else {
-                            open.push(Open::List(items));
-                            None
-                        }
+                        b']'
                     }
-                    Some(Open::Context(mut context, name)) => {
-                        context.put(name, value);
-                        if self.separator(b'}')? {
-                            Some(Value::context(context))
-                        } else {
-                            open.push(Open::Context(context, self.member_name()?));
-                            None
-                        }
+                    Some(Open::Context(context, name)) => {
+                        context.put(name.clone(), value);
+                        b'}'
                     }
                 };
+                if self.separator(close)? {
+                    complete = open.pop().map(Open::complete);
+                } else if let Some(Open::Context(_, name)) = open.last_mut() {
+                    *name = self.member_name()?;
+                }
             }
         }
     }
 
     #[inline]
-    fn member_name(&mut self) -> Result<Arc<str>, JsonError> {
+    fn member_name(&mut self) -> Parsed<Arc<str>> {
+        // Objects in a list mostly have the same names in the same order: the next name is guessed before it is read.
+        if let Some(guess) = self.names.get(self.next_name)
+            && self.peek() == Some(b'"')
+            && self.bytes()[self.position + 1..].starts_with(guess.as_bytes())
+            && self.bytes().get(self.position + 1 + guess.len()) == Some(&b'"')
+        {
+            let guess = guess.clone();
+            self.position += guess.len() + 2;
+            self.next_name = (self.next_name + 1) % self.names.len();
+            self.colon()?;
+            return Ok(guess);
+        }
         let name = self.name()?;
         Ok(self.shared_name(&name))
     }
 
     #[inline]
-    fn scalar(&mut self) -> Result<Value, JsonError> {
+    fn scalar(&mut self) -> Parsed<Value> {
         match self.peek() {
             Some(b'"') => Ok(Value::String(Arc::from(&*self.string()?))),
             Some(b'-' | b'0'..=b'9') => {
                 let offset = self.position;
                 let text = self.number_text()?;
-                Number::parse(text).map(Value::Number).ok_or(JsonError::NumberTooLarge { offset })
+                Number::parse(text).map(Value::Number).ok_or_else(|| Box::new(JsonError::NumberTooLarge { offset }))
             }
             _ => self.word(),
         }
@@ -466,8 +493,17 @@ enum Open {
     Context(Context, Arc<str>),
 }
 
+impl Open {
+    fn complete(self) -> Value {
+        match self {
+            Open::List(items) => Value::list(items),
+            Open::Context(context, _) => Value::context(context),
+        }
+    }
+}
+
 /// Reads a whole document.
-pub(crate) fn read(text: &str) -> Result<Value, JsonError> {
+pub(crate) fn read(text: &str) -> Parsed<Value> {
     let mut reader = Reader::new(text);
     reader.skip_space();
     let value = reader.value()?;
@@ -484,7 +520,7 @@ pub(crate) enum Found<'a> {
 }
 
 /// Finds the text of the member at `path` without reading the rest into values.
-pub(crate) fn find<'a>(text: &'a str, path: &[Arc<str>]) -> Result<Found<'a>, JsonError> {
+pub(crate) fn find<'a>(text: &'a str, path: &[Arc<str>]) -> Parsed<Found<'a>> {
     let mut current = text;
     for name in path {
         let mut reader = Reader::new(current);
@@ -535,11 +571,12 @@ fn unescape_one(text: &str) -> (char, usize) {
         b't' => ('\t', 2),
         b'u' => {
             let high = unit(2).unwrap_or(0xfffd);
-            if (0xd800..0xdc00).contains(&high) && text.get(6..8) == Some("\\u") {
-                if let Some(low) = unit(8).filter(|low| (0xdc00..0xe000).contains(low)) {
-                    let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-                    return (char::from_u32(code).unwrap_or('\u{fffd}'), 12);
-                }
+            if (0xd800..0xdc00).contains(&high)
+                && text.get(6..8) == Some("\\u")
+                && let Some(low) = unit(8).filter(|low| (0xdc00..0xe000).contains(low))
+            {
+                let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                return (char::from_u32(code).unwrap_or('\u{fffd}'), 12);
             }
             (char::from_u32(high).unwrap_or('\u{fffd}'), 6)
         }

@@ -51,7 +51,9 @@ pub(crate) struct Token {
 fn is_word_start(character: char) -> bool {
     match character {
         'a'..='z' | 'A'..='Z' | '_' | '$' => true,
-        _ => !character.is_ascii() && !character.is_whitespace() && !character.is_control() && !is_typographic(character),
+        _ => {
+            !character.is_ascii() && !character.is_whitespace() && !character.is_control() && !is_typographic(character)
+        }
     }
 }
 
@@ -95,12 +97,14 @@ impl<'a> Lexer<'a> {
     fn skip_blank(&mut self) -> Result<(), ParseError> {
         loop {
             let rest = self.rest();
-            let trimmed = rest.trim_start_matches(|character: char| character.is_whitespace() || character == '\u{feff}');
+            let trimmed =
+                rest.trim_start_matches(|character: char| character.is_whitespace() || character == '\u{feff}');
             self.position += rest.len() - trimmed.len();
             if trimmed.starts_with("//") {
                 self.position += trimmed.find('\n').unwrap_or(trimmed.len());
             } else if trimmed.starts_with("/*") {
-                let length = trimmed.find("*/").ok_or_else(|| self.error(self.text.len(), "'*/' to end the comment"))?;
+                let length =
+                    trimmed.find("*/").ok_or_else(|| self.error(self.text.len(), "'*/' to end the comment"))?;
                 self.position += length + 2;
             } else {
                 return Ok(());
@@ -249,11 +253,12 @@ fn code_point(escape: &str, digits: usize) -> (char, usize) {
     let Some(code) = unit(1) else {
         return ('\\', 0);
     };
-    if (0xd800..0xdc00).contains(&code) && escape.get(5..7) == Some("\\u") {
-        if let Some(low) = unit(7).filter(|low| (0xdc00..0xe000).contains(low)) {
-            let combined = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-            return (char::from_u32(combined).unwrap_or('\u{fffd}'), 11);
-        }
+    if (0xd800..0xdc00).contains(&code)
+        && escape.get(5..7) == Some("\\u")
+        && let Some(low) = unit(7).filter(|low| (0xdc00..0xe000).contains(low))
+    {
+        let combined = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+        return (char::from_u32(combined).unwrap_or('\u{fffd}'), 11);
     }
     (char::from_u32(code).unwrap_or('\u{fffd}'), digits + 1)
 }

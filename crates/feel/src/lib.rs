@@ -68,7 +68,8 @@ impl Expression {
     /// Evaluates the expression. What fails inside gives null and a warning; only limits and `assert` are errors.
     pub fn evaluate(&self, scope: &dyn Scope, environment: &Environment) -> Result<Evaluation, EvaluationError> {
         let compiled = &*self.compiled;
-        evaluate::evaluate(&compiled.text, &compiled.root, &compiled.variables, scope, environment).map_err(|error| *error)
+        evaluate::evaluate(&compiled.text, &compiled.root, &compiled.variables, scope, environment)
+            .map_err(|error| *error)
     }
 
     /// The value of an expression that refers to no variable and no clock.

@@ -102,7 +102,10 @@ pub(crate) enum Test {
     Compare(Comparison, Node),
     /// Equal to the value, or contained in it if that is a list or a range; `boolean` says that the expression
     /// mentions the input (`?`) and is a condition of its own.
-    Value { node: Node, boolean: bool },
+    Value {
+        node: Node,
+        boolean: bool,
+    },
     Not(Vec<Test>),
     /// Tests joined by `and`.
     All(Vec<Test>),

@@ -49,7 +49,7 @@ impl Number {
 
     /// The sum; `None` when the result is out of the range of numbers.
     #[inline]
-    pub fn add(self, other: Number) -> Option<Number> {
+    pub fn plus(self, other: Number) -> Option<Number> {
         if let (Number::Integer(a), Number::Integer(b)) = (self, other)
             && let Some(sum) = a.checked_add(b)
         {
@@ -60,7 +60,7 @@ impl Number {
 
     /// The difference; `None` when the result is out of the range of numbers.
     #[inline]
-    pub fn subtract(self, other: Number) -> Option<Number> {
+    pub fn minus(self, other: Number) -> Option<Number> {
         if let (Number::Integer(a), Number::Integer(b)) = (self, other)
             && let Some(difference) = a.checked_sub(b)
         {
@@ -109,7 +109,7 @@ impl Number {
             return Some(Number::Integer(if adjust { rest + b } else { rest }));
         }
         let quotient = self.divide(divisor)?.round(0, Rounding::Floor)?;
-        self.subtract(divisor.multiply(quotient)?)
+        self.minus(divisor.multiply(quotient)?)
     }
 
     pub(crate) fn round(self, places: i32, rounding: Rounding) -> Option<Number> {

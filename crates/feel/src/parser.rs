@@ -24,7 +24,9 @@ pub const LENGTH_LIMIT_BYTES: usize = 1 << 20;
 
 /// Why an expression cannot be compiled, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("Failed to parse the expression '{expression}': expected {expected} at line {line}, column {column}, but found {found}.")]
+#[error(
+    "Failed to parse the expression '{expression}': expected {expected} at line {line}, column {column}, but found {found}."
+)]
 pub struct ParseError {
     /// The expression, shortened if it is long.
     pub expression: String,
@@ -77,8 +79,15 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, ParseError> {
         return Err(ParseError::at(text, LENGTH_LIMIT_BYTES, &expected));
     }
     let tokens = lexer::tokens(text)?;
-    let mut parser =
-        Parser { text, tokens, position: 0, depth: 0, bindings: Bindings::default(), variables: Vec::new(), uses_environment: false };
+    let mut parser = Parser {
+        text,
+        tokens,
+        position: 0,
+        depth: 0,
+        bindings: Bindings::default(),
+        variables: Vec::new(),
+        uses_environment: false,
+    };
     let root = parser.expression()?;
     if parser.kind() != Kind::End {
         return Err(parser.error("an operator or the end of the expression"));
@@ -327,7 +336,9 @@ impl<'a> Parser<'a> {
         let operand = self.unary()?;
         self.leave();
         Ok(match operand {
-            Node::Constant(crate::value::Value::Number(number)) => Node::Constant(crate::value::Value::Number(number.negate())),
+            Node::Constant(crate::value::Value::Number(number)) => {
+                Node::Constant(crate::value::Value::Number(number.negate()))
+            }
             operand => Node::Negate(Box::new(operand)),
         })
     }
@@ -335,11 +346,7 @@ impl<'a> Parser<'a> {
     /// What stands behind `in`: one test, or several in parentheses.
     fn in_tests(&mut self) -> Result<Vec<Test>, ParseError> {
         self.bindings.push_question();
-        let tests = if self.kind() == Kind::LeftParenthesis {
-            self.parenthesized_tests()?
-        } else {
-            vec![self.test()?]
-        };
+        let tests = if self.kind() == Kind::LeftParenthesis { self.parenthesized_tests()? } else { vec![self.test()?] };
         self.bindings.pop(1);
         Ok(tests)
     }

@@ -62,7 +62,7 @@ impl Value {
 
     /// Reads one strict JSON document, nested at most [`json::DEPTH_LIMIT`] levels.
     pub fn from_json(text: &str) -> Result<Value, JsonError> {
-        json::read(text)
+        json::read(text).map_err(|error| *error)
     }
 
     /// The value as compact JSON.
@@ -294,6 +294,7 @@ impl Value {
 
     /// Whether both are equal; `None` if they cannot be compared. Null equals only null. Each visited part is taken
     /// from `budget`, because shared parts can be visited exponentially often; without budget, nothing is equal.
+    #[inline]
     pub(crate) fn equals(&self, other: &Value, budget: &mut usize) -> Option<bool> {
         match (self, other) {
             (Value::Null, Value::Null) => Some(true),
@@ -436,6 +437,7 @@ impl Context {
     }
 
     /// Sets an entry; an entry of this name keeps its place.
+    #[inline]
     pub fn put(&mut self, name: Arc<str>, value: Value) {
         self.depth = self.depth.max(value.depth());
         if let Some(position) = self.position(&name) {

@@ -22,13 +22,13 @@ fn error(text: &str) -> EvaluationError {
 
 #[test]
 fn steps_are_limited() {
-    assert!(matches!(error("for i in 1..1000000000 return i"), EvaluationError::TooManySteps(_) | EvaluationError::ListTooLong(_)));
+    assert!(matches!(
+        error("for i in 1..1000000000 return i"),
+        EvaluationError::TooManySteps(_) | EvaluationError::ListTooLong(_)
+    ));
     let nested = "some a in 1..100000, b in 1..100000 satisfies a = -b";
     assert_eq!(error(nested), EvaluationError::TooManySteps(Environment::at(0).step_limit));
-    assert_eq!(
-        error(nested).to_string(),
-        "The expression was stopped after 5000000 steps. Let it work on less data."
-    );
+    assert_eq!(error(nested).to_string(), "The expression was stopped after 5000000 steps. Let it work on less data.");
 }
 
 #[test]
@@ -67,7 +67,13 @@ fn shared_values_cannot_explode() {
 
 #[test]
 fn values_cannot_nest_without_end() {
-    for wrap in ["[partial[-1]]", "{a: partial[-1]}", "[partial[-1]..2]", "function() partial", "context put({}, \"a\", partial[-1])"] {
+    for wrap in [
+        "[partial[-1]]",
+        "{a: partial[-1]}",
+        "[partial[-1]..2]",
+        "function() partial",
+        "context put({}, \"a\", partial[-1])",
+    ] {
         let text = format!("for i in 1..100000 return {wrap}");
         assert!(matches!(error(&text), EvaluationError::ValueTooDeep(_)), "{text}");
     }
@@ -75,7 +81,16 @@ fn values_cannot_nest_without_end() {
 
 #[test]
 fn expressions_cannot_nest_without_end() {
-    for (open, close) in [("(", ")"), ("[", "]"), ("{a: ", "}"), ("-", ""), ("not(", ")"), ("1 + (", ")"), ("if true then ", " else 1"), ("1 in (not(", "))")] {
+    for (open, close) in [
+        ("(", ")"),
+        ("[", "]"),
+        ("{a: ", "}"),
+        ("-", ""),
+        ("not(", ")"),
+        ("1 + (", ")"),
+        ("if true then ", " else 1"),
+        ("1 in (not(", "))"),
+    ] {
         let nested = |depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
         assert!(Expression::parse(&nested(30)).is_ok(), "{}", nested(30));
         let error = Expression::parse(&nested(10_000)).unwrap_err().to_string();

@@ -22,13 +22,97 @@ impl Scope for Variables {
 }
 
 const TOKENS: &[&str] = &[
-    "a", "b", "list", "text", "order value", "missing", "item", "partial", "1", "2.5", "-1", "0", "1e30", "\"x\"", "\"\"", "true",
-    "false", "null", "+", "-", "*", "/", "**", "=", "!=", "<", "<=", ">", ">=", "and", "or", "not(", "in", "between", "instance of",
-    "number", "list<", "(", ")", "[", "]", "{", "}", ",", ":", ".", "..", "?", "if", "then", "else", "for", "return", "some", "every",
-    "satisfies", "function(", "x", "x in", "`a b`", "@\"P1D\"", "@\"2020-01-31\"", "@\"P1M\"", "@\"10:00:00+01:00\"", "now()",
-    "date(", "duration(", "string(", "number(", "split(", "replace(", "matches(", "sort(", "append(", "concatenate(", "flatten(",
-    "context put(", "get entries(", "sublist(", "substring(", "decimal(", "modulo(", "sum(", "min(", "union(", "[1..3]", "[1, 2, 3]",
-    "{a: 1}", "[1, 2, 3][item > 1]", "function(x) x", "for i in 1..3 return",
+    "a",
+    "b",
+    "list",
+    "text",
+    "order value",
+    "missing",
+    "item",
+    "partial",
+    "1",
+    "2.5",
+    "-1",
+    "0",
+    "1e30",
+    "\"x\"",
+    "\"\"",
+    "true",
+    "false",
+    "null",
+    "+",
+    "-",
+    "*",
+    "/",
+    "**",
+    "=",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "and",
+    "or",
+    "not(",
+    "in",
+    "between",
+    "instance of",
+    "number",
+    "list<",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    ":",
+    ".",
+    "..",
+    "?",
+    "if",
+    "then",
+    "else",
+    "for",
+    "return",
+    "some",
+    "every",
+    "satisfies",
+    "function(",
+    "x",
+    "x in",
+    "`a b`",
+    "@\"P1D\"",
+    "@\"2020-01-31\"",
+    "@\"P1M\"",
+    "@\"10:00:00+01:00\"",
+    "now()",
+    "date(",
+    "duration(",
+    "string(",
+    "number(",
+    "split(",
+    "replace(",
+    "matches(",
+    "sort(",
+    "append(",
+    "concatenate(",
+    "flatten(",
+    "context put(",
+    "get entries(",
+    "sublist(",
+    "substring(",
+    "decimal(",
+    "modulo(",
+    "sum(",
+    "min(",
+    "union(",
+    "[1..3]",
+    "[1, 2, 3]",
+    "{a: 1}",
+    "[1, 2, 3][item > 1]",
+    "function(x) x",
+    "for i in 1..3 return",
 ];
 
 fn expression() -> impl Strategy<Value = String> {
@@ -36,7 +120,12 @@ fn expression() -> impl Strategy<Value = String> {
 }
 
 fn small_limits() -> Environment {
-    Environment { step_limit: 20_000, list_limit_items: 1000, string_limit_bytes: 10_000, ..Environment::at(1_772_600_767_089) }
+    Environment {
+        step_limit: 20_000,
+        list_limit_items: 1000,
+        string_limit_bytes: 10_000,
+        ..Environment::at(1_772_600_767_089)
+    }
 }
 
 /// JSON documents, nested a little.
@@ -47,7 +136,8 @@ fn document() -> impl Strategy<Value = String> {
         any::<bool>().prop_map(|value| value.to_string()),
         any::<i64>().prop_map(|value| value.to_string()),
         (any::<i32>(), 0..1000u32).prop_map(|(whole, fraction)| format!("{whole}.{fraction:03}")),
-        prop::sample::select(vec!["\"\"", "\"a\\nb\"", "\"\\ud83d\\udc34\"", "\"[1, {\"", "1e5", "-0.0"]).prop_map(str::to_owned),
+        prop::sample::select(vec!["\"\"", "\"a\\nb\"", "\"\\ud83d\\udc34\"", "\"[1, {\"", "1e5", "-0.0"])
+            .prop_map(str::to_owned),
     ];
     leaf.prop_recursive(4, 32, 5, move |inner| {
         let member = (name.clone(), inner.clone()).prop_map(|(name, value)| format!("\"{name}\" : {value}"));
@@ -63,11 +153,11 @@ proptest! {
 
     #[test]
     fn random_tokens_never_panic(text in expression()) {
-        if let Ok(compiled) = Expression::parse(&text) {
-            if let Ok(evaluation) = compiled.evaluate(&Variables, &small_limits()) {
-                let result = evaluation.value.to_json();
-                prop_assert!(json::validate(&result).is_ok(), "{text} gives {result}");
-            }
+        if let Ok(compiled) = Expression::parse(&text)
+            && let Ok(evaluation) = compiled.evaluate(&Variables, &small_limits())
+        {
+            let result = evaluation.value.to_json();
+            prop_assert!(json::validate(&result).is_ok(), "{text} gives {result}");
         }
     }
 
@@ -93,7 +183,7 @@ proptest! {
         struct One(String);
         impl Scope for One {
             fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-                (name == "v").then(|| Cow::Borrowed(self.0.as_str()))
+                (name == "v").then_some(Cow::Borrowed(self.0.as_str()))
             }
         }
         let scope = One(text);
@@ -129,13 +219,13 @@ proptest! {
         let (x, y) = (number(a, places), number(b, 3));
         let scale = 10i128.pow(places.max(3));
         let (wide_a, wide_b) = (a * (scale / 10i128.pow(places)), b * (scale / 1000));
-        prop_assert_eq!(x.add(y), Some(number(wide_a + wide_b, places.max(3))));
-        prop_assert_eq!(x.subtract(y), Some(number(wide_a - wide_b, places.max(3))));
+        prop_assert_eq!(x.plus(y), Some(number(wide_a + wide_b, places.max(3))));
+        prop_assert_eq!(x.minus(y), Some(number(wide_a - wide_b, places.max(3))));
         prop_assert_eq!(x.multiply(y), Some(number(a * b, places + 3)));
         prop_assert_eq!(x.cmp(&y), wide_a.cmp(&wide_b));
         if let Some(quotient) = x.divide(y) {
             // The error of the quotient is at most half of its 34th digit.
-            let error = quotient.multiply(y).and_then(|product| product.subtract(x)).expect("in range");
+            let error = quotient.multiply(y).and_then(|product| product.minus(x)).expect("in range");
             let error = if error.is_negative() { error.negate() } else { error };
             let bound = x.multiply(Number::parse("2e-33").expect("a number")).expect("in range");
             let bound = if bound.is_negative() { bound.negate() } else { bound };

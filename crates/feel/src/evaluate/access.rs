@@ -103,7 +103,8 @@ impl Evaluator<'_> {
                 None => "The context is null".to_owned(),
                 Some([]) => "The context is empty".to_owned(),
                 Some(entries) => {
-                    let keys: Vec<String> = entries.iter().take(SHOWN_KEYS).map(|(key, _)| format!("'{key}'")).collect();
+                    let keys: Vec<String> =
+                        entries.iter().take(SHOWN_KEYS).map(|(key, _)| format!("'{key}'")).collect();
                     format!("Available keys: {}", keys.join(", "))
                 }
             };

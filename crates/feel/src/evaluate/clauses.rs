@@ -13,7 +13,11 @@ enum Collect {
     /// Like a list, but the body can see it.
     Visible(Arc<List>),
     /// `some` (looking for true) or `every` (looking for false).
-    Search { wanted: bool, found: bool, undecided: bool },
+    Search {
+        wanted: bool,
+        found: bool,
+        undecided: bool,
+    },
 }
 
 impl Evaluator<'_> {
@@ -101,7 +105,14 @@ impl Evaluator<'_> {
         }
     }
 
-    fn numbers(&mut self, node: &Loop, level: usize, start: i64, end: i64, collect: &mut Collect) -> Result<bool, Failure> {
+    fn numbers(
+        &mut self,
+        node: &Loop,
+        level: usize,
+        start: i64,
+        end: i64,
+        collect: &mut Collect,
+    ) -> Result<bool, Failure> {
         let mut current = start;
         loop {
             if !self.step(node, level, Value::integer(current), collect)? {

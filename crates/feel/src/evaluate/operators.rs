@@ -26,8 +26,8 @@ impl Evaluator<'_> {
     fn arithmetic(&mut self, operator: Operator, left: Value, right: Value) -> Outcome {
         if let (Value::Number(a), Value::Number(b)) = (&left, &right) {
             let result = match operator {
-                Operator::Add => a.add(*b),
-                Operator::Subtract => a.subtract(*b),
+                Operator::Add => a.plus(*b),
+                Operator::Subtract => a.minus(*b),
                 Operator::Multiply => a.multiply(*b),
                 Operator::Divide => a.divide(*b),
                 Operator::Power => a.power(*b),
@@ -86,6 +86,10 @@ impl Evaluator<'_> {
     #[inline(never)]
     pub(super) fn comparison(&mut self, comparison: Comparison, left: &Node, right: &Node) -> Outcome {
         let left = self.evaluate(left)?;
+        // Mostly a variable is compared with a constant, which need not be cloned.
+        if let Node::Constant(right) = right {
+            return self.compare(comparison, &left, right);
+        }
         let right = self.evaluate(right)?;
         self.compare(comparison, &left, &right)
     }
@@ -273,11 +277,15 @@ fn multiply(left: &Value, right: &Value) -> Option<Value> {
 
 fn divide(left: &Value, right: &Value) -> Option<Value> {
     match (left, right) {
-        (Value::YearMonthDuration(months), Value::Number(number)) => months_of(Number::Integer(*months).divide(*number)?),
+        (Value::YearMonthDuration(months), Value::Number(number)) => {
+            months_of(Number::Integer(*months).divide(*number)?)
+        }
         (Value::YearMonthDuration(a), Value::YearMonthDuration(b)) => {
             Number::Integer(*a).divide(Number::Integer(*b)).map(Value::Number)
         }
-        (Value::DayTimeDuration(duration), Value::Number(number)) => duration_of(seconds_of(*duration)?.divide(*number)?),
+        (Value::DayTimeDuration(duration), Value::Number(number)) => {
+            duration_of(seconds_of(*duration)?.divide(*number)?)
+        }
         (Value::DayTimeDuration(a), Value::DayTimeDuration(b)) => {
             seconds_of(*a)?.divide(seconds_of(*b)?).map(Value::Number)
         }
@@ -292,12 +300,12 @@ fn months_of(months: Number) -> Option<Value> {
 
 fn seconds_of(duration: SignedDuration) -> Option<Number> {
     let fraction = Number::Integer(i64::from(duration.subsec_nanos())).divide(Number::Integer(1_000_000_000))?;
-    Number::Integer(duration.as_secs()).add(fraction)
+    Number::Integer(duration.as_secs()).plus(fraction)
 }
 
 fn duration_of(seconds: Number) -> Option<Value> {
     let whole = seconds.round(0, crate::decimal::Rounding::Down)?;
-    let nanoseconds = seconds.subtract(whole)?.multiply(Number::Integer(1_000_000_000))?;
+    let nanoseconds = seconds.minus(whole)?.multiply(Number::Integer(1_000_000_000))?;
     let nanoseconds = nanoseconds.round(0, crate::decimal::Rounding::Down)?.to_i64()?;
     Some(Value::DayTimeDuration(SignedDuration::new(whole.to_i64()?, i32::try_from(nanoseconds).ok()?)))
 }

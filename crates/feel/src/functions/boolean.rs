@@ -32,5 +32,9 @@ fn assert(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         [_, _] => "The condition is not fulfilled".to_owned(),
         _ => return illegal(evaluator, "assert", arguments),
     };
-    if arguments[1].as_bool() == Some(true) { Ok(arguments[0].clone()) } else { Err(evaluator.assertion_failed(message)) }
+    if arguments[1].as_bool() == Some(true) {
+        Ok(arguments[0].clone())
+    } else {
+        Err(evaluator.assertion_failed(message))
+    }
 }

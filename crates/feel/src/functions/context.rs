@@ -13,8 +13,10 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("get entries", &[&["context"]], get_entries),
     Builtin::new("context put", PUT, |evaluator, arguments| put(evaluator, "context put", arguments)),
     Builtin::new("put", PUT, |evaluator, arguments| put(evaluator, "put", arguments)),
-    Builtin::new("context merge", &[&["contexts"]], |evaluator, arguments| merge(evaluator, "context merge", arguments))
-        .variadic(),
+    Builtin::new("context merge", &[&["contexts"]], |evaluator, arguments| {
+        merge(evaluator, "context merge", arguments)
+    })
+    .variadic(),
     Builtin::new("put all", &[&["contexts"]], |evaluator, arguments| merge(evaluator, "put all", arguments)).variadic(),
     Builtin::new("context", &[&["entries"]], context),
 ];
@@ -61,7 +63,9 @@ fn put(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Outcom
     };
     let keys: Vec<Arc<str>> = match &arguments[1] {
         Value::String(key) => vec![key.clone()],
-        Value::List(keys) => keys.iter().map_while(|key| if let Value::String(key) = key { Some(key.clone()) } else { None }).collect(),
+        Value::List(keys) => {
+            keys.iter().map_while(|key| if let Value::String(key) = key { Some(key.clone()) } else { None }).collect()
+        }
         _ => Vec::new(),
     };
     let expected = arguments[1].as_list().map_or(1, <[Value]>::len);

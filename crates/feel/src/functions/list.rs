@@ -58,7 +58,7 @@ fn append(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 /// All items of the lists; what is no list stands for itself.
-fn items_of<'a>(arguments: &'a [Value]) -> impl Iterator<Item = &'a Value> {
+fn items_of(arguments: &[Value]) -> impl Iterator<Item = &Value> {
     arguments.iter().flat_map(|argument| match argument {
         Value::List(items) => &items[..],
         other => std::slice::from_ref(other),
@@ -133,10 +133,7 @@ fn index_of(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 /// The first of equal items.
-fn distinct<'a>(
-    evaluator: &mut Evaluator<'_>,
-    items: impl Iterator<Item = &'a Value>,
-) -> Result<Vec<Value>, Failure> {
+fn distinct<'a>(evaluator: &mut Evaluator<'_>, items: impl Iterator<Item = &'a Value>) -> Result<Vec<Value>, Failure> {
     let mut kept: Vec<Value> = Vec::new();
     for item in items {
         if !has(evaluator, &kept, item)? {

@@ -18,7 +18,9 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         round(evaluator, "ceiling", arguments, Rounding::Ceiling)
     }),
     Builtin::new("round up", SCALED, |evaluator, arguments| round(evaluator, "round up", arguments, Rounding::Up)),
-    Builtin::new("round down", SCALED, |evaluator, arguments| round(evaluator, "round down", arguments, Rounding::Down)),
+    Builtin::new("round down", SCALED, |evaluator, arguments| {
+        round(evaluator, "round down", arguments, Rounding::Down)
+    }),
     Builtin::new("round half up", SCALED, |evaluator, arguments| {
         round(evaluator, "round half up", arguments, Rounding::HalfUp)
     }),
@@ -52,7 +54,9 @@ fn absolute(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let absolute = match &arguments[0] {
         Value::Number(number) => Some(Value::Number(if number.is_negative() { number.negate() } else { *number })),
         Value::YearMonthDuration(months) => months.checked_abs().map(Value::YearMonthDuration),
-        Value::DayTimeDuration(duration) if duration.is_negative() => duration.checked_neg().map(Value::DayTimeDuration),
+        Value::DayTimeDuration(duration) if duration.is_negative() => {
+            duration.checked_neg().map(Value::DayTimeDuration)
+        }
         duration @ Value::DayTimeDuration(_) => Some(duration.clone()),
         _ => None,
     };

@@ -50,7 +50,11 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         two(evaluator, "ends with", arguments, |text, part| Value::Boolean(text.ends_with(part)))
     }),
     Builtin::new("matches", &[&["input", "pattern"], &["input", "pattern", "flags"]], matches),
-    Builtin::new("replace", &[&["input", "pattern", "replacement"], &["input", "pattern", "replacement", "flags"]], replace),
+    Builtin::new(
+        "replace",
+        &[&["input", "pattern", "replacement"], &["input", "pattern", "replacement", "flags"]],
+        replace,
+    ),
     Builtin::new("split", &[&["string", "delimiter"]], split),
     Builtin::new("extract", &[&["string", "pattern"]], extract),
     Builtin::new(
@@ -220,7 +224,9 @@ fn string_join(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
                 out.push_str(text);
                 first = false;
             }
-            other => return failed(evaluator, "string join", || format!("expected a list of strings but found '{other}'")),
+            other => {
+                return failed(evaluator, "string join", || format!("expected a list of strings but found '{other}'"));
+            }
         }
         if out.len() > evaluator.environment.string_limit_bytes {
             break;

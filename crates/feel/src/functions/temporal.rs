@@ -32,7 +32,9 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         calendar(evaluator, "week of year", arguments, |date| Value::integer(i64::from(date.iso_week_date().week())))
     }),
     Builtin::new("month of year", DATE, |evaluator, arguments| {
-        calendar(evaluator, "month of year", arguments, |date| Value::string(MONTHS[date.month().unsigned_abs() as usize - 1]))
+        calendar(evaluator, "month of year", arguments, |date| {
+            Value::string(MONTHS[date.month().unsigned_abs() as usize - 1])
+        })
     }),
     Builtin::new("last day of month", DATE, |evaluator, arguments| {
         calendar(evaluator, "last day of month", arguments, |date| Value::Date(date.last_of_month()))
@@ -40,7 +42,18 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
 ];
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 /// The value of `@"…"`.
@@ -147,7 +160,7 @@ fn time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 
 fn time_of(fields: &[Value]) -> Option<CivilTime> {
     let second: i8 = whole(&fields[2])?;
-    let fraction = fields[2].as_number()?.subtract(crate::number::Number::Integer(i64::from(second)))?;
+    let fraction = fields[2].as_number()?.minus(crate::number::Number::Integer(i64::from(second)))?;
     let nanoseconds = fraction.multiply(crate::number::Number::Integer(1_000_000_000))?;
     CivilTime::new(whole(&fields[0])?, whole(&fields[1])?, second, whole(&Value::Number(nanoseconds))?).ok()
 }
@@ -213,35 +226,47 @@ const RANGE_PROPERTIES: &[&str] = &["start", "end", "start included", "end inclu
 pub(crate) fn property(value: &Value, name: &str) -> Result<Value, &'static [&'static str]> {
     let (available, found) = match value {
         Value::Date(date) => (DATE_PROPERTIES, date_property(*date, name)),
-        Value::Time(time) => (TIME_PROPERTIES, time_property(time.time, name).or_else(|| zone_property(time.offset(), time.zone.as_ref(), name))),
+        Value::Time(time) => (
+            TIME_PROPERTIES,
+            time_property(time.time, name).or_else(|| zone_property(time.offset(), time.zone.as_ref(), name)),
+        ),
         Value::DateTime(value) => (
             DATE_TIME_PROPERTIES,
             date_property(value.local.date(), name)
                 .or_else(|| time_property(value.local.time(), name))
                 .or_else(|| zone_property(value.offset(), value.zone.as_ref(), name)),
         ),
-        Value::YearMonthDuration(months) => (PERIOD_PROPERTIES, match name {
-            "years" => Some(Value::integer(months / 12)),
-            "months" => Some(Value::integer(months % 12)),
-            _ => None,
-        }),
+        Value::YearMonthDuration(months) => (
+            PERIOD_PROPERTIES,
+            match name {
+                "years" => Some(Value::integer(months / 12)),
+                "months" => Some(Value::integer(months % 12)),
+                _ => None,
+            },
+        ),
         Value::DayTimeDuration(duration) => {
             let seconds = duration.as_secs();
-            (DURATION_PROPERTIES, match name {
-                "days" => Some(Value::integer(seconds / 86_400)),
-                "hours" => Some(Value::integer(seconds / 3600 % 24)),
-                "minutes" => Some(Value::integer(seconds / 60 % 60)),
-                "seconds" => Some(Value::integer(seconds % 60)),
-                _ => None,
-            })
+            (
+                DURATION_PROPERTIES,
+                match name {
+                    "days" => Some(Value::integer(seconds / 86_400)),
+                    "hours" => Some(Value::integer(seconds / 3600 % 24)),
+                    "minutes" => Some(Value::integer(seconds / 60 % 60)),
+                    "seconds" => Some(Value::integer(seconds % 60)),
+                    _ => None,
+                },
+            )
         }
-        Value::Range(range) => (RANGE_PROPERTIES, match name {
-            "start" => Some(range.start.value.clone()),
-            "end" => Some(range.end.value.clone()),
-            "start included" => Some(Value::Boolean(range.start.included)),
-            "end included" => Some(Value::Boolean(range.end.included)),
-            _ => None,
-        }),
+        Value::Range(range) => (
+            RANGE_PROPERTIES,
+            match name {
+                "start" => Some(range.start.value.clone()),
+                "end" => Some(range.end.value.clone()),
+                "start included" => Some(Value::Boolean(range.start.included)),
+                "end included" => Some(Value::Boolean(range.end.included)),
+                _ => None,
+            },
+        ),
         _ => (&[][..], None),
     };
     found.ok_or(available)

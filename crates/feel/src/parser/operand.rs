@@ -14,7 +14,8 @@ impl Parser<'_> {
         match self.kind() {
             Kind::Number => {
                 let token = self.token();
-                let number = Number::parse(self.slice(token)).ok_or_else(|| self.error("a number within the range of numbers"))?;
+                let number = Number::parse(self.slice(token))
+                    .ok_or_else(|| self.error("a number within the range of numbers"))?;
                 self.advance();
                 Ok(Node::Constant(Value::Number(number)))
             }
@@ -50,8 +51,12 @@ impl Parser<'_> {
         let constant = match self.word_at(0).unwrap_or_default() {
             "if" => return self.if_clause(),
             "for" if self.kind_at(1) == Kind::Word || self.kind_at(1) == Kind::Backtick => return self.for_clause(),
-            "some" if matches!(self.kind_at(1), Kind::Word | Kind::Backtick) => return self.quantified_clause(Node::Some),
-            "every" if matches!(self.kind_at(1), Kind::Word | Kind::Backtick) => return self.quantified_clause(Node::Every),
+            "some" if matches!(self.kind_at(1), Kind::Word | Kind::Backtick) => {
+                return self.quantified_clause(Node::Some);
+            }
+            "every" if matches!(self.kind_at(1), Kind::Word | Kind::Backtick) => {
+                return self.quantified_clause(Node::Every);
+            }
             "function" if called => return self.function_clause(),
             "true" => Value::Boolean(true),
             "false" => Value::Boolean(false),
@@ -63,7 +68,6 @@ impl Parser<'_> {
         self.advance();
         Ok(Node::Constant(constant))
     }
-
 
     /// A name and, if parentheses follow, a call.
     fn named(&mut self) -> Result<Node, ParseError> {
@@ -225,7 +229,10 @@ impl Parser<'_> {
                 }
                 Kind::LeftBracket if !self.ends_range() => operand = self.filter(operand)?,
                 Kind::LeftParenthesis
-                    if matches!(operand, Node::Path(..) | Node::VariablePath(..) | Node::Call(_) | Node::Function(_)) =>
+                    if matches!(
+                        operand,
+                        Node::Path(..) | Node::VariablePath(..) | Node::Call(_) | Node::Function(_)
+                    ) =>
                 {
                     operand = self.call(Target::Value(operand))?;
                 }
@@ -243,7 +250,9 @@ impl Parser<'_> {
     fn ends_range(&self) -> bool {
         match self.kind_at(1) {
             Kind::End | Kind::RightParenthesis | Kind::RightBracket | Kind::RightBrace | Kind::Comma => true,
-            Kind::Word => self.word_at(1).is_some_and(|word| matches!(word, "and" | "or" | "then" | "else" | "return" | "satisfies")),
+            Kind::Word => self
+                .word_at(1)
+                .is_some_and(|word| matches!(word, "and" | "or" | "then" | "else" | "return" | "satisfies")),
             _ => false,
         }
     }

@@ -9,8 +9,9 @@ const LIST: &[&[&str]] = &[&["list"]];
 
 pub(in crate::functions) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("count", LIST, count),
-    Builtin::new("sum", LIST, |evaluator, arguments| fold(evaluator, "sum", arguments, Number::add)).variadic(),
-    Builtin::new("product", LIST, |evaluator, arguments| fold(evaluator, "product", arguments, Number::multiply)).variadic(),
+    Builtin::new("sum", LIST, |evaluator, arguments| fold(evaluator, "sum", arguments, Number::plus)).variadic(),
+    Builtin::new("product", LIST, |evaluator, arguments| fold(evaluator, "product", arguments, Number::multiply))
+        .variadic(),
     Builtin::new("mean", LIST, mean).variadic(),
     Builtin::new("median", LIST, median).variadic(),
     Builtin::new("stddev", LIST, stddev).variadic(),
@@ -30,7 +31,11 @@ fn count(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 /// The numbers of a list; null (with the warning given) if something else is among them.
-fn numbers(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Result<Result<Vec<Number>, Value>, Failure> {
+fn numbers(
+    evaluator: &mut Evaluator<'_>,
+    name: &str,
+    arguments: &[Value],
+) -> Result<Result<Vec<Number>, Value>, Failure> {
     let items = list_or_arguments(arguments);
     evaluator.allocate_list(items.len())?;
     let mut numbers = Vec::with_capacity(items.len());
@@ -67,7 +72,7 @@ fn fold(
 }
 
 fn average(numbers: &[Number]) -> Option<Number> {
-    let total = numbers.iter().try_fold(Number::Integer(0), |total, number| total.add(*number))?;
+    let total = numbers.iter().try_fold(Number::Integer(0), |total, number| total.plus(*number))?;
     total.divide(Number::Integer(i64::try_from(numbers.len()).ok()?))
 }
 
@@ -110,8 +115,8 @@ fn stddev(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         let mean = average(&numbers)?;
         let mut squares = Number::Integer(0);
         for number in &numbers {
-            let distance = number.subtract(mean)?;
-            squares = squares.add(distance.multiply(distance)?)?;
+            let distance = number.minus(mean)?;
+            squares = squares.plus(distance.multiply(distance)?)?;
         }
         let variance = squares.divide(Number::Integer(i64::try_from(numbers.len() - 1).ok()?))?;
         Number::from_f64(variance.to_f64().sqrt())
