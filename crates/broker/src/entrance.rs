@@ -1,9 +1,9 @@
 //! What other threads see of a partition.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use protocol::{PartitionId, Timestamp};
+use protocol::PartitionId;
 
 use crate::flow_control::Limiter;
 use crate::requests::Requests;
@@ -40,7 +40,6 @@ pub(crate) struct Entrance {
     health: AtomicU8,
     /// One bit for each trouble that is being retried.
     troubles: AtomicU8,
-    last_timestamp: AtomicI64,
 }
 
 impl Entrance {
@@ -52,7 +51,6 @@ impl Entrance {
             role: AtomicU8::new(Role::Inactive as u8),
             health: AtomicU8::new(Health::Unhealthy as u8),
             troubles: AtomicU8::new(0),
-            last_timestamp: AtomicI64::new(Timestamp::MIN),
         }
     }
 
@@ -93,15 +91,6 @@ impl Entrance {
             false => self.troubles.fetch_and(!bit, Ordering::AcqRel),
         };
         (before & bit != 0) != troubled
-    }
-
-    /// Time of the last applied batch, at the moment when this node began to lead.
-    pub fn last_timestamp(&self) -> Timestamp {
-        self.last_timestamp.load(Ordering::Acquire)
-    }
-
-    pub fn set_last_timestamp(&self, timestamp: Timestamp) {
-        self.last_timestamp.store(timestamp, Ordering::Release);
     }
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct ReplicationMetrics {
 struct ReplicatedPartition {
     batch_commands: Histogram,
     batch_bytes: Histogram,
+    append_latency: Histogram,
     commit_latency: Histogram,
     appended: Counter,
 }
@@ -46,6 +47,7 @@ impl ReplicationMetrics {
         let partition = |partition: String| ReplicatedPartition {
             batch_commands: histogram!("zeebe_sequencer_batch_size", "partition" => partition.clone()),
             batch_bytes: histogram!("zeebe_sequencer_batch_length_bytes", "partition" => partition.clone()),
+            append_latency: histogram!("zeebe_log_appender_append_latency_seconds", "partition" => partition.clone()),
             commit_latency: histogram!("zeebe_log_appender_commit_latency_seconds", "partition" => partition.clone()),
             appended: counter!("zeebe_log_appender_record_appended_total", "partition" => partition),
         };
@@ -57,12 +59,15 @@ impl ReplicationMetrics {
         }
     }
 
-    /// A batch was made.
-    pub fn batch(&self, partition: PartitionId, commands: usize, bytes: usize) {
+    /// A batch was made, this long after its first command of a user was taken.
+    pub fn batch(&self, partition: PartitionId, commands: usize, bytes: usize, waited: Option<Duration>) {
         let metrics = &self.partitions[index_of(partition)];
         metrics.batch_commands.record(number(commands));
         metrics.batch_bytes.record(number(bytes));
         metrics.appended.increment(commands as u64);
+        if let Some(waited) = waited {
+            metrics.append_latency.record(waited);
+        }
     }
 
     /// A batch was committed this long after its first command was taken.
@@ -91,6 +96,8 @@ pub(crate) struct ProcessingMetrics {
     file_bytes: Gauge,
     freeze_pause: Histogram,
     release_pause: Histogram,
+    worst_pause: Gauge,
+    worst_pause_so_far: Duration,
     checkpoint_duration: Histogram,
     checkpoints: Counter,
     recovery: Gauge,
@@ -116,6 +123,8 @@ impl ProcessingMetrics {
             file_bytes: gauge!("osmia_state_file_bytes", "partition" => p()),
             freeze_pause: histogram!("osmia_checkpoint_freeze_pause_seconds", "partition" => p()),
             release_pause: histogram!("osmia_checkpoint_release_pause_seconds", "partition" => p()),
+            worst_pause: gauge!("osmia_checkpoint_worst_pause_seconds", "partition" => p()),
+            worst_pause_so_far: Duration::ZERO,
             checkpoint_duration: histogram!("zeebe_snapshot_duration_seconds", "partition" => p()),
             checkpoints: counter!("zeebe_snapshot_count_total", "partition" => p()),
             recovery: gauge!("zeebe_stream_processor_startup_recovery_time", "partition" => p()),
@@ -146,10 +155,12 @@ impl ProcessingMetrics {
     }
 
     /// A checkpoint is complete.
-    pub fn checkpoint(&self, freeze: Duration, write: Duration, release: Duration) {
+    pub fn checkpoint(&mut self, freeze: Duration, write: Duration, release: Duration) {
         self.freeze_pause.record(freeze);
         self.checkpoint_duration.record(write);
         self.release_pause.record(release);
+        self.worst_pause_so_far = self.worst_pause_so_far.max(freeze).max(release);
+        self.worst_pause.set(self.worst_pause_so_far.as_secs_f64());
         self.checkpoints.increment(1);
     }
 

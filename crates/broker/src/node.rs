@@ -169,6 +169,7 @@ impl Node {
         let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
         let shared = Arc::new(share(&options, &directory, inbox));
         let records: Vec<_> = opened.iter().map(|opened| opened.records.clone()).collect();
+        let last_timestamps: Vec<_> = opened.iter().map(|opened| opened.engine.last_timestamp()).collect();
         let checkpointed = opened.iter().map(|opened| AtomicU64::new(opened.engine.last_position())).collect();
         let mut node = Node {
             shared: shared.clone(),
@@ -197,6 +198,7 @@ impl Node {
             channels.inbox.clone(),
             channels.work_by_partition(options.partition_count),
             replicas,
+            &last_timestamps,
             options.batch_limit_bytes,
         );
         node.threads.start(&node.shared, Stage::Replication, "replication".to_owned(), move || replication.run())?;

@@ -40,7 +40,7 @@ pub struct NodeOptions {
     pub stream_window: u32,
     /// Time without acknowledgement after which commands to other partitions are sent again.
     pub outbox_resend_interval: Duration,
-    /// Size of a segment file of the record stream.
+    /// Size of a segment file of the record stream. The newest segments are read at the start, so they are not large.
     pub segment_bytes: u64,
     /// Bytes of records, for each partition, that an exporter may hold back before new work is refused.
     pub exporter_backlog_limit_bytes: u64,
@@ -64,7 +64,7 @@ impl Default for NodeOptions {
             checkpoint_bytes: 64 << 20,
             stream_window: 128,
             outbox_resend_interval: Duration::from_secs(1),
-            segment_bytes: 64 << 20,
+            segment_bytes: 16 << 20,
             exporter_backlog_limit_bytes: 4 << 30,
         }
     }

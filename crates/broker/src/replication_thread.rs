@@ -60,6 +60,7 @@ struct Group {
     term: Option<u64>,
     /// The permits of the entries proposed in this term and not committed yet, in order.
     proposed: VecDeque<Option<Permit>>,
+    /// Time of the newest batch in the log.
     last_timestamp: Timestamp,
 }
 
@@ -87,9 +88,10 @@ impl ReplicationThread {
         inbox: Receiver<Inbound>,
         processing: Vec<Sender<Work>>,
         replicas: Replicas<RaftEngineLog>,
+        last_timestamps: &[Timestamp],
         batch_limit_bytes: usize,
     ) -> Self {
-        let group = |partition| Group {
+        let group = |(partition, last_timestamp): (PartitionId, &Timestamp)| Group {
             partition,
             commands: Vec::new(),
             bytes: 0,
@@ -97,9 +99,9 @@ impl ReplicationThread {
             encoded: VecDeque::new(),
             term: None,
             proposed: VecDeque::new(),
-            last_timestamp: Timestamp::MIN,
+            last_timestamp: *last_timestamp,
         };
-        let groups = (1..=shared.partition_count()).map(PartitionId).map(group).collect();
+        let groups = (1..).map(PartitionId).zip(last_timestamps).map(group).collect();
         let metrics = ReplicationMetrics::new(shared.partition_count());
         ReplicationThread {
             shared,
@@ -190,8 +192,9 @@ impl ReplicationThread {
             if !group.commands.is_empty() {
                 let commands = group.commands.len();
                 let bytes = group.bytes;
+                let waited = group.permit.as_ref().map(|permit| permit.admitted().elapsed());
                 group.seal(&self.shared);
-                self.metrics.batch(group.partition, commands, bytes);
+                self.metrics.batch(group.partition, commands, bytes, waited);
             }
             if group.term.is_none() {
                 // Only the node itself sends commands before it leads (users' commands wait outside), and it sends them
@@ -297,15 +300,17 @@ impl ReplicationThread {
         }
         let Some(group) = group_mut(&mut self.groups, committed.group) else { return };
         let term = group.term;
-        let mut bytes = 0;
+        let (mut bytes, mut last_timestamp) = (0, group.last_timestamp);
         let entries = committed.entries.into_iter().map(|entry| {
             bytes += entry.data.len();
+            last_timestamp = last_timestamp.max(timestamp_of(&entry.data));
             // Entries of the term in which this node leads are its own, in the order of their proposal.
             let own = term == Some(entry.term);
             let permit = if own { group.proposed.pop_front().flatten() } else { None };
             CommittedEntry { index: entry.index, data: entry.data, permit }
         });
         let entries: Vec<_> = entries.collect();
+        group.last_timestamp = last_timestamp;
         let partition = group.partition;
         for permit in entries.iter().filter_map(|entry| entry.permit.as_ref()) {
             self.metrics.committed(partition, permit.admitted().elapsed());
@@ -331,10 +336,9 @@ impl ReplicationThread {
 
 impl Group {
     /// Makes one entry of the waiting commands, with the time at which they happen: never earlier than the batch before,
-    /// also when the clock goes back or the node was restarted.
+    /// also when the clock went back or the node was restarted.
     fn seal(&mut self, shared: &Shared) {
-        let applied = shared.entrance(self.partition).map_or(Timestamp::MIN, |entrance| entrance.last_timestamp());
-        self.last_timestamp = self.last_timestamp.max(applied).max(shared.clock.now_milliseconds());
+        self.last_timestamp = self.last_timestamp.max(shared.clock.now_milliseconds());
         let data = protocol::encode_batch(self.last_timestamp, self.commands.iter().map(Vec::as_slice));
         self.encoded.push_back((Bytes::from(data), self.permit.take()));
         self.commands.clear();
@@ -342,9 +346,27 @@ impl Group {
     }
 }
 
+/// The time in the header of an encoded batch, which follows the byte with its version.
+fn timestamp_of(batch: &[u8]) -> Timestamp {
+    let bytes = batch.get(1..).and_then(|rest| rest.first_chunk::<8>());
+    bytes.map_or(Timestamp::MIN, |bytes| Timestamp::from_le_bytes(*bytes))
+}
+
 fn fail_requests(shared: &Shared, partition: PartitionId) {
     if let Ok(entrance) = shared.entrance(partition) {
         let reason = "its leader changed or its log failed while the command was under way";
         entrance.requests.fail_all(&SubmitError::Unavailable { partition, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_batch_is_read_from_its_header() {
+        let batch = protocol::encode_batch(1_763_700_000_123, [b"command".as_slice()].into_iter());
+        assert_eq!(timestamp_of(&batch), 1_763_700_000_123);
+        assert_eq!(timestamp_of(&[1, 2]), Timestamp::MIN);
     }
 }

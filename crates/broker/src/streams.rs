@@ -33,7 +33,7 @@ pub struct StreamSpecification {
 /// Where the jobs of a stream go.
 pub trait JobSink: Send + Sync {
     /// Takes a job. Never blocks: the credit window guarantees room. `false` says that the client is gone: the broker
-    /// gives the job back.
+    /// gives the job back. So once the jobs for [`StreamHandle::close`] are collected, it must only answer `false`.
     fn push(&self, push: Push) -> bool;
 }
 

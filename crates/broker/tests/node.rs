@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use osmia_broker::{FlowControlOptions, Health, Node, NodeOptions, Role, SubmitError};
+use osmia_broker::{
+    FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Role, StreamSpecification, SubmitError,
+};
 use protocol::*;
 use support::*;
 
@@ -271,6 +273,60 @@ fn refusals_name_the_limit() {
     assert!(matches!(large, Err(SubmitError::PayloadTooLarge { limit_bytes: 4_194_304, .. })), "{large:?}");
     node.stop().expect("a clean stop");
     assert_eq!(submit(&client, PartitionId(1), activation(1, 1_000)).map(drop), Err(SubmitError::Stopped));
+}
+
+struct Broken;
+
+impl JobSink for Broken {
+    fn push(&self, _: Push) -> bool {
+        panic!("a fault in the gateway");
+    }
+}
+
+#[test]
+fn a_node_that_lost_a_thread_says_so_and_refuses() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(options(directory.path()));
+    let client = node.client();
+    deploy(&client, &one_task());
+    let specification = StreamSpecification {
+        job_type: "pay".into(),
+        worker: "broken".into(),
+        timeout: 1_000,
+        fetch_variables: Vec::new(),
+        tenant_ids: vec![DEFAULT_TENANT.into()],
+    };
+    let _handle = client.open_stream(specification, std::sync::Arc::new(Broken));
+    // Its own answer may come before the push or not.
+    let _ = submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}"));
+    eventually("the failure", || node.failure().is_some());
+    assert!(!node.is_ready());
+    assert_eq!(node.partitions()[0].health, Health::Dead);
+    let refused = submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}"));
+    assert!(matches!(refused, Err(SubmitError::Unavailable { .. })), "{refused:?}");
+    let error = node.stop().expect_err("it failed before").to_string();
+    assert!(error.contains("the thread 'processing 0' ended with a panic"), "{error}");
+    // The job was activated for the stream of the failed node, and is there again when that time is over.
+    let node = start(options(directory.path()));
+    node.clock().add(1_001).expect("controllable");
+    eventually("the job", || activate(&node.client(), 1, 1, 1_000).len() == 1);
+}
+
+#[test]
+fn time_does_not_go_back_with_a_restart() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(options(directory.path()));
+    deploy(&node.client(), &one_task());
+    create(&node.client(), 1);
+    node.clock().add(86_400_000).expect("controllable");
+    let [job] = activate(&node.client(), 1, 1, 60_000)[..] else { panic!("one job") };
+    node.crash();
+    // The clock shows yesterday now, but a minute after the activation has not passed in the engine's time.
+    let node = start(options(directory.path()));
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(activate(&node.client(), 1, 1, 60_000), []);
+    node.clock().add(86_400_000 + 60_001).expect("controllable");
+    eventually("the job", || activate(&node.client(), 1, 1, 60_000) == [job]);
 }
 
 #[test]

@@ -259,7 +259,6 @@ impl Slot {
         self.partition.lead(self.now(shared), &mut self.effects);
         self.carry_out(shared);
         shared.streams.lead(shared, self.id());
-        self.entrance.set_last_timestamp(self.partition.engine().last_timestamp());
         self.entrance.set_health(Health::Healthy);
         self.entrance.set_role(Role::Leader);
         self.metrics.leads(self.started.elapsed());
