@@ -271,4 +271,29 @@ mod tests {
         let error = Message::decode(&bytes, usize::MAX).expect_err("a group is no field of Raft");
         assert!(error.to_string().contains("wire type"), "{error}");
     }
+
+    #[test]
+    fn a_damaged_part_of_a_snapshot_is_refused() {
+        let chunk = SnapshotChunk {
+            group: GroupId(3),
+            from: NodeId(1),
+            to: NodeId(2),
+            position: Position { index: 70, term: 8 },
+            offset: 1 << 40,
+            last: true,
+            data: Bytes::from_static(b"some state"),
+        };
+        let mut bytes = Vec::new();
+        Frame::SnapshotChunk(chunk.clone()).encode(&mut bytes);
+        assert_eq!(Frame::decode(&bytes, bytes.len()), Ok(Frame::SnapshotChunk(chunk)));
+        let data_at = bytes.len() - b"some state".len();
+        for at in data_at - 4..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            Frame::decode(&damaged, bytes.len()).expect_err("the checksum does not match");
+        }
+        for cut in 0..bytes.len() {
+            Frame::decode(&bytes[..cut], bytes.len()).expect_err("something is missing");
+        }
+    }
 }

@@ -56,7 +56,8 @@ pub struct RaftEngineLog<F: FileSystem = DefaultFileSystem> {
     /// The region of each group. A group that starts anew moves to a new region, because `raft-engine` may let an old
     /// region's deletions hit entries that were written to the same region later.
     regions: RwLock<BTreeMap<GroupId, Region>>,
-    batch: Mutex<LogBatch>,
+    /// An empty batch, with the room that the last one needed.
+    spare_batch: Mutex<LogBatch>,
     sync_failed: AtomicBool,
 }
 
@@ -160,7 +161,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
             engine,
             directory,
             regions: RwLock::new(regions),
-            batch: Mutex::new(LogBatch::default()),
+            spare_batch: Mutex::default(),
             sync_failed: AtomicBool::new(false),
         })
     }
@@ -187,14 +188,15 @@ impl<F: FileSystem> RaftEngineLog<F> {
         self.regions.read().get(&group).filter(|region| region.alive).map(|region| region.id(group))
     }
 
-    /// Adds one group's write to the batch of `raft-engine`.
+    /// Adds one group's write to the batch of `raft-engine`; notes in `moved` which regions change when it is written.
     fn add(
+        &self,
         batch: &mut LogBatch,
-        regions: &mut BTreeMap<GroupId, Region>,
+        moved: &mut BTreeMap<GroupId, Region>,
         group: GroupId,
         write: &GroupWrite,
     ) -> Result<(), raft_engine::Error> {
-        let old = regions.get(&group).copied();
+        let old = moved.get(&group).copied().or_else(|| self.regions.read().get(&group).copied());
         let alive = old.filter(|region| region.alive).map(|region| region.id(group));
         match write {
             GroupWrite::Append { entries, hard_state, anchor } => {
@@ -218,14 +220,14 @@ impl<F: FileSystem> RaftEngineLog<F> {
                 batch.put_message(region, HARD_STATE.to_vec(), hard_state)?;
                 batch.put(region, ANCHOR.to_vec(), encode_anchor(anchor))?;
                 batch.add_entries::<RaftEntries>(region, entries)?;
-                regions.insert(group, fresh);
+                moved.insert(group, fresh);
             }
             GroupWrite::Remove => {
                 if let (Some(region), Some(old)) = (alive, old) {
                     let removed = Region { alive: false, ..old };
                     batch.add_command(region, Command::Clean);
                     batch.put(CATALOGUE, catalogue_key(group), removed.encode())?;
-                    regions.insert(group, removed);
+                    moved.insert(group, removed);
                 }
             }
         }
@@ -277,15 +279,15 @@ impl<F: FileSystem + 'static> LogStore for RaftEngineLog<F> {
         let start = Instant::now();
         // Every batch is synced before the next one is written. So at most one batch, the last, is ever in doubt after a
         // crash, and `verify` can tell a torn tail from damage.
-        let mut encoded = self.batch.lock();
-        let mut regions = self.regions.read().clone();
-        *encoded = LogBatch::default();
+        let mut encoded = std::mem::take(&mut *self.spare_batch.lock());
+        let mut moved = BTreeMap::new();
         for (group, write) in &batch.writes {
-            Self::add(&mut encoded, &mut regions, *group, write)
+            self.add(&mut encoded, &mut moved, *group, write)
                 .map_err(|error| self.directory.io("Encoding a batch", error))?;
         }
         let bytes = self.guarded("Writing the log", || self.engine.write(&mut encoded, true))?;
-        *self.regions.write() = regions;
+        self.regions.write().append(&mut moved);
+        *self.spare_batch.lock() = encoded;
         Ok(WriteReport { bytes: bytes as u64, duration: start.elapsed() })
     }
 
