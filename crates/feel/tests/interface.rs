@@ -1,0 +1,121 @@
+//! What a caller relies on: names, constants, places of errors, warnings, lazy reading.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use osmia_feel::{Environment, Expression, Scope, Value};
+
+fn parse(text: &str) -> Expression {
+    Expression::parse(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn names(text: &str) -> Vec<String> {
+    parse(text).variables().iter().map(|name| name.to_string()).collect()
+}
+
+#[test]
+fn variables_are_the_free_first_names() {
+    assert_eq!(names("a.b + c[d > 1].e + a.f"), ["a", "c", "d"]);
+    assert_eq!(names("for x in xs return x + y"), ["xs", "y"]);
+    assert_eq!(names("{a: 1, b: a + c}"), ["c"]);
+    assert_eq!(names("function(p) p + q"), ["q"]);
+    assert_eq!(names("order value in (? > limit)"), ["order value", "limit"]);
+    assert_eq!(names("list contains(list, `a b`) and date and time(text) > now()"), ["list", "a b", "text"]);
+    assert_eq!(names("some x in 1..3 satisfies x = 2"), Vec::<String>::new());
+}
+
+#[test]
+fn constants_are_known_without_evaluation() {
+    assert_eq!(parse("1 + 2").constant().and_then(|value| value.as_i64()), Some(3));
+    assert_eq!(parse("\"static\"").constant().unwrap().as_str(), Some("static"));
+    assert!(parse("a").constant().is_none());
+    assert!(parse("[now()]").constant().is_none());
+    assert!(parse("today()").constant().is_none());
+}
+
+#[test]
+fn syntax_errors_name_the_place() {
+    let message = |text: &str| Expression::parse(text).unwrap_err().to_string();
+    assert_eq!(
+        message("a > \n  and b"),
+        "Failed to parse the expression 'a > \n  and b': expected an expression at line 2, column 3, but found 'and'."
+    );
+    assert_eq!(
+        message("(1 + 2"),
+        "Failed to parse the expression '(1 + 2': expected ')' at line 1, column 7, but found the end of the expression."
+    );
+    assert!(message("if a then 1").contains("expected 'else' at line 1, column 12"));
+    assert!(message("{a: 1,}").contains("expected another item behind the comma"));
+    assert!(message("1 instance of money").contains("expected the name of a type"));
+    assert!(message("“quoted”").contains("column 1, but found '“quoted”'"));
+}
+
+#[test]
+fn only_what_is_needed_is_asked_for_and_only_once() {
+    struct Recording(RefCell<Vec<String>>);
+    impl Scope for Recording {
+        fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
+            self.0.borrow_mut().push(name.to_owned());
+            Some(Cow::Owned("{\"b\": true, \"c\": [1, 2]}".to_owned()))
+        }
+    }
+    let scope = Recording(RefCell::default());
+    let expression = parse("a.b or z and a.c[1] = y");
+    let result = expression.evaluate(&scope, &Environment::at(0)).unwrap();
+    assert_eq!(result.value, Value::Boolean(true));
+    assert_eq!(*scope.0.borrow(), ["a"]);
+    let result = parse("[a.b, a.c, a, a.b, a.b, a.b]").evaluate(&scope, &Environment::at(0)).unwrap();
+    assert_eq!(result.value.as_list().unwrap().len(), 6);
+    assert_eq!(*scope.0.borrow(), ["a", "a"]);
+}
+
+#[test]
+fn failed_operations_warn() {
+    let warnings = |text: &str| -> Vec<String> {
+        let evaluation = parse(text).evaluate(&(), &Environment::at(0)).unwrap();
+        assert!(evaluation.value.is_null(), "{text} gives {}", evaluation.value);
+        evaluation.warnings.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        warnings("x > 1"),
+        ["[NO_VARIABLE_FOUND] No variable found with name 'x'", "[NOT_COMPARABLE] Can't compare 'null' with '1'"]
+    );
+    assert_eq!(
+        warnings("{a: 1, b: 2}.c"),
+        ["[NO_CONTEXT_ENTRY_FOUND] No context entry found with key 'c'. Available keys: 'a', 'b'"]
+    );
+    assert_eq!(warnings("1 + \"a\""), ["[INVALID_TYPE] Can't add '\"a\"' to '1'"]);
+    assert_eq!(warnings("nope(1)"), ["[NO_FUNCTION_FOUND] No function found with name 'nope' and 1 parameters"]);
+    assert_eq!(
+        warnings("upper case(1)"),
+        ["[FUNCTION_INVOCATION_FAILURE] Failed to invoke function 'upper case': Illegal arguments: '1'"]
+    );
+    assert_eq!(
+        warnings("date(\"x\")"),
+        ["[FUNCTION_INVOCATION_FAILURE] Failed to invoke function 'date': Can't parse \"x\" as a date"]
+    );
+}
+
+#[test]
+fn kinds_are_the_types_of_results() {
+    let kind = |text: &str| parse(text).constant().map(|value| value.kind());
+    for (text, expected) in [
+        ("null", "NULL"),
+        ("true", "BOOLEAN"),
+        ("1.5", "NUMBER"),
+        ("\"\"", "STRING"),
+        ("[]", "ARRAY"),
+        ("{}", "OBJECT"),
+        ("@\"2020-01-01\"", "DATE"),
+        ("@\"10:00:00\"", "TIME"),
+        ("@\"2020-01-01T10:00:00Z\"", "DATE_TIME"),
+        ("@\"P1M\"", "PERIOD"),
+        ("@\"PT1S\"", "DURATION"),
+        ("function() 1", "FUNCTION"),
+    ] {
+        assert_eq!(kind(text), Some(expected), "{text}");
+    }
+    let time = parse("@\"2020-01-01T01:00:00+01:00\"").constant().unwrap();
+    assert_eq!(time.as_epoch_milliseconds(), Some(1_577_836_800_000));
+    assert_eq!(parse("@\"PT1.5S\"").constant().unwrap().as_duration_milliseconds(), Some(1500));
+}
