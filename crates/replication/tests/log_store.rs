@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use osmia_replication::{
     Anchor, GroupId, GroupWrite, LogError, LogOptions, LogStore, MemoryLog, Message, NodeId, Options, Position,
@@ -302,4 +303,81 @@ fn a_node_continues_after_a_restart_in_a_directory() {
         }
         assert_eq!(expected.len(), 10 * (usize::from(restart) + 1));
     }
+}
+
+/// What `kill -9` leaves behind: preallocated zeros, recycled files under their old and new names, nothing closed.
+#[test]
+fn a_killed_process_finds_everything_again() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = open(directory.path());
+    write(&log, vec![(A, create()), (A, append(entries(1..4, 1))), (B, create())]);
+    let (mut first, mut next) = (1, 1);
+    for round in 0..300u64 {
+        let mut new = entries(next..next + 1 + round % 5, 1);
+        for entry in &mut new {
+            entry.data = vec![round as u8; usize::try_from(round * 37 % 1500).expect("small")].into();
+        }
+        next += 1 + round % 5;
+        write(&log, vec![(B, append(new))]);
+        if round % 3 == 0 {
+            first = next.saturating_sub(round % 7 + 1).max(first);
+            let compact =
+                GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(anchor(first - 1, 1)) };
+            write(&log, vec![(B, compact)]);
+        }
+        if round % 8 == 0 {
+            log.reclaim_space().expect("reclaiming is fine");
+        }
+        if round % 5 != 0 {
+            continue;
+        }
+        let image = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(image.path().join("files")).expect("writable");
+        fs::copy(directory.path().join("FORMAT"), image.path().join("FORMAT")).expect("copyable");
+        for file in fs::read_dir(directory.path().join("files")).expect("readable") {
+            let file = file.expect("readable");
+            fs::copy(file.path(), image.path().join("files").join(file.file_name())).expect("copyable");
+        }
+        let after_kill = open(image.path());
+        assert_eq!(read(&after_kill, A, 1, 4), entries(1..4, 1));
+        let stored = after_kill.load(B).expect("readable").expect("the group is there");
+        assert_eq!((stored.anchor.compacted.index, stored.last_index), (first - 1, next - 1), "round {round}");
+        assert_eq!(read(&after_kill, B, first, next), read(&log, B, first, next));
+        write(&after_kill, vec![(B, append(entries(next..next + 2, 2)))]);
+    }
+}
+
+#[test]
+fn space_is_reclaimed_while_the_log_is_written() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = Arc::new(open(directory.path()));
+    write(log.as_ref(), vec![(A, create()), (A, append(entries(1..4, 1))), (B, create())]);
+    let done = Arc::new(AtomicBool::new(false));
+    let background = {
+        let (log, done) = (Arc::clone(&log), Arc::clone(&done));
+        std::thread::spawn(move || {
+            let mut reclaimed = 0u32;
+            while !done.load(Ordering::Acquire) {
+                log.reclaim_space().expect("reclaiming is fine");
+                reclaimed += 1;
+            }
+            reclaimed
+        })
+    };
+    let mut next = 1;
+    for round in 0..400u64 {
+        let mut new = entries(next..next + 3, 1);
+        for entry in &mut new {
+            entry.data = vec![round as u8; 700].into();
+        }
+        next += 3;
+        let compact = GroupWrite::Append { entries: new, hard_state: None, anchor: Some(anchor(next.max(9) - 9, 1)) };
+        write(log.as_ref(), vec![(B, compact)]);
+    }
+    done.store(true, Ordering::Release);
+    assert!(background.join().expect("no panic") > 0);
+    drop(log);
+    let log = open(directory.path());
+    assert_eq!(read(&log, A, 1, 4), entries(1..4, 1));
+    assert_eq!(read(&log, B, next - 8, next).len(), 8);
 }
