@@ -60,6 +60,22 @@ func TestCreateUnknownProcessIsNotFound(t *testing.T) {
 	refused(t, codes.NotFound, err)
 }
 
+// A nil map is the text "null" on the wire and means no variables, as the absence of a text does.
+func TestCreateWithANilMapHasNoVariables(t *testing.T) {
+	t.Parallel()
+	m := deploy(t, "two-tasks")
+	command, err := client.NewCreateInstanceCommand().BPMNProcessId(m.id).LatestVersion().VariablesFromMap(nil)
+	must(t, err)
+	_, err = command.Send(within(t))
+	must(t, err)
+
+	first := pollOne(t, m.jobType("first"))
+	equal(t, "variables", object(t, first.GetVariables()), Variables{})
+	must(t, complete(t, first.GetKey(), nil))
+
+	equal(t, "variables", object(t, pollOne(t, m.jobType("second")).GetVariables()), Variables{})
+}
+
 func TestResultHoldsWhatTheWorkersWrote(t *testing.T) {
 	t.Parallel()
 	m := deploy(t, "two-tasks")

@@ -119,6 +119,9 @@ func (m model) jobType(elementID string) string {
 
 func (m model) create(t *testing.T, variables Variables) int64 {
 	t.Helper()
+	if variables == nil {
+		variables = Variables{}
+	}
 	command, err := client.NewCreateInstanceCommand().BPMNProcessId(m.id).LatestVersion().VariablesFromMap(variables)
 	must(t, err)
 	created, err := command.Send(within(t))
@@ -129,6 +132,9 @@ func (m model) create(t *testing.T, variables Variables) int64 {
 // createWithResult answers when the instance has completed; the test does the work meanwhile.
 func (m model) createWithResult(t *testing.T, variables Variables, fetch ...string) func() Variables {
 	t.Helper()
+	if variables == nil {
+		variables = Variables{}
+	}
 	command, err := client.NewCreateInstanceCommand().BPMNProcessId(m.id).LatestVersion().VariablesFromMap(variables)
 	must(t, err)
 	type answer struct {

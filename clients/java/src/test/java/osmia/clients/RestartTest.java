@@ -31,6 +31,8 @@ class RestartTest {
   private static final int INSTANCES = 200;
   private static final Duration LOCK = Duration.ofSeconds(5);
   private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final Set<Code> CONNECTION_LOST =
+      Set.of(Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.ABORTED);
 
   /** What the workers know: which completions were acknowledged, and how many came too late. */
   private static final class Ledger implements JobHandler {
@@ -79,19 +81,22 @@ class RestartTest {
 
     CamundaClient client = Server.connect();
     JobWorker worker = open(client, type, ledger);
+    Process restart = null;
     for (int n = 0; n < INSTANCES; n++) {
       if (n == INSTANCES / 3) {
-        restartServerWhile(() -> created.addAll(createTolerantly(model, 20)));
+        restart = startRestart();
       }
       if (n == 2 * INSTANCES / 3) {
+        awaitRestart(restart);
         worker.close();
         client.close();
         client = Server.connect();
         worker = open(client, type, ledger);
       }
-      created.addAll(createTolerantly(model, 1));
+      created.add(createUntilAcknowledged(model, n));
       Thread.sleep(10);
     }
+    assertEquals(INSTANCES, created.size());
 
     long end = System.nanoTime() + PATIENCE_NANOS;
     while (!ledger.done().containsAll(created) && System.nanoTime() < end) {
@@ -128,38 +133,37 @@ class RestartTest {
         .open();
   }
 
-  /** Keys of the acknowledged ones only; what was not acknowledged may or may not exist. */
-  private static Set<Long> createTolerantly(Model model, int count) {
-    Set<Long> keys = new HashSet<>();
-    for (int n = 0; n < count; n++) {
+  /** What was sent and not acknowledged may or may not exist: only the acknowledged one counts. */
+  private static long createUntilAcknowledged(Model model, int n) throws Exception {
+    long end = System.nanoTime() + PATIENCE_NANOS;
+    while (true) {
       try {
-        keys.add(
-            Server.client()
-                .newCreateInstanceCommand()
-                .bpmnProcessId(model.id())
-                .latestVersion()
-                .variables(Map.of("n", n))
-                .requestTimeout(Duration.ofSeconds(5))
-                .send()
-                .join()
-                .getProcessInstanceKey());
-        Thread.sleep(10);
+        return Server.client()
+            .newCreateInstanceCommand()
+            .bpmnProcessId(model.id())
+            .latestVersion()
+            .variables(Map.of("n", n))
+            .requestTimeout(Duration.ofSeconds(5))
+            .send()
+            .join()
+            .getProcessInstanceKey();
       } catch (ClientStatusException refusal) {
-        boolean connectionLost =
-            Set.of(Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.ABORTED)
-                .contains(refusal.getStatusCode());
-        assertTrue(connectionLost, refusal.getMessage());
-      } catch (InterruptedException e) {
-        throw new AssertionError(e);
+        assertTrue(
+            CONNECTION_LOST.contains(refusal.getStatusCode()) && System.nanoTime() < end,
+            refusal.getMessage());
+        Thread.sleep(20);
       }
     }
-    return keys;
   }
 
-  private static void restartServerWhile(Runnable load) throws Exception {
-    Process restart =
-        new ProcessBuilder("sh", "-c", System.getenv("OSMIA_RESTART_COMMAND")).inheritIO().start();
-    load.run();
+  /** The restart runs beside the load; instances are created until the server is gone and after. */
+  private static Process startRestart() throws Exception {
+    return new ProcessBuilder("sh", "-c", System.getenv("OSMIA_RESTART_COMMAND"))
+        .inheritIO()
+        .start();
+  }
+
+  private static void awaitRestart(Process restart) throws Exception {
     assertTrue(restart.waitFor(120, TimeUnit.SECONDS), "the restart command did not return");
     assertEquals(0, restart.exitValue(), "exit code of the restart command");
   }

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Runs the end-to-end suites of the official clients against a running server.
+#
+#   clients/run.sh [java|node|python|go ...]        all four without a name
+#
+# Environment:
+#   OSMIA_GRPC_ADDRESS      the server's gRPC address, for example 127.0.0.1:26500 (required)
+#   OSMIA_RECORDS           the file of the server's debug exporter; without it, tests that need incident keys are skipped
+#   OSMIA_RESTART_COMMAND   kills the server, starts it again on its data and returns when it is ready; without it, the
+#                           restart scenario is skipped
+#   OSMIA_NO_STREAM=1       the server has neither job streams nor long polls
+#   OSMIA_CLIENTS_LOGS      folder for the full output of each suite (clients/logs)
+#
+# What a suite needs is installed first by its own package manager, at the versions pinned beside it.
+# Prints one line per suite, "java: N passed, M failed, K skipped"; the exit code is 0 when nothing failed.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${OSMIA_GRPC_ADDRESS:?OSMIA_GRPC_ADDRESS is not set: name the gRPC address of the server, for example 127.0.0.1:26500.}"
+if [ -n "${OSMIA_RECORDS:-}" ]; then
+  # The suites run in their own folders.
+  OSMIA_RECORDS=$(realpath -m "$OSMIA_RECORDS")
+  export OSMIA_RECORDS
+fi
+logs=${OSMIA_CLIENTS_LOGS:-$here/logs}
+mkdir -p "$logs"
+logs=$(cd "$logs" && pwd)
+
+# Each suite prints everything to its log; its function answers "PASSED FAILED SKIPPED" on standard output.
+
+java_suite() {
+  cd "$here/java" || return 1
+  rm -rf target/surefire-reports
+  mvn -B -ntp test >"$logs/java.log" 2>&1
+  python3 - target/surefire-reports <<'PYTHON'
+import glob, sys, xml.etree.ElementTree as xml
+total = failed = skipped = 0
+for file in glob.glob(sys.argv[1] + "/TEST-*.xml"):
+    suite = xml.parse(file).getroot()
+    total += int(suite.get("tests"))
+    failed += int(suite.get("failures")) + int(suite.get("errors"))
+    skipped += int(suite.get("skipped"))
+print(total - failed - skipped, failed, skipped)
+PYTHON
+}
+
+node_suite() {
+  cd "$here/node" || return 1
+  if ! { npm ci && npm test; } >"$logs/node.log" 2>&1 && ! grep -q '^# tests ' "$logs/node.log"; then
+    return 1
+  fi
+  awk '/^# pass /{p=$3} /^# fail /{f+=$3} /^# cancelled /{f+=$3} /^# skipped /{s=$3} END{print p+0, f+0, s+0}' "$logs/node.log"
+}
+
+python_suite() {
+  cd "$here/python" || return 1
+  {
+    [ -x .venv/bin/python ] || python3 -m venv .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt &&
+      PYTHONDONTWRITEBYTECODE=1 .venv/bin/python -m pytest --tb=short
+  } >"$logs/python.log" 2>&1
+  tail -1 "$logs/python.log" | awk '{
+    for (i = 2; i <= NF; i++) {
+      if ($i ~ /^passed/) p = $(i - 1)
+      if ($i ~ /^failed/ || $i ~ /^errors?/) f += $(i - 1)
+      if ($i ~ /^skipped/) s = $(i - 1)
+    }
+    print p + 0, f + 0, s + 0
+  }'
+}
+
+go_suite() {
+  cd "$here/go" || return 1
+  go test -count=1 -parallel 8 -timeout 120s -v ./... >"$logs/go.log" 2>&1
+  awk '/^ *--- PASS/{p++} /^ *--- FAIL/{f++} /^ *--- SKIP/{s++} /^panic:/{f++} END{print p+0, f+0, s+0}' "$logs/go.log"
+}
+
+suites=("$@")
+[ ${#suites[@]} -gt 0 ] || suites=(java node python go)
+status=0
+for suite in "${suites[@]}"; do
+  case $suite in
+    java | node | python | go) ;;
+    *)
+      echo "There is no suite \"$suite\": choose among java, node, python and go." >&2
+      exit 2
+      ;;
+  esac
+  start=$SECONDS
+  read -r passed failed skipped < <("${suite}_suite")
+  # A suite that ran no test at all could not be built or could not start.
+  [ "${passed:-0}" -gt 0 ] || failed=$((${failed:-0} > 0 ? failed : 1))
+  echo "$suite: ${passed:-0} passed, $failed failed, ${skipped:-0} skipped ($((SECONDS - start)) s)"
+  if [ "$failed" -gt 0 ]; then
+    status=1
+    echo "  see $logs/$suite.log" >&2
+  fi
+done
+exit $status
