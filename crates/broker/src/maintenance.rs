@@ -19,6 +19,8 @@ use crate::record_log::RecordLog;
 use crate::shared::Shared;
 
 const INTERVAL: Duration = Duration::from_secs(1);
+/// How often the backlogs of exporters are looked at: what comes in between goes over the limit.
+const BACKLOG_INTERVAL: Duration = Duration::from_millis(100);
 /// Pause before a failed checkpoint is tried again, at first and at most.
 const RETRY_PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
@@ -67,9 +69,10 @@ impl MaintenanceThread {
         let metrics = SharedMetrics::new(self.shared.partition_count());
         let mut waiting: VecDeque<Waiting> = VecDeque::new();
         let mut next_round = Instant::now();
+        let mut next_backlog = (!self.exporters.is_empty()).then_some(next_round);
         loop {
             let retry = waiting.iter().map(|waiting| waiting.retry_at).min();
-            let deadline = retry.map_or(next_round, |retry| retry.min(next_round));
+            let deadline = [retry, next_backlog].into_iter().flatten().fold(next_round, Instant::min);
             let message = self.messages.recv_deadline(deadline);
             if self.shared.is_crashed() {
                 return;
@@ -90,10 +93,13 @@ impl MaintenanceThread {
                 let again = if attempt.retry_at <= now { self.attempt(attempt) } else { Some(attempt) };
                 waiting.extend(again);
             }
+            if next_backlog.is_some_and(|next| next <= now) {
+                next_backlog = Some(now + BACKLOG_INTERVAL);
+                self.limit_backlogs();
+            }
             if now >= next_round {
                 next_round = now + INTERVAL;
                 self.delete_records();
-                self.limit_backlogs();
                 metrics.publish(&self.shared);
             }
         }
