@@ -7,6 +7,10 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use osmia_feel::{Environment, Expression, Scope, json};
 
+/// The allocator of the product.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 struct Variables(Vec<(String, String)>);
 
 impl Scope for Variables {
