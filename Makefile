@@ -1,20 +1,25 @@
-# The tools come from their own installers: rustup brings the toolchain of rust-toolchain.toml, apt the C compiler.
+# Two commands do everything: `make run` and `make test`. Both install what they need by the ordinary package clients.
 
-CARGO := $(or $(shell command -v cargo 2>/dev/null),$(HOME)/.cargo/bin/cargo)
+export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: build run tools
+.PHONY: run test build bench
 
-## build: the release binary, at target/release/osmia
-build: tools
-	$(CARGO) build --release --locked -p osmia
-
-## run: a node with a small process that always runs; data in ./osmia-data
+## run: builds and starts a node with a demo process whose instances move; data in ./osmia-data
 run: build
 	$(BINARY) start --demo --data ./osmia-data
 
-tools:
-	@command -v cc >/dev/null || (apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev)
-	@command -v $(CARGO) >/dev/null || \
-		(command -v rustup >/dev/null || (apt-get update && apt-get install -y --no-install-recommends rustup)) && \
-		(command -v $(CARGO) >/dev/null || rustup toolchain install)
+## test: everything that CI runs
+test:
+	scripts/install-tools test
+	scripts/test
+
+## build: the release binary, at target/release/osmia
+build:
+	scripts/install-tools
+	cargo build --release --locked -p osmia
+
+## bench: micro-benchmarks of the engine, the state, expressions and models; docs/benchmarks.md has those of a node
+bench:
+	scripts/install-tools
+	cargo bench --locked -p osmia-engine -p osmia-state -p osmia-feel -p osmia-bpmn
