@@ -1,12 +1,12 @@
 //! One Raft group on one node.
 
+mod election;
+mod membership;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
-use protobuf::Message as _;
-use raft::eraftpb::{
-    ConfChange, ConfChangeSingle, ConfChangeType, ConfChangeV2, ConfState, EntryType, HardState, MessageType,
-};
+use raft::eraftpb::{EntryType, MessageType};
 use raft::prelude::RawNode;
 use raft::{Ready, StateRole, eraftpb};
 
@@ -16,11 +16,11 @@ use crate::log_store::{Anchor, GroupWrite, LogStore, StoredGroup};
 use crate::logger::raft_logger;
 use crate::options::Options;
 use crate::proposals::Proposals;
-use crate::replicas::{Committed, RoleChange};
-use crate::types::{Entry, GroupId, GroupStatus, MemberProgress, Membership, MembershipChange, NodeId, Position, Role};
+use crate::round::{Committed, RoleChange};
+use crate::types::{Entry, GroupId, GroupStatus, MemberProgress, Membership, NodeId, Position, Role};
 
-/// The term of the entries that every replica of a new group writes on its own.
-const FIRST_TERM: u64 = 1;
+use election::Jitter;
+pub(crate) use membership::first_state;
 
 /// One Raft group on one node.
 pub(crate) struct Group<L: LogStore> {
@@ -32,58 +32,6 @@ pub(crate) struct Group<L: LogStore> {
     /// The term for which this node was last reported as caught up.
     caught_up_term: u64,
     proposals: Proposals,
-}
-
-/// Election timeouts from the caller's seed. Raft draws its own from the thread's generator, which no simulation could
-/// repeat, so each one is replaced before it is looked at.
-struct Jitter {
-    state: u64,
-    drawn_for: (u64, StateRole),
-    ticks: usize,
-}
-
-impl Jitter {
-    fn next(&mut self) -> u64 {
-        // SplitMix64.
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-}
-
-/// The stored state with which a new group starts, identical on all of its first members: the log begins with an entry
-/// per voter, so that a later member can learn them from the log as well as from a snapshot.
-pub(crate) fn first_state(voters: &[NodeId]) -> (HardState, Anchor, Vec<eraftpb::Entry>) {
-    let mut voters: Vec<u64> = voters.iter().map(|node| node.0).collect();
-    voters.sort_unstable();
-    voters.dedup();
-    let mut hard_state = HardState::default();
-    let mut anchor = Anchor::default();
-    if voters.is_empty() {
-        // A member that joins later: it hears everything from the leader.
-        return (hard_state, anchor, Vec::new());
-    }
-    let entries: Vec<_> = (1..)
-        .zip(&voters)
-        .map(|(index, voter)| {
-            let mut change = ConfChange::default();
-            change.set_change_type(ConfChangeType::AddNode);
-            change.node_id = *voter;
-            let mut entry = eraftpb::Entry::default();
-            entry.set_entry_type(EntryType::EntryConfChange);
-            entry.term = FIRST_TERM;
-            entry.index = index;
-            entry.data = change.write_to_bytes().expect("a complete message is always encodable into memory").into();
-            entry
-        })
-        .collect();
-    hard_state.term = FIRST_TERM;
-    hard_state.commit = entries.last().map_or(0, |entry| entry.index);
-    anchor.membership_index = hard_state.commit;
-    anchor.membership.voters = voters;
-    (hard_state, anchor, entries)
 }
 
 impl<L: LogStore> Group<L> {
@@ -109,6 +57,10 @@ impl<L: LogStore> Group<L> {
         // the follower that needs it, commit anything to make a newer checkpoint of.
         let known_committed = applied.max(stored.anchor.membership_index);
         stored.hard_state.commit = stored.hard_state.commit.max(known_committed);
+        if stored.hard_state.commit > stored.last_index {
+            let problem = format!("entry {} is committed, but the log ends before", stored.hard_state.commit);
+            return Err(ReplicationError::Raft { group: id, problem });
+        }
         let config = raft_config(me, applied, options);
         let first_new = entries.first().map_or(stored.last_index, |entry| entry.index - 1);
         let mut storage = GroupStorage::new(id, log, stored.hard_state, stored.anchor, first_new);
@@ -120,11 +72,7 @@ impl<L: LogStore> Group<L> {
             .map_err(|error| ReplicationError::Raft { group: id, problem: error.to_string() })?;
         let mut group = Self {
             id,
-            jitter: Jitter {
-                state: options.seed ^ (u64::from(id.0) << 32),
-                drawn_for: (0, StateRole::Follower),
-                ticks: 0,
-            },
+            jitter: Jitter::new(options.seed ^ (u64::from(id.0) << 32)),
             node,
             handed_out: applied,
             reported: RoleChange { group: id, role: Role::Learner, leader: None, term: 0 },
@@ -141,45 +89,6 @@ impl<L: LogStore> Group<L> {
 
     pub(crate) fn storage_mut(&mut self) -> &mut GroupStorage<L> {
         self.node.mut_store()
-    }
-
-    pub(crate) fn tick(&mut self) {
-        if self.is_alone() && !self.is_leader() {
-            return;
-        }
-        let raft = &self.node.raft;
-        if raft.election_elapsed == 0 || self.jitter.drawn_for != (raft.term, raft.state) {
-            self.draw_election_timeout();
-        }
-        self.node.raft.set_randomized_election_timeout(self.jitter.ticks);
-        self.node.tick();
-    }
-
-    fn draw_election_timeout(&mut self) {
-        let raft = &self.node.raft;
-        self.jitter.drawn_for = (raft.term, raft.state);
-        let shortest = raft.election_timeout();
-        let span = u64::try_from(shortest).expect("the timeout came from a u32");
-        self.jitter.ticks = shortest + usize::try_from(self.jitter.next() % span).expect("less than the timeout");
-    }
-
-    /// A sole voter waits for nobody: it leads as soon as everything it has is durable and handed out.
-    pub(crate) fn should_lead_alone(&self) -> bool {
-        let committed = self.node.raft.raft_log.committed;
-        self.is_alone() && !self.is_leader() && self.handed_out >= committed && !self.node.has_ready()
-    }
-
-    pub(crate) fn lead_if_alone(&mut self) {
-        if self.should_lead_alone() {
-            self.node.campaign().expect("a node may always campaign");
-        }
-    }
-
-    /// A sole voter wins any election on the spot, and Raft panics if something is not durable then. So only
-    /// [`Self::lead_if_alone`] starts one; time and requests do not.
-    pub(crate) fn is_alone(&self) -> bool {
-        let membership = &self.storage().anchor.membership;
-        membership.voters == [self.node.raft.id] && membership.voters_outgoing.is_empty()
     }
 
     pub(crate) fn leader(&self) -> Option<NodeId> {
@@ -230,52 +139,6 @@ impl<L: LogStore> Group<L> {
         self.flush_proposals();
         self.node.transfer_leader(to.0);
         Ok(())
-    }
-
-    pub(crate) fn propose_membership(&mut self, changes: &[MembershipChange]) -> Result<(), ProposeError> {
-        self.check_leader()?;
-        let group = self.id;
-        let invalid = |problem: String| ProposeError::InvalidMembershipChange { group, problem };
-        if changes.is_empty() {
-            return Err(invalid("no change is named".to_owned()));
-        }
-        let joint = !self.storage().anchor.membership.voters_outgoing.is_empty();
-        if joint || self.node.raft.has_pending_conf() {
-            return Err(ProposeError::MembershipChangeInProgress(self.id));
-        }
-        let mut voters = Membership::from_conf_state(&self.storage().anchor.membership).voters;
-        let mut proposal = ConfChangeV2::default();
-        for change in changes {
-            let (kind, node) = match *change {
-                MembershipChange::AddVoter(node) => (ConfChangeType::AddNode, node),
-                MembershipChange::AddLearner(node) => (ConfChangeType::AddLearnerNode, node),
-                MembershipChange::Remove(node) => (ConfChangeType::RemoveNode, node),
-            };
-            if node.0 == 0 {
-                return Err(invalid("node 0 does not exist".to_owned()));
-            }
-            if proposal.changes.iter().any(|other| other.node_id == node.0) {
-                return Err(invalid(format!("node {node} is named twice")));
-            }
-            voters.retain(|voter| *voter != node);
-            if kind == ConfChangeType::AddNode {
-                voters.push(node);
-            }
-            let mut single = ConfChangeSingle::default();
-            single.set_change_type(kind);
-            single.node_id = node.0;
-            proposal.mut_changes().push(single);
-        }
-        if voters.is_empty() {
-            return Err(invalid("no voter would remain".to_owned()));
-        }
-        let me = NodeId(self.node.raft.id);
-        if !voters.contains(&me) {
-            let problem = format!("node {me} leads the group, so transfer the leadership first");
-            return Err(invalid(problem));
-        }
-        self.flush_proposals();
-        self.node.propose_conf_change(Vec::new(), proposal).map_err(|error| invalid(error.to_string()))
     }
 
     /// What a [`Ready`] has to say: at once, and after the sync. To be asked before [`Self::write_of`].
@@ -352,32 +215,6 @@ impl<L: LogStore> Group<L> {
         membership_changed
     }
 
-    /// Every replica decides alike here: what cannot be applied is skipped by all of them.
-    fn apply_membership(&mut self, entry: &eraftpb::Entry) -> Option<ConfState> {
-        let applied = if entry.get_entry_type() == EntryType::EntryConfChange {
-            ConfChange::parse_from_bytes(&entry.data)
-                .map_err(raft::Error::from)
-                .and_then(|change| self.node.apply_conf_change(&change))
-        } else {
-            ConfChangeV2::parse_from_bytes(&entry.data)
-                .map_err(raft::Error::from)
-                .and_then(|change| self.node.apply_conf_change(&change))
-        };
-        applied
-            .inspect_err(|error| {
-                tracing::warn!(group = self.id.0, index = entry.index, %error, "a change of members is skipped");
-            })
-            .ok()
-    }
-
-    /// Raft lets a leader that is no voter any more lead on, without a say of its own and unable to propose.
-    pub(crate) fn step_down_if_removed(&mut self) {
-        if self.is_leader() && !self.node.raft.promotable() {
-            let term = self.node.raft.term;
-            self.node.raft.become_follower(term, raft::INVALID_ID);
-        }
-    }
-
     /// Whether a follower's rejection is stale (delayed, or delivered twice): it names an index that the follower has
     /// confirmed since. Raft would step back behind what is confirmed and send it all again, or even a snapshot
     /// (tikv/raft-rs#557, fixed after 0.7.0).
@@ -443,7 +280,7 @@ impl<L: LogStore> Group<L> {
         }
     }
 
-    /// Whether a restart could still need entries that are only in memory for followers.
+    /// Whether anybody could still ask for entries that were handed out here.
     pub(crate) fn has_followers(&self) -> bool {
         self.node.raft.prs().iter().any(|(node, _)| *node != self.node.raft.id)
     }

@@ -34,6 +34,7 @@ mod options;
 mod proposals;
 mod raft_engine_log;
 mod replicas;
+mod round;
 mod snapshot;
 mod types;
 
@@ -43,7 +44,8 @@ pub use memory_log::{CrashPoint, MemoryLog};
 pub use message::{Frame, Message, Outbox, Transport};
 pub use options::Options;
 pub use raft_engine_log::{LogOptions, RaftEngineLog};
-pub use replicas::{Committed, Replicas, RoleChange, Round, SnapshotRequest};
+pub use replicas::Replicas;
+pub use round::{Committed, RoleChange, Round, SnapshotRequest};
 pub use snapshot::{
     SnapshotChunk, SnapshotError, SnapshotReceiver, SnapshotSink, SnapshotSource, SnapshotStream, StagedSnapshot,
 };

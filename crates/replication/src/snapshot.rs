@@ -14,7 +14,8 @@ use bytes::Bytes;
 use crate::error::ReplicationError;
 use crate::log_store::LogStore;
 use crate::message::{Frame, Message};
-use crate::replicas::{Replicas, SnapshotRequest};
+use crate::replicas::Replicas;
+use crate::round::SnapshotRequest;
 use crate::types::{GroupId, NodeId, Position};
 
 /// The state machine's side of sending.
