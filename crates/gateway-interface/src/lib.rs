@@ -4,12 +4,7 @@
 //! Field names, numbers and types are those of Zeebe 8.9; they are a public contract and never change.
 //! Resource contents are [`Bytes`](prost::bytes::Bytes), which are shared and not copied.
 
-#[allow(
-    missing_docs,
-    rustdoc::all,
-    clippy::all,
-    reason = "generated code; proto/gateway.proto describes it"
-)]
+#[allow(missing_docs, rustdoc::all, clippy::all, reason = "generated code; proto/gateway.proto describes it")]
 mod generated {
     tonic::include_proto!("gateway_protocol");
 }

@@ -1,9 +1,8 @@
 //! The interface is a contract with clients that we do not build: these tests pin what travels on the wire.
 
 use gateway_interface::{
-    ActivateJobsRequest, ActivatedJob, CompleteJobRequest, CreateProcessInstanceRequest,
-    DeleteResourceRequest, Deployment, ProcessMetadata, Resource, StreamActivatedJobsRequest,
-    deployment,
+    ActivateJobsRequest, ActivatedJob, CompleteJobRequest, CreateProcessInstanceRequest, DeleteResourceRequest,
+    Deployment, ProcessMetadata, Resource, StreamActivatedJobsRequest, deployment,
 };
 use osmia_gateway_interface as gateway_interface;
 use prost::Message;
@@ -66,10 +65,7 @@ fn requests_have_the_field_numbers_of_the_protocol() {
         tenant_filter: 1,
         ..ActivateJobsRequest::default()
     };
-    assert_eq!(
-        activate.encode_to_vec(),
-        [integer(4, 4), integer(6, 6), integer(8, 1)].concat()
-    );
+    assert_eq!(activate.encode_to_vec(), [integer(4, 4), integer(6, 6), integer(8, 1)].concat());
 
     let stream = StreamActivatedJobsRequest {
         fetch_variable: vec!["v".into()],
@@ -77,10 +73,7 @@ fn requests_have_the_field_numbers_of_the_protocol() {
         tenant_filter: 1,
         ..StreamActivatedJobsRequest::default()
     };
-    assert_eq!(
-        stream.encode_to_vec(),
-        [text(5, "v"), text(6, "t"), integer(7, 1)].concat()
-    );
+    assert_eq!(stream.encode_to_vec(), [text(5, "v"), text(6, "t"), integer(7, 1)].concat());
 
     let create = CreateProcessInstanceRequest {
         bpmn_process_id: "p".into(),
@@ -90,25 +83,12 @@ fn requests_have_the_field_numbers_of_the_protocol() {
         business_id: Some("b".into()),
         ..CreateProcessInstanceRequest::default()
     };
-    assert_eq!(
-        create.encode_to_vec(),
-        [text(2, "p"), text(4, "{}"), integer(7, 0), text(10, "b")].concat()
-    );
+    assert_eq!(create.encode_to_vec(), [text(2, "p"), text(4, "{}"), integer(7, 0), text(10, "b")].concat());
 
-    let complete = CompleteJobRequest {
-        job_key: 1,
-        variables: "{}".into(),
-        result: None,
-    };
-    assert_eq!(
-        complete.encode_to_vec(),
-        [integer(1, 1), text(2, "{}")].concat()
-    );
+    let complete = CompleteJobRequest { job_key: 1, variables: "{}".into(), result: None };
+    assert_eq!(complete.encode_to_vec(), [integer(1, 1), text(2, "{}")].concat());
 
-    let delete = DeleteResourceRequest {
-        delete_history: Some(false),
-        ..DeleteResourceRequest::default()
-    };
+    let delete = DeleteResourceRequest { delete_history: Some(false), ..DeleteResourceRequest::default() };
     assert_eq!(delete.encode_to_vec(), integer(3, 0));
 }
 
@@ -120,12 +100,9 @@ fn a_deployment_says_what_it_deployed() {
             ..ProcessMetadata::default()
         })),
     };
-    assert_eq!(
-        process.encode_to_vec(),
-        [&[0x0a, 3][..], &text(1, "p")].concat()
-    );
-    let resource = Resource::decode(&[text(1, "p.bpmn"), text(2, "<x/>")].concat()[..])
-        .expect("a resource of two fields decodes");
+    assert_eq!(process.encode_to_vec(), [&[0x0a, 3][..], &text(1, "p")].concat());
+    let resource =
+        Resource::decode(&[text(1, "p.bpmn"), text(2, "<x/>")].concat()[..]).expect("a resource of two fields decodes");
     assert_eq!(&resource.content[..], b"<x/>");
 }
 
@@ -166,14 +143,11 @@ struct MethodDescriptor {
 
 #[test]
 fn the_service_has_all_its_calls() {
-    let files = FileDescriptorSet::decode(gateway_interface::FILE_DESCRIPTOR_SET)
-        .expect("the embedded descriptors decode");
+    let files =
+        FileDescriptorSet::decode(gateway_interface::FILE_DESCRIPTOR_SET).expect("the embedded descriptors decode");
     let file = &files.file[0];
     let service = &file.service[0];
-    assert_eq!(
-        format!("{}.{}", file.package, service.name),
-        gateway_interface::SERVICE_NAME
-    );
+    assert_eq!(format!("{}.{}", file.package, service.name), gateway_interface::SERVICE_NAME);
     assert_eq!(gateway_interface::SERVICE_NAME, "gateway_protocol.Gateway");
 
     let mut names: Vec<&str> = service.method.iter().map(|m| m.name.as_str()).collect();
@@ -206,10 +180,7 @@ fn the_service_has_all_its_calls() {
         ]
     );
     for method in &service.method {
-        assert_eq!(
-            method.input,
-            format!(".gateway_protocol.{}Request", method.name)
-        );
+        assert_eq!(method.input, format!(".gateway_protocol.{}Request", method.name));
         assert!(!method.client_streaming, "{}", method.name);
         assert_eq!(
             method.server_streaming,

@@ -31,37 +31,24 @@ pub struct Server {
 }
 
 /// Opens so many HTTP/2 connections, spread over the addresses in turn.
-pub(crate) async fn connect(
-    options: &Options,
-    connections: usize,
-) -> Result<Vec<Client>, LoadError> {
+pub(crate) async fn connect(options: &Options, connections: usize) -> Result<Vec<Client>, LoadError> {
     let mut clients = Vec::with_capacity(connections);
     for address in options.addresses.iter().cycle().take(connections) {
         let channel = endpoint(address)?
             .connect()
             .await
-            .map_err(|error| LoadError::Connect {
-                address: address.clone(),
-                reason: innermost(&error),
-            })?;
+            .map_err(|error| LoadError::Connect { address: address.clone(), reason: innermost(&error) })?;
         clients.push(GatewayClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT_BYTES));
     }
     Ok(clients)
 }
 
 fn endpoint(address: &str) -> Result<Endpoint, LoadError> {
-    let wrong = |reason: String| LoadError::Address {
-        address: address.to_owned(),
-        reason,
-    };
+    let wrong = |reason: String| LoadError::Address { address: address.to_owned(), reason };
     if address.starts_with("https://") {
         return Err(wrong("TLS is not supported by the load generator".into()));
     }
-    let uri = if address.contains("://") {
-        address.to_owned()
-    } else {
-        format!("http://{address}")
-    };
+    let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
     let endpoint = Endpoint::from_shared(uri).map_err(|error| wrong(innermost(&error)))?;
     Ok(endpoint
         .connect_timeout(CONNECT_TIMEOUT)
@@ -80,30 +67,12 @@ fn innermost(error: &dyn std::error::Error) -> String {
 }
 
 /// Asks for the topology: shows that a gateway answers, and what it is.
-pub(crate) async fn describe_server(
-    client: &Client,
-    timeout: Duration,
-) -> Result<Server, LoadError> {
+pub(crate) async fn describe_server(client: &Client, timeout: Duration) -> Result<Server, LoadError> {
     let mut request = Request::new(TopologyRequest {});
     request.set_timeout(timeout);
-    let TopologyResponse {
-        cluster_size,
-        partitions_count,
-        replication_factor,
-        gateway_version,
-        ..
-    } = client
-        .clone()
-        .topology(request)
-        .await
-        .map_err(|status| refused("Topology", &status))?
-        .into_inner();
-    Ok(Server {
-        version: gateway_version,
-        nodes: cluster_size,
-        partitions: partitions_count,
-        replication_factor,
-    })
+    let TopologyResponse { cluster_size, partitions_count, replication_factor, gateway_version, .. } =
+        client.clone().topology(request).await.map_err(|status| refused("Topology", &status))?.into_inner();
+    Ok(Server { version: gateway_version, nodes: cluster_size, partitions: partitions_count, replication_factor })
 }
 
 #[cfg(test)]

@@ -75,10 +75,7 @@ struct State {
     failed_streams: Failures,
 }
 
-pub(crate) async fn run(
-    options: &Options,
-    drain: &DrainOptions,
-) -> Result<(Context, DrainReport), LoadError> {
+pub(crate) async fn run(options: &Options, drain: &DrainOptions) -> Result<(Context, DrainReport), LoadError> {
     let connections = options.connections.min(drain.worker.workers);
     let clients = connect(options, connections).await?;
     let server = describe_server(&clients[0], options.request_timeout).await?;
@@ -94,8 +91,7 @@ pub(crate) async fn run(
     drop(workers);
     let (server_use, own) = Usage::take(&options.server_pids)?.since(&before);
     let report = drained.report(server_use, own);
-    let note =
-        (report.received == 0).then(|| format!("No job of type \"{}\" came.", drain.job_type));
+    let note = (report.received == 0).then(|| format!("No job of type \"{}\" came.", drain.job_type));
     Ok((Context::new(server, None, note), report))
 }
 
@@ -122,9 +118,7 @@ impl Drained {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("nothing that holds the state panics")
+        self.state.lock().expect("nothing that holds the state panics")
     }
 
     async fn wait_for_end(&self, drain: &DrainOptions, progress: bool) {
@@ -141,10 +135,7 @@ impl Drained {
             }
             if progress && now >= reported.1 + Duration::from_secs(1) {
                 let rate = completed - reported.0;
-                eprintln!(
-                    "{:>5} s  completed {completed:>9}  {rate:>7}/s",
-                    now.as_secs()
-                );
+                eprintln!("{:>5} s  completed {completed:>9}  {rate:>7}/s", now.as_secs());
                 reported = (completed, now);
             }
         }
@@ -152,20 +143,13 @@ impl Drained {
 
     fn report(&self, server: Option<ProcessUse>, own: Option<ProcessUse>) -> DrainReport {
         let state = self.state();
-        let seconds = state
-            .last_completed
-            .saturating_sub(state.first.unwrap_or_default())
-            .as_secs_f64();
+        let seconds = state.last_completed.saturating_sub(state.first.unwrap_or_default()).as_secs_f64();
         DrainReport {
             first_job_milliseconds: state.first.map(|first| first.as_secs_f64() * 1e3),
             received: state.received,
             completed: state.completed,
             seconds,
-            completed_per_second: if seconds > 0.0 {
-                state.completed as f64 / seconds
-            } else {
-                0.0
-            },
+            completed_per_second: if seconds > 0.0 { state.completed as f64 / seconds } else { 0.0 },
             out_of_order: state.out_of_order,
             duplicate_jobs: state.duplicates,
             polled_beside_streams: state.polled_beside_streams,
@@ -192,10 +176,7 @@ impl JobObserver for Drained {
         }
         match source {
             Source::Worker(worker) => {
-                let greatest = state
-                    .greatest
-                    .entry((worker, job.key >> COUNTER_BITS))
-                    .or_insert(job.key);
+                let greatest = state.greatest.entry((worker, job.key >> COUNTER_BITS)).or_insert(job.key);
                 if job.key < *greatest {
                     state.out_of_order += 1;
                 } else {
@@ -237,13 +218,10 @@ mod tests {
     #[test]
     fn order_counts_by_worker_and_partition() {
         let drained = Drained::new(Timeline::start_now());
-        let mut receive = |worker, partition: i64, counter| {
+        let receive = |worker, partition: i64, counter| {
             drained.received(
                 Source::Worker(worker),
-                &ActivatedJob {
-                    key: (partition << COUNTER_BITS) + counter,
-                    ..ActivatedJob::default()
-                },
+                &ActivatedJob { key: (partition << COUNTER_BITS) + counter, ..ActivatedJob::default() },
             );
         };
         receive(0, 1, 5);
@@ -252,9 +230,6 @@ mod tests {
         receive(1, 1, 2);
         receive(0, 1, 1);
         let report = drained.report(None, None);
-        assert_eq!(
-            (report.received, report.out_of_order, report.duplicate_jobs),
-            (5, 1, 0)
-        );
+        assert_eq!((report.received, report.out_of_order, report.duplicate_jobs), (5, 1, 0));
     }
 }

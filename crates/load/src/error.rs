@@ -17,9 +17,7 @@ pub enum LoadError {
         expected: &'static str,
     },
     /// The address cannot be read as an address.
-    #[error(
-        "\"{address}\" is not an address of a gateway: {reason}. Give a host and a port, such as 127.0.0.1:26500."
-    )]
+    #[error("\"{address}\" is not an address of a gateway: {reason}. Give a host and a port, such as 127.0.0.1:26500.")]
     Address {
         /// What was given.
         address: String,
@@ -27,9 +25,7 @@ pub enum LoadError {
         reason: String,
     },
     /// Nothing answers at the address.
-    #[error(
-        "No connection to the gateway at {address}: {reason}. Start it, or give another address."
-    )]
+    #[error("No connection to the gateway at {address}: {reason}. Start it, or give another address.")]
     Connect {
         /// Where the gateway was expected.
         address: String,
@@ -111,9 +107,5 @@ pub(crate) fn code_name(code: tonic::Code) -> &'static str {
 
 /// Turns a status into the error that ends a run.
 pub(crate) fn refused(call: &'static str, status: &tonic::Status) -> LoadError {
-    LoadError::Refused {
-        call,
-        code: code_name(status.code()),
-        message: status.message().to_owned(),
-    }
+    LoadError::Refused { call, code: code_name(status.code()), message: status.message().to_owned() }
 }

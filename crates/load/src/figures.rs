@@ -93,10 +93,7 @@ impl Failures {
         let code = crate::error::code_name(status.code());
         self.0
             .entry(code)
-            .or_insert_with(|| Failure {
-                count: 0,
-                first_message: status.message().chars().take(300).collect(),
-            })
+            .or_insert_with(|| Failure { count: 0, first_message: status.message().chars().take(300).collect() })
             .count += 1;
     }
 
@@ -113,11 +110,7 @@ impl std::fmt::Display for Failures {
         }
         for (number, (code, failure)) in self.0.iter().enumerate() {
             let comma = if number == 0 { "" } else { ", " };
-            write!(
-                formatter,
-                "{comma}{} {code} ({})",
-                failure.count, failure.first_message
-            )?;
+            write!(formatter, "{comma}{} {code} ({})", failure.count, failure.first_message)?;
         }
         Ok(())
     }
@@ -191,6 +184,8 @@ pub struct Irregularities {
     pub failed_streams: Failures,
     /// Jobs that came a second time.
     pub duplicate_jobs: u64,
+    /// Completions acknowledged of jobs whose completion had been acknowledged before.
+    pub completed_twice: u64,
     /// Jobs of instances that this run does not know (any more).
     pub unknown_jobs: u64,
     /// Jobs that no stream took and the poll beside the streams found.
@@ -215,10 +210,7 @@ mod tests {
         assert!((quantiles.p99 - 991.0).abs() < 1.5, "{quantiles:?}");
         assert!((quantiles.min - 1.0).abs() < 0.01, "{quantiles:?}");
         // Beyond the limit a value counts as the limit.
-        assert!(
-            (quantiles.max / 3_600_000.0 - 1.0).abs() < 0.01,
-            "{quantiles:?}"
-        );
+        assert!((quantiles.max / 3_600_000.0 - 1.0).abs() < 0.01, "{quantiles:?}");
     }
 
     #[test]
@@ -229,9 +221,6 @@ mod tests {
         failures.record(&tonic::Status::not_found("no job 2"));
         failures.record(&tonic::Status::unavailable("gone"));
         assert_eq!(failures.total(), 3);
-        assert_eq!(
-            failures.to_string(),
-            "2 NOT_FOUND (no job 1), 1 UNAVAILABLE (gone)"
-        );
+        assert_eq!(failures.to_string(), "2 NOT_FOUND (no job 1), 1 UNAVAILABLE (gone)");
     }
 }

@@ -24,16 +24,11 @@ pub(crate) struct FsyncProbe {
 impl FsyncProbe {
     pub fn start(directory: &Path) -> Result<Self, LoadError> {
         let path = directory.join(format!(".osmia-load-{}", std::process::id()));
-        let failed = |source| LoadError::FsyncProbe {
-            path: path.clone(),
-            source,
-        };
+        let failed = |source| LoadError::FsyncProbe { path: path.clone(), source };
         let file = File::create(&path).map_err(failed)?;
         // The file has its size beforehand, as a preallocated log has.
         let size = usize::try_from(FILE_WRITES).unwrap_or(usize::MAX) * WRITE_BYTES;
-        file.write_all_at(&vec![1; size], 0)
-            .and_then(|()| file.sync_all())
-            .map_err(failed)?;
+        file.write_all_at(&vec![1; size], 0).and_then(|()| file.sync_all()).map_err(failed)?;
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("load-fsync".into())

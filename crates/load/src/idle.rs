@@ -44,10 +44,7 @@ pub struct IdleReport {
     pub own: Option<ProcessUse>,
 }
 
-pub(crate) async fn run(
-    options: &Options,
-    idle: &IdleOptions,
-) -> Result<(Context, IdleReport), LoadError> {
+pub(crate) async fn run(options: &Options, idle: &IdleOptions) -> Result<(Context, IdleReport), LoadError> {
     let fresh = Usage::take(&options.server_pids)?;
     let count = idle.streams + idle.polls;
     let clients = connect(options, count.div_ceil(PER_CONNECTION).max(1)).await?;
@@ -73,29 +70,19 @@ pub(crate) async fn run(
     }
     tokio::time::sleep(SETTLE).await;
     if options.progress {
-        eprintln!(
-            "{} streams and {} long polls are open",
-            idle.streams, idle.polls
-        );
+        eprintln!("{} streams and {} long polls are open", idle.streams, idle.polls);
     }
     let before = Usage::take(&options.server_pids)?;
     tokio::time::sleep(idle.duration).await;
     let after = Usage::take(&options.server_pids)?;
     let (server_use, own) = after.since(&before);
-    let failures = failures
-        .lock()
-        .expect("nothing that holds the failures panics")
-        .clone();
+    let failures = failures.lock().expect("nothing that holds the failures panics").clone();
     let report = IdleReport {
         streams: idle.streams,
         polls: idle.polls,
         seconds: idle.duration.as_secs_f64(),
         failures,
-        server_resident_bytes_before: before
-            .since(&fresh)
-            .0
-            .and(fresh.since(&fresh).0)
-            .map(|server| server.resident_bytes),
+        server_resident_bytes_before: fresh.since(&fresh).0.map(|server| server.resident_bytes),
         server: server_use,
         own,
     };
@@ -124,9 +111,7 @@ impl Waiter {
                         match jobs.message().await {
                             Ok(Some(_)) => {}
                             Ok(None) => {
-                                break self
-                                    .failed(&tonic::Status::ok("the server ended the stream"))
-                                    .await;
+                                break self.failed(&tonic::Status::ok("the server ended the stream")).await;
                             }
                             Err(status) => break self.failed(&status).await,
                         }
@@ -152,10 +137,7 @@ impl Waiter {
     }
 
     async fn failed(&self, status: &tonic::Status) {
-        self.failures
-            .lock()
-            .expect("nothing that holds the failures panics")
-            .record(status);
+        self.failures.lock().expect("nothing that holds the failures panics").record(status);
         tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
     }
 }

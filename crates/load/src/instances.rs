@@ -38,13 +38,9 @@ struct Place {
 }
 
 impl Instances {
-    /// The generations of one table start at a value of its own, which keeps the tags of different runs apart.
+    /// A table that grows up to so many places.
     pub fn with_limit(limit: usize) -> Self {
-        Instances {
-            places: Vec::new(),
-            free: Vec::new(),
-            limit,
-        }
+        Instances { places: Vec::new(), free: Vec::new(), limit }
     }
 
     pub fn len(&self) -> usize {
@@ -57,10 +53,7 @@ impl Instances {
             Some(index) => index,
             None if self.places.len() < self.limit => {
                 let index = u32::try_from(self.places.len()).ok()?;
-                self.places.push(Place {
-                    generation: 0,
-                    instance: None,
-                });
+                self.places.push(Place { generation: 0, instance: None });
                 index
             }
             None => return None,
@@ -150,10 +143,7 @@ mod tests {
         assert_ne!(first, third);
         assert!(instances.get(first).is_none());
         instances.get(second).expect("still there").created = true;
-        assert_eq!(
-            (instances.len(), instances.forget_all(), instances.len()),
-            (2, 1, 0)
-        );
+        assert_eq!((instances.len(), instances.forget_all(), instances.len()), (2, 1, 0));
         assert!(instances.get(third).is_none());
     }
 

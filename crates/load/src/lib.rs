@@ -40,8 +40,8 @@ pub use figures::{Failures, Irregularities, Quantiles, Second};
 pub use idle::IdleReport;
 pub use maximum::{MaximumReport, Trial};
 pub use options::{
-    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, PAYLOAD_LIMIT_BYTES,
-    PAYLOAD_MINIMUM_BYTES, Profile, RateOptions, WaitingOptions, Work, WorkerOptions,
+    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, PAYLOAD_LIMIT_BYTES, PAYLOAD_MINIMUM_BYTES,
+    Profile, RateOptions, WaitingOptions, Work, WorkerOptions,
 };
 pub use process_statistics::ProcessUse;
 pub use report::{Context, Outcome, Report};
@@ -57,10 +57,7 @@ use trial::TrialPlan;
 pub async fn run(options: Options) -> Result<Report, LoadError> {
     options.check()?;
     let (mut sender, receiver) = tokio::sync::oneshot::channel();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(LoadError::Thread)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LoadError::Thread)?;
     std::thread::Builder::new()
         .name("load".into())
         .spawn(move || {
@@ -82,9 +79,7 @@ pub async fn run(options: Options) -> Result<Report, LoadError> {
 async fn run_here(options: Options) -> Result<Report, LoadError> {
     let started_at = SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| {
-            u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-        });
+        .map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let probe = match &options.fsync_directory {
         Some(directory) => Some(FsyncProbe::start(directory)?),
         None => None,
@@ -92,22 +87,12 @@ async fn run_here(options: Options) -> Result<Report, LoadError> {
     let result = measure(&options).await;
     let fsync = probe.map(FsyncProbe::finish);
     let (context, outcome) = result?;
-    Ok(Report {
-        started_at,
-        settings: options,
-        context,
-        fsync,
-        outcome,
-    })
+    Ok(Report { started_at, settings: options, context, fsync, outcome })
 }
 
 async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {
     let context = |session: &Session, work: &Work| {
-        Context::new(
-            session.server.clone(),
-            Some(&session.names),
-            Some(work.to_string()),
-        )
+        Context::new(session.server.clone(), Some(&session.names), Some(work.to_string()))
     };
     match &options.mode {
         Mode::Rate(rate) => {
@@ -120,24 +105,19 @@ async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {
                 give_up_when_overloaded: None,
             };
             let report = session.trial(&plan).await?;
-            Ok((
-                context(&session, &rate.work),
-                Outcome::Rate(Box::new(report)),
-            ))
+            Ok((context(&session, &rate.work), Outcome::Rate(Box::new(report))))
         }
         Mode::Maximum(maximum) => {
             let session = Session::open(options, &maximum.work).await?;
             let report = session.maximum(maximum).await?;
             Ok((context(&session, &maximum.work), Outcome::Maximum(report)))
         }
-        Mode::Waiting(waiting) => waiting::run(options, waiting)
-            .await
-            .map(|(context, report)| (context, Outcome::Waiting(report))),
-        Mode::Drain(drain) => drain::run(options, drain)
-            .await
-            .map(|(context, report)| (context, Outcome::Drain(report))),
-        Mode::Idle(idle) => idle::run(options, idle)
-            .await
-            .map(|(context, report)| (context, Outcome::Idle(report))),
+        Mode::Waiting(waiting) => {
+            waiting::run(options, waiting).await.map(|(context, report)| (context, Outcome::Waiting(report)))
+        }
+        Mode::Drain(drain) => {
+            drain::run(options, drain).await.map(|(context, report)| (context, Outcome::Drain(report)))
+        }
+        Mode::Idle(idle) => idle::run(options, idle).await.map(|(context, report)| (context, Outcome::Idle(report))),
     }
 }

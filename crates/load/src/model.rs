@@ -14,14 +14,9 @@ pub(crate) struct RunNames {
 
 impl RunNames {
     pub fn unique(profile: impl std::fmt::Display) -> Self {
-        let since_epoch = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let run = format!("{:x}-{:x}", since_epoch.as_millis(), std::process::id());
-        RunNames {
-            process_id: format!("osmia-load-{profile}-{run}"),
-            job_type: format!("osmia-load-{run}"),
-        }
+        RunNames { process_id: format!("osmia-load-{profile}-{run}"), job_type: format!("osmia-load-{run}") }
     }
 }
 
@@ -70,11 +65,7 @@ struct Element {
 
 impl Model {
     fn element(&mut self, kind: &'static str, id: &str) {
-        self.elements.push(Element {
-            kind,
-            id: id.to_owned(),
-            extension: String::new(),
-        });
+        self.elements.push(Element { kind, id: id.to_owned(), extension: String::new() });
     }
 
     fn service_task(&mut self, number: u16, job_type: &str) -> String {
@@ -106,22 +97,13 @@ impl Model {
             let mut body = element.extension.clone();
             for (number, (source, target)) in self.flows.iter().enumerate() {
                 if target == id {
-                    push(
-                        &mut body,
-                        format_args!("<bpmn:incoming>flow-{number}</bpmn:incoming>"),
-                    );
+                    push(&mut body, format_args!("<bpmn:incoming>flow-{number}</bpmn:incoming>"));
                 }
                 if source == id {
-                    push(
-                        &mut body,
-                        format_args!("<bpmn:outgoing>flow-{number}</bpmn:outgoing>"),
-                    );
+                    push(&mut body, format_args!("<bpmn:outgoing>flow-{number}</bpmn:outgoing>"));
                 }
             }
-            push(
-                &mut xml,
-                format_args!("<bpmn:{kind} id=\"{id}\">{body}</bpmn:{kind}>\n"),
-            );
+            push(&mut xml, format_args!("<bpmn:{kind} id=\"{id}\">{body}</bpmn:{kind}>\n"));
         }
         for (number, (source, target)) in self.flows.iter().enumerate() {
             push(
@@ -137,8 +119,7 @@ impl Model {
 }
 
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments)
-        .expect("writing to a string cannot fail");
+    text.write_fmt(arguments).expect("writing to a string cannot fail");
 }
 
 /// Names an instance in its own variables, so that a job says to which instance it belongs.
@@ -152,14 +133,8 @@ impl Tag {
     /// Finds the tag in the variables of a job, however the server arranged them.
     pub fn find(variables: &str) -> Option<Tag> {
         let after_name = &variables[variables.find(TAG_NAME)? + TAG_NAME.len()..];
-        let value = after_name
-            .trim_start()
-            .strip_prefix(':')?
-            .trim_start()
-            .strip_prefix('"')?;
-        u64::from_str_radix(value.get(..TAG_DIGITS)?, 16)
-            .ok()
-            .map(Tag)
+        let value = after_name.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+        u64::from_str_radix(value.get(..TAG_DIGITS)?, 16).ok().map(Tag)
     }
 }
 
@@ -178,7 +153,7 @@ impl Payload {
         let fixed = before_tag.len() + TAG_DIGITS;
         let order = ",\"order\":{\"id\":4711,\"express\":true,\"total\":129.95}";
         let text = ",\"text\":\"";
-        if fixed + after_tag.len() + order.len() + 1 <= bytes {
+        if fixed + after_tag.len() + order.len() + "}".len() <= bytes {
             after_tag.push_str(order);
         }
         let with_text = fixed + after_tag.len() + text.len() + "\"}".len();
@@ -189,10 +164,7 @@ impl Payload {
             after_tag.push('"');
         }
         after_tag.push('}');
-        Payload {
-            before_tag,
-            after_tag,
-        }
+        Payload { before_tag, after_tag }
     }
 
     pub fn variables(&self, tag: Tag) -> String {
@@ -229,11 +201,7 @@ mod tests {
         for bytes in [PAYLOAD_MINIMUM_BYTES, 50, 120, 512, 32 * 1024] {
             let text = Payload::of_bytes(bytes).variables(Tag(0xfeed_0000_0000_0001));
             assert!(text.len() <= bytes, "{} bytes for {bytes}", text.len());
-            assert!(
-                bytes < 120 || text.len() == bytes,
-                "{} bytes for {bytes}",
-                text.len()
-            );
+            assert!(bytes < 120 || text.len() == bytes, "{} bytes for {bytes}", text.len());
             serde_json::from_str::<serde_json::Value>(&text).expect("a JSON document");
             assert_eq!(Tag::find(&text), Some(Tag(0xfeed_0000_0000_0001)));
         }

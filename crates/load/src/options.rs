@@ -26,6 +26,9 @@ pub struct Options {
     /// How long a request may take.
     #[serde(serialize_with = "seconds")]
     pub request_timeout: Duration,
+    /// How long the test instances before a measurement may take.
+    #[serde(serialize_with = "seconds")]
+    pub settle_limit: Duration,
     /// Processes of the server on this machine, whose processor time and memory are reported.
     pub server_pids: Vec<u32>,
     /// A directory on the disk of the server, to measure its sync latency during the run.
@@ -153,6 +156,8 @@ pub struct WorkerOptions {
     pub workers: usize,
     /// How jobs come.
     pub delivery: Delivery,
+    /// With streams, whether jobs that no stream took are polled for once a second, as the official clients do.
+    pub poll_beside_streams: bool,
     /// How long a worker holds each job.
     #[serde(serialize_with = "seconds")]
     pub delay: Duration,
@@ -167,7 +172,7 @@ pub struct WorkerOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delivery {
-    /// By streams. As the official clients do, jobs that no stream took are polled for, here once a second.
+    /// By streams.
     Push,
     /// By long polling.
     Poll {
@@ -251,6 +256,7 @@ impl Options {
             mode,
             connections: 2,
             request_timeout: Duration::from_secs(10),
+            settle_limit: Duration::from_secs(20),
             server_pids: Vec::new(),
             fsync_directory: Some(PathBuf::from(".")),
             progress: true,
@@ -259,12 +265,7 @@ impl Options {
 
     /// Checks what the types cannot say.
     pub fn check(&self) -> Result<(), LoadError> {
-        require(
-            !self.addresses.is_empty(),
-            "--address",
-            "missing",
-            "given at least once",
-        )?;
+        require(!self.addresses.is_empty(), "--address", "missing", "given at least once")?;
         within("--connections", self.connections, 1, 64, "from 1 to 64")?;
         positive("--request-timeout", self.request_timeout)?;
         match &self.mode {
@@ -287,31 +288,14 @@ impl Options {
             }
             Mode::Waiting(options) => {
                 payload(options.payload_bytes)?;
-                within(
-                    "--in-flight",
-                    options.in_flight,
-                    1,
-                    100_000,
-                    "from 1 to 100000",
-                )
+                within("--in-flight", options.in_flight, 1, 100_000, "from 1 to 100000")
             }
             Mode::Drain(options) => {
-                require(
-                    !options.job_type.is_empty(),
-                    "--drain",
-                    "empty",
-                    "a job type",
-                )?;
+                require(!options.job_type.is_empty(), "--drain", "empty", "a job type")?;
                 options.worker.check()
             }
             Mode::Idle(options) => {
-                within(
-                    "--idle-streams",
-                    options.streams,
-                    0,
-                    20_000,
-                    "at most 20000",
-                )?;
+                within("--idle-streams", options.streams, 0, 20_000, "at most 20000")?;
                 within("--idle-polls", options.polls, 0, 20_000, "at most 20000")?;
                 positive("--duration", options.duration)
             }
@@ -332,28 +316,10 @@ impl Work {
     }
 
     fn check(&self) -> Result<(), LoadError> {
-        within(
-            "parallel-N",
-            usize::from(self.profile.tasks()),
-            1,
-            1_000,
-            "from 1 to 1000",
-        )?;
+        within("parallel-N", usize::from(self.profile.tasks()), 1, 1_000, "from 1 to 1000")?;
         payload(self.payload_bytes)?;
-        within(
-            "--in-flight",
-            self.creations_in_flight,
-            1,
-            100_000,
-            "from 1 to 100000",
-        )?;
-        within(
-            "--outstanding",
-            self.outstanding_instances,
-            1,
-            5_000_000,
-            "from 1 to 5000000",
-        )?;
+        within("--in-flight", self.creations_in_flight, 1, 100_000, "from 1 to 100000")?;
+        within("--outstanding", self.outstanding_instances, 1, 5_000_000, "from 1 to 5000000")?;
         self.worker.check()
     }
 }
@@ -363,6 +329,7 @@ impl Default for WorkerOptions {
         WorkerOptions {
             workers: 2,
             delivery: Delivery::Push,
+            poll_beside_streams: true,
             delay: Duration::ZERO,
             jobs_in_flight: 1_000,
             job_timeout: Duration::from_secs(60),
@@ -373,13 +340,7 @@ impl Default for WorkerOptions {
 impl WorkerOptions {
     fn check(&self) -> Result<(), LoadError> {
         within("--workers", self.workers, 1, 10_000, "from 1 to 10000")?;
-        within(
-            "--max-jobs",
-            self.jobs_in_flight,
-            1,
-            100_000,
-            "from 1 to 100000",
-        )?;
+        within("--max-jobs", self.jobs_in_flight, 1, 100_000, "from 1 to 100000")?;
         require(
             self.job_timeout > self.delay,
             "--delay",
@@ -387,9 +348,7 @@ impl WorkerOptions {
             "shorter than the time-out of a job, or every job is handed out twice",
         )?;
         match self.delivery {
-            Delivery::Poll { max_jobs: 0 } => {
-                require(false, "--poll", "0 jobs", "at least 1 job per request")
-            }
+            Delivery::Poll { max_jobs: 0 } => require(false, "--poll", "0 jobs", "at least 1 job per request"),
             Delivery::Push | Delivery::Poll { .. } => Ok(()),
         }
     }
@@ -427,11 +386,7 @@ impl MaximumOptions {
 impl WaitingOptions {
     /// So many instances with variables of 512 bytes.
     pub fn new(instances: u64) -> Self {
-        WaitingOptions {
-            instances,
-            payload_bytes: 512,
-            in_flight: 512,
-        }
+        WaitingOptions { instances, payload_bytes: 512, in_flight: 512 }
     }
 }
 
@@ -440,7 +395,11 @@ impl DrainOptions {
     pub fn new(job_type: impl Into<String>) -> Self {
         DrainOptions {
             job_type: job_type.into(),
-            worker: WorkerOptions::default(),
+            worker: WorkerOptions {
+                // Polls would compete with the streams for the backlog that is to be measured.
+                poll_beside_streams: false,
+                ..WorkerOptions::default()
+            },
             jobs: None,
             silence: Duration::from_secs(3),
         }
@@ -456,11 +415,7 @@ fn require(
     if holds {
         return Ok(());
     }
-    Err(LoadError::Option {
-        option,
-        value: value.to_string(),
-        expected,
-    })
+    Err(LoadError::Option { option, value: value.to_string(), expected })
 }
 
 fn within(
@@ -479,22 +434,11 @@ fn positive(option: &'static str, value: Duration) -> Result<(), LoadError> {
 
 fn rate(option: &'static str, value: f64) -> Result<(), LoadError> {
     let holds = value.is_finite() && (0.01..=1_000_000.0).contains(&value);
-    require(
-        holds,
-        option,
-        value,
-        "from 0.01 to 1000000 instances per second",
-    )
+    require(holds, option, value, "from 0.01 to 1000000 instances per second")
 }
 
 fn payload(bytes: usize) -> Result<(), LoadError> {
-    within(
-        "--payload",
-        bytes,
-        PAYLOAD_MINIMUM_BYTES,
-        PAYLOAD_LIMIT_BYTES,
-        "from 34 bytes to 3 MiB",
-    )
+    within("--payload", bytes, PAYLOAD_MINIMUM_BYTES, PAYLOAD_LIMIT_BYTES, "from 34 bytes to 3 MiB")
 }
 
 fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -508,23 +452,10 @@ mod tests {
     #[test]
     fn profiles_are_read_as_they_are_written() {
         for text in ["one-task", "ten-tasks", "parallel-7"] {
-            assert_eq!(
-                text.parse::<Profile>()
-                    .expect("a known profile")
-                    .to_string(),
-                text
-            );
+            assert_eq!(text.parse::<Profile>().expect("a known profile").to_string(), text);
         }
-        assert_eq!(
-            "parallel"
-                .parse::<Profile>()
-                .expect("a known profile")
-                .tasks(),
-            10
-        );
-        let error = "two-tasks"
-            .parse::<Profile>()
-            .expect_err("an unknown profile");
+        assert_eq!("parallel".parse::<Profile>().expect("a known profile").tasks(), 10);
+        let error = "two-tasks".parse::<Profile>().expect_err("an unknown profile");
         assert!(error.to_string().contains("\"two-tasks\""), "{error}");
     }
 
@@ -532,10 +463,7 @@ mod tests {
     fn senseless_options_are_refused_by_name() {
         let mut rate = RateOptions::new(Work::new(Profile::OneTask), f64::NAN);
         let refused = |mode: &RateOptions| {
-            Options::new("127.0.0.1:26500", Mode::Rate(mode.clone()))
-                .check()
-                .expect_err("must be refused")
-                .to_string()
+            Options::new("127.0.0.1:26500", Mode::Rate(mode.clone())).check().expect_err("must be refused").to_string()
         };
         assert!(refused(&rate).starts_with("The option --rate is NaN"));
         rate.rate = 10.0;

@@ -41,25 +41,14 @@ impl ProcessSample {
         if pids.is_empty() {
             return Ok(None);
         }
-        let mut sample = ProcessSample {
-            at: Instant::now(),
-            cpu: Duration::ZERO,
-            resident_bytes: 0,
-            resident_peak_bytes: 0,
-        };
+        let mut sample =
+            ProcessSample { at: Instant::now(), cpu: Duration::ZERO, resident_bytes: 0, resident_peak_bytes: 0 };
         for &pid in pids {
             let read = |file: &str| {
-                std::fs::read_to_string(format!("/proc/{pid}/{file}")).map_err(|error| {
-                    LoadError::Process {
-                        pid,
-                        reason: error.to_string(),
-                    }
-                })
+                std::fs::read_to_string(format!("/proc/{pid}/{file}"))
+                    .map_err(|error| LoadError::Process { pid, reason: error.to_string() })
             };
-            let unreadable = || LoadError::Process {
-                pid,
-                reason: "the system describes it in an unknown form".into(),
-            };
+            let unreadable = || LoadError::Process { pid, reason: "the system describes it in an unknown form".into() };
             sample.cpu += cpu_time(&read("stat")?).ok_or_else(unreadable)?;
             let status = read("status")?;
             sample.resident_bytes += memory(&status, "VmRSS:").ok_or_else(unreadable)?;
@@ -74,11 +63,7 @@ impl ProcessSample {
         let clock = self.at.duration_since(earlier.at).as_secs_f64();
         ProcessUse {
             cpu_seconds: cpu,
-            cpu_percent: if clock > 0.0 {
-                cpu / clock * 100.0
-            } else {
-                0.0
-            },
+            cpu_percent: if clock > 0.0 { cpu / clock * 100.0 } else { 0.0 },
             resident_bytes: self.resident_bytes,
             resident_peak_bytes: self.resident_peak_bytes,
         }
@@ -94,20 +79,13 @@ pub(crate) struct Usage {
 
 impl Usage {
     pub fn take(server_pids: &[u32]) -> Result<Self, LoadError> {
-        Ok(Usage {
-            server: ProcessSample::take(server_pids)?,
-            own: ProcessSample::take(&[std::process::id()])?,
-        })
+        Ok(Usage { server: ProcessSample::take(server_pids)?, own: ProcessSample::take(&[std::process::id()])? })
     }
 
     /// The use of the server and of this process since an earlier sample.
     pub fn since(&self, earlier: &Usage) -> (Option<ProcessUse>, Option<ProcessUse>) {
-        let between =
-            |now: Option<ProcessSample>, then: Option<ProcessSample>| Some(now?.since(&then?));
-        (
-            between(self.server, earlier.server),
-            between(self.own, earlier.own),
-        )
+        let between = |now: Option<ProcessSample>, then: Option<ProcessSample>| Some(now?.since(&then?));
+        (between(self.server, earlier.server), between(self.own, earlier.own))
     }
 }
 
@@ -117,9 +95,7 @@ fn cpu_time(stat: &str) -> Option<Duration> {
     let mut fields = after_name.split_ascii_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
-    Some(Duration::from_secs_f64(
-        user.checked_add(system)? as f64 / ticks_per_second(),
-    ))
+    Some(Duration::from_secs_f64(user.checked_add(system)? as f64 / ticks_per_second()))
 }
 
 fn ticks_per_second() -> f64 {
@@ -143,27 +119,20 @@ mod tests {
         let stat = "7 (a b) c) S 1 7 7 0 -1 4194560 9 0 0 0 150 50 0 0 20 0 1 0 100 0 0";
         let ticks = ticks_per_second();
         assert_eq!(cpu_time(stat), Some(Duration::from_secs_f64(200.0 / ticks)));
-        assert_eq!(
-            memory("VmHWM:\t  12 kB\nVmRSS:\t   8 kB\n", "VmRSS:"),
-            Some(8192)
-        );
+        assert_eq!(memory("VmHWM:\t  12 kB\nVmRSS:\t   8 kB\n", "VmRSS:"), Some(8192));
         assert_eq!(cpu_time("nothing"), None);
     }
 
     #[test]
     fn work_shows_in_the_use_of_this_process() {
         let pids = [std::process::id()];
-        let before = ProcessSample::take(&pids)
-            .expect("this process exists")
-            .expect("one process");
+        let before = ProcessSample::take(&pids).expect("this process exists").expect("one process");
         let end = Instant::now() + Duration::from_millis(120);
         let mut sum = 0_u64;
         while Instant::now() < end {
             sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
         }
-        let after = ProcessSample::take(&pids)
-            .expect("this process exists")
-            .expect("one process");
+        let after = ProcessSample::take(&pids).expect("this process exists").expect("one process");
         let used = after.since(&before);
         assert!(used.cpu_seconds > 0.0, "{used:?}");
         assert!(used.resident_bytes > 100_000, "{used:?}");

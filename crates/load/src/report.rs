@@ -85,13 +85,8 @@ impl Display for Report {
                 server.replication_factor
             ),
         )?;
-        if let (Some(process), Some(job_type)) = (&self.context.process_id, &self.context.job_type)
-        {
-            row(
-                formatter,
-                "process, job type",
-                format_args!("{process}, {job_type}"),
-            )?;
+        if let (Some(process), Some(job_type)) = (&self.context.process_id, &self.context.job_type) {
+            row(formatter, "process, job type", format_args!("{process}, {job_type}"))?;
         }
         if let Some(note) = &self.context.note {
             row(formatter, "note", note)?;
@@ -146,10 +141,7 @@ fn rate(formatter: &mut Formatter<'_>, report: &RateReport) -> fmt::Result {
     row(
         formatter,
         "target, measured time",
-        format_args!(
-            "{:.1} instances/s, {:.1} s",
-            report.target_rate, report.seconds
-        ),
+        format_args!("{:.1} instances/s, {:.1} s", report.target_rate, report.seconds),
     )?;
     row(
         formatter,
@@ -175,32 +167,16 @@ fn rate(formatter: &mut Formatter<'_>, report: &RateReport) -> fmt::Result {
     for (name, quantiles) in [
         ("process latency", &report.process_latency),
         ("overhead over the workers' time", &report.overhead),
-        (
-            "activation (after acknowledgement)",
-            &report.activation_from_acknowledgement,
-        ),
-        (
-            "activation (after command)",
-            &report.activation_from_command,
-        ),
+        ("activation (after acknowledgement)", &report.activation_from_acknowledgement),
+        ("activation (after command)", &report.activation_from_command),
         ("creation acknowledged", &report.creation_latency),
         ("completion acknowledged", &report.completion_latency),
     ] {
         quantile_row(formatter, name, quantiles)?;
     }
     irregularities(formatter, &report.irregularities)?;
-    usage(
-        formatter,
-        "server",
-        report.server,
-        report.server_cpu_microseconds_per_instance,
-    )?;
-    usage(
-        formatter,
-        "load generator",
-        report.own,
-        report.own_cpu_microseconds_per_instance,
-    )
+    usage(formatter, "server", report.server, report.server_cpu_microseconds_per_instance)?;
+    usage(formatter, "load generator", report.own, report.own_cpu_microseconds_per_instance)
 }
 
 fn quantile_header(formatter: &mut Formatter<'_>) -> fmt::Result {
@@ -215,13 +191,7 @@ fn quantile_row(formatter: &mut Formatter<'_>, name: &str, quantiles: &Quantiles
     writeln!(
         formatter,
         "{name:<36} {:>10} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
-        quantiles.count,
-        quantiles.mean,
-        quantiles.p50,
-        quantiles.p90,
-        quantiles.p99,
-        quantiles.p999,
-        quantiles.max
+        quantiles.count, quantiles.mean, quantiles.p50, quantiles.p90, quantiles.p99, quantiles.p999, quantiles.max
     )
 }
 
@@ -229,7 +199,7 @@ fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt:
     row(
         formatter,
         "duplicate, unknown jobs",
-        format_args!("{}, {}", found.duplicate_jobs, found.unknown_jobs),
+        format_args!("{}, {}; {} completed twice", found.duplicate_jobs, found.unknown_jobs, found.completed_twice),
     )?;
     row(formatter, "rejected creations", &found.rejected_creations)?;
     row(
@@ -242,11 +212,7 @@ fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt:
     )?;
     row(formatter, "failed streams and polls", &found.failed_streams)?;
     if found.polled_beside_streams > 0 {
-        row(
-            formatter,
-            "jobs polled beside the streams",
-            found.polled_beside_streams,
-        )?;
+        row(formatter, "jobs polled beside the streams", found.polled_beside_streams)?;
     }
     Ok(())
 }
@@ -295,11 +261,7 @@ fn maximum(formatter: &mut Formatter<'_>, report: &MaximumReport) -> fmt::Result
             ),
         )?;
     }
-    row(
-        formatter,
-        "highest sustainable rate",
-        format_args!("{:.1} instances/s", report.sustainable_rate),
-    )?;
+    row(formatter, "highest sustainable rate", format_args!("{:.1} instances/s", report.sustainable_rate))?;
     match &report.confirmation {
         Some(confirmation) => rate(formatter, confirmation),
         None => Ok(()),
@@ -310,27 +272,17 @@ fn waiting(formatter: &mut Formatter<'_>, report: &WaitingReport) -> fmt::Result
     row(
         formatter,
         "created",
-        format_args!(
-            "{} instances in {:.1} s ({:.1}/s)",
-            report.created, report.seconds, report.created_per_second
-        ),
+        format_args!("{} instances in {:.1} s ({:.1}/s)", report.created, report.seconds, report.created_per_second),
     )?;
     row(formatter, "rejected creations", &report.rejected_creations)?;
     quantile_header(formatter)?;
     quantile_row(formatter, "creation acknowledged", &report.creation_latency)?;
-    usage(
-        formatter,
-        "server",
-        report.server,
-        report.server_cpu_microseconds_per_instance,
-    )?;
+    usage(formatter, "server", report.server, report.server_cpu_microseconds_per_instance)?;
     usage(formatter, "load generator", report.own, None)
 }
 
 fn drain(formatter: &mut Formatter<'_>, report: &DrainReport) -> fmt::Result {
-    let first = report
-        .first_job_milliseconds
-        .map_or("never".to_owned(), |first| format!("after {first:.2} ms"));
+    let first = report.first_job_milliseconds.map_or("never".to_owned(), |first| format!("after {first:.2} ms"));
     row(formatter, "first job", first)?;
     row(
         formatter,
@@ -340,32 +292,12 @@ fn drain(formatter: &mut Formatter<'_>, report: &DrainReport) -> fmt::Result {
             report.received, report.completed, report.seconds, report.completed_per_second
         ),
     )?;
-    row(
-        formatter,
-        "out of order, duplicates",
-        format_args!("{}, {}", report.out_of_order, report.duplicate_jobs),
-    )?;
-    row(
-        formatter,
-        "jobs polled beside the streams",
-        report.polled_beside_streams,
-    )?;
-    row(
-        formatter,
-        "rejected completions",
-        &report.rejected_completions,
-    )?;
-    row(
-        formatter,
-        "failed streams and polls",
-        &report.failed_streams,
-    )?;
+    row(formatter, "out of order, duplicates", format_args!("{}, {}", report.out_of_order, report.duplicate_jobs))?;
+    row(formatter, "jobs polled beside the streams", report.polled_beside_streams)?;
+    row(formatter, "rejected completions", &report.rejected_completions)?;
+    row(formatter, "failed streams and polls", &report.failed_streams)?;
     quantile_header(formatter)?;
-    quantile_row(
-        formatter,
-        "completion acknowledged",
-        &report.completion_latency,
-    )?;
+    quantile_row(formatter, "completion acknowledged", &report.completion_latency)?;
     usage(formatter, "server", report.server, None)?;
     usage(formatter, "load generator", report.own, None)
 }
@@ -374,18 +306,11 @@ fn idle(formatter: &mut Formatter<'_>, report: &IdleReport) -> fmt::Result {
     row(
         formatter,
         "idle streams, long polls",
-        format_args!(
-            "{}, {} for {:.1} s",
-            report.streams, report.polls, report.seconds
-        ),
+        format_args!("{}, {} for {:.1} s", report.streams, report.polls, report.seconds),
     )?;
     row(formatter, "failures", &report.failures)?;
     if let Some(bytes) = report.server_resident_bytes_before {
-        row(
-            formatter,
-            "server before",
-            format_args!("resident {:.1} MiB", mebibytes(bytes)),
-        )?;
+        row(formatter, "server before", format_args!("resident {:.1} MiB", mebibytes(bytes)))?;
     }
     usage(formatter, "server", report.server, None)?;
     usage(formatter, "load generator", report.own, None)

@@ -16,9 +16,7 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     pub fn start_now() -> Self {
-        Timeline {
-            start: Instant::now(),
-        }
+        Timeline { start: Instant::now() }
     }
 
     pub fn now(&self) -> Duration {
@@ -72,10 +70,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 impl Pacer {
     pub fn start(timeline: Timeline, schedule: Schedule) -> Result<Self, LoadError> {
-        let pacer = Pacer {
-            ended: Arc::new(AtomicBool::new(false)),
-            wake: Arc::new(Notify::new()),
-        };
+        let pacer = Pacer { ended: Arc::new(AtomicBool::new(false)), wake: Arc::new(Notify::new()) };
         let (ended, wake) = (Arc::clone(&pacer.ended), Arc::clone(&pacer.wake));
         std::thread::Builder::new()
             .name("load-pacer".into())
@@ -96,9 +91,7 @@ impl Drop for Pacer {
 }
 
 fn keep_pace(timeline: Timeline, schedule: Schedule, ended: &AtomicBool, wake: &Notify) {
-    let shared_wakeup = (SHORTEST_SLEEP.as_secs_f64() * schedule.rate)
-        .ceil()
-        .max(1.0) as u64;
+    let shared_wakeup = (SHORTEST_SLEEP.as_secs_f64() * schedule.rate).ceil().max(1.0) as u64;
     let mut next = 0;
     loop {
         let time = schedule.intended(next).min(schedule.end);
@@ -125,11 +118,7 @@ mod tests {
 
     #[test]
     fn a_schedule_does_not_drift_and_ends() {
-        let schedule = Schedule {
-            start: Duration::from_secs(1),
-            end: Duration::from_secs(11),
-            rate: 150.0,
-        };
+        let schedule = Schedule { start: Duration::from_secs(1), end: Duration::from_secs(11), rate: 150.0 };
         assert_eq!(schedule.total(), 1500);
         assert_eq!(schedule.intended(0), Duration::from_secs(1));
         assert_eq!(schedule.intended(1500), Duration::from_secs(11));
@@ -139,27 +128,18 @@ mod tests {
         assert_eq!(schedule.due(Duration::from_secs(100)), 1500);
         for number in 0..schedule.total() {
             let time = schedule.intended(number) + Duration::from_nanos(1);
-            assert!(
-                schedule.due(time) > number,
-                "creation {number} is due at its time"
-            );
+            assert!(schedule.due(time) > number, "creation {number} is due at its time");
         }
     }
 
     #[tokio::test]
     async fn the_pacer_ticks_to_the_end_of_the_schedule() {
         let timeline = Timeline::start_now();
-        let schedule = Schedule {
-            start: Duration::ZERO,
-            end: Duration::from_millis(40),
-            rate: 1000.0,
-        };
+        let schedule = Schedule { start: Duration::ZERO, end: Duration::from_millis(40), rate: 1000.0 };
         let pacer = Pacer::start(timeline, schedule).expect("a thread starts");
         let mut ticks = 0;
         while timeline.now() < schedule.end {
-            tokio::time::timeout(Duration::from_secs(5), pacer.tick())
-                .await
-                .expect("the last tick is at the end");
+            tokio::time::timeout(Duration::from_secs(5), pacer.tick()).await.expect("the last tick is at the end");
             ticks += 1;
         }
         assert!(ticks > 1, "only {ticks} ticks");

@@ -18,8 +18,7 @@ use crate::worker::{Client, WorkerSettings, Workers};
 
 /// How long new streams get to become known everywhere.
 const STREAMS_SETTLE: Duration = Duration::from_millis(500);
-/// How long the test instances may take, in all and at each attempt.
-const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+/// How long the test instances may take at each attempt, beside the time of the workers.
 const SETTLE_ATTEMPT: Duration = Duration::from_secs(2);
 
 /// Everything that a trial needs.
@@ -62,25 +61,23 @@ impl Session {
             _workers: Workers::start(&workers, &settings, &tracker),
         };
         let attempt = SETTLE_ATTEMPT + work.worker.delay * u32::from(work.profile.tasks());
-        session.settle(attempt).await?;
+        session.settle(attempt, options.settle_limit).await?;
         Ok(session)
     }
 
     /// Runs a few instances through every partition, so that the measurement neither meets a partition that
     /// lacks the process nor one that does not know the workers.
-    async fn settle(&self, attempt: Duration) -> Result<(), LoadError> {
+    async fn settle(&self, attempt: Duration, limit: Duration) -> Result<(), LoadError> {
         tokio::time::sleep(STREAMS_SETTLE).await;
         let instances = u64::try_from(self.server.partitions).unwrap_or(1).max(1) * 2;
-        let end = self.timeline.now() + SETTLE_LIMIT.max(attempt * 2);
+        let end = self.timeline.now() + limit;
         let mut created = 0;
         loop {
             self.tracker.open_window(self.timeline.now(), Duration::MAX);
             for number in 0..instances {
                 let now = self.timeline.now();
                 if let Some(tag) = self.tracker.begin(now) {
-                    self.creator
-                        .create_tracked(number, tag, now, &self.tracker)
-                        .await;
+                    self.creator.create_tracked(number, tag, now, &self.tracker).await;
                 }
             }
             let attempt_end = self.timeline.now() + attempt;
@@ -98,7 +95,7 @@ impl Session {
                 if figures.completed > 0 {
                     break;
                 }
-                return Err(self.nothing_completes(created));
+                return Err(self.nothing_completes(created, limit));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -106,27 +103,21 @@ impl Session {
         Ok(())
     }
 
-    fn nothing_completes(&self, created: u64) -> LoadError {
+    fn nothing_completes(&self, created: u64, limit: Duration) -> LoadError {
         let irregularities = self.tracker.irregularities();
         LoadError::NothingCompletes {
             created,
-            seconds: SETTLE_LIMIT.as_secs(),
+            seconds: limit.as_secs(),
             failures: format!(
                 "{}; creations: {}; completions: {}.",
-                irregularities.failed_streams,
-                irregularities.rejected_creations,
-                irregularities.rejected_completions
+                irregularities.failed_streams, irregularities.rejected_creations, irregularities.rejected_completions
             ),
         }
     }
 }
 
 /// Deploys the process of a profile under names of its own.
-pub(crate) async fn deploy(
-    client: &Client,
-    profile: Profile,
-    timeout: Duration,
-) -> Result<RunNames, LoadError> {
+pub(crate) async fn deploy(client: &Client, profile: Profile, timeout: Duration) -> Result<RunNames, LoadError> {
     let names = RunNames::unique(profile);
     let mut request = Request::new(DeployResourceRequest {
         resources: vec![Resource {
@@ -136,20 +127,11 @@ pub(crate) async fn deploy(
         ..DeployResourceRequest::default()
     });
     request.set_timeout(timeout);
-    client
-        .clone()
-        .deploy_resource(request)
-        .await
-        .map_err(|status| refused("DeployResource", &status))?;
+    client.clone().deploy_resource(request).await.map_err(|status| refused("DeployResource", &status))?;
     Ok(names)
 }
 
-pub(crate) fn creator(
-    options: &Options,
-    clients: Vec<Client>,
-    names: &RunNames,
-    payload_bytes: usize,
-) -> Creator {
+pub(crate) fn creator(options: &Options, clients: Vec<Client>, names: &RunNames, payload_bytes: usize) -> Creator {
     Creator {
         clients,
         process_id: names.process_id.as_str().into(),

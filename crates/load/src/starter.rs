@@ -40,13 +40,7 @@ impl Creator {
     }
 
     /// Sends one creation and tells the tracker.
-    pub async fn create_tracked(
-        &self,
-        number: u64,
-        tag: Tag,
-        intended: Duration,
-        tracker: &Tracker,
-    ) {
+    pub async fn create_tracked(&self, number: u64, tag: Tag, intended: Duration, tracker: &Tracker) {
         match self.create(number, tag).await {
             Ok(()) => tracker.created(tag, intended),
             Err(status) => tracker.creation_failed(tag, &status),
@@ -83,9 +77,7 @@ pub(crate) async fn keep_schedule(
             };
             let (creator, tracker, number) = (creator.clone(), tracker.clone(), next);
             tokio::spawn(async move {
-                creator
-                    .create_tracked(number, tag, intended, &tracker)
-                    .await;
+                creator.create_tracked(number, tag, intended, &tracker).await;
                 drop(permit);
             });
             next += 1;

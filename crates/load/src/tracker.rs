@@ -27,7 +27,8 @@ pub(crate) struct Tracker {
 
 struct State {
     instances: Instances,
-    keys: RecentKeys,
+    received_keys: RecentKeys,
+    completed_keys: RecentKeys,
     /// Events in this span of time count.
     window: (Duration, Duration),
     figures: Figures,
@@ -49,6 +50,9 @@ impl State {
 
 /// A job between its arrival and the answer to its completion.
 pub(crate) struct TrackedJob {
+    key: i64,
+    /// It came before; its times are those of the first copy.
+    duplicate: bool,
     tag: Option<Tag>,
     received: Duration,
     sent: Duration,
@@ -62,23 +66,18 @@ impl Tracker {
             in_sequence: work.profile.in_sequence(),
             state: Arc::new(Mutex::new(State {
                 instances: Instances::with_limit(work.outstanding_instances),
-                keys: RecentKeys::default(),
+                received_keys: RecentKeys::default(),
+                completed_keys: RecentKeys::default(),
                 window: (Duration::MAX, Duration::MAX),
                 figures: Figures::new(),
                 irregularities: Irregularities::default(),
-                second: SecondSoFar {
-                    created: 0,
-                    completed: 0,
-                    process: Latencies::new(),
-                },
+                second: SecondSoFar { created: 0, completed: 0, process: Latencies::new() },
             })),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("nothing that holds the tracker panics")
+        self.state.lock().expect("nothing that holds the tracker panics")
     }
 
     /// Starts new figures for this span of time.
@@ -205,10 +204,7 @@ impl Tracker {
         }
         if state.measuring(instance.intended) {
             state.figures.process.record(latency);
-            state
-                .figures
-                .overhead
-                .record(latency.saturating_sub(instance.held));
+            state.figures.overhead.record(latency.saturating_sub(instance.held));
         }
     }
 }
@@ -220,34 +216,25 @@ impl JobObserver for Tracker {
         let now = self.timeline.now();
         let mut state = self.state();
         let tag = Tag::find(&job.variables);
-        let mut tracked = TrackedJob {
-            tag: None,
-            received: now,
-            sent: now,
-        };
+        let duplicate = !state.received_keys.insert(job.key);
+        let mut tracked = TrackedJob { key: job.key, duplicate, tag: None, received: now, sent: now };
         if source == Source::BesideStreams {
             state.irregularities.polled_beside_streams += 1;
         }
-        if !state.keys.insert(job.key) {
-            state.irregularities.duplicate_jobs += 1;
-            return tracked;
-        }
+        state.irregularities.duplicate_jobs += u64::from(duplicate);
         let measuring = state.measuring(now);
         let known = tag.and_then(|tag| state.instances.get(tag).map(|instance| (tag, instance)));
         let Some((tag, instance)) = known else {
-            state.irregularities.unknown_jobs += 1;
+            state.irregularities.unknown_jobs += u64::from(!duplicate);
             return tracked;
         };
         let since_command = now.saturating_sub(instance.command_sent);
-        let since_acknowledgement = instance
-            .command_acknowledged
-            .map_or(Duration::ZERO, |time| now.saturating_sub(time));
-        if measuring {
+        let since_acknowledgement =
+            instance.command_acknowledged.map_or(Duration::ZERO, |time| now.saturating_sub(time));
+        if measuring && !duplicate {
             let figures = &mut state.figures;
             figures.activation_from_command.record(since_command);
-            figures
-                .activation_from_acknowledgement
-                .record(since_acknowledgement);
+            figures.activation_from_acknowledgement.record(since_acknowledgement);
         }
         tracked.tag = Some(tag);
         tracked
@@ -255,6 +242,9 @@ impl JobObserver for Tracker {
 
     fn completing(&self, job: &mut TrackedJob) {
         job.sent = self.timeline.now();
+        if job.duplicate {
+            return;
+        }
         let Some(tag) = job.tag else { return };
         let mut state = self.state();
         let Some(instance) = state.instances.get(tag) else {
@@ -273,6 +263,11 @@ impl JobObserver for Tracker {
     fn completed(&self, job: TrackedJob) {
         let now = self.timeline.now();
         let mut state = self.state();
+        // Of the copies of a job that came twice, any may be the one whose completion is acknowledged.
+        if !state.completed_keys.insert(job.key) {
+            state.irregularities.completed_twice += 1;
+            return;
+        }
         if state.measuring(now) {
             state.figures.jobs_completed += 1;
             let latency = now.saturating_sub(job.sent);
@@ -292,7 +287,9 @@ impl JobObserver for Tracker {
             Failed::Unconfirmed => {
                 state.irregularities.unconfirmed_completions += 1;
                 // Not timed, but the instance is most likely further.
-                if let Some(tag) = job.and_then(|job| job.tag)
+                if let Some(job) = job
+                    && state.completed_keys.insert(job.key)
+                    && let Some(tag) = job.tag
                     && let Some(instance) = state.instances.get(tag)
                 {
                     instance.tasks_left = instance.tasks_left.saturating_sub(1);

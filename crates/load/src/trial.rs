@@ -92,11 +92,7 @@ impl Session {
         let planned_end = window_start + plan.duration;
         self.tracker.forget_irregularities();
         self.tracker.open_window(window_start, planned_end);
-        let schedule = Schedule {
-            start,
-            end: planned_end,
-            rate: plan.rate,
-        };
+        let schedule = Schedule { start, end: planned_end, rate: plan.rate };
         let pacer = Pacer::start(self.timeline, schedule)?;
         let mut starter = AbortOnDrop(tokio::spawn(keep_schedule(
             self.creator.clone(),
@@ -128,20 +124,9 @@ impl Session {
         let figures = self.tracker.figures();
         let seconds = (window_end - window_start).as_secs_f64();
         let per_second = |count: u64| {
-            if seconds > 0.0 {
-                count as f64 / seconds
-            } else {
-                0.0
-            }
+            if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
         };
-        let Figures {
-            created,
-            completed,
-            jobs_completed,
-            late_sends,
-            skipped_sends,
-            ..
-        } = figures;
+        let Figures { created, completed, jobs_completed, late_sends, skipped_sends, .. } = figures;
         Ok(RateReport {
             target_rate: plan.rate,
             seconds,
@@ -163,11 +148,9 @@ impl Session {
             creation_latency: figures.creation.quantiles(),
             completion_latency: figures.completion.quantiles(),
             irregularities: self.tracker.irregularities(),
-            server_cpu_microseconds_per_instance: server
-                .and_then(|server| server.cpu_microseconds_per(completed)),
+            server_cpu_microseconds_per_instance: server.and_then(|server| server.cpu_microseconds_per(completed)),
             server,
-            own_cpu_microseconds_per_instance: own
-                .and_then(|own| own.cpu_microseconds_per(completed)),
+            own_cpu_microseconds_per_instance: own.and_then(|own| own.cpu_microseconds_per(completed)),
             own,
             series: series.seconds,
         })
@@ -204,16 +187,9 @@ struct Series<'a> {
 impl<'a> Series<'a> {
     fn new(session: &'a Session, start: Duration, plan: &TrialPlan) -> Self {
         session.tracker.take_second(0);
-        let overload = plan
-            .give_up_when_overloaded
-            .map(|work| plan.rate * (OVERLOAD_SECONDS + work.as_secs_f64()) + 100.0);
-        Series {
-            session,
-            seconds: Vec::new(),
-            next: 1,
-            start,
-            overload,
-        }
+        let overload =
+            plan.give_up_when_overloaded.map(|work| plan.rate * (OVERLOAD_SECONDS + work.as_secs_f64()) + 100.0);
+        Series { session, seconds: Vec::new(), next: 1, start, overload }
     }
 
     /// Takes a line each second until then; true when it stopped before because of overload.
@@ -241,13 +217,7 @@ impl<'a> Series<'a> {
         if self.session.progress {
             eprintln!(
                 "{:>5} s  created {:>7}/s  completed {:>7}/s  outstanding {:>7}  process latency ms p50 {:>8.2}  p99 {:>8.2}  max {:>8.2}",
-                second.second,
-                second.created,
-                second.completed,
-                second.outstanding,
-                second.p50,
-                second.p99,
-                second.max
+                second.second, second.created, second.completed, second.outstanding, second.p50, second.p99, second.max
             );
         }
         if self.seconds.len() < SERIES_LIMIT_SECONDS {

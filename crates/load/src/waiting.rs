@@ -47,10 +47,7 @@ struct Progress {
     outcome: std::sync::Mutex<(Latencies, Failures)>,
 }
 
-pub(crate) async fn run(
-    options: &Options,
-    waiting: &WaitingOptions,
-) -> Result<(Context, WaitingReport), LoadError> {
+pub(crate) async fn run(options: &Options, waiting: &WaitingOptions) -> Result<(Context, WaitingReport), LoadError> {
     let clients = connect(options, options.connections).await?;
     let server = describe_server(&clients[0], options.request_timeout).await?;
     let names = deploy(&clients[0], Profile::OneTask, options.request_timeout).await?;
@@ -66,10 +63,7 @@ pub(crate) async fn run(
     let mut reported = (0, Duration::ZERO);
     let mut last_success = (0, Duration::ZERO);
     loop {
-        let permit = Arc::clone(&in_flight)
-            .acquire_owned()
-            .await
-            .expect("the semaphore is never closed");
+        let permit = Arc::clone(&in_flight).acquire_owned().await.expect("the semaphore is never closed");
         let created = progress.created.load(Ordering::Relaxed);
         let now = timeline.now();
         if created > last_success.0 {
@@ -118,15 +112,11 @@ pub(crate) async fn run(
         seconds,
         created_per_second: created as f64 / seconds,
         creation_latency: outcome.0.quantiles(),
-        server_cpu_microseconds_per_instance: server_use
-            .and_then(|server| server.cpu_microseconds_per(created)),
+        server_cpu_microseconds_per_instance: server_use.and_then(|server| server.cpu_microseconds_per(created)),
         server: server_use,
         own,
     };
-    Ok((
-        Context::new(server, Some(&names), created_nothing(&report)),
-        report,
-    ))
+    Ok((Context::new(server, Some(&names), created_nothing(&report)), report))
 }
 
 /// A hint for the reader when the run gave up.
@@ -136,9 +126,7 @@ fn created_nothing(report: &WaitingReport) -> Option<String> {
 
 impl Progress {
     fn outcome(&self) -> std::sync::MutexGuard<'_, (Latencies, Failures)> {
-        self.outcome
-            .lock()
-            .expect("nothing that holds the outcome panics")
+        self.outcome.lock().expect("nothing that holds the outcome panics")
     }
 
     fn record(&self, latency: Duration, result: Result<(), tonic::Status>) {

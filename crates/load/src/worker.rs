@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_interface::gateway_client::GatewayClient;
-use gateway_interface::{
-    ActivateJobsRequest, ActivatedJob, CompleteJobRequest, StreamActivatedJobsRequest,
-};
+use gateway_interface::{ActivateJobsRequest, ActivatedJob, CompleteJobRequest, StreamActivatedJobsRequest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tonic::transport::Channel;
@@ -70,11 +68,7 @@ pub(crate) const LONG_POLL: Duration = Duration::from_secs(10);
 
 impl Workers {
     /// Starts them, spread over the connections.
-    pub fn start<O: JobObserver>(
-        clients: &[Client],
-        settings: &WorkerSettings,
-        observer: &O,
-    ) -> Self {
+    pub fn start<O: JobObserver>(clients: &[Client], settings: &WorkerSettings, observer: &O) -> Self {
         let mut tasks = JoinSet::new();
         let worker = |number: usize, source| Worker {
             client: clients[number % clients.len()].clone(),
@@ -90,7 +84,7 @@ impl Workers {
                 Delivery::Poll { max_jobs } => tasks.spawn(worker.poll(max_jobs)),
             };
         }
-        if settings.options.delivery == Delivery::Push {
+        if settings.options.delivery == Delivery::Push && settings.options.poll_beside_streams {
             tasks.spawn(worker(0, Source::BesideStreams).poll_beside_streams());
         }
         Workers { _tasks: tasks }
@@ -111,11 +105,7 @@ impl<O: JobObserver> Worker<O> {
     async fn stream(self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let opened = self
-                .client
-                .clone()
-                .stream_activated_jobs(self.stream_request())
-                .await;
+            let opened = self.client.clone().stream_activated_jobs(self.stream_request()).await;
             let ended = match opened {
                 Ok(response) => {
                     let mut jobs = response.into_inner();
@@ -144,10 +134,7 @@ impl<O: JobObserver> Worker<O> {
             // A request is only worth sending when there is room for a job.
             drop(self.room().await);
             let room = u16::try_from(self.room.available_permits()).unwrap_or(u16::MAX);
-            match self
-                .poll_once(max_jobs.min(room.max(1)), Some(LONG_POLL))
-                .await
-            {
+            match self.poll_once(max_jobs.min(room.max(1)), Some(LONG_POLL)).await {
                 Ok(_) => pause = FIRST_PAUSE,
                 Err(status) => {
                     self.observer.failed(None, Failed::Stream(&status));
@@ -179,12 +166,7 @@ impl<O: JobObserver> Worker<O> {
     async fn poll_once(&self, max_jobs: u16, wait: Option<Duration>) -> Result<u64, Status> {
         let mut request = Request::new(activate_request(&self.settings, max_jobs, wait));
         request.set_timeout(wait.unwrap_or_default() + self.settings.request_timeout);
-        let mut responses = self
-            .client
-            .clone()
-            .activate_jobs(request)
-            .await?
-            .into_inner();
+        let mut responses = self.client.clone().activate_jobs(request).await?.into_inner();
         let mut count = 0;
         while let Some(response) = responses.message().await? {
             for job in response.jobs {
@@ -196,10 +178,7 @@ impl<O: JobObserver> Worker<O> {
     }
 
     async fn room(&self) -> OwnedSemaphorePermit {
-        Arc::clone(&self.room)
-            .acquire_owned()
-            .await
-            .expect("the semaphore of a worker is never closed")
+        Arc::clone(&self.room).acquire_owned().await.expect("the semaphore of a worker is never closed")
     }
 
     async fn take(&self, job: ActivatedJob) {
@@ -267,10 +246,7 @@ impl<O: JobObserver> Completion<O> {
         let mut pause = FIRST_PAUSE;
         let mut unanswered = false;
         for attempt in 1..=COMPLETION_ATTEMPTS {
-            let mut request = Request::new(CompleteJobRequest {
-                job_key: self.key,
-                ..CompleteJobRequest::default()
-            });
+            let mut request = Request::new(CompleteJobRequest { job_key: self.key, ..CompleteJobRequest::default() });
             request.set_timeout(self.request_timeout);
             match self.client.complete_job(request).await {
                 Ok(_) => return self.observer.completed(job),

@@ -1,0 +1,298 @@
+//! A gateway in this process that runs just enough to be loaded: it knows the number of tasks of a process, keeps
+//! everything in memory and misbehaves on request.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use gateway_interface::gateway_server::{Gateway, GatewayServer};
+use gateway_interface::*;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+/// How the gateway misbehaves; zero is never.
+#[derive(Clone, Copy, Default)]
+pub struct Faults {
+    /// Refuses every nth creation.
+    pub refuse_every: u64,
+    /// Delivers every nth job twice.
+    pub deliver_twice_every: u64,
+    /// Never delivers every nth job.
+    pub lose_every: u64,
+    /// Answers nothing for this long, once, at the given creation.
+    pub stall_at: Option<(u64, Duration)>,
+    /// Creations are answered one after the other, each after this long.
+    pub creation_takes: Option<Duration>,
+}
+
+#[derive(Default)]
+struct State {
+    counter: i64,
+    creations: u64,
+    jobs: u64,
+    processes: HashMap<String, Process>,
+    waiting: HashMap<String, VecDeque<ActivatedJob>>,
+    streams: HashMap<String, Vec<mpsc::Sender<ActivatedJob>>>,
+    activated: HashMap<i64, Running>,
+}
+
+#[derive(Clone)]
+struct Process {
+    job_type: String,
+    tasks: u16,
+    parallel: bool,
+}
+
+/// What happens when a job completes.
+struct Running {
+    process: Process,
+    tasks_after_this: u16,
+    variables: String,
+}
+
+#[derive(Clone)]
+pub struct FakeGateway {
+    faults: Faults,
+    state: Arc<Mutex<State>>,
+    changed: Arc<Notify>,
+    one_at_a_time: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl FakeGateway {
+    /// Serves on a free port for as long as the test runs.
+    pub async fn start(faults: Faults) -> (Self, String) {
+        let gateway =
+            FakeGateway { faults, state: Arc::default(), changed: Arc::default(), one_at_a_time: Arc::default() };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("a bound address").to_string();
+        // Without it a pushed job waits for the delayed acknowledgement of the one before.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        tokio::spawn(
+            tonic::transport::Server::builder()
+                .add_service(GatewayServer::new(gateway.clone()))
+                .serve_with_incoming(incoming),
+        );
+        (gateway, address)
+    }
+
+    pub fn creations(&self) -> u64 {
+        self.lock().creations
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no fake handler panics")
+    }
+
+    fn start_task(&self, process: &Process, tasks_after_this: u16, variables: &str) {
+        let mut state = self.lock();
+        state.counter += 1;
+        state.jobs += 1;
+        let key = (1 << 51) + state.counter;
+        state
+            .activated
+            .insert(key, Running { process: process.clone(), tasks_after_this, variables: variables.to_owned() });
+        let every = |nth: u64| nth != 0 && state.jobs.is_multiple_of(nth);
+        let copies = match (every(self.faults.lose_every), every(self.faults.deliver_twice_every)) {
+            (true, _) => 0,
+            (false, true) => 2,
+            (false, false) => 1,
+        };
+        let job = ActivatedJob {
+            key,
+            r#type: process.job_type.clone(),
+            variables: variables.to_owned(),
+            ..ActivatedJob::default()
+        };
+        for _ in 0..copies {
+            state.waiting.entry(process.job_type.clone()).or_default().push_back(job.clone());
+        }
+        state.push(&process.job_type);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+}
+
+impl State {
+    /// Gives waiting jobs to streams that have room.
+    fn push(&mut self, job_type: &str) {
+        let Some(streams) = self.streams.get_mut(job_type) else {
+            return;
+        };
+        let Some(waiting) = self.waiting.get_mut(job_type) else {
+            return;
+        };
+        streams.retain(|stream| !stream.is_closed());
+        for stream in streams {
+            while let Some(job) = waiting.front() {
+                if stream.try_send(job.clone()).is_err() {
+                    break;
+                }
+                waiting.pop_front();
+            }
+        }
+    }
+}
+
+type Jobs<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// The calls that the load generator does not make.
+macro_rules! not_faked {
+    ($($method:ident: $request:ident -> $response:ident;)*) => {
+        $(fn $method<'life, 'call>(
+            &'life self,
+            _request: Request<$request>,
+        ) -> Pin<Box<dyn Future<Output = Result<Response<$response>, Status>> + Send + 'call>>
+        where
+            'life: 'call,
+            Self: 'call,
+        {
+            Box::pin(async { Err(Status::unimplemented(stringify!($method))) })
+        })*
+    };
+}
+
+#[tonic::async_trait]
+impl Gateway for FakeGateway {
+    type ActivateJobsStream = Jobs<ActivateJobsResponse>;
+    type StreamActivatedJobsStream = Jobs<ActivatedJob>;
+
+    async fn topology(&self, _request: Request<TopologyRequest>) -> Result<Response<TopologyResponse>, Status> {
+        Ok(Response::new(TopologyResponse {
+            cluster_size: 1,
+            partitions_count: 1,
+            replication_factor: 1,
+            gateway_version: "fake".into(),
+            ..TopologyResponse::default()
+        }))
+    }
+
+    async fn deploy_resource(
+        &self,
+        request: Request<DeployResourceRequest>,
+    ) -> Result<Response<DeployResourceResponse>, Status> {
+        let request = request.into_inner();
+        let text = String::from_utf8_lossy(&request.resources[0].content).into_owned();
+        let attribute = |before: &str| -> String {
+            let rest = &text[text.find(before).expect("the model has this") + before.len()..];
+            rest.chars().take_while(|character| *character != '"').collect()
+        };
+        let process = Process {
+            job_type: attribute("taskDefinition type=\""),
+            tasks: text.matches("<bpmn:serviceTask").count() as u16,
+            parallel: text.contains("parallelGateway"),
+        };
+        self.lock().processes.insert(attribute("<bpmn:process id=\""), process);
+        Ok(Response::new(DeployResourceResponse::default()))
+    }
+
+    async fn create_process_instance(
+        &self,
+        request: Request<CreateProcessInstanceRequest>,
+    ) -> Result<Response<CreateProcessInstanceResponse>, Status> {
+        let request = request.into_inner();
+        let (process, number) = {
+            let mut state = self.lock();
+            state.creations += 1;
+            let process = state.processes.get(&request.bpmn_process_id).cloned();
+            (process.ok_or_else(|| Status::not_found("no such process"))?, state.creations)
+        };
+        let turn = self.one_at_a_time.lock().await;
+        if let Some(time) = self.faults.creation_takes {
+            tokio::time::sleep(time).await;
+        }
+        if let Some((at, time)) = self.faults.stall_at
+            && number == at
+        {
+            tokio::time::sleep(time).await;
+        }
+        drop(turn);
+        if self.faults.refuse_every != 0 && number.is_multiple_of(self.faults.refuse_every) {
+            return Err(Status::resource_exhausted("every nth is refused"));
+        }
+        if process.parallel {
+            for _ in 0..process.tasks {
+                self.start_task(&process, 0, &request.variables);
+            }
+        } else {
+            self.start_task(&process, process.tasks - 1, &request.variables);
+        }
+        Ok(Response::new(CreateProcessInstanceResponse::default()))
+    }
+
+    async fn complete_job(
+        &self,
+        request: Request<CompleteJobRequest>,
+    ) -> Result<Response<CompleteJobResponse>, Status> {
+        let running = self
+            .lock()
+            .activated
+            .remove(&request.into_inner().job_key)
+            .ok_or_else(|| Status::not_found("no such job"))?;
+        if running.tasks_after_this > 0 {
+            self.start_task(&running.process, running.tasks_after_this - 1, &running.variables);
+        }
+        Ok(Response::new(CompleteJobResponse {}))
+    }
+
+    async fn stream_activated_jobs(
+        &self,
+        request: Request<StreamActivatedJobsRequest>,
+    ) -> Result<Response<Self::StreamActivatedJobsStream>, Status> {
+        let job_type = request.into_inner().r#type;
+        let (sender, receiver) = mpsc::channel(100_000);
+        let mut state = self.lock();
+        state.streams.entry(job_type.clone()).or_default().push(sender);
+        state.push(&job_type);
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver).map(Ok))))
+    }
+
+    async fn activate_jobs(
+        &self,
+        request: Request<ActivateJobsRequest>,
+    ) -> Result<Response<Self::ActivateJobsStream>, Status> {
+        let request = request.into_inner();
+        let wait = Duration::from_millis(u64::try_from(request.request_timeout).unwrap_or(0));
+        let end = tokio::time::Instant::now() + wait;
+        loop {
+            let changed = self.changed.notified();
+            let jobs: Vec<ActivatedJob> = {
+                let mut state = self.lock();
+                let waiting = state.waiting.entry(request.r#type.clone()).or_default();
+                let count = waiting.len().min(request.max_jobs_to_activate as usize);
+                waiting.drain(..count).collect()
+            };
+            if !jobs.is_empty() {
+                let responses = [Ok(ActivateJobsResponse { jobs })];
+                return Ok(Response::new(Box::pin(tokio_stream::iter(responses))));
+            }
+            if tokio::time::timeout_at(end, changed).await.is_err() {
+                return Ok(Response::new(Box::pin(tokio_stream::empty())));
+            }
+        }
+    }
+
+    not_faked! {
+        broadcast_signal: BroadcastSignalRequest -> BroadcastSignalResponse;
+        cancel_process_instance: CancelProcessInstanceRequest -> CancelProcessInstanceResponse;
+        create_process_instance_with_result:
+            CreateProcessInstanceWithResultRequest -> CreateProcessInstanceWithResultResponse;
+        delete_resource: DeleteResourceRequest -> DeleteResourceResponse;
+        deploy_process: DeployProcessRequest -> DeployProcessResponse;
+        evaluate_conditional: EvaluateConditionalRequest -> EvaluateConditionalResponse;
+        evaluate_decision: EvaluateDecisionRequest -> EvaluateDecisionResponse;
+        fail_job: FailJobRequest -> FailJobResponse;
+        migrate_process_instance: MigrateProcessInstanceRequest -> MigrateProcessInstanceResponse;
+        modify_process_instance: ModifyProcessInstanceRequest -> ModifyProcessInstanceResponse;
+        publish_message: PublishMessageRequest -> PublishMessageResponse;
+        resolve_incident: ResolveIncidentRequest -> ResolveIncidentResponse;
+        set_variables: SetVariablesRequest -> SetVariablesResponse;
+        throw_error: ThrowErrorRequest -> ThrowErrorResponse;
+        update_job_retries: UpdateJobRetriesRequest -> UpdateJobRetriesResponse;
+        update_job_timeout: UpdateJobTimeoutRequest -> UpdateJobTimeoutResponse;
+    }
+}
