@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker::{PendingRequest, Reply};
+use broker::{PendingRequest, Reply, SubmitError};
 use gateway_interface::*;
 use protocol::{
     BpmnElementType, Command, DeploymentIntent, DeploymentResource, DeploymentValue, ErrorType, IncidentIntent,
@@ -14,48 +14,37 @@ use protocol::{
 use tokio::sync::oneshot;
 use tonic::{Code, Status};
 
-use crate::conversion;
 use crate::rpc::Rpc;
 use crate::service::Service;
 use crate::status::{invalid_argument, not_submitted, rejected, status};
 use crate::validation::{Target, route, tags, tenant, texts, variables};
 
-/// A request that waits in the broker until it is answered or its client gives up.
-struct Waiting(Option<PendingRequest>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(pending) = self.0.take() {
-            pending.cancel();
-        }
-    }
+/// A command on its way, whose client waits for the answer. Dropped, the answer is not waited for any more.
+///
+/// Requests are prepared without waiting, so that what waits is small: futures are moved several times on their way
+/// through the server.
+pub(crate) struct Pending {
+    rpc: Rpc,
+    partition: PartitionId,
+    limit: Duration,
+    receiver: oneshot::Receiver<Result<Reply, SubmitError>>,
+    registration: Option<PendingRequest>,
 }
 
-impl Service {
-    /// Hands a command to a partition and waits for the answer.
-    async fn execute(
-        &self,
-        rpc: Rpc,
-        partition: PartitionId,
-        command: Command,
-        limit: Duration,
-    ) -> Result<Reply, Status> {
-        let (sender, receiver) = oneshot::channel();
-        let pending = self.client.submit(partition, command, move |result| {
-            // Nobody listens any more when the client has given up.
-            let _ = sender.send(result);
-        });
-        let waiting = Waiting(Some(pending));
-        let answer = tokio::time::timeout(limit, receiver).await;
+impl Pending {
+    /// Waits for the answer.
+    pub(crate) async fn reply(mut self) -> Result<Reply, Status> {
+        let answer = tokio::time::timeout(self.limit, &mut self.receiver).await;
+        if answer.is_ok() {
+            // Answered: there is nothing to cancel.
+            self.registration = None;
+        }
+        let (rpc, partition) = (self.rpc, self.partition);
         match answer {
-            Ok(Ok(Ok(reply))) => {
-                // The answer has come: there is nothing to cancel.
-                std::mem::forget(waiting);
-                match &reply.rejection {
-                    None => Ok(reply),
-                    Some(rejection) => Err(rejected(reply.payload.intent_name(), rejection)),
-                }
-            }
+            Ok(Ok(Ok(reply))) => match &reply.rejection {
+                None => Ok(reply),
+                Some(rejection) => Err(rejected(reply.payload.intent_name(), rejection)),
+            },
             Ok(Ok(Err(error))) => Err(not_submitted(rpc, &error)),
             Ok(Err(_)) => Err(status(
                 Code::Unavailable,
@@ -66,26 +55,46 @@ impl Service {
                 format!(
                     "Time out between gateway and broker: partition {partition} did not answer {} within {} ms. The command may still be carried out.",
                     rpc.name(),
-                    limit.as_millis()
+                    self.limit.as_millis()
                 ),
             )),
         }
     }
+}
 
-    async fn execute_by_key(
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(registration) = self.registration.take() {
+            registration.cancel();
+        }
+    }
+}
+
+impl Service {
+    /// Hands a command to a partition.
+    fn execute(&self, rpc: Rpc, partition: PartitionId, command: Command, limit: Duration) -> Pending {
+        let (sender, receiver) = oneshot::channel();
+        let registration = self.client.submit(partition, command, move |result| {
+            // Nobody listens any more when the client has given up.
+            let _ = sender.send(result);
+        });
+        Pending { rpc, partition, limit, receiver, registration: Some(registration) }
+    }
+
+    fn execute_by_key(
         &self,
         rpc: Rpc,
         target: Target,
         key: i64,
         operation_reference: Option<u64>,
         payload: impl FnOnce(Key) -> Payload,
-    ) -> Result<Reply, Status> {
+    ) -> Result<Pending, Status> {
         let (partition, key) = route(target, key, self.client.partition_count())?;
         let command = Command { operation_reference, ..Command::new(key, payload(key)) };
-        self.execute(rpc, partition, command, self.request_timeout).await
+        Ok(self.execute(rpc, partition, command, self.request_timeout))
     }
 
-    pub(crate) async fn complete(&self, request: CompleteJobRequest) -> Result<CompleteJobResponse, Status> {
+    pub(crate) fn complete(&self, request: CompleteJobRequest) -> Result<Pending, Status> {
         if request.result.is_some_and(|result| result != JobResult::default()) {
             return Err(status(
                 Code::Unimplemented,
@@ -95,11 +104,10 @@ impl Service {
         let value = JobValue { variables: variables(request.variables)?, ..JobValue::default() };
         let target = Target { intent: JobIntent::Complete.name(), wish: "complete job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::Complete, Arc::new(value));
-        self.execute_by_key(Rpc::CompleteJob, target, request.job_key, None, payload).await?;
-        Ok(CompleteJobResponse {})
+        self.execute_by_key(Rpc::CompleteJob, target, request.job_key, None, payload)
     }
 
-    pub(crate) async fn fail(&self, request: FailJobRequest) -> Result<FailJobResponse, Status> {
+    pub(crate) fn fail(&self, request: FailJobRequest) -> Result<Pending, Status> {
         let value = JobValue {
             variables: variables(request.variables)?,
             retries: request.retries,
@@ -109,11 +117,10 @@ impl Service {
         };
         let target = Target { intent: JobIntent::Fail.name(), wish: "fail job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::Fail, Arc::new(value));
-        self.execute_by_key(Rpc::FailJob, target, request.job_key, None, payload).await?;
-        Ok(FailJobResponse {})
+        self.execute_by_key(Rpc::FailJob, target, request.job_key, None, payload)
     }
 
-    pub(crate) async fn throw(&self, request: ThrowErrorRequest) -> Result<ThrowErrorResponse, Status> {
+    pub(crate) fn throw(&self, request: ThrowErrorRequest) -> Result<Pending, Status> {
         let value = JobValue {
             variables: variables(request.variables)?,
             error_code: request.error_code.into(),
@@ -122,14 +129,10 @@ impl Service {
         };
         let target = Target { intent: JobIntent::ThrowError.name(), wish: "throw an error for job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::ThrowError, Arc::new(value));
-        self.execute_by_key(Rpc::ThrowError, target, request.job_key, None, payload).await?;
-        Ok(ThrowErrorResponse {})
+        self.execute_by_key(Rpc::ThrowError, target, request.job_key, None, payload)
     }
 
-    pub(crate) async fn set_retries(
-        &self,
-        request: UpdateJobRetriesRequest,
-    ) -> Result<UpdateJobRetriesResponse, Status> {
+    pub(crate) fn set_retries(&self, request: UpdateJobRetriesRequest) -> Result<Pending, Status> {
         if request.retries < 1 {
             return Err(rejected(
                 JobIntent::UpdateRetries.name(),
@@ -143,26 +146,18 @@ impl Service {
         let target = Target { intent: JobIntent::UpdateRetries.name(), wish: "update retries of job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::UpdateRetries, Arc::new(value));
         let reference = request.operation_reference;
-        self.execute_by_key(Rpc::UpdateJobRetries, target, request.job_key, reference, payload).await?;
-        Ok(UpdateJobRetriesResponse {})
+        self.execute_by_key(Rpc::UpdateJobRetries, target, request.job_key, reference, payload)
     }
 
-    pub(crate) async fn set_timeout(
-        &self,
-        request: UpdateJobTimeoutRequest,
-    ) -> Result<UpdateJobTimeoutResponse, Status> {
+    pub(crate) fn set_timeout(&self, request: UpdateJobTimeoutRequest) -> Result<Pending, Status> {
         let value = JobValue { timeout: request.timeout, ..JobValue::default() };
         let target = Target { intent: JobIntent::UpdateTimeout.name(), wish: "update timeout of job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::UpdateTimeout, Arc::new(value));
         let reference = request.operation_reference;
-        self.execute_by_key(Rpc::UpdateJobTimeout, target, request.job_key, reference, payload).await?;
-        Ok(UpdateJobTimeoutResponse {})
+        self.execute_by_key(Rpc::UpdateJobTimeout, target, request.job_key, reference, payload)
     }
 
-    pub(crate) async fn cancel(
-        &self,
-        request: CancelProcessInstanceRequest,
-    ) -> Result<CancelProcessInstanceResponse, Status> {
+    pub(crate) fn cancel(&self, request: CancelProcessInstanceRequest) -> Result<Pending, Status> {
         let target =
             Target { intent: ProcessInstanceIntent::Cancel.name(), wish: "cancel a process instance", kind: "process" };
         let payload = |key| {
@@ -183,11 +178,9 @@ impl Service {
         };
         let reference = request.operation_reference;
         self.execute_by_key(Rpc::CancelProcessInstance, target, request.process_instance_key, reference, payload)
-            .await?;
-        Ok(CancelProcessInstanceResponse {})
     }
 
-    pub(crate) async fn resolve(&self, request: ResolveIncidentRequest) -> Result<ResolveIncidentResponse, Status> {
+    pub(crate) fn resolve(&self, request: ResolveIncidentRequest) -> Result<Pending, Status> {
         let target = Target { intent: IncidentIntent::Resolve.name(), wish: "resolve incident", kind: "incident" };
         let payload = |_| {
             let value = IncidentValue {
@@ -205,11 +198,10 @@ impl Service {
             Payload::Incident(IncidentIntent::Resolve, Box::new(value))
         };
         let reference = request.operation_reference;
-        self.execute_by_key(Rpc::ResolveIncident, target, request.incident_key, reference, payload).await?;
-        Ok(ResolveIncidentResponse {})
+        self.execute_by_key(Rpc::ResolveIncident, target, request.incident_key, reference, payload)
     }
 
-    pub(crate) async fn update_variables(&self, request: SetVariablesRequest) -> Result<SetVariablesResponse, Status> {
+    pub(crate) fn update_variables(&self, request: SetVariablesRequest) -> Result<Pending, Status> {
         let target = Target {
             intent: VariableDocumentIntent::Update.name(),
             wish: "update variables for element",
@@ -226,30 +218,22 @@ impl Service {
             Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value))
         };
         let (key, reference) = (request.element_instance_key, request.operation_reference);
-        let reply = self.execute_by_key(Rpc::SetVariables, target, key, reference, payload).await?;
-        Ok(SetVariablesResponse { key: reply.key.raw() })
+        self.execute_by_key(Rpc::SetVariables, target, key, reference, payload)
     }
 
-    pub(crate) async fn create(
-        &self,
-        request: CreateProcessInstanceRequest,
-    ) -> Result<CreateProcessInstanceResponse, Status> {
+    pub(crate) fn create(&self, request: CreateProcessInstanceRequest) -> Result<Pending, Status> {
         const RPC: Rpc = Rpc::CreateProcessInstance;
         let operation_reference = request.operation_reference;
         let value = creation(RPC, request, Vec::new())?;
         let payload = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(value));
         let command = Command { operation_reference, ..Command::new(Key::NONE, payload) };
-        let reply = self.execute(RPC, self.client.next_partition(), command, self.request_timeout).await?;
-        match reply.payload {
-            Payload::ProcessInstanceCreation(_, value) => Ok(conversion::created(&value)),
-            other => Err(unexpected(RPC, &other)),
-        }
+        Ok(self.execute(RPC, self.client.next_partition(), command, self.request_timeout))
     }
 
-    pub(crate) async fn create_with_result(
+    pub(crate) fn create_with_result(
         &self,
         request: CreateProcessInstanceWithResultRequest,
-    ) -> Result<CreateProcessInstanceWithResultResponse, Status> {
+    ) -> Result<Pending, Status> {
         const RPC: Rpc = Rpc::CreateProcessInstanceWithResult;
         let Some(creation_request) = request.request else {
             return Err(invalid_argument(
@@ -265,44 +249,29 @@ impl Service {
         let intent = ProcessInstanceCreationIntent::CreateWithAwaitingResult;
         let payload = Payload::ProcessInstanceCreation(intent, Box::new(value));
         let command = Command { operation_reference, ..Command::new(Key::NONE, payload) };
-        let reply = self.execute(RPC, self.client.next_partition(), command, limit).await?;
-        match reply.payload {
-            Payload::ProcessInstanceResult(_, value) => Ok(conversion::result(&value)),
-            other => Err(unexpected(RPC, &other)),
-        }
+        Ok(self.execute(RPC, self.client.next_partition(), command, limit))
     }
 
-    pub(crate) async fn deploy(&self, request: DeployResourceRequest) -> Result<DeployResourceResponse, Status> {
+    pub(crate) fn deploy(&self, request: DeployResourceRequest) -> Result<Pending, Status> {
         let resources = request.resources.into_iter().map(|resource| DeploymentResource {
             resource_name: resource.name.into(),
             resource: Arc::from(&resource.content[..]),
         });
         let tenant_id = tenant("DeployResource", &request.tenant_id)?;
-        let (key, value) = self.deploy_all(Rpc::DeployResource, resources.collect(), tenant_id).await?;
-        Ok(conversion::deployed(key, &value))
+        self.deploy_all(Rpc::DeployResource, resources.collect(), tenant_id)
     }
 
     #[allow(deprecated, reason = "old clients still call it")]
-    pub(crate) async fn deploy_processes(
-        &self,
-        request: DeployProcessRequest,
-    ) -> Result<DeployProcessResponse, Status> {
+    pub(crate) fn deploy_processes(&self, request: DeployProcessRequest) -> Result<Pending, Status> {
         let resources = request.processes.into_iter().map(|process| DeploymentResource {
             resource_name: process.name.into(),
             resource: Arc::from(&process.definition[..]),
         });
         let tenant_id = protocol::DEFAULT_TENANT.into();
-        let (key, value) = self.deploy_all(Rpc::DeployProcess, resources.collect(), tenant_id).await?;
-        let processes = value.processes_metadata.iter().map(conversion::process).collect();
-        Ok(DeployProcessResponse { key: key.raw(), processes })
+        self.deploy_all(Rpc::DeployProcess, resources.collect(), tenant_id)
     }
 
-    async fn deploy_all(
-        &self,
-        rpc: Rpc,
-        resources: Vec<DeploymentResource>,
-        tenant_id: Text,
-    ) -> Result<(Key, DeploymentValue), Status> {
+    fn deploy_all(&self, rpc: Rpc, resources: Vec<DeploymentResource>, tenant_id: Text) -> Result<Pending, Status> {
         if resources.is_empty() {
             return Err(rejected(
                 DeploymentIntent::Create.name(),
@@ -312,11 +281,7 @@ impl Service {
         let value = DeploymentValue { resources, tenant_id, ..DeploymentValue::default() };
         let payload = Payload::Deployment(DeploymentIntent::Create, Box::new(value));
         let command = Command::new(Key::NONE, payload);
-        let reply = self.execute(rpc, PartitionId::DEPLOYMENT, command, self.request_timeout).await?;
-        match reply.payload {
-            Payload::Deployment(_, value) => Ok((reply.key, *value)),
-            other => Err(unexpected(rpc, &other)),
-        }
+        Ok(self.execute(rpc, PartitionId::DEPLOYMENT, command, self.request_timeout))
     }
 }
 
@@ -356,16 +321,4 @@ fn creation(
         start_instructions: request.start_instructions.into_iter().map(|start| start.element_id.into()).collect(),
         ..ProcessInstanceCreationValue::default()
     })
-}
-
-fn unexpected(rpc: Rpc, payload: &Payload) -> Status {
-    let (kind, intent) = (payload.value_type().name(), payload.intent_name());
-    tracing::error!(rpc = rpc.name(), kind, intent, "a command was answered with something else");
-    status(
-        Code::Internal,
-        format!(
-            "{} was carried out, but its answer is unreadable: the engine answered {kind} {intent}. Please report this.",
-            rpc.name()
-        ),
-    )
 }

@@ -1,10 +1,12 @@
 //! Values of the engine as messages of the interface.
 
+use broker::Reply;
 use gateway_interface as interface;
-use protocol::{
-    DeploymentValue, JobKind, JobValue, Key, ProcessInstanceCreationValue, ProcessInstanceResultValue, ProcessMetadata,
-    Text,
-};
+use protocol::{JobKind, JobValue, Key, Payload, ProcessMetadata, Text};
+use tonic::{Code, Status};
+
+use crate::rpc::Rpc;
+use crate::status::status;
 
 pub(crate) fn activated_job(key: Key, job: &JobValue) -> interface::ActivatedJob {
     let object = |text: &Text| {
@@ -34,8 +36,11 @@ pub(crate) fn activated_job(key: Key, job: &JobValue) -> interface::ActivatedJob
     }
 }
 
-pub(crate) fn created(value: &ProcessInstanceCreationValue) -> interface::CreateProcessInstanceResponse {
-    interface::CreateProcessInstanceResponse {
+pub(crate) fn created(reply: Reply) -> Result<interface::CreateProcessInstanceResponse, Status> {
+    let Payload::ProcessInstanceCreation(_, value) = reply.payload else {
+        return Err(unexpected(Rpc::CreateProcessInstance, &reply.payload));
+    };
+    Ok(interface::CreateProcessInstanceResponse {
         process_definition_key: value.process_definition_key.raw(),
         bpmn_process_id: value.bpmn_process_id.to_string(),
         version: value.version,
@@ -43,11 +48,14 @@ pub(crate) fn created(value: &ProcessInstanceCreationValue) -> interface::Create
         tenant_id: value.tenant_id.to_string(),
         tags: strings(&value.tags),
         business_id: None,
-    }
+    })
 }
 
-pub(crate) fn result(value: &ProcessInstanceResultValue) -> interface::CreateProcessInstanceWithResultResponse {
-    interface::CreateProcessInstanceWithResultResponse {
+pub(crate) fn result(reply: Reply) -> Result<interface::CreateProcessInstanceWithResultResponse, Status> {
+    let Payload::ProcessInstanceResult(_, value) = reply.payload else {
+        return Err(unexpected(Rpc::CreateProcessInstanceWithResult, &reply.payload));
+    };
+    Ok(interface::CreateProcessInstanceWithResultResponse {
         process_definition_key: value.process_definition_key.raw(),
         bpmn_process_id: value.bpmn_process_id.to_string(),
         version: value.version,
@@ -56,23 +64,33 @@ pub(crate) fn result(value: &ProcessInstanceResultValue) -> interface::CreatePro
         tenant_id: value.tenant_id.to_string(),
         tags: strings(&value.tags),
         business_id: None,
-    }
+    })
 }
 
-pub(crate) fn deployed(key: Key, value: &DeploymentValue) -> interface::DeployResourceResponse {
-    let process = |metadata| interface::deployment::Metadata::Process(process(metadata));
-    interface::DeployResourceResponse {
-        key: key.raw(),
-        deployments: value
-            .processes_metadata
-            .iter()
-            .map(|metadata| interface::Deployment { metadata: Some(process(metadata)) })
-            .collect(),
+pub(crate) fn deployed(reply: Reply) -> Result<interface::DeployResourceResponse, Status> {
+    let Payload::Deployment(_, value) = reply.payload else {
+        return Err(unexpected(Rpc::DeployResource, &reply.payload));
+    };
+    let deployment = |metadata| interface::Deployment {
+        metadata: Some(interface::deployment::Metadata::Process(process(metadata))),
+    };
+    Ok(interface::DeployResourceResponse {
+        key: reply.key.raw(),
+        deployments: value.processes_metadata.iter().map(deployment).collect(),
         tenant_id: value.tenant_id.to_string(),
-    }
+    })
 }
 
-pub(crate) fn process(metadata: &ProcessMetadata) -> interface::ProcessMetadata {
+#[allow(deprecated, reason = "old clients still call it")]
+pub(crate) fn deployed_processes(reply: Reply) -> Result<interface::DeployProcessResponse, Status> {
+    let Payload::Deployment(_, value) = reply.payload else {
+        return Err(unexpected(Rpc::DeployProcess, &reply.payload));
+    };
+    let processes = value.processes_metadata.iter().map(process).collect();
+    Ok(interface::DeployProcessResponse { key: reply.key.raw(), processes })
+}
+
+fn process(metadata: &ProcessMetadata) -> interface::ProcessMetadata {
     interface::ProcessMetadata {
         bpmn_process_id: metadata.bpmn_process_id.to_string(),
         version: metadata.version,
@@ -84,4 +102,16 @@ pub(crate) fn process(metadata: &ProcessMetadata) -> interface::ProcessMetadata 
 
 fn strings(texts: &[Text]) -> Vec<String> {
     texts.iter().map(Text::to_string).collect()
+}
+
+fn unexpected(rpc: Rpc, payload: &Payload) -> Status {
+    let (kind, intent) = (payload.value_type().name(), payload.intent_name());
+    tracing::error!(rpc = rpc.name(), kind, intent, "a command was answered with something else");
+    status(
+        Code::Internal,
+        format!(
+            "{} was carried out, but its answer is unreadable: the engine answered {kind} {intent}. Please report this.",
+            rpc.name()
+        ),
+    )
 }

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use broker::Client;
+use broker::{Client, Reply};
 use gateway_interface::gateway_server::Gateway;
 use gateway_interface::*;
 use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status};
 
 use crate::activation::{Activation, ActivationStream, Surroundings, Wish};
+use crate::commands::Pending;
+use crate::conversion;
 use crate::job_stream::{JobStream, JobStreams};
 use crate::long_polling::LongPolling;
 use crate::rpc::{Rpc, RpcMetrics};
 use crate::status::{shutting_down, status};
+use crate::topology::topology;
 use crate::validation::{expected, job_request, tenants, texts};
 
 /// Answers requests by handing commands to the node.
@@ -30,9 +33,27 @@ pub(crate) struct Service {
 type Answer<T> = Result<Response<T>, Status>;
 
 impl Service {
-    async fn measure<T>(&self, rpc: Rpc, work: impl Future<Output = Result<T, Status>>) -> Answer<T> {
+    /// A request that is answered without waiting.
+    fn measure<T>(&self, rpc: Rpc, work: impl FnOnce() -> Result<T, Status>) -> Answer<T> {
         let start = Instant::now();
-        let outcome = work.await;
+        let outcome = work();
+        self.metrics.record(rpc, start, &outcome);
+        outcome.map(Response::new)
+    }
+
+    /// Waits for the answer to a command, if it was sent, and makes the response from it.
+    async fn answer<T>(
+        &self,
+        rpc: Rpc,
+        start: Instant,
+        sent: Result<Pending, Status>,
+        convert: impl FnOnce(Reply) -> Result<T, Status>,
+    ) -> Answer<T> {
+        let reply = match sent {
+            Ok(pending) => pending.reply().await,
+            Err(status) => Err(status),
+        };
+        let outcome = reply.and_then(convert);
         self.metrics.record(rpc, start, &outcome);
         outcome.map(Response::new)
     }
@@ -99,53 +120,61 @@ impl Gateway for Service {
     type StreamActivatedJobsStream = JobStream;
 
     async fn activate_jobs(&self, request: Request<ActivateJobsRequest>) -> Answer<ActivationStream> {
-        let work = async { self.activation(request.into_inner()).map(ActivationStream::new) };
-        self.measure(Rpc::ActivateJobs, work).await
+        let request = request.into_inner();
+        self.measure(Rpc::ActivateJobs, || self.activation(request).map(ActivationStream::new))
     }
 
     async fn stream_activated_jobs(&self, request: Request<StreamActivatedJobsRequest>) -> Answer<JobStream> {
-        self.measure(Rpc::StreamActivatedJobs, async { self.job_stream(request.into_inner()) }).await
+        self.measure(Rpc::StreamActivatedJobs, || self.job_stream(request.into_inner()))
     }
 
     async fn complete_job(&self, request: Request<CompleteJobRequest>) -> Answer<CompleteJobResponse> {
-        self.measure(Rpc::CompleteJob, self.complete(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.complete(request.into_inner()));
+        self.answer(Rpc::CompleteJob, start, sent, |_| Ok(CompleteJobResponse {})).await
     }
 
     async fn fail_job(&self, request: Request<FailJobRequest>) -> Answer<FailJobResponse> {
-        self.measure(Rpc::FailJob, self.fail(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.fail(request.into_inner()));
+        self.answer(Rpc::FailJob, start, sent, |_| Ok(FailJobResponse {})).await
     }
 
     async fn throw_error(&self, request: Request<ThrowErrorRequest>) -> Answer<ThrowErrorResponse> {
-        self.measure(Rpc::ThrowError, self.throw(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.throw(request.into_inner()));
+        self.answer(Rpc::ThrowError, start, sent, |_| Ok(ThrowErrorResponse {})).await
     }
 
     async fn update_job_retries(&self, request: Request<UpdateJobRetriesRequest>) -> Answer<UpdateJobRetriesResponse> {
-        self.measure(Rpc::UpdateJobRetries, self.set_retries(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.set_retries(request.into_inner()));
+        self.answer(Rpc::UpdateJobRetries, start, sent, |_| Ok(UpdateJobRetriesResponse {})).await
     }
 
     async fn update_job_timeout(&self, request: Request<UpdateJobTimeoutRequest>) -> Answer<UpdateJobTimeoutResponse> {
-        self.measure(Rpc::UpdateJobTimeout, self.set_timeout(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.set_timeout(request.into_inner()));
+        self.answer(Rpc::UpdateJobTimeout, start, sent, |_| Ok(UpdateJobTimeoutResponse {})).await
     }
 
     async fn create_process_instance(
         &self,
         request: Request<CreateProcessInstanceRequest>,
     ) -> Answer<CreateProcessInstanceResponse> {
-        self.measure(Rpc::CreateProcessInstance, self.create(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.create(request.into_inner()));
+        self.answer(Rpc::CreateProcessInstance, start, sent, conversion::created).await
     }
 
     async fn create_process_instance_with_result(
         &self,
         request: Request<CreateProcessInstanceWithResultRequest>,
     ) -> Answer<CreateProcessInstanceWithResultResponse> {
-        self.measure(Rpc::CreateProcessInstanceWithResult, self.create_with_result(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.create_with_result(request.into_inner()));
+        self.answer(Rpc::CreateProcessInstanceWithResult, start, sent, conversion::result).await
     }
 
     async fn cancel_process_instance(
         &self,
         request: Request<CancelProcessInstanceRequest>,
     ) -> Answer<CancelProcessInstanceResponse> {
-        self.measure(Rpc::CancelProcessInstance, self.cancel(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.cancel(request.into_inner()));
+        self.answer(Rpc::CancelProcessInstance, start, sent, |_| Ok(CancelProcessInstanceResponse {})).await
     }
 
     async fn modify_process_instance(
@@ -163,20 +192,24 @@ impl Gateway for Service {
     }
 
     async fn set_variables(&self, request: Request<SetVariablesRequest>) -> Answer<SetVariablesResponse> {
-        self.measure(Rpc::SetVariables, self.update_variables(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.update_variables(request.into_inner()));
+        self.answer(Rpc::SetVariables, start, sent, |reply| Ok(SetVariablesResponse { key: reply.key.raw() })).await
     }
 
     async fn resolve_incident(&self, request: Request<ResolveIncidentRequest>) -> Answer<ResolveIncidentResponse> {
-        self.measure(Rpc::ResolveIncident, self.resolve(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.resolve(request.into_inner()));
+        self.answer(Rpc::ResolveIncident, start, sent, |_| Ok(ResolveIncidentResponse {})).await
     }
 
     async fn deploy_resource(&self, request: Request<DeployResourceRequest>) -> Answer<DeployResourceResponse> {
-        self.measure(Rpc::DeployResource, self.deploy(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.deploy(request.into_inner()));
+        self.answer(Rpc::DeployResource, start, sent, conversion::deployed).await
     }
 
     #[allow(deprecated, reason = "old clients still call it")]
     async fn deploy_process(&self, request: Request<DeployProcessRequest>) -> Answer<DeployProcessResponse> {
-        self.measure(Rpc::DeployProcess, self.deploy_processes(request.into_inner())).await
+        let (start, sent) = (Instant::now(), self.deploy_processes(request.into_inner()));
+        self.answer(Rpc::DeployProcess, start, sent, conversion::deployed_processes).await
     }
 
     async fn delete_resource(&self, _: Request<DeleteResourceRequest>) -> Answer<DeleteResourceResponse> {
@@ -203,6 +236,6 @@ impl Gateway for Service {
     }
 
     async fn topology(&self, _: Request<TopologyRequest>) -> Answer<TopologyResponse> {
-        self.measure(Rpc::Topology, async { Ok(crate::topology::topology(&self.client.cluster())) }).await
+        self.measure(Rpc::Topology, || Ok(topology(&self.client.cluster())))
     }
 }
