@@ -98,8 +98,8 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     let target = Arc::new(Target::default());
     let small = NodeOptions {
         exporters: vec![warehouse(&target)],
-        segment_bytes: 16 << 10,
-        exporter_backlog_limit_bytes: 64 << 10,
+        segment_bytes: 64 << 10,
+        exporter_backlog_limit_bytes: 1 << 20,
         checkpoint_interval: Duration::from_millis(100),
         ..options(directory.path())
     };
@@ -120,13 +120,13 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     let refusal = refusal.expect("just seen");
     assert!(matches!(refusal, SubmitError::ResourceExhausted { .. }));
     assert!(
-        refusal.to_string().contains("of records for the exporter 'warehouse', and its limit is 65536 bytes"),
+        refusal.to_string().contains("of records for the exporter 'warehouse', and its limit is 1048576 bytes"),
         "{refusal}"
     );
     // Work that exists can still be ended.
     let ended = complete(&client, first).expect("ending work is taken");
     assert_eq!(ended.rejection, None);
-    assert!(segments() > 4);
+    assert!(segments() > 8);
     let status = &node.exporters()[0];
     assert!(
         matches!(&status.state, ExporterState::Failing(reason) if reason.contains("closed on Sundays")),
@@ -138,7 +138,7 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     let node = start(small);
     let client = node.client();
     eventually("the failure", || matches!(node.exporters()[0].state, ExporterState::Failing(_)));
-    assert!(segments() > 4);
+    assert!(segments() > 8);
 
     target.failing.store(false, Ordering::Relaxed);
     eventually("the exporter to catch up", || node.exporters()[0].partitions[0].lag_records() == 0);
