@@ -1,5 +1,5 @@
-//! What a node does without a gateway: start, latency of one instance, instances per second, worst pause through checkpoints.
-//! A program that prints figures: `cargo bench -p osmia-broker`.
+//! What a node does without a gateway: start, latency of one instance, instances per second, restart, idling. A program
+//! that prints figures: `cargo bench -p osmia-broker`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -74,7 +74,7 @@ fn main() {
         ..NodeOptions::default()
     };
     let started = Instant::now();
-    let node = Node::start(options).expect("the node starts");
+    let node = Node::start(options.clone()).expect("the node starts");
     assert!(node.wait_until_ready(LIMIT));
     println!("empty start to ready      {:?}", started.elapsed());
     let client = node.client();
@@ -96,9 +96,36 @@ fn main() {
     let variables: Text = format!("{{\"text\":\"{}\"}}", "x".repeat(500)).into();
     one_by_one(&client, &variables, &completed);
     at_once(&client, &variables, &completed);
-    let started = Instant::now();
     node.crash();
-    println!("crash                     {:?}", started.elapsed());
+    let started = Instant::now();
+    let node = Node::start(options).expect("the node starts");
+    assert!(node.wait_until_ready(LIMIT));
+    println!("restart to ready          {:?} after a crash at full load", started.elapsed());
+    idle(&node.client());
+}
+
+/// A node with many open streams and nothing to do.
+fn idle(client: &Client) {
+    struct Nobody;
+    impl JobSink for Nobody {
+        fn push(&self, _: Push) -> bool {
+            false
+        }
+    }
+    let specification = |number: u32| StreamSpecification {
+        job_type: format!("idle-{number}").into(),
+        worker: "idle".into(),
+        timeout: 60_000,
+        fetch_variables: Vec::new(),
+        tenant_ids: vec![DEFAULT_TENANT.into()],
+    };
+    let handles: Vec<_> =
+        (0..1_000).map(|number| client.open_stream(specification(number), Arc::new(Nobody))).collect();
+    std::thread::sleep(Duration::from_secs(10));
+    let (started, processor) = (Instant::now(), processor_seconds());
+    std::thread::sleep(Duration::from_secs(10));
+    let share = (processor_seconds() - processor) / started.elapsed().as_secs_f64();
+    println!("idle                      {:.2} % of a core with {} streams", share * 100.0, handles.len());
 }
 
 /// The whole life of an instance, alone on the node: two commits.

@@ -65,7 +65,7 @@ pub struct ExporterPosition {
     pub acknowledged: u64,
     /// Position of the last record there is.
     pub last: u64,
-    /// Time since the first record that it has not acknowledged happened, about; 0 when there is none.
+    /// Time since the record happened that it took or refused last; 0 when it has acknowledged everything.
     pub lag_milliseconds: u64,
 }
 
@@ -89,16 +89,16 @@ pub(crate) struct ExporterProgress {
 struct PartitionProgress {
     log: Arc<RecordLog>,
     exported: AtomicU64,
-    /// When the last exported record happened.
+    /// When the record happened that was exported or tried last; at first the start of the node.
     exported_timestamp: AtomicI64,
 }
 
 impl ExporterProgress {
-    pub fn new(name: &str, acknowledged: &[u64], logs: &[Arc<RecordLog>]) -> Self {
+    pub fn new(name: &str, acknowledged: &[u64], logs: &[Arc<RecordLog>], now: Timestamp) -> Self {
         let partition = |(log, acknowledged): (&Arc<RecordLog>, &u64)| PartitionProgress {
             log: log.clone(),
             exported: AtomicU64::new(*acknowledged),
-            exported_timestamp: AtomicI64::new(0),
+            exported_timestamp: AtomicI64::new(now),
         };
         ExporterProgress {
             name: name.to_owned(),
@@ -123,7 +123,7 @@ impl ExporterProgress {
             let partition = progress.log.partition();
             let (acknowledged, last) = (self.acknowledged(partition), progress.log.last_position());
             let since = progress.exported_timestamp.load(Ordering::Relaxed);
-            let lag = if acknowledged < last && since > 0 { now.saturating_sub(since) } else { 0 };
+            let lag = if acknowledged < last { now.saturating_sub(since) } else { 0 };
             ExporterPosition {
                 partition,
                 exported: progress.exported.load(Ordering::Relaxed),
@@ -161,8 +161,10 @@ struct Source {
     reader: RecordReader,
     /// A record that was read and not exported yet.
     next: Option<Record>,
-    /// Position of the last record that the exporter took, and of the last one that was its concern or not.
+    /// Position of the last record that the exporter took.
     exported: u64,
+    /// Position of the last record that the exporter took or that was none of its concern.
+    seen: u64,
     metrics: ExporterMetrics,
 }
 
@@ -184,6 +186,7 @@ impl ExporterThread {
                 reader: RecordReader::after(progress_of.log.clone(), acknowledged),
                 next: None,
                 exported: acknowledged,
+                seen: acknowledged,
                 metrics: ExporterMetrics::new(&progress.name, partition),
             }
         };
@@ -232,9 +235,16 @@ impl ExporterThread {
 
     /// Exports some records of every partition. `true` when there are more.
     fn turn(&mut self) -> Result<bool, Failure> {
-        let mut more = false;
+        let (mut more, mut failure) = (false, None);
         for index in 0..self.sources.len() {
-            more |= self.export_some(index)?;
+            match self.export_some(index) {
+                Ok(more_here) => more |= more_here,
+                // A record that the exporter cannot take holds up its own partition only.
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
         }
         if !more {
             self.exporter.caught_up()?;
@@ -262,11 +272,7 @@ impl ExporterThread {
             timestamp = Some(record.timestamp);
             if !self.filter.accepts(&record) {
                 skipped += 1;
-                // Nobody else moves the position over it, unless the exporter still keeps a record before it.
-                if self.progress.controller.acknowledged(source.partition) >= source.exported {
-                    source.exported = record.position;
-                    self.progress.controller.acknowledge(source.partition, record.position);
-                }
+                source.seen = record.position;
                 continue;
             }
             if let Err(error) = self.exporter.export(source.partition, &record) {
@@ -276,6 +282,7 @@ impl ExporterThread {
             }
             exported += 1;
             source.exported = record.position;
+            source.seen = record.position;
         }
         let progress = &self.progress.partitions[index];
         progress.exported.store(source.exported, Ordering::Relaxed);
@@ -342,6 +349,12 @@ impl ExporterThread {
     }
 
     fn save_positions(&mut self) {
+        for source in &self.sources {
+            // Over skipped records nobody else moves the position; but not while the exporter keeps a record back.
+            if self.progress.controller.acknowledged(source.partition) >= source.exported {
+                self.progress.controller.acknowledge(source.partition, source.seen);
+            }
+        }
         let acknowledged: Vec<u64> =
             self.sources.iter().map(|source| self.progress.controller.acknowledged(source.partition)).collect();
         if acknowledged == self.saved {

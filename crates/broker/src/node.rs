@@ -217,7 +217,8 @@ impl Node {
             let name = &configuration.name;
             let path = self._directory.exporter_positions(name);
             let (positions, acknowledged) = PositionsFile::open(path, options.partition_count)?;
-            let progress = Arc::new(ExporterProgress::new(name, &acknowledged, records));
+            let progress =
+                Arc::new(ExporterProgress::new(name, &acknowledged, records, self.shared.clock.now_milliseconds()));
             self.exporters.push(progress.clone());
             let stop = channels.stop_exporters.clone();
             let thread = ExporterThread::new(self.shared.clone(), configured, progress, positions, new_records, stop);

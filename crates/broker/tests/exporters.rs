@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use exporters::{Context, Controller, Exporter, ExporterConfiguration, ExporterError};
+use exporters::{Context, Controller, Exporter, ExporterConfiguration, ExporterError, RecordFilter};
 use osmia_broker::{ExporterState, NodeOptions, SubmitError};
 use protocol::*;
 use serde_json::{Map, Value};
@@ -153,4 +153,23 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     positions.sort_unstable();
     positions.dedup();
     assert!(exported - positions.len() < 1_000, "only what was not acknowledged came again");
+}
+
+#[test]
+fn skipped_records_move_the_position_and_hold_nothing_back() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let target = Arc::new(Target::default());
+    let mut exporter = warehouse(&target);
+    exporter.filter = RecordFilter::default().only_value_types(["INCIDENT".to_owned()]);
+    let filtered = NodeOptions { exporters: vec![exporter], ..options(directory.path()) };
+    let node = start(filtered.clone());
+    deploy(&node.client(), &one_task());
+    create(&node.client(), 1);
+    eventually("the position to move", || node.exporters()[0].partitions[0].lag_records() == 0);
+    assert!(target.records.lock().expect("not poisoned").is_empty());
+    let moved_to = node.exporters()[0].partitions[0].acknowledged;
+    assert!(moved_to > 5);
+    node.stop().expect("a clean stop");
+    let node = start(filtered);
+    assert!(node.exporters()[0].partitions[0].acknowledged >= moved_to, "the position was kept");
 }

@@ -30,20 +30,12 @@ impl ExporterConfiguration {
     ///
     /// # Errors
     /// When the class or the name is not possible.
-    pub fn of_class(
-        name: &str,
-        class: &str,
-        arguments: Map<String, Value>,
-    ) -> Result<Self, ExporterError> {
+    pub fn of_class(name: &str, class: &str, arguments: Map<String, Value>) -> Result<Self, ExporterError> {
         let factory: ExporterFactory = match class.rsplit('.').next() {
             Some("JsonLines") => Arc::new(|| Box::new(JsonLines::default())),
             _ => {
                 let (name, class) = (name.to_owned(), class.to_owned());
-                return Err(ExporterError::UnknownClass {
-                    name,
-                    class,
-                    known: KNOWN_CLASSES,
-                });
+                return Err(ExporterError::UnknownClass { name, class, known: KNOWN_CLASSES });
             }
         };
         Self::of_factory(name, factory, arguments)
@@ -63,12 +55,7 @@ impl ExporterConfiguration {
             let problem = "must be 1 to 64 letters, digits, '-' or '_', because it names a file; choose another name";
             return Err(ExporterError::argument(name, "name", problem));
         }
-        Ok(ExporterConfiguration {
-            name: name.to_owned(),
-            factory,
-            arguments,
-            filter: RecordFilter::default(),
-        })
+        Ok(ExporterConfiguration { name: name.to_owned(), factory, arguments, filter: RecordFilter::default() })
     }
 }
 

@@ -15,9 +15,7 @@ pub struct Controller {
 impl Controller {
     /// Starts from the positions of partition 1, 2 and so on.
     pub fn new(acknowledged: impl IntoIterator<Item = u64>) -> Self {
-        Controller {
-            acknowledged: acknowledged.into_iter().map(AtomicU64::new).collect(),
-        }
+        Controller { acknowledged: acknowledged.into_iter().map(AtomicU64::new).collect() }
     }
 
     /// The exporter needs no record of the partition up to this position again. A lower position than before, or a
@@ -30,13 +28,10 @@ impl Controller {
 
     /// The acknowledged position of a partition; 0 when nothing is acknowledged.
     pub fn acknowledged(&self, partition: PartitionId) -> u64 {
-        self.slot(partition)
-            .map_or(0, |acknowledged| acknowledged.load(Ordering::Acquire))
+        self.slot(partition).map_or(0, |acknowledged| acknowledged.load(Ordering::Acquire))
     }
 
     fn slot(&self, partition: PartitionId) -> Option<&AtomicU64> {
-        usize::from(partition.0)
-            .checked_sub(1)
-            .and_then(|index| self.acknowledged.get(index))
+        usize::from(partition.0).checked_sub(1).and_then(|index| self.acknowledged.get(index))
     }
 }

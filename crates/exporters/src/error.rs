@@ -4,9 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum ExporterError {
     /// There is no exporter of this class.
-    #[error(
-        "the exporter '{name}' asks for the class '{class}', which does not exist; known classes are: {known}"
-    )]
+    #[error("the exporter '{name}' asks for the class '{class}', which does not exist; known classes are: {known}")]
     UnknownClass {
         /// The exporter.
         name: String,
@@ -39,16 +37,8 @@ pub enum ExporterError {
 
 impl ExporterError {
     /// An argument is missing or wrong; `problem` ends the sentence "the argument … of the exporter …".
-    pub fn argument(
-        name: impl Into<String>,
-        argument: impl Into<String>,
-        problem: impl Into<String>,
-    ) -> Self {
-        ExporterError::Argument {
-            name: name.into(),
-            argument: argument.into(),
-            problem: problem.into(),
-        }
+    pub fn argument(name: impl Into<String>, argument: impl Into<String>, problem: impl Into<String>) -> Self {
+        ExporterError::Argument { name: name.into(), argument: argument.into(), problem: problem.into() }
     }
 
     /// The target did not take the records.
@@ -57,10 +47,6 @@ impl ExporterError {
         action: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        ExporterError::Target {
-            name: name.into(),
-            action: action.into(),
-            source: source.into(),
-        }
+        ExporterError::Target { name: name.into(), action: action.into(), source: source.into() }
     }
 }

@@ -44,14 +44,8 @@ impl RecordFilter {
 
     /// Whether the exporter gets this record.
     pub fn accepts(&self, record: &Record) -> bool {
-        let kind = self
-            .kinds
-            .as_ref()
-            .is_none_or(|kinds| kinds.contains(&RecordKind::of(record)));
+        let kind = self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&RecordKind::of(record)));
         let name = record.payload.value_type().name();
-        kind && self
-            .value_types
-            .as_ref()
-            .is_none_or(|names| names.iter().any(|wanted| wanted == name))
+        kind && self.value_types.as_ref().is_none_or(|names| names.iter().any(|wanted| wanted == name))
     }
 }

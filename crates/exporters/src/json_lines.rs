@@ -41,29 +41,19 @@ struct Target {
 
 impl JsonLines {
     fn error(&self, action: &str, source: std::io::Error) -> ExporterError {
-        ExporterError::target(
-            &self.name,
-            format!("{action} {}", self.path.display()),
-            source,
-        )
+        ExporterError::target(&self.name, format!("{action} {}", self.path.display()), source)
     }
 
     fn target(&mut self) -> &mut Target {
-        self.target
-            .as_mut()
-            .expect("an exporter is opened before it is used")
+        self.target.as_mut().expect("an exporter is opened before it is used")
     }
 
     fn write(&mut self) -> Result<(), ExporterError> {
-        self.target()
-            .write()
-            .map_err(|error| self.error("write to", error))
+        self.target().write().map_err(|error| self.error("write to", error))
     }
 
     fn sync(&mut self) -> Result<(), ExporterError> {
-        self.target()
-            .sync()
-            .map_err(|error| self.error("sync", error))
+        self.target().sync().map_err(|error| self.error("sync", error))
     }
 }
 
@@ -84,12 +74,7 @@ impl Exporter for JsonLines {
     }
 
     fn open(&mut self, controller: Controller) -> Result<(), ExporterError> {
-        let opened = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&self.path);
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path);
         let mut file = opened.map_err(|error| self.error("open", error))?;
         let length = complete_length(&mut file).map_err(|error| self.error("read", error))?;
         self.target = Some(Target {
@@ -110,10 +95,7 @@ impl Exporter for JsonLines {
         }
         let json = record.to_json(partition);
         let json = json.map_err(|error| {
-            let action = format!(
-                "write record {} of partition {partition} as JSON",
-                record.position
-            );
+            let action = format!("write record {} of partition {partition} as JSON", record.position);
             ExporterError::target(&self.name, action, error)
         })?;
         let target = self.target();
@@ -176,9 +158,7 @@ fn complete_length(file: &mut File) -> std::io::Result<u64> {
         let start = end.saturating_sub(SEARCH_BYTES);
         block.clear();
         file.seek(SeekFrom::Start(start))?;
-        Read::by_ref(file)
-            .take(end - start)
-            .read_to_end(&mut block)?;
+        Read::by_ref(file).take(end - start).read_to_end(&mut block)?;
         if let Some(last) = block.iter().rposition(|byte| *byte == b'\n') {
             return Ok(start + last as u64 + 1);
         }
@@ -221,21 +201,12 @@ mod tests {
     }
 
     fn opened(path: &Path, controller: &Controller) -> JsonLines {
-        let arguments = Map::from_iter([(
-            "path".to_owned(),
-            Value::from(path.to_str().expect("UTF-8")),
-        )]);
-        let mut context = Context {
-            name: "debug".to_owned(),
-            arguments,
-            filter: RecordFilter::default(),
-            partition_count: 2,
-        };
+        let arguments = Map::from_iter([("path".to_owned(), Value::from(path.to_str().expect("UTF-8")))]);
+        let mut context =
+            Context { name: "debug".to_owned(), arguments, filter: RecordFilter::default(), partition_count: 2 };
         let mut exporter = JsonLines::default();
         exporter.configure(&mut context).expect("the path is given");
-        exporter
-            .open(controller.clone())
-            .expect("the directory exists");
+        exporter.open(controller.clone()).expect("the directory exists");
         exporter
     }
 
@@ -249,10 +220,7 @@ mod tests {
         exporter.export(PARTITION, &record(7)).expect("buffered");
         exporter.caught_up().expect("written");
         let text = std::fs::read_to_string(&path).expect("written");
-        let lines: Vec<Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("JSON"))
-            .collect();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[1]["position"], 7);
         assert_eq!(lines[1]["valueType"], "VARIABLE");
@@ -272,25 +240,15 @@ mod tests {
         exporter.export(PARTITION, &record(5)).expect("buffered");
         exporter.close().expect("written");
         let text = std::fs::read_to_string(&path).expect("written");
-        assert!(
-            text.starts_with("{\"position\":1}\n{\"position\":5,"),
-            "{text}"
-        );
+        assert!(text.starts_with("{\"position\":1}\n{\"position\":5,"), "{text}");
     }
 
     #[test]
     fn unknown_arguments_are_refused_by_name() {
         let arguments = Map::from_iter([("file".to_owned(), Value::from("x"))]);
         let filter = RecordFilter::default();
-        let mut context = Context {
-            name: "debug".to_owned(),
-            arguments,
-            filter,
-            partition_count: 1,
-        };
-        let error = JsonLines::default()
-            .configure(&mut context)
-            .expect_err("'file' is unknown");
+        let mut context = Context { name: "debug".to_owned(), arguments, filter, partition_count: 1 };
+        let error = JsonLines::default().configure(&mut context).expect_err("'file' is unknown");
         assert_eq!(
             error.to_string(),
             "the argument 'file' of the exporter 'debug' is not known; the only argument of this exporter is 'path'"
