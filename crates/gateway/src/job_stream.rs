@@ -1,6 +1,6 @@
 //! Streams of jobs that are pushed as they become available.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -20,6 +20,8 @@ use crate::status::shutting_down;
 pub struct JobStreams {
     open: Mutex<Open>,
     clients: Gauge,
+    /// Streams that want the same count once.
+    distinct: Gauge,
     pushed: Counter,
 }
 
@@ -43,6 +45,7 @@ impl JobStreams {
         Arc::new(JobStreams {
             open: Mutex::default(),
             clients: metrics::gauge!("zeebe_gateway_job_stream_clients"),
+            distinct: metrics::gauge!("zeebe_gateway_job_stream_streams"),
             pushed: metrics::counter!("zeebe_gateway_job_stream_push_total"),
         })
     }
@@ -62,14 +65,28 @@ impl JobStreams {
         open.next_id += 1;
         let id = open.next_id;
         open.streams.insert(id, Arc::new(specification.clone()));
-        self.clients.set(open.streams.len() as f64);
+        self.report(&open);
         id
     }
 
     fn remove(&self, id: u64) {
         let mut open = self.open.lock();
         open.streams.remove(&id);
+        self.report(&open);
+    }
+
+    fn report(&self, open: &Open) {
         self.clients.set(open.streams.len() as f64);
+    }
+
+    /// Counts what is too dear to count at every opening and closing.
+    pub(crate) fn count_distinct(&self) {
+        let open = self.open.lock();
+        let wish = |of: &Arc<StreamSpecification>| {
+            (of.job_type.clone(), of.worker.clone(), of.timeout, of.fetch_variables.clone(), of.tenant_ids.clone())
+        };
+        let distinct: HashSet<_> = open.streams.values().map(wish).collect();
+        self.distinct.set(distinct.len() as f64);
     }
 }
 

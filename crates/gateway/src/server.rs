@@ -12,6 +12,7 @@ use gateway_interface::gateway_server::GatewayServer;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 use tokio_stream::StreamExt;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
@@ -30,10 +31,13 @@ use crate::long_polling::LongPolling;
 use crate::rpc::RpcMetrics;
 use crate::service::Service;
 use crate::status::status;
+use crate::topology;
 use crate::{GatewayOptions, MESSAGE_BYTES_MAX, StartError, TlsFiles};
 
 /// How often long polls look for partitions to ask again.
 const TICK: Duration = Duration::from_millis(100);
+/// How often metrics are brought up to date that do not follow from a request.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long requests may take to end when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -52,7 +56,7 @@ pub struct Gateway {
     health: HealthReporter,
     shutdown: watch::Sender<bool>,
     server: JoinHandle<Result<(), tonic::transport::Error>>,
-    ticker: JoinHandle<()>,
+    background: [JoinHandle<()>; 2],
     streams: Arc<JobStreams>,
 }
 
@@ -78,7 +82,7 @@ impl Gateway {
         let (shutdown, stopping) = watch::channel(false);
         let polling = LongPolling::new(&client, options.parked_polls_max);
         let streams = JobStreams::new();
-        let ticker = tokio::spawn(tick(polling.clone()));
+        let background = [tokio::spawn(tick(polling.clone())), tokio::spawn(report(client.clone(), streams.clone()))];
         let service = Service {
             client,
             polling,
@@ -100,7 +104,7 @@ impl Gateway {
             incoming,
             stopped(stopping),
         );
-        Ok(Gateway { address, health, shutdown, server: tokio::spawn(server), ticker, streams })
+        Ok(Gateway { address, health, shutdown, server: tokio::spawn(server), background, streams })
     }
 
     /// Where it listens; with the port that was taken when any was allowed.
@@ -117,7 +121,7 @@ impl Gateway {
     pub async fn stop(self) {
         self.health.set_service_status("", ServingStatus::NotServing).await;
         self.health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::NotServing).await;
-        self.ticker.abort();
+        self.background.iter().for_each(JoinHandle::abort);
         // Nobody listening means that the server has ended by itself.
         let _ = self.shutdown.send(true);
         let mut server = self.server;
@@ -149,10 +153,20 @@ async fn stopped(mut stopping: watch::Receiver<bool>) {
 
 async fn tick(polling: Arc<LongPolling>) {
     let mut interval = tokio::time::interval(TICK);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
         polling.tick(Instant::now());
+    }
+}
+
+async fn report(client: Client, streams: Arc<JobStreams>) {
+    let mut interval = tokio::time::interval(REPORT_INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        topology::report(&client.cluster());
+        streams.count_distinct();
     }
 }
 

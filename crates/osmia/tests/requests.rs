@@ -221,3 +221,31 @@ async fn large_jobs_come_in_messages_that_clients_accept() {
     let rest = activate(&mut client, poll("work", -1)).await;
     assert_eq!(jobs.len() + rest.len(), 3);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_checks_are_answered_and_frequent_pings_are_welcome() {
+    use tonic_health::pb::health_check_response::ServingStatus;
+    use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let endpoint = tonic::transport::Endpoint::from_shared(server.grpc.clone()).unwrap();
+    let pinging = endpoint
+        .http2_keep_alive_interval(Duration::from_millis(20))
+        .keep_alive_timeout(Duration::from_secs(5))
+        .keep_alive_while_idle(true);
+    let channel = pinging.connect().await.unwrap();
+    for service in ["", "gateway_protocol.Gateway"] {
+        let request = HealthCheckRequest { service: service.to_owned() };
+        let response = HealthClient::new(channel.clone()).check(request).await.unwrap().into_inner();
+        assert_eq!(response.status(), ServingStatus::Serving);
+    }
+    let mut client = gateway_client::GatewayClient::new(channel);
+    deploy(&mut client, one_task("order", "work")).await;
+    let request = StreamActivatedJobsRequest { r#type: "work".into(), timeout: 60_000, ..Default::default() };
+    let mut jobs = client.stream_activated_jobs(request).await.unwrap().into_inner();
+    // A server that counts pings would have closed the connection by now.
+    assert!(tokio::time::timeout(Duration::from_millis(1500), jobs.message()).await.is_err());
+    client.create_process_instance(creation("order", "")).await.unwrap();
+    assert!(jobs.message().await.unwrap().is_some());
+}
