@@ -28,6 +28,7 @@ pub(crate) async fn start(start: Start) -> Outcome {
     let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
     let configuration = Configuration::read(&sources)?;
     log(&configuration)?;
+    raise_open_files_limit();
     let mut signals = Signals::new()?;
     let metrics = Metrics::install()?;
     let managed = Managed::new(metrics.clone());
@@ -166,6 +167,22 @@ fn log(configuration: &Configuration) -> Outcome {
         .with_ansi(std::io::stderr().is_terminal())
         .init();
     Ok(())
+}
+
+/// Every client's connection is an open file, and the usual limit of 1,024 is meant for programs that use `select`.
+/// What the administrator allows at most is taken.
+fn raise_open_files_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls read or write only the structure that they are given, which lives until they return.
+    let raised = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0
+        }
+    };
+    if !raised {
+        tracing::warn!(error = %std::io::Error::last_os_error(), "cannot raise the limit of open files");
+    }
 }
 
 async fn upkeep(metrics: Metrics) {
