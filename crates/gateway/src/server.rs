@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 use tokio_stream::StreamExt;
+use tonic::codec::CompressionEncoding;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{BoxFuture, Service as HttpService};
@@ -95,8 +96,11 @@ impl Gateway {
         let (health, health_server) = tonic_health::server::health_reporter();
         health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::Serving).await;
         let services = Services {
-            gateway: GatewayServer::new(service).max_decoding_message_size(MESSAGE_BYTES_MAX),
-            health: health_server,
+            // Some clients compress every request. The limit on messages counts what they unpack to.
+            gateway: GatewayServer::new(service)
+                .max_decoding_message_size(MESSAGE_BYTES_MAX)
+                .accept_compressed(CompressionEncoding::Gzip),
+            health: health_server.accept_compressed(CompressionEncoding::Gzip),
         };
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true)).then(pause_after_error);
         let server = builder.layer(MapResponseLayer::new(name_size_limit)).serve_with_incoming_shutdown(

@@ -7,8 +7,8 @@ use tonic::{Code, Status};
 
 use crate::rpc::Rpc;
 
-/// Longest message of a status. It travels twice in the header block, once as Base64, and clients accept 8 KiB of headers.
-const MESSAGE_BYTES_MAX: usize = 2048;
+/// Room for a status in the header block: clients accept 8 KiB of headers in all.
+const HEADER_BYTES_MAX: usize = 7_680;
 
 /// `google.rpc.Status`, which clients find in `grpc-status-details-bin`.
 #[derive(Clone, PartialEq, Message)]
@@ -19,10 +19,14 @@ struct RichStatus {
     message: String,
 }
 
-/// A status that carries itself as details too.
+/// A status that carries itself as details too, where both fit: a long report of a deployment is worth more than its copy.
 pub(crate) fn status(code: Code, message: impl Into<String>) -> Status {
     let message = shorten(message.into());
     let details = RichStatus { code: code as i32, message: message.clone() }.encode_to_vec();
+    let base64_bytes = details.len().div_ceil(3) * 4;
+    if header_bytes(&message) + base64_bytes > HEADER_BYTES_MAX {
+        return Status::new(code, message);
+    }
     Status::with_details(code, message, details.into())
 }
 
@@ -68,13 +72,29 @@ fn code_of(kind: RejectionType) -> Code {
     }
 }
 
+/// How long a message is in the header block, where what is not plain ASCII is percent-encoded.
+fn header_bytes(message: &str) -> usize {
+    message.chars().map(character_header_bytes).sum()
+}
+
+fn character_header_bytes(character: char) -> usize {
+    match character {
+        '%' => 3,
+        ' '..='~' => 1,
+        other => 3 * other.len_utf8(),
+    }
+}
+
 fn shorten(mut message: String) -> String {
-    if message.len() > MESSAGE_BYTES_MAX {
+    if header_bytes(&message) > HEADER_BYTES_MAX {
+        const REMARK_BYTES: usize = 64;
         let dropped = message.len();
-        let mut end = MESSAGE_BYTES_MAX - 32;
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
+        let mut used = 0;
+        let mut fits = |character: char| {
+            used += character_header_bytes(character);
+            used <= HEADER_BYTES_MAX - REMARK_BYTES
+        };
+        let end = message.chars().take_while(|character| fits(*character)).map(char::len_utf8).sum();
         message.truncate(end);
         message.push_str(&format!("… ({} more bytes)", dropped - end));
     }
@@ -97,8 +117,9 @@ mod tests {
 
     #[test]
     fn a_long_reason_is_cut_between_characters() {
-        let status = invalid_argument("ä".repeat(MESSAGE_BYTES_MAX));
-        assert!(status.message().len() <= MESSAGE_BYTES_MAX);
+        let status = invalid_argument("ä".repeat(HEADER_BYTES_MAX));
+        assert!(header_bytes(status.message()) <= HEADER_BYTES_MAX);
+        assert!(status.details().is_empty(), "there is no room for a copy");
         assert!(status.message().ends_with("more bytes)"));
     }
 }

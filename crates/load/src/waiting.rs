@@ -73,12 +73,8 @@ pub(crate) async fn run(options: &Options, waiting: &WaitingOptions) -> Result<(
             break;
         }
         if options.progress && now >= reported.1 + Duration::from_secs(1) {
-            eprintln!(
-                "{:>5} s  created {created:>9} of {}  {:>7}/s",
-                now.as_secs(),
-                waiting.instances,
-                created - reported.0
-            );
+            let (seconds, rate) = (now.as_secs(), created - reported.0);
+            eprintln!("{seconds:>5} s  created {created:>9} of {}  {rate:>7}/s", waiting.instances);
             reported = (created, now);
         }
         // Never more on their way than are missing.

@@ -76,7 +76,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A partition, numbered from 1 to 8191.
+/// A partition, numbered from 1 to 4095.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Serialize, Default)]
 #[cbor(transparent)]
 #[serde(transparent)]
