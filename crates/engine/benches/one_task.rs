@@ -7,8 +7,9 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use engine::{Engine, EngineOptions, Limits, Output};
 use protocol::{
-    Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, JobIntent, JobStreamIntent, JobStreamValue, JobValue,
-    Key, PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, StreamId, Text,
+    Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, JobIntent, JobStreamIntent,
+    JobStreamValue, JobValue, Key, PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue,
+    StreamId, Text,
 };
 
 /// As in the binary.
@@ -31,22 +32,38 @@ impl Run {
     fn new() -> Run {
         let options = EngineOptions { partition: PartitionId(1), partition_count: 1, limits: Limits::default() };
         let variables = format!("{{\"payload\":\"{}\"}}", "x".repeat(498)).into();
-        let mut run = Run { engine: Engine::in_memory(options), output: Output::default(), time: 1, index: 0, variables };
+        let mut run =
+            Run { engine: Engine::in_memory(options), output: Output::default(), time: 1, index: 0, variables };
         let xml = bpmn::builder::ProcessBuilder::new("one").start("s").service_task("t", "work").end("e").to_xml();
-        run.apply(vec![Command::new(Key::NONE, Payload::Deployment(DeploymentIntent::Create, Box::new(DeploymentValue {
-            resources: vec![DeploymentResource { resource_name: "one.bpmn".into(), resource: Arc::from(xml.as_bytes()) }],
-            tenant_id: TENANT.into(),
-            ..DeploymentValue::default()
-        })))]);
-        run.apply(vec![Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Add, Box::new(JobStreamValue {
-            stream: StreamId { node: 0, number: 1 },
-            job_type: "work".into(),
-            worker: "bench".into(),
-            timeout: 60_000,
-            fetch_variables: Vec::new(),
-            tenant_ids: vec![TENANT.into()],
-            credit: u32::MAX,
-        })))]);
+        run.apply(vec![Command::new(
+            Key::NONE,
+            Payload::Deployment(
+                DeploymentIntent::Create,
+                Box::new(DeploymentValue {
+                    resources: vec![DeploymentResource {
+                        resource_name: "one.bpmn".into(),
+                        resource: Arc::from(xml.as_bytes()),
+                    }],
+                    tenant_id: TENANT.into(),
+                    ..DeploymentValue::default()
+                }),
+            ),
+        )]);
+        run.apply(vec![Command::new(
+            Key::NONE,
+            Payload::JobStream(
+                JobStreamIntent::Add,
+                Box::new(JobStreamValue {
+                    stream: StreamId { node: 0, number: 1 },
+                    job_type: "work".into(),
+                    worker: "bench".into(),
+                    timeout: 60_000,
+                    fetch_variables: Vec::new(),
+                    tenant_ids: vec![TENANT.into()],
+                    credit: u32::MAX,
+                }),
+            ),
+        )]);
         run
     }
 

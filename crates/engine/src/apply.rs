@@ -11,8 +11,8 @@ mod process_instance;
 mod variable;
 
 use protocol::{
-    DeploymentIntent, ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue,
-    ProcessIntent, ProcessValue, Record, RecordType, WorkIntent, WorkValue,
+    DeploymentIntent, ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent,
+    ProcessInstanceCreationValue, ProcessIntent, ProcessValue, Record, RecordType, WorkIntent, WorkValue,
 };
 
 use crate::state::{AwaitedResult, LatestProcess, ProcessRow, State, WorkRow};
@@ -72,8 +72,7 @@ fn apply_process(state: &mut State, key: Key, intent: ProcessIntent, value: &Pro
 fn apply_work(state: &mut State, intent: WorkIntent, value: &WorkValue) {
     match intent {
         WorkIntent::Enqueued => {
-            let row =
-                WorkRow { process_instance_key: value.process_instance_key, commands: value.commands.clone() };
+            let row = WorkRow { process_instance_key: value.process_instance_key, commands: value.commands.clone() };
             state.tables.work.insert_new(value.sequence, row);
             state.counters.work_in = value.sequence;
             state.counters.work_entries += 1;

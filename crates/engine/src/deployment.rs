@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use protocol::{
-    Command, DeploymentIntent, DeploymentValue, Key, Payload, ProcessIntent, ProcessMetadata, ProcessValue, Rejection, Text,
+    Command, DeploymentIntent, DeploymentValue, Key, Payload, ProcessIntent, ProcessMetadata, ProcessValue, Rejection,
+    Text,
 };
 
 use crate::distribution;
@@ -24,7 +25,8 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     for (process, resource) in found {
         processes_metadata.push(version_of(execution, value, key, &process, resource));
     }
-    let deployed = DeploymentValue { processes_metadata, deployment_key: key, awaiting: execution.request, ..value.clone() };
+    let deployed =
+        DeploymentValue { processes_metadata, deployment_key: key, awaiting: execution.request, ..value.clone() };
     emit_processes(execution, &deployed);
     let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
     execution.emit(key, payload.clone());

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use protocol::{
-    Command, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent, Key, OutboxIntent,
-    Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent, Rejection, RejectionType, Timestamp, VariableDocumentIntent,
-    WorkIntent, WorkValue,
+    Command, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent,
+    Key, OutboxIntent, Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent, Rejection, RejectionType,
+    Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 use state::StoreError;
 
@@ -69,7 +69,9 @@ pub(crate) fn process(
     let mark = Mark::of(execution.output);
     let outcome = match catch_unwind(AssertUnwindSafe(|| run(&mut execution, command))) {
         Ok(outcome) => outcome,
-        Err(panic) => Err(Failure::Broken { process_instance: concerned(&execution, command), reason: panic_text(&*panic) }),
+        Err(panic) => {
+            Err(Failure::Broken { process_instance: concerned(&execution, command), reason: panic_text(&*panic) })
+        }
     };
     let source_position = execution.source_position;
     let outcome = match outcome {
@@ -169,13 +171,14 @@ fn not_a_command(command: &Command) -> Outcome {
 /// Interrupted work goes on: the oldest entry of the queue.
 fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     let Some(row) = execution.state.tables.work.get(&value.sequence) else {
-        return Err(Rejection::not_found(format!("Expected to continue work {}, but it is done already", value.sequence)).into());
+        return Err(Rejection::not_found(format!(
+            "Expected to continue work {}, but it is done already",
+            value.sequence
+        ))
+        .into());
     };
-    let dequeued = WorkValue {
-        sequence: value.sequence,
-        process_instance_key: row.process_instance_key,
-        commands: Vec::new(),
-    };
+    let dequeued =
+        WorkValue { sequence: value.sequence, process_instance_key: row.process_instance_key, commands: Vec::new() };
     execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
     if execution.state.is_banned(row.process_instance_key) {
         return Ok(());

@@ -2,8 +2,8 @@
 //! not acknowledged, and is taken once, in order, whatever was sent twice or overtaken on the way.
 
 use protocol::{
-    Command, CommandDistributionIntent, CommandDistributionValue, Key, OutboxIntent, OutboxSource, OutboxValue, PartitionId,
-    Payload, Rejection,
+    Command, CommandDistributionIntent, CommandDistributionValue, Key, OutboxIntent, OutboxSource, OutboxValue,
+    PartitionId, Payload, Rejection,
 };
 
 use crate::execution::{Execution, Outcome};
@@ -24,7 +24,8 @@ pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
     let started = value(own, Some(Box::new(command.clone())));
     execution.emit(key, Payload::CommandDistribution(CommandDistributionIntent::Started, started));
     for partition in (1..=execution.partition_count).map(PartitionId).filter(|partition| *partition != own) {
-        let distributing = Payload::CommandDistribution(CommandDistributionIntent::Distributing, value(partition, None));
+        let distributing =
+            Payload::CommandDistribution(CommandDistributionIntent::Distributing, value(partition, None));
         execution.emit(key, distributing);
         enqueue(execution, partition, key, command.clone());
     }

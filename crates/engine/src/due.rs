@@ -17,9 +17,7 @@ pub(crate) fn commands(state: &State, now: Timestamp, limit: usize) -> Vec<Comma
     due.sort_by_key(|(due, _)| *due);
     due.truncate(limit);
     due.into_iter()
-        .map(|((_, key), intent)| {
-            Command::new(Key::from_raw(key), Payload::Job(intent, Arc::new(JobValue::default())))
-        })
+        .map(|((_, key), intent)| Command::new(Key::from_raw(key), Payload::Job(intent, Arc::new(JobValue::default()))))
         .collect()
 }
 

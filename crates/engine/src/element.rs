@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use bpmn::model::{ElementIndex, ExecutableProcess};
 use protocol::{
-    BpmnElementType, Command, Key, Payload, ProcessInstanceBatchIntent, ProcessInstanceBatchValue, ProcessInstanceIntent,
-    ProcessInstanceValue, Text,
+    BpmnElementType, Command, Key, Payload, ProcessInstanceBatchIntent, ProcessInstanceBatchValue,
+    ProcessInstanceIntent, ProcessInstanceValue, Text,
 };
 
 use crate::execution::{Execution, Outcome};
@@ -42,7 +42,9 @@ impl Step {
     pub fn into_command(self) -> Command {
         let step = |key, intent, value| Command::new(key, Payload::ProcessInstance(intent, value));
         match self {
-            Step::Activate { key, value } => step(key.unwrap_or(Key::NONE), ProcessInstanceIntent::ActivateElement, value),
+            Step::Activate { key, value } => {
+                step(key.unwrap_or(Key::NONE), ProcessInstanceIntent::ActivateElement, value)
+            }
             Step::ContinueActivation { key } => step(key, ProcessInstanceIntent::ActivateElement, no_value()),
             Step::Complete { key } => step(key, ProcessInstanceIntent::CompleteElement, no_value()),
             Step::Terminate { key } => step(key, ProcessInstanceIntent::TerminateElement, no_value()),
@@ -152,7 +154,13 @@ impl Token {
 }
 
 /// Lets a token arrive at `element`, which lies in the same scope as `of`.
-fn arrive(execution: &mut Execution<'_>, process: &ExecutableProcess, element: ElementIndex, scope: Key, of: &ProcessInstanceValue) {
+fn arrive(
+    execution: &mut Execution<'_>,
+    process: &ExecutableProcess,
+    element: ElementIndex,
+    scope: Key,
+    of: &ProcessInstanceValue,
+) {
     let target = process.element(element);
     let value = ProcessInstanceValue {
         element_id: (&target.id).into(),

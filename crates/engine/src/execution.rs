@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bpmn::model::{ElementIndex, ExecutableProcess};
 use protocol::{
-    Command, Key, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId, Text, Timestamp, WorkIntent,
-    WorkValue,
+    Command, Key, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId, Text, Timestamp,
+    WorkIntent, WorkValue,
 };
 
 use crate::element::Step;

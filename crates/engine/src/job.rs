@@ -21,7 +21,10 @@ use delivery::JobQueue;
 /// The job that a command names.
 fn find(execution: &Execution<'_>, key: Key, action: &str) -> Result<Arc<JobRow>, Failure> {
     let Some(job) = execution.state.job(key) else {
-        return Err(Rejection::not_found(format!("Expected to {action} job with key '{key}', but no such job was found")).into());
+        return Err(Rejection::not_found(format!(
+            "Expected to {action} job with key '{key}', but no such job was found"
+        ))
+        .into());
     };
     execution.check_not_banned(job.value.process_instance_key)?;
     Ok(job)

@@ -15,7 +15,10 @@ const JOB_STREAMS_MAX: u64 = 100_000;
 pub(crate) fn add(execution: &mut Execution<'_>, value: &JobStreamValue) -> Outcome {
     let id = (value.stream.node, value.stream.number);
     if execution.state.tables.job_streams.contains(&id) {
-        return Err(Rejection::already_exists(format!("Expected to add job stream {id:?}, but it is registered already")).into());
+        return Err(Rejection::already_exists(format!(
+            "Expected to add job stream {id:?}, but it is registered already"
+        ))
+        .into());
     }
     if execution.state.counters.job_streams >= JOB_STREAMS_MAX {
         return Err(Rejection::invalid_state(format!(
@@ -54,7 +57,9 @@ fn registered(execution: &Execution<'_>, value: &JobStreamValue, action: &str) -
     let id = (value.stream.node, value.stream.number);
     match execution.state.tables.job_streams.get(&id) {
         Some(row) => Ok(row.value.clone()),
-        None => Err(Rejection::not_found(format!("Expected to {action} job stream {id:?}, but no such stream was found"))),
+        None => {
+            Err(Rejection::not_found(format!("Expected to {action} job stream {id:?}, but no such stream was found")))
+        }
     }
 }
 

@@ -28,7 +28,8 @@ use std::path::Path;
 
 use ::state::{Checkpoint, Retired, Store, StoreError, StoreOptions, Written};
 use protocol::{
-    Command, CommandBatch, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, Record, Timestamp, WorkIntent, WorkValue,
+    Command, CommandBatch, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, Record, Timestamp, WorkIntent,
+    WorkValue,
 };
 
 use crate::state::{Counters, State, Tables};
@@ -233,9 +234,7 @@ impl Engine {
     pub fn state_hash(&self) -> Result<u128, StoreError> {
         let counters = Counters { timestamp: 0, ..self.state.counters };
         let hash = self.state.tables.state_hash()?;
-        Ok(protocol::encode_to_vec(&counters)
-            .iter()
-            .fold(hash, |hash, byte| hash.rotate_left(7) ^ u128::from(*byte)))
+        Ok(protocol::encode_to_vec(&counters).iter().fold(hash, |hash, byte| hash.rotate_left(7) ^ u128::from(*byte)))
     }
 
     /// Writes the state as text, one entry a line.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{
-    Command, JobValue, Key, PartitionId, Payload, Record, Rejection, Request, StreamId, Text,
-};
+use protocol::{Command, JobValue, Key, PartitionId, Payload, Record, Rejection, Request, StreamId, Text};
 
 /// Everything that one application produced. Records belong to every replica; the rest is carried out by the leader only.
 #[derive(Debug, Default)]

@@ -43,7 +43,11 @@ impl Cluster {
     }
 
     fn deploy(&mut self, number: u64, id: &str) {
-        let xml = bpmn::builder::ProcessBuilder::new(id).start("s").service_task("t", &format!("work-{number}")).end("e").to_xml();
+        let xml = bpmn::builder::ProcessBuilder::new(id)
+            .start("s")
+            .service_task("t", &format!("work-{number}"))
+            .end("e")
+            .to_xml();
         let value = DeploymentValue {
             resources: vec![DeploymentResource { resource_name: "p.bpmn".into(), resource: Arc::from(xml.as_bytes()) }],
             tenant_id: support::TENANT.into(),

@@ -189,10 +189,18 @@ fn act(partition: &mut Partition, action: &Action) {
             partition.job(pick(&seen.jobs, *job), JobIntent::Fail, value);
         }
         Action::ThrowError(job) => {
-            partition.job(pick(&seen.jobs, *job), JobIntent::ThrowError, JobValue { error_code: "E".into(), ..JobValue::default() });
+            partition.job(
+                pick(&seen.jobs, *job),
+                JobIntent::ThrowError,
+                JobValue { error_code: "E".into(), ..JobValue::default() },
+            );
         }
         Action::Retries(job) => {
-            partition.job(pick(&seen.jobs, *job), JobIntent::UpdateRetries, JobValue { retries: 2, ..JobValue::default() });
+            partition.job(
+                pick(&seen.jobs, *job),
+                JobIntent::UpdateRetries,
+                JobValue { retries: 2, ..JobValue::default() },
+            );
         }
         Action::Resolve(incident) => {
             let key = pick(&seen.incidents, *incident);
@@ -200,7 +208,8 @@ fn act(partition: &mut Partition, action: &Action) {
         }
         Action::Cancel(element) => {
             let key = pick(&seen.elements, *element);
-            partition.submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, support::no_instance().into()));
+            partition
+                .submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, support::no_instance().into()));
         }
         Action::SetVariable(element, local) => {
             let value = VariableDocumentValue {
@@ -236,7 +245,8 @@ fn drain(partition: &mut Partition) {
         for job in Seen::of(partition).jobs {
             partition.job(job, JobIntent::Complete, JobValue::default());
         }
-        let events = partition.records[before..].iter().filter(|record| record.record_type == RecordType::Event).count();
+        let events =
+            partition.records[before..].iter().filter(|record| record.record_type == RecordType::Event).count();
         if events == 0 {
             return;
         }
@@ -271,8 +281,15 @@ fn check_accounting(partition: &Partition) {
 
 /// Ended instances leave nothing behind.
 fn check_nothing_is_left(partition: &Partition) {
-    const STAYS: &[&str] =
-        &["Counters", "processes", "latest_processes", "process_versions", "job_streams", "job_streams_by_type", "served_streams"];
+    const STAYS: &[&str] = &[
+        "Counters",
+        "processes",
+        "latest_processes",
+        "process_versions",
+        "job_streams",
+        "job_streams_by_type",
+        "served_streams",
+    ];
     let mut dump = Vec::new();
     partition.engine.dump(&mut dump).expect("readable");
     let dump = String::from_utf8_lossy(&dump);

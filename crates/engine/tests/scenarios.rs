@@ -72,7 +72,12 @@ fn take(partition: &mut Partition, directory: &Path, step: &str) -> Output {
             partition.create(first, second, ProcessInstanceCreationIntent::CreateWithAwaitingResult)
         }
         "activate" => partition.activate(first, second.parse().unwrap_or(10)),
-        "stream" => partition.stream(number(first), second.split(' ').next().unwrap_or(""), last_number(second), JobStreamIntent::Add),
+        "stream" => partition.stream(
+            number(first),
+            second.split(' ').next().unwrap_or(""),
+            last_number(second),
+            JobStreamIntent::Add,
+        ),
         "grant" => partition.stream(number(first), "", last_number(second), JobStreamIntent::Grant),
         "remove-stream" => partition.stream(number(first), "", 0, JobStreamIntent::Remove),
         "complete" => {
@@ -114,7 +119,8 @@ fn take(partition: &mut Partition, directory: &Path, step: &str) -> Output {
         }
         "cancel" => {
             let key = if first.is_empty() { partition.instance } else { partition.elements[first] };
-            partition.submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::new(support::no_instance())))
+            partition
+                .submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::new(support::no_instance())))
         }
         "set" | "set-local" => {
             let scope_key = *partition.elements.get(first).unwrap_or(&Key::new(PartitionId(1), 999_999));

@@ -149,9 +149,7 @@ mod tests {
         assert_eq!(variables(String::new()).unwrap(), "");
         assert_eq!(variables("null".into()).unwrap(), "");
         assert_eq!(variables(" {\"a\": [1, \"é\"]}\n".into()).unwrap(), " {\"a\": [1, \"é\"]}\n");
-        for wrong in
-            ["[]", "1", "\"{}\"", "{", "{}x", "{\"a\":01}", "{'a':1}", "{\"a\":1,}", "{\"a\":NaN}", " "]
-        {
+        for wrong in ["[]", "1", "\"{}\"", "{", "{}x", "{\"a\":01}", "{'a':1}", "{\"a\":1,}", "{\"a\":NaN}", " "] {
             let status = variables(wrong.into()).unwrap_err();
             assert_eq!(status.code(), tonic::Code::InvalidArgument, "{wrong}");
             assert!(status.message().starts_with("Expected the variables to be a JSON object"), "{status}");

@@ -33,8 +33,5 @@ pub fn encode_to_vec<T: Encode<()>>(value: &T) -> Vec<u8> {
 /// # Errors
 /// When the bytes are not the encoding of a `T`.
 pub fn decode<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> Result<T, DecodeError> {
-    minicbor::decode(bytes).map_err(|error| DecodeError {
-        kind: std::any::type_name::<T>(),
-        reason: error.to_string(),
-    })
+    minicbor::decode(bytes).map_err(|error| DecodeError { kind: std::any::type_name::<T>(), reason: error.to_string() })
 }

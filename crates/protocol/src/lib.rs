@@ -15,9 +15,7 @@ mod text;
 mod value;
 
 pub use codec::{DecodeError, decode, encode, encode_to_vec};
-pub use command::{
-    BATCH_FORMAT, Command, CommandBatch, OutboxSource, Request, decode_batch, encode_batch,
-};
+pub use command::{BATCH_FORMAT, Command, CommandBatch, OutboxSource, Request, decode_batch, encode_batch};
 pub use intent::*;
 pub use key::{Key, PartitionId, Timestamp};
 pub use payload::{Payload, ValueType};

@@ -147,11 +147,21 @@ impl ValueType {
 #[allow(missing_docs, reason = "the names are the record schema's own")]
 pub enum Payload {
     #[n(0)]
-    Job(#[n(0)] JobIntent, #[n(1)] #[cbor(with = "shared")] Arc<JobValue>),
+    Job(
+        #[n(0)] JobIntent,
+        #[n(1)]
+        #[cbor(with = "shared")]
+        Arc<JobValue>,
+    ),
     #[n(4)]
     Deployment(#[n(0)] DeploymentIntent, #[n(1)] Box<DeploymentValue>),
     #[n(5)]
-    ProcessInstance(#[n(0)] ProcessInstanceIntent, #[n(1)] #[cbor(with = "shared")] Arc<ProcessInstanceValue>),
+    ProcessInstance(
+        #[n(0)] ProcessInstanceIntent,
+        #[n(1)]
+        #[cbor(with = "shared")]
+        Arc<ProcessInstanceValue>,
+    ),
     #[n(6)]
     Incident(#[n(0)] IncidentIntent, #[n(1)] Box<IncidentValue>),
     #[n(14)]

@@ -88,7 +88,8 @@ pub fn functions(text: &str) -> Vec<(usize, String, usize)> {
         let Some(rest) = code.trim_start().split_once("fn ").filter(|(before, _)| is_function_prefix(before)) else {
             continue;
         };
-        let name: String = rest.1.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
+        let name: String =
+            rest.1.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect();
         // A declaration without a body ends in a semicolon before any brace opens.
         let opening = lines[index..].iter().map(|line| self::code(line)).find(|code| code.contains(['{', ';']));
         if !opening.is_some_and(|code| code.contains('{')) {
@@ -106,6 +107,8 @@ pub fn functions(text: &str) -> Vec<(usize, String, usize)> {
 
 fn is_function_prefix(before: &str) -> bool {
     before.split_whitespace().all(|word| {
-        word.starts_with("pub") || matches!(word, "const" | "async" | "unsafe" | "extern" | "in" | "\"\"") || word.ends_with(')')
+        word.starts_with("pub")
+            || matches!(word, "const" | "async" | "unsafe" | "extern" | "in" | "\"\"")
+            || word.ends_with(')')
     })
 }

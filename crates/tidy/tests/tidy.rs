@@ -150,7 +150,9 @@ fn pure_crates_iterate_over_no_hash_map() {
                 for map in &names {
                     let iterates = ["iter()", "keys()", "values()", "into_iter()", "drain()", "iter_mut()", "retain("]
                         .iter()
-                        .any(|call| code.contains(&format!("{map}.{call}")) || code.contains(&format!("{map}.borrow().{call}")))
+                        .any(|call| {
+                            code.contains(&format!("{map}.{call}")) || code.contains(&format!("{map}.borrow().{call}"))
+                        })
                         || code.contains(&format!("in {map} "))
                         || code.contains(&format!("in &{map} "))
                         || code.contains(&format!("in &self.{map} "));
@@ -191,7 +193,8 @@ fn files_and_functions_are_short() {
         let text = std::fs::read_to_string(&file).expect("readable source");
         let lines: Vec<&str> = text.lines().collect();
         if lines.len() > FILE_LINES_MAX {
-            let message = format!("the file has {} lines, more than {FILE_LINES_MAX}; split it by meaning", lines.len());
+            let message =
+                format!("the file has {} lines, more than {FILE_LINES_MAX}; split it by meaning", lines.len());
             findings.push(Finding { file: file.clone(), line: 1, message });
         }
         let is_test = file.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "benches");

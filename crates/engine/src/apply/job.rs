@@ -23,7 +23,10 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
         }
         JobIntent::Canceled => {
             remove(state, key);
-            state.tables.element_instances.update(&value.element_instance_key.raw(), |instance| instance.job = Key::NONE);
+            state
+                .tables
+                .element_instances
+                .update(&value.element_instance_key.raw(), |instance| instance.job = Key::NONE);
         }
         JobIntent::Failed if value.retries > 0 && value.recurring_time >= 0 => {
             change(state, key, JobState::Failed, value);

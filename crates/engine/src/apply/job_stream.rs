@@ -18,7 +18,10 @@ pub(super) fn apply(state: &mut State, intent: JobStreamIntent, value: &JobStrea
         }
         JobStreamIntent::Removed => remove(state, value),
         JobStreamIntent::Granted => {
-            state.tables.job_streams.update(&id, |row| row.value.credit = row.value.credit.saturating_add(value.credit));
+            state
+                .tables
+                .job_streams
+                .update(&id, |row| row.value.credit = row.value.credit.saturating_add(value.credit));
         }
         JobStreamIntent::Cleared => {
             let all: Vec<_> = state.tables.job_streams.iter().map(|(_, row)| row).collect();

@@ -51,12 +51,12 @@ fn consume_tokens(state: &mut State, value: &ProcessInstanceValue) -> u32 {
         BpmnElementType::StartEvent => 0,
         BpmnElementType::ParallelGateway => {
             let Some(process) = state.process(value.process_definition_key) else { return 0 };
-            let Some(element) = process.element_by_id.get(&*value.element_id).map(|index| process.element(*index)) else {
+            let Some(element) = process.element_by_id.get(&*value.element_id).map(|index| process.element(*index))
+            else {
                 return 0;
             };
             for flow in &element.incoming {
-                let place =
-                    (value.flow_scope_key.raw(), element.id.clone(), process.flow(*flow).id.clone());
+                let place = (value.flow_scope_key.raw(), element.id.clone(), process.flow(*flow).id.clone());
                 match state.tables.waiting_tokens.get(&place).map_or(0, |count| *count) {
                     0 | 1 => state.tables.waiting_tokens.delete(&place),
                     count => state.tables.waiting_tokens.put(place, count - 1),

@@ -1,7 +1,7 @@
 //! An element is to end early: TERMINATING, its job, incident and children with it, TERMINATED.
 
 use bpmn::model::Behavior;
-use protocol::{Key, Payload, JobIntent, ProcessInstanceIntent};
+use protocol::{JobIntent, Key, Payload, ProcessInstanceIntent};
 
 use super::{Step, TERMINATED_CHILDREN_PER_STEP_MAX, Token, complete};
 use crate::execution::{Execution, Outcome};

@@ -5,9 +5,7 @@
 
 use std::sync::Arc;
 
-use protocol::{
-    ErrorType, JobBatchIntent, JobBatchValue, JobStreamValue, JobValue, Key, Payload, StreamId, Text,
-};
+use protocol::{ErrorType, JobBatchIntent, JobBatchValue, JobStreamValue, JobValue, Key, Payload, StreamId, Text};
 
 use crate::execution::Execution;
 use crate::incident::{self, Problem};
@@ -141,7 +139,11 @@ pub(crate) struct Taken {
 
 /// Reads jobs from the front of a queue as they look when activated. A job that is too large for any message becomes an
 /// incident, so that it does not stand in the way of the others.
-pub(crate) fn take_jobs(execution: &mut Execution<'_>, place: &(Arc<str>, Arc<str>), activation: &Activation<'_>) -> Taken {
+pub(crate) fn take_jobs(
+    execution: &mut Execution<'_>,
+    place: &(Arc<str>, Arc<str>),
+    activation: &Activation<'_>,
+) -> Taken {
     let mut taken = Taken::default();
     let mut too_large = Vec::new();
     let mut bytes = 0;

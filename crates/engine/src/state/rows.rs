@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 use protocol::{
-    Command, CommandDistributionValue, IncidentValue, JobStreamValue, JobValue, Key, ProcessInstanceValue, ProcessMetadata,
-    Request, StreamId, Text,
+    Command, CommandDistributionValue, IncidentValue, JobStreamValue, JobValue, Key, ProcessInstanceValue,
+    ProcessMetadata, Request, StreamId, Text,
 };
 
 /// Where an element instance is in its life.

@@ -177,7 +177,8 @@ impl Partition {
             let (mut expected, mut found) = (Vec::new(), Vec::new());
             self.engine.dump(&mut expected).expect("readable");
             folded.dump(&mut found).expect("readable");
-            let (expected, found) = (String::from_utf8_lossy(&expected).into_owned(), String::from_utf8_lossy(&found).into_owned());
+            let (expected, found) =
+                (String::from_utf8_lossy(&expected).into_owned(), String::from_utf8_lossy(&found).into_owned());
             let differing: Vec<_> = expected.lines().zip(found.lines()).filter(|(left, right)| left != right).collect();
             // Positions of commands leave no record, so the counters may differ behind the last record.
             assert!(
@@ -198,7 +199,8 @@ pub fn describe(output: &Output) -> String {
         }
     }
     for push in &output.pushes {
-        let _ = writeln!(text, "  push {} {} to stream {}", push.job.element_id, push.job.variables, push.stream.number);
+        let _ =
+            writeln!(text, "  push {} {} to stream {}", push.job.element_id, push.job.variables, push.stream.number);
     }
     for reply in &output.replies {
         let _ = match (&reply.rejection, &reply.payload) {
@@ -217,7 +219,12 @@ pub fn describe(output: &Output) -> String {
                         job.element_id, job.retries, job.custom_headers, job.variables
                     );
                 }
-                writeln!(text, "  reply ACTIVATED {} jobs{}", batch.jobs.len(), if batch.truncated { ", truncated" } else { "" })
+                writeln!(
+                    text,
+                    "  reply ACTIVATED {} jobs{}",
+                    batch.jobs.len(),
+                    if batch.truncated { ", truncated" } else { "" }
+                )
             }
             (None, Payload::ProcessInstanceResult(_, result)) => writeln!(text, "  result {}", result.variables),
             (None, payload) => writeln!(text, "  reply {} {}", payload.value_type().name(), payload.intent_name()),
@@ -246,9 +253,16 @@ fn describe_record(record: &Record) -> String {
         Payload::JobBatch(_, batch) => format!("{} {} for {}", batch.job_keys.len(), batch.job_type, batch.worker),
         Payload::Variable(_, variable) => format!("{} = {}", variable.name, variable.value),
         Payload::Incident(_, incident) => {
-            format!("{} {} '{}'", incident.element_id, incident.error_type.name(), without_keys(&incident.error_message))
+            format!(
+                "{} {} '{}'",
+                incident.element_id,
+                incident.error_type.name(),
+                without_keys(&incident.error_message)
+            )
         }
-        Payload::Process(_, process) => format!("{} version {}", process.metadata.bpmn_process_id, process.metadata.version),
+        Payload::Process(_, process) => {
+            format!("{} version {}", process.metadata.bpmn_process_id, process.metadata.version)
+        }
         Payload::Deployment(_, deployment) => {
             let names: Vec<_> = deployment
                 .processes_metadata
@@ -319,4 +333,3 @@ pub fn no_instance() -> ProcessInstanceValue {
         tenant_id: Text::default(),
     }
 }
-

@@ -156,9 +156,7 @@ pub struct JobStreamValue {
 }
 
 /// A worker's stream: the node whose gateway holds the connection, and a number that the gateway gave it.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Encode, Decode, Serialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Encode, Decode, Serialize)]
 pub struct StreamId {
     /// Node of the gateway.
     #[n(0)]
