@@ -28,8 +28,7 @@ use std::path::Path;
 
 use ::state::{Checkpoint, Retired, Store, StoreError, StoreOptions, Written};
 use protocol::{
-    Command, CommandBatch, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, Record, Timestamp, WorkIntent,
-    WorkValue,
+    Command, CommandBatch, JobStreamIntent, Key, PartitionId, Payload, Record, Timestamp, WorkIntent, WorkValue,
 };
 
 use crate::state::{Counters, State, Tables};
@@ -196,9 +195,8 @@ impl Engine {
 
     /// For a new leader: the command that forgets all job streams; `None` when there is none.
     pub fn clear_streams_command(&self) -> Option<Command> {
-        (self.state.counters.job_streams > 0).then(|| {
-            Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::new(JobStreamValue::default())))
-        })
+        (self.state.counters.job_streams > 0)
+            .then(|| Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::default())))
     }
 
     /// Whether jobs of a type wait to be activated.
