@@ -249,3 +249,51 @@ async fn health_checks_are_answered_and_frequent_pings_are_welcome() {
     client.create_process_instance(creation("order", "")).await.unwrap();
     assert!(jobs.message().await.unwrap().is_some());
 }
+
+/// Pollers that want one job each, some of which give up all the time, against jobs in all partitions: whatever the order
+/// of notifications, answers and departures, no job may wait for the probe that comes every 10 seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_job_waits_while_somebody_polls() {
+    const INSTANCES: usize = 400;
+    const POLLERS: u64 = 24;
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "3"]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let (done, mut completed) = tokio::sync::mpsc::unbounded_channel();
+    for poller in 0..POLLERS {
+        let (mut client, done) = (client.clone(), done.clone());
+        tokio::spawn(async move {
+            for round in 0.. {
+                // Every third poller gives up after a few milliseconds, each time after another number of them. What is
+                // on the wire to it by then comes back when its lock ends.
+                let (timeout, patience) = match poller % 3 {
+                    0 => (500, Duration::from_millis(1 + (round * 7 + poller) % 13)),
+                    _ => (60_000, Duration::MAX),
+                };
+                let request = ActivateJobsRequest { max_jobs_to_activate: 1, timeout, ..poll("work", 60_000) };
+                let polled = activate(&mut client, request);
+                for job in tokio::time::timeout(patience, polled).await.unwrap_or_default() {
+                    client.complete_job(completion(job.key, "")).await.unwrap();
+                    done.send(job.process_instance_key).unwrap();
+                }
+            }
+        });
+    }
+    let mut created = std::collections::BTreeSet::new();
+    let mut finished = std::collections::BTreeSet::new();
+    for number in 0..INSTANCES {
+        let instance = client.create_process_instance(creation("order", "")).await.unwrap().into_inner();
+        created.insert(instance.process_instance_key);
+        if number % 8 == 0 {
+            // Lets the pollers run dry now and then.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    while finished.len() < INSTANCES {
+        let next = tokio::time::timeout(Duration::from_secs(5), completed.recv()).await;
+        let key = next.expect("a job waits although somebody polls").unwrap();
+        assert!(finished.insert(key), "completed twice");
+    }
+    assert_eq!(created, finished);
+}
