@@ -162,6 +162,13 @@ fn refuse_foreign_data(directory: &Path) -> Result<(), DataDirectoryError> {
     Ok(())
 }
 
+/// How many partitions a data directory was made with; `None` when there is none yet, or none that can be read (opening it
+/// then says why).
+pub fn stored_partition_count(directory: &Path) -> Option<u16> {
+    let text = std::fs::read_to_string(directory.join("FORMAT")).ok()?;
+    Settings::parse(&text).ok().map(|settings| settings.partitions)
+}
+
 /// What is fixed when the directory is made.
 #[derive(Debug, PartialEq, Eq)]
 struct Settings {
@@ -271,6 +278,7 @@ mod tests {
     fn what_is_fixed_by_the_data_is_not_changed() {
         let directory = tempfile::tempdir().expect("temporary directory");
         drop(DataDirectory::open(&options(directory.path())).expect("new"));
+        assert_eq!(stored_partition_count(directory.path()), Some(3));
         let more = NodeOptions { partition_count: 5, ..options(directory.path()) };
         let error = DataDirectory::open(&more).expect_err("3 partitions are there").to_string();
         assert!(error.contains("was made with partition count 3, and it cannot be changed to 5"), "{error}");

@@ -33,7 +33,7 @@ mod streams;
 
 pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest, SubmitError};
 pub use clock::{Clock, NotControllable};
-pub use data_directory::DataDirectoryError;
+pub use data_directory::{DataDirectoryError, stored_partition_count};
 pub use engine::{JobsAvailable, Push, Reply};
 pub use entrance::{Health, Role};
 pub use exporting::{ExporterPosition, ExporterState, ExporterStatus};

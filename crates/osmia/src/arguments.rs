@@ -123,7 +123,7 @@ pub(crate) struct Start {
     /// Directory of all data [default: ./osmia-data]
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
-    /// Number of partitions of a new data directory [default: 1]
+    /// Number of partitions of a new data directory [default: 1]; an existing one keeps its own
     #[arg(long, value_name = "N")]
     partitions: Option<String>,
     /// Host or address to listen on [default: 127.0.0.1]

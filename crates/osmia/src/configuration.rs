@@ -65,6 +65,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("log", &["ZEEBE_LOG_LEVEL"]),
 ];
 
+/// What is logged unless it is said otherwise. The log's library warns of every record that a kill cut off; what that
+/// means for the node is told by the node itself.
+const DEFAULT_LOG: &str = "info,raft_engine=error";
+
 /// Camunda's variables for things that this version does not have, with the only value that means the same here.
 const ONLY: &[(&str, &str)] = &[
     ("ZEEBE_BROKER_CLUSTER_CLUSTERSIZE", "1"),
@@ -80,8 +84,8 @@ const ONLY: &[(&str, &str)] = &[
 pub(crate) struct Configuration {
     /// Where all data is.
     pub data: PathBuf,
-    /// Number of partitions of a new data directory.
-    pub partitions: u16,
+    /// Number of partitions of a new data directory; an existing one keeps its own unless another is asked for.
+    pub partitions: Option<u16>,
     /// Host or address on which all ports listen.
     pub host: String,
     pub grpc_port: u16,
@@ -137,9 +141,7 @@ impl Configuration {
         }
         let configuration = Configuration {
             data: sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data")),
-            partitions: sources
-                .get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?
-                .unwrap_or(1),
+            partitions: sources.get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?,
             host: sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()),
             grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
             management_port: sources.get("management-port", port)?.unwrap_or(9_600),
@@ -151,7 +153,7 @@ impl Configuration {
                 .get("parked-polls-max", |text| number(text, 0, 1_000_000, "a number from 0 to 1000000"))?
                 .unwrap_or(20_000),
             tls: tls(sources)?,
-            log: sources.get("log", |text| Ok(text.to_lowercase()))?.unwrap_or_else(|| "info".to_owned()),
+            log: sources.get("log", |text| Ok(text.to_lowercase()))?.unwrap_or_else(|| DEFAULT_LOG.to_owned()),
             exporters: sources.exporters()?,
         };
         if configuration.demo && configuration.tls.is_some() {
@@ -195,7 +197,7 @@ mod tests {
         let file = "grpc-port: 1\nmanagement-port: 2\npartitions: 3\nclock-control: true\n";
         let environment = [("OSMIA_GRPC_PORT", "11"), ("OSMIA_MANAGEMENT_PORT", "12")];
         let read = read(&[("grpc-port", "21")], &environment, Some(file)).expect("valid");
-        assert_eq!((read.grpc_port, read.management_port, read.partitions), (21, 12, 3));
+        assert_eq!((read.grpc_port, read.management_port, read.partitions), (21, 12, Some(3)));
         assert!(read.clock_control);
         assert_eq!(read.data, PathBuf::from("./osmia-data"));
     }
@@ -210,7 +212,7 @@ mod tests {
             ("ZEEBE_GATEWAY_CLUSTER_REQUESTTIMEOUT", "PT20S"),
         ];
         let read = read(&[], &environment, None).expect("valid");
-        assert_eq!((read.partitions, read.grpc_port, read.clock_control), (7, 0, true));
+        assert_eq!((read.partitions, read.grpc_port, read.clock_control), (Some(7), 0, true));
         assert_eq!((read.data, read.request_timeout), (PathBuf::from("/d"), Duration::from_secs(20)));
     }
 

@@ -129,7 +129,10 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
     };
     Ok(NodeOptions {
         data_directory: configuration.data.clone(),
-        partition_count: configuration.partitions,
+        partition_count: configuration
+            .partitions
+            .or_else(|| broker::stored_partition_count(&configuration.data))
+            .unwrap_or(1),
         clock_control: configuration.clock_control,
         advertised_address: (configuration.host.clone(), configuration.grpc_port),
         exporters: configuration.exporters.iter().map(exporter).collect::<Result<_, _>>()?,

@@ -167,6 +167,8 @@ pub(crate) fn take_jobs(
         taken.jobs.push(job);
     }
     taken.too_large = too_large.len();
+    // They took places that the jobs behind them did not get.
+    taken.truncated |= taken.too_large > 0;
     for (key, job, size) in too_large {
         let message = format!(
             "Expected to activate job with key '{key}' with at most {} bytes, but with its variables it has {size}; \
