@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use bpmn::model::{ElementIndex, ExecutableProcess};
 use protocol::{
-    BpmnElementType, Command, Key, Payload, ProcessInstanceBatchIntent, ProcessInstanceBatchValue,
-    ProcessInstanceIntent, ProcessInstanceValue, Text,
+    Command, Key, Payload, ProcessInstanceBatchIntent, ProcessInstanceBatchValue, ProcessInstanceIntent,
+    ProcessInstanceValue, Text,
 };
 
 use crate::execution::{Execution, Outcome};
@@ -45,9 +45,9 @@ impl Step {
             Step::Activate { key, value } => {
                 step(key.unwrap_or(Key::NONE), ProcessInstanceIntent::ActivateElement, value)
             }
-            Step::ContinueActivation { key } => step(key, ProcessInstanceIntent::ActivateElement, no_value()),
-            Step::Complete { key } => step(key, ProcessInstanceIntent::CompleteElement, no_value()),
-            Step::Terminate { key } => step(key, ProcessInstanceIntent::TerminateElement, no_value()),
+            Step::ContinueActivation { key } => step(key, ProcessInstanceIntent::ActivateElement, Arc::default()),
+            Step::Complete { key } => step(key, ProcessInstanceIntent::CompleteElement, Arc::default()),
+            Step::Terminate { key } => step(key, ProcessInstanceIntent::TerminateElement, Arc::default()),
             Step::TerminateChildren { scope, after } => Command::new(
                 scope,
                 Payload::ProcessInstanceBatch(
@@ -95,22 +95,6 @@ impl Step {
             }
         }
     }
-}
-
-fn no_value() -> Arc<ProcessInstanceValue> {
-    Arc::new(ProcessInstanceValue {
-        bpmn_process_id: Text::default(),
-        version: -1,
-        process_definition_key: Key::NONE,
-        process_instance_key: Key::NONE,
-        element_id: Text::default(),
-        flow_scope_key: Key::NONE,
-        bpmn_element_type: BpmnElementType::Unspecified,
-        parent_process_instance_key: Key::NONE,
-        parent_element_instance_key: Key::NONE,
-        tags: Vec::new(),
-        tenant_id: Text::default(),
-    })
 }
 
 /// Takes one step. A step whose instance is gone or ended meanwhile is done already.

@@ -56,7 +56,7 @@ fn a_job_too_large_for_a_message_is_an_incident_and_holds_nobody_up() {
     };
     partition.submit(Key::NONE, Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(smaller)));
     let key = partition.incidents["work"];
-    partition.submit(key, Payload::Incident(IncidentIntent::Resolve, Box::new(support::no_incident())));
+    partition.submit(key, Payload::Incident(IncidentIntent::Resolve, Box::default()));
     assert_eq!(activated(&partition.activate("work", 5)).job_keys, [large]);
     partition.check();
 }

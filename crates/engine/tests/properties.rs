@@ -204,12 +204,11 @@ fn act(partition: &mut Partition, action: &Action) {
         }
         Action::Resolve(incident) => {
             let key = pick(&seen.incidents, *incident);
-            partition.submit(key, Payload::Incident(IncidentIntent::Resolve, Box::new(support::no_incident())));
+            partition.submit(key, Payload::Incident(IncidentIntent::Resolve, Box::default()));
         }
         Action::Cancel(element) => {
             let key = pick(&seen.elements, *element);
-            partition
-                .submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, support::no_instance().into()));
+            partition.submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
         }
         Action::SetVariable(element, local) => {
             let value = VariableDocumentValue {
@@ -238,7 +237,7 @@ fn drain(partition: &mut Partition) {
             for job in &seen.jobs {
                 partition.job(*job, JobIntent::UpdateRetries, JobValue { retries: 1, ..JobValue::default() });
             }
-            partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::new(support::no_incident())));
+            partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
         }
         partition.advance(600_000);
         let before = partition.records.len();

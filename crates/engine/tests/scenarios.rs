@@ -115,12 +115,11 @@ fn take(partition: &mut Partition, directory: &Path, step: &str) -> Output {
         }
         "resolve" => {
             let key = *partition.incidents.get(first).unwrap_or(&Key::new(PartitionId(1), 999_999));
-            partition.submit(key, Payload::Incident(IncidentIntent::Resolve, Box::new(support::no_incident())))
+            partition.submit(key, Payload::Incident(IncidentIntent::Resolve, Box::default()))
         }
         "cancel" => {
             let key = if first.is_empty() { partition.instance } else { partition.elements[first] };
-            partition
-                .submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::new(support::no_instance())))
+            partition.submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::default()))
         }
         "set" | "set-local" => {
             let scope_key = *partition.elements.get(first).unwrap_or(&Key::new(PartitionId(1), 999_999));

@@ -6,10 +6,10 @@ use std::time::Duration;
 use broker::{PendingRequest, Reply, SubmitError};
 use gateway_interface::*;
 use protocol::{
-    BpmnElementType, Command, DeploymentIntent, DeploymentResource, DeploymentValue, ErrorType, IncidentIntent,
-    IncidentValue, JobIntent, JobValue, Key, PartitionId, Payload, ProcessInstanceCreationIntent,
-    ProcessInstanceCreationValue, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text, VariableDocumentIntent,
-    VariableDocumentUpdateSemantics, VariableDocumentValue,
+    Command, DeploymentIntent, DeploymentResource, DeploymentValue, IncidentIntent, IncidentValue, JobIntent, JobValue,
+    Key, PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceIntent,
+    ProcessInstanceValue, Rejection, Text, VariableDocumentIntent, VariableDocumentUpdateSemantics,
+    VariableDocumentValue,
 };
 use tokio::sync::oneshot;
 use tonic::{Code, Status};
@@ -162,17 +162,9 @@ impl Service {
             Target { intent: ProcessInstanceIntent::Cancel.name(), wish: "cancel a process instance", kind: "process" };
         let payload = |key| {
             let value = ProcessInstanceValue {
-                bpmn_process_id: Text::default(),
-                version: -1,
-                process_definition_key: Key::NONE,
                 process_instance_key: key,
-                element_id: Text::default(),
-                flow_scope_key: Key::NONE,
-                bpmn_element_type: BpmnElementType::Unspecified,
-                parent_process_instance_key: Key::NONE,
-                parent_element_instance_key: Key::NONE,
-                tags: Vec::new(),
                 tenant_id: protocol::DEFAULT_TENANT.into(),
+                ..ProcessInstanceValue::default()
             };
             Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::new(value))
         };
@@ -183,18 +175,7 @@ impl Service {
     pub(crate) fn resolve(&self, request: ResolveIncidentRequest) -> Result<Pending, Status> {
         let target = Target { intent: IncidentIntent::Resolve.name(), wish: "resolve incident", kind: "incident" };
         let payload = |_| {
-            let value = IncidentValue {
-                error_type: ErrorType::Unknown,
-                error_message: Text::default(),
-                bpmn_process_id: Text::default(),
-                process_definition_key: Key::NONE,
-                process_instance_key: Key::NONE,
-                element_id: Text::default(),
-                element_instance_key: Key::NONE,
-                job_key: Key::NONE,
-                variable_scope_key: Key::NONE,
-                tenant_id: protocol::DEFAULT_TENANT.into(),
-            };
+            let value = IncidentValue { tenant_id: protocol::DEFAULT_TENANT.into(), ..IncidentValue::default() };
             Payload::Incident(IncidentIntent::Resolve, Box::new(value))
         };
         let reference = request.operation_reference;

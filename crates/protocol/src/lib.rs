@@ -11,6 +11,7 @@ mod key;
 mod payload;
 mod record;
 mod rejection;
+pub mod shared;
 mod text;
 mod value;
 

@@ -150,7 +150,7 @@ pub enum Payload {
     Job(
         #[n(0)] JobIntent,
         #[n(1)]
-        #[cbor(with = "shared")]
+        #[cbor(with = "crate::shared")]
         Arc<JobValue>,
     ),
     #[n(4)]
@@ -159,7 +159,7 @@ pub enum Payload {
     ProcessInstance(
         #[n(0)] ProcessInstanceIntent,
         #[n(1)]
-        #[cbor(with = "shared")]
+        #[cbor(with = "crate::shared")]
         Arc<ProcessInstanceValue>,
     ),
     #[n(6)]
@@ -257,26 +257,5 @@ impl Serialize for Payload {
             Self::Work(_, value) => value.serialize(serializer),
             Self::Outbox(_, value) => value.serialize(serializer),
         }
-    }
-}
-
-/// Shared values are written like owned ones.
-mod shared {
-    use std::sync::Arc;
-
-    use minicbor::decode::{Decoder, Error as DecodeError};
-    use minicbor::encode::{Encoder, Error as EncodeError, Write};
-    use minicbor::{Decode, Encode};
-
-    pub fn encode<C, T: Encode<C>, W: Write>(
-        value: &Arc<T>,
-        encoder: &mut Encoder<W>,
-        context: &mut C,
-    ) -> Result<(), EncodeError<W::Error>> {
-        value.as_ref().encode(encoder, context)
-    }
-
-    pub fn decode<'b, C, T: Decode<'b, C>>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, DecodeError> {
-        T::decode(decoder, context).map(Arc::new)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct ElementInstance {
     #[n(0)]
     pub lifecycle: Lifecycle,
     #[n(1)]
-    #[cbor(with = "shared")]
+    #[cbor(with = "protocol::shared")]
     pub value: Arc<ProcessInstanceValue>,
     /// Living children.
     #[n(2)]
@@ -108,7 +108,7 @@ pub(crate) struct JobRow {
     #[n(0)]
     pub state: JobState,
     #[n(1)]
-    #[cbor(with = "shared")]
+    #[cbor(with = "protocol::shared")]
     pub value: Arc<JobValue>,
     /// The incident that stops it.
     #[n(2)]
@@ -187,24 +187,3 @@ state::cbor_values!(
     OutboxRow => |_| 300,
     DistributionRow => |_| 300,
 );
-
-/// Shared values are stored like owned ones.
-mod shared {
-    use std::sync::Arc;
-
-    use minicbor::decode::{Decoder, Error as DecodeError};
-    use minicbor::encode::{Encoder, Error as EncodeError, Write};
-    use minicbor::{Decode, Encode};
-
-    pub fn encode<C, T: Encode<C>, W: Write>(
-        value: &Arc<T>,
-        encoder: &mut Encoder<W>,
-        context: &mut C,
-    ) -> Result<(), EncodeError<W::Error>> {
-        value.as_ref().encode(encoder, context)
-    }
-
-    pub fn decode<'b, C, T: Decode<'b, C>>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, DecodeError> {
-        T::decode(decoder, context).map(Arc::new)
-    }
-}

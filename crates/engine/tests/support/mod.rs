@@ -302,34 +302,3 @@ pub fn without_keys(text: &str) -> String {
     }
     out
 }
-
-pub fn no_incident() -> IncidentValue {
-    IncidentValue {
-        error_type: ErrorType::Unknown,
-        error_message: Text::default(),
-        bpmn_process_id: Text::default(),
-        process_definition_key: Key::NONE,
-        process_instance_key: Key::NONE,
-        element_id: Text::default(),
-        element_instance_key: Key::NONE,
-        job_key: Key::NONE,
-        variable_scope_key: Key::NONE,
-        tenant_id: Text::default(),
-    }
-}
-
-pub fn no_instance() -> ProcessInstanceValue {
-    ProcessInstanceValue {
-        bpmn_process_id: Text::default(),
-        version: -1,
-        process_definition_key: Key::NONE,
-        process_instance_key: Key::NONE,
-        element_id: Text::default(),
-        flow_scope_key: Key::NONE,
-        bpmn_element_type: BpmnElementType::Unspecified,
-        parent_process_instance_key: Key::NONE,
-        parent_element_instance_key: Key::NONE,
-        tags: Vec::new(),
-        tenant_id: Text::default(),
-    }
-}

@@ -4,12 +4,13 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 /// The type of an element, as the record stream names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Encode, Decode, Serialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs, reason = "the names are the record schema's own")]
 pub enum BpmnElementType {
     #[n(0)]
+    #[default]
     Unspecified,
     #[n(1)]
     Process,
@@ -98,12 +99,13 @@ impl BpmnElementType {
 }
 
 /// The kind of an incident.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Encode, Decode, Serialize)]
 #[cbor(index_only)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs, reason = "the names are the record schema's own")]
 pub enum ErrorType {
     #[n(0)]
+    #[default]
     Unknown,
     #[n(1)]
     IoMappingError,

@@ -7,7 +7,7 @@ use super::json;
 use crate::{BpmnElementType, ErrorType, Key, Request, Text};
 
 /// One element instance (or the taking of one sequence flow).
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceValue {
     /// BPMN process id.
@@ -189,7 +189,7 @@ pub enum VariableDocumentUpdateSemantics {
 }
 
 /// Why an element instance cannot go on.
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IncidentValue {
     /// Kind of the problem.
