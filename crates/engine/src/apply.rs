@@ -11,8 +11,8 @@ mod process_instance;
 mod variable;
 
 use protocol::{
-    DeploymentIntent, ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent,
-    ProcessInstanceCreationValue, ProcessIntent, ProcessValue, Record, RecordType, WorkIntent, WorkValue,
+    ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessIntent,
+    ProcessValue, Record, RecordType, WorkIntent, WorkValue,
 };
 
 use crate::state::{AwaitedResult, LatestProcess, ProcessRow, State, WorkRow};
@@ -41,8 +41,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::Outbox(intent, value) => distribution::apply_outbox(state, *intent, value),
         Payload::Work(intent, value) => apply_work(state, *intent, value),
         Payload::Error(intent, value) => apply_error(state, *intent, value),
-        Payload::Deployment(DeploymentIntent::Created | DeploymentIntent::FullyDistributed, _)
-        | Payload::Deployment(..)
+        Payload::Deployment(..)
         | Payload::VariableDocument(..)
         | Payload::ProcessInstanceBatch(..)
         | Payload::ProcessInstanceResult(..) => {}

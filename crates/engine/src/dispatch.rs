@@ -87,7 +87,8 @@ pub(crate) fn process(
     state.rollback();
     mark.reset(output);
     state.begin();
-    state.counters.position = source_position;
+    // The command keeps its position, and so does the note that it arrived from another partition.
+    state.counters.position = state.counters.position.max(source_position);
     let mut execution = self::execution(state, options, timestamp, command, output);
     execution.source_position = source_position;
     refuse(&mut execution, command, outcome);

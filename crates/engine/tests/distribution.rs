@@ -126,3 +126,24 @@ proptest! {
         }
     }
 }
+
+/// A refused command from another partition was still received: it is not sent again, and positions go on.
+#[test]
+fn a_refused_command_from_another_partition_counts_as_received() {
+    let mut cluster = Cluster::new();
+    let source = Some(OutboxSource { partition: PartitionId(1), sequence: 1 });
+    let nowhere = Key::new(PartitionId(2), 99);
+    let command = Command { source, ..Command::new(nowhere, Payload::Job(JobIntent::Complete, Arc::default())) };
+    cluster.apply(PartitionId(2), command.clone());
+    cluster.apply(PartitionId(2), command);
+    let records = &cluster.records[1];
+    let received = records.iter().filter(|record| matches!(record.payload, Payload::Outbox(OutboxIntent::Received, _)));
+    assert_eq!(received.count(), 1, "it is taken once");
+    let refused = records.iter().filter(|record| record.record_type != RecordType::Event);
+    assert_eq!(refused.count(), 1, "it is refused once");
+    assert!(
+        records.is_sorted_by(|left, right| left.position < right.position),
+        "each record has a position of its own"
+    );
+    assert_eq!(cluster.way.len(), 2, "each arrival is acknowledged");
+}

@@ -97,7 +97,8 @@ pub fn functions(text: &str) -> Vec<(usize, String, usize)> {
         }
         let indent = line.len() - line.trim_start().len();
         let closing = format!("{}}}", " ".repeat(indent));
-        let end = lines[index..].iter().position(|line| *line == closing || line.ends_with('}') && line.contains("{ "));
+        let is_one_line = line.ends_with('}') && line.contains("{ ");
+        let end = if is_one_line { Some(0) } else { lines[index..].iter().position(|line| *line == closing) };
         if let Some(end) = end {
             found.push((index + 1, name, end + 1));
         }

@@ -233,6 +233,8 @@ fn the_checks_themselves_see_what_they_should() {
     assert_eq!(code(r#"let a = "// no comment"; // comment"#), r#"let a = ""; "#);
     let text = "fn one() { 1 }\n\npub(crate) async fn two() {\n    2;\n}\n";
     assert_eq!(functions(text), [(1, "one".to_owned(), 1), (3, "two".to_owned(), 3)]);
+    let text = "fn three() {\n    if a { b }\n    c\n}\n";
+    assert_eq!(functions(text), [(1, "three".to_owned(), 4)], "a block inside ends no function");
     assert_eq!(hash_map_names("let cache: HashMap<u8, u8> = HashMap::new();"), ["cache"]);
     assert_eq!(hash_map_names("    by_key: RefCell<FxHashMap<Key, u8>>,"), ["by_key"]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::{
     BpmnElementType, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceValue,
-    ProcessMetadata, Rejection, Text,
+    ProcessMetadata, Rejection,
 };
 
 use crate::element::Step;
@@ -113,11 +113,7 @@ fn find_definition(
     };
     let row = key.and_then(|key| tables.processes.get(&key.raw()));
     match row {
-        Some(row) if same_tenant(&row.metadata.tenant_id, &value.tenant_id) => Ok(row.metadata.clone()),
+        Some(row) if row.metadata.tenant_id == value.tenant_id => Ok(row.metadata.clone()),
         _ => Err(Rejection::not_found(format!("Expected to find process definition with {missing}, but none found"))),
     }
-}
-
-fn same_tenant(of_definition: &Text, of_command: &Text) -> bool {
-    of_definition == of_command
 }
