@@ -30,6 +30,17 @@ fn find(execution: &Execution<'_>, key: Key, action: &str) -> Result<Arc<JobRow>
     Ok(job)
 }
 
+/// Whether the job belongs to a banned instance. Such a job is cancelled when its turn or its time comes: it must neither
+/// go to a worker, who could not complete it, nor stay due for ever.
+fn is_cancelled_as_banned(execution: &mut Execution<'_>, key: Key) -> bool {
+    let Some(job) = execution.state.job(key) else { return false };
+    if !execution.state.is_banned(job.value.process_instance_key) {
+        return false;
+    }
+    execution.emit(key, Payload::Job(JobIntent::Canceled, job.value.clone()));
+    true
+}
+
 /// Refuses commands on jobs that nobody may work on at present.
 fn check_workable(key: Key, job: &JobRow, action: &str) -> Result<(), Rejection> {
     match job.state {

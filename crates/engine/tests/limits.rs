@@ -87,3 +87,44 @@ fn names_that_are_too_long_are_refused_and_change_nothing() {
     let instances = partition.records.iter().filter(|record| matches!(record.payload, Payload::ProcessInstance(..)));
     assert_eq!(instances.count(), 0, "nothing was created");
 }
+
+/// Puts an instance aside, as a failure of the engine would.
+fn ban(partition: &mut Partition, process_instance_key: Key) {
+    let value = ErrorValue {
+        exception_message: "a broken invariant".into(),
+        stacktrace: Text::default(),
+        error_event_position: 0,
+        process_instance_key,
+    };
+    let record = Record {
+        position: partition.engine.last_position() + 1,
+        source_position: 0,
+        key: Key::NONE,
+        timestamp: partition.time,
+        record_type: RecordType::Event,
+        operation_reference: None,
+        payload: Payload::Error(ErrorIntent::Created, Box::new(value)),
+    };
+    partition.engine.replay(&record).expect("the state is sound");
+}
+
+#[test]
+fn jobs_of_a_banned_instance_neither_stay_due_nor_go_to_workers() {
+    let mut partition = partition(Limits::default());
+    create(&mut partition, 10);
+    let activated_key = partition.jobs["work"];
+    assert_eq!(activated(&partition.activate("work", 1)).job_keys, [activated_key]);
+    let first = partition.instance;
+    create(&mut partition, 10);
+    let second = partition.instance;
+    create(&mut partition, 10);
+    let healthy = partition.jobs["work"];
+    ban(&mut partition, first);
+    ban(&mut partition, second);
+
+    let output = partition.job(activated_key, JobIntent::Complete, JobValue::default());
+    assert_eq!(output.replies[0].rejection.as_ref().expect("refused").rejection_type, RejectionType::InvalidState);
+    partition.advance(60_000);
+    assert_eq!(partition.engine.next_due(), None, "the time-out is done with");
+    assert_eq!(activated(&partition.activate("work", 5)).job_keys, [healthy], "other instances go on");
+}

@@ -93,7 +93,7 @@ fn push_to(execution: &mut Execution<'_>, place: &(Arc<str>, Arc<str>), stream: 
     };
     let taken = take_jobs(execution, place, &request);
     if taken.keys.is_empty() {
-        return taken.too_large > 0;
+        return taken.removed > 0;
     }
     let jobs: Vec<Arc<JobValue>> = taken.jobs.iter().cloned().map(Arc::new).collect();
     for (key, job) in taken.keys.iter().zip(jobs) {
@@ -133,8 +133,8 @@ pub(crate) struct Taken {
     pub jobs: Vec<JobValue>,
     /// Whether more are there that did not fit.
     pub truncated: bool,
-    /// How many became incidents instead.
-    pub too_large: usize,
+    /// How many left the queue without being taken: too large, or of a banned instance.
+    pub removed: usize,
 }
 
 /// Reads jobs from the front of a queue as they look when activated. A job that is too large for any message becomes an
@@ -146,9 +146,14 @@ pub(crate) fn take_jobs(
 ) -> Taken {
     let mut taken = Taken::default();
     let mut too_large = Vec::new();
+    let mut banned = Vec::new();
     let mut bytes = 0;
     for (key, _) in execution.state.tables.available_jobs.iter(place).take(activation.jobs_max) {
         let Some(row) = execution.state.tables.jobs.get(&key) else { continue };
+        if execution.state.is_banned(row.value.process_instance_key) {
+            banned.push(Key::from_raw(key));
+            continue;
+        }
         let mut job = (*row.value).clone();
         job.variables = document::collect(execution.state, job.element_instance_key, activation.fetch_variables).into();
         let size = job_bytes(&job);
@@ -166,9 +171,12 @@ pub(crate) fn take_jobs(
         taken.keys.push(Key::from_raw(key));
         taken.jobs.push(job);
     }
-    taken.too_large = too_large.len();
+    taken.removed = too_large.len() + banned.len();
     // They took places that the jobs behind them did not get.
-    taken.truncated |= taken.too_large > 0;
+    taken.truncated |= taken.removed > 0;
+    for key in banned {
+        super::is_cancelled_as_banned(execution, key);
+    }
     for (key, job, size) in too_large {
         let message = format!(
             "Expected to activate job with key '{key}' with at most {} bytes, but with its variables it has {size}; \

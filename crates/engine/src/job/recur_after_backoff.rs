@@ -6,6 +6,9 @@ use crate::execution::{Execution, Outcome};
 use crate::state::JobState;
 
 pub(crate) fn recur(execution: &mut Execution<'_>, key: Key) -> Outcome {
+    if super::is_cancelled_as_banned(execution, key) {
+        return Ok(());
+    }
     let job = super::find(execution, key, "make available again the")?;
     let due = job.value.recurring_time;
     if job.state != JobState::Failed || due < 0 || due > execution.timestamp {

@@ -6,6 +6,9 @@ use crate::execution::{Execution, Outcome};
 use crate::state::JobState;
 
 pub(crate) fn time_out(execution: &mut Execution<'_>, key: Key) -> Outcome {
+    if super::is_cancelled_as_banned(execution, key) {
+        return Ok(());
+    }
     let job = super::find(execution, key, "time out")?;
     if job.state != JobState::Activated || job.value.deadline > execution.timestamp {
         return Err(Rejection::invalid_state(format!(
