@@ -44,6 +44,7 @@ pub(crate) fn compile(process: Node, problems: &mut Problems) -> ExecutableProce
             .map(|(index, element)| (element.id.clone(), ElementIndex(index)))
             .collect(),
         flow_by_id: flows::by_id(&flows),
+        triggered_start_events: Vec::new(),
         elements: draft.elements,
         flows,
     }
@@ -69,11 +70,14 @@ impl<'a, 'input> Draft<'a, 'input> {
             id: Arc::from(id),
             name: present(node, "name").map(Arc::from),
             element_type,
+            event_type: Default::default(),
             flow_scope,
             incoming: Vec::new(),
             outgoing: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            boundary_events: Vec::new(),
+            event_sub_processes: Vec::new(),
             behavior,
         });
         index

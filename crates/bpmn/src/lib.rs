@@ -13,6 +13,7 @@ mod flows;
 mod loops;
 pub mod model;
 mod report;
+pub mod timer;
 mod vocabulary;
 mod xml;
 

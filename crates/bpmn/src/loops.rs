@@ -57,7 +57,6 @@ impl Graph {
                 leaving.extend(element.flow_scope.map(exit));
             }
             match element.behavior {
-                Behavior::JobWorker(_) => {}
                 Behavior::Container { none_start_event } => {
                     let start = none_start_event.map(|start| start.0 as usize);
                     successors[index] = start.into_iter().filter(|start| ends_at_once[*start]).collect();
@@ -71,6 +70,7 @@ impl Graph {
                 | Behavior::PassThrough
                 | Behavior::ExclusiveGateway { .. }
                 | Behavior::ParallelGateway => successors[index] = leaving,
+                _ => {}
             }
         }
         Self { successors }
@@ -159,7 +159,6 @@ fn ends_at_once(process: &ExecutableProcess) -> Vec<bool> {
     let mut waiting_for: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (index, element) in process.elements.iter().enumerate() {
         open[index] = match element.behavior {
-            Behavior::JobWorker(_) => usize::MAX,
             Behavior::ExclusiveGateway { .. } => element.outgoing.len().min(1),
             Behavior::Container { none_start_event } => {
                 if let Some(start) = none_start_event {
@@ -170,6 +169,7 @@ fn ends_at_once(process: &ExecutableProcess) -> Vec<bool> {
             Behavior::NoneStartEvent | Behavior::NoneEndEvent | Behavior::PassThrough | Behavior::ParallelGateway => {
                 element.outgoing.len()
             }
+            _ => usize::MAX,
         };
         for flow in &element.outgoing {
             waiting_for[process.flow(*flow).target.0 as usize].push(index);

@@ -30,10 +30,13 @@ pub struct ExecutableProcess {
     pub elements: Vec<Element>,
     /// Sequence flows.
     pub flows: Vec<SequenceFlow>,
-    /// Element by BPMN id.
+    /// Element by BPMN id. An activity that runs several times has two elements with its id: the multi-instance body,
+    /// which is found here, and the inner activity, which follows the body.
     pub element_by_id: FxHashMap<Arc<str>, ElementIndex>,
     /// Sequence flow by BPMN id.
     pub flow_by_id: FxHashMap<Arc<str>, FlowIndex>,
+    /// Start events of the process that wait for a timer or message, in document order.
+    pub triggered_start_events: Vec<ElementIndex>,
 }
 
 /// A flow element (or the process itself).
@@ -45,6 +48,8 @@ pub struct Element {
     pub name: Option<Arc<str>>,
     /// The element's type as the record stream names it.
     pub element_type: ElementType,
+    /// The kind of the event, if it is one, as the record stream names it.
+    pub event_type: EventType,
     /// The element that contains this one; `None` only for the process.
     pub flow_scope: Option<ElementIndex>,
     /// Incoming sequence flows in document order.
@@ -55,6 +60,11 @@ pub struct Element {
     pub inputs: Vec<Mapping>,
     /// Output mappings in document order.
     pub outputs: Vec<Mapping>,
+    /// Boundary events attached to this activity, in document order. Those of an activity that runs several times are
+    /// attached to its multi-instance body.
+    pub boundary_events: Vec<ElementIndex>,
+    /// Event sub-processes directly inside this process or sub-process, in document order.
+    pub event_sub_processes: Vec<ElementIndex>,
     /// What happens when a token arrives.
     pub behavior: Behavior,
 }
@@ -74,30 +84,183 @@ pub struct SequenceFlow {
 
 /// The types of elements as named in the record stream (`bpmnElementType`).
 pub use protocol::BpmnElementType as ElementType;
+/// The kinds of events as named in the record stream (`bpmnEventType`).
+pub use protocol::BpmnEventType as EventType;
+
+pub use crate::timer::{Timer, TimerKind};
 
 /// What an element does, with exactly the data that this needs.
 #[derive(Debug)]
 pub enum Behavior {
     /// The process or an embedded sub-process: runs its none start event, ends when no token is left inside.
     Container {
-        /// The none start event inside.
+        /// The none start event inside; a process may have none.
         none_start_event: Option<ElementIndex>,
+    },
+    /// An event sub-process: runs its start event when that is triggered.
+    EventSubProcess {
+        /// Its one start event; its behavior is [`Behavior::StartEvent`].
+        start_event: ElementIndex,
     },
     /// A none start event.
     NoneStartEvent,
+    /// A start event of a process (timer, message) or of an event sub-process (timer, message, error, escalation).
+    StartEvent(CatchEvent),
+    /// An intermediate catch event: timer or message.
+    IntermediateCatchEvent(CatchEvent),
+    /// An event attached to an activity: timer, message, error or escalation.
+    BoundaryEvent {
+        /// The activity (its multi-instance body, if it runs several times).
+        attached_to: ElementIndex,
+        /// What it waits for.
+        event: CatchEvent,
+    },
+    /// A receive task; the event is a message.
+    ReceiveTask(CatchEvent),
+    /// Waits for the first of several events, each an intermediate catch event behind one of its outgoing flows.
+    EventBasedGateway {
+        /// The targets of the outgoing flows, in document order of the flows.
+        events: Vec<ElementIndex>,
+    },
+    /// Where a link arrives: passes at once.
+    LinkCatchEvent,
+    /// Goes on at the catch event of the same name in the same scope.
+    LinkThrowEvent {
+        /// The catch event.
+        target: ElementIndex,
+    },
+    /// An intermediate throw or end event that throws an escalation.
+    EscalationThrowEvent {
+        /// The code; must evaluate to a non-empty string.
+        code: StaticOrExpression,
+    },
+    /// An end event that throws an error.
+    ErrorEndEvent {
+        /// The code; must evaluate to a non-empty string.
+        code: StaticOrExpression,
+    },
+    /// An end event that ends everything else in its scope.
+    TerminateEndEvent,
     /// A none end event.
     NoneEndEvent,
-    /// Work for a job worker: service, send, business rule and script task with `zeebe:taskDefinition`.
+    /// Work for a job worker: service, send, business rule and script task, message throw and message end event with
+    /// `zeebe:taskDefinition`.
     JobWorker(JobDefinition),
-    /// Manual or undefined task: passes at once.
+    /// Manual or undefined task, none intermediate throw event: passes at once.
     PassThrough,
     /// Takes the first flow whose condition holds, else the default flow.
     ExclusiveGateway {
         /// The default flow, if any.
         default: Option<FlowIndex>,
     },
+    /// Waits until no further token can arrive, then takes every flow whose condition holds, else the default flow.
+    InclusiveGateway {
+        /// The default flow, if any.
+        default: Option<FlowIndex>,
+    },
     /// Waits for one token per incoming flow, then takes every outgoing flow.
     ParallelGateway,
+    /// Creates an instance of another process and waits for its end.
+    CallActivity(CalledElement),
+    /// Runs its inner activity several times.
+    MultiInstanceBody(MultiInstance),
+}
+
+/// An event that something outside triggers.
+#[derive(Debug)]
+pub struct CatchEvent {
+    /// What it waits for.
+    pub trigger: Trigger,
+    /// Whether it ends the activity it is attached to, or the scope of its event sub-process. True wherever it makes no
+    /// difference.
+    pub is_interrupting: bool,
+}
+
+/// What a catch event waits for.
+#[derive(Debug)]
+pub enum Trigger {
+    /// A point in time.
+    Timer(TimerDefinition),
+    /// A message.
+    Message(MessageDefinition),
+    /// A BPMN error.
+    Error {
+        /// The code; `None` for any.
+        code: Option<Arc<str>>,
+    },
+    /// An escalation.
+    Escalation {
+        /// The code; `None` for any.
+        code: Option<Arc<str>>,
+    },
+}
+
+/// When a timer is due.
+#[derive(Debug)]
+pub struct TimerDefinition {
+    /// What the text says.
+    pub kind: TimerKind,
+    /// The text, or where it comes from.
+    pub source: TimerSource,
+}
+
+/// Where the text of a timer comes from.
+#[derive(Debug)]
+pub enum TimerSource {
+    /// Static text (or an expression without variables), understood at deployment.
+    Constant(Timer),
+    /// An expression over variables.
+    Expression(Expression),
+}
+
+/// A message that an event waits for.
+#[derive(Debug)]
+pub struct MessageDefinition {
+    /// Name of the message: must evaluate to a non-empty string. Always static at start events of a process.
+    pub name: StaticOrExpression,
+    /// Must evaluate to a string or number; `None` only at start events of a process.
+    pub correlation_key: Option<Expression>,
+}
+
+/// `zeebe:calledElement`.
+#[derive(Debug)]
+pub struct CalledElement {
+    /// BPMN process id of the called process.
+    pub process_id: StaticOrExpression,
+    /// Which version is called.
+    pub binding: Binding,
+    /// Whether all variables of the ended child process go to the caller.
+    pub propagate_all_child_variables: bool,
+    /// Whether all variables visible to the caller go to the child process; otherwise those of the call activity itself.
+    pub propagate_all_parent_variables: bool,
+}
+
+/// Which version of a resource is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Binding {
+    /// The newest.
+    Latest,
+    /// The one of the same deployment.
+    Deployment,
+    /// The newest with this version tag.
+    VersionTag(Arc<str>),
+}
+
+/// `bpmn:multiInstanceLoopCharacteristics` with `zeebe:loopCharacteristics`.
+#[derive(Debug)]
+pub struct MultiInstance {
+    /// The activity that runs once per item.
+    pub inner: ElementIndex,
+    /// Whether the items are worked on one after the other.
+    pub is_sequential: bool,
+    /// Must evaluate to a list.
+    pub input_collection: Expression,
+    /// The variable that holds the item in each inner instance.
+    pub input_element: Option<Arc<str>>,
+    /// The variable that collects the results, and how each result is computed.
+    pub output: Option<(Arc<str>, Expression)>,
+    /// Evaluated after each completion; when it holds, the rest is left out.
+    pub completion_condition: Option<Expression>,
 }
 
 /// `zeebe:taskDefinition` and `zeebe:taskHeaders`.
@@ -140,10 +303,33 @@ impl ExecutableProcess {
         &self.flows[index.0 as usize]
     }
 
+    /// The element of the record stream's `element_id` and `element_type`: of an activity that runs several times, the type
+    /// tells the body from the inner activity.
+    pub fn find(&self, id: &str, element_type: ElementType) -> Option<ElementIndex> {
+        let index = *self.element_by_id.get(id)?;
+        match &self.element(index).behavior {
+            Behavior::MultiInstanceBody(body) if element_type != ElementType::MultiInstanceBody => Some(body.inner),
+            _ => Some(index),
+        }
+    }
+
     /// The none start event at process level, if there is one.
     pub fn none_start_event(&self) -> Option<ElementIndex> {
         match self.element(PROCESS).behavior {
             Behavior::Container { none_start_event } => none_start_event,
+            _ => None,
+        }
+    }
+}
+
+impl Element {
+    /// What the element waits for, if it is an event (or receive task) that something triggers.
+    pub fn catch_event(&self) -> Option<&CatchEvent> {
+        match &self.behavior {
+            Behavior::StartEvent(event)
+            | Behavior::IntermediateCatchEvent(event)
+            | Behavior::BoundaryEvent { event, .. }
+            | Behavior::ReceiveTask(event) => Some(event),
             _ => None,
         }
     }

@@ -79,9 +79,7 @@ fn behavior(element: &Element) -> String {
         Behavior::ExclusiveGateway { default } => {
             format!("default={:?}", default.map(|index| index.0))
         }
-        Behavior::NoneStartEvent | Behavior::NoneEndEvent | Behavior::PassThrough | Behavior::ParallelGateway => {
-            String::new()
-        }
+        _ => String::new(),
     }
 }
 

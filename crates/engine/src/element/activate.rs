@@ -76,6 +76,7 @@ pub(super) fn continue_activation(execution: &mut Execution<'_>, key: Key) -> Ou
             token.transition(execution, ProcessInstanceIntent::ElementActivated);
             complete::complete(execution, key)
         }
+        _ => Err(no_start(&token)),
     }
 }
 

@@ -64,6 +64,39 @@ pub enum BpmnElementType {
     AdHocSubProcessInnerInstance,
 }
 
+/// The kind of an event, as the record stream names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[allow(missing_docs, reason = "the names are the record schema's own")]
+pub enum BpmnEventType {
+    /// Not an event.
+    #[n(0)]
+    #[default]
+    Unspecified,
+    #[n(1)]
+    Conditional,
+    #[n(2)]
+    Error,
+    #[n(3)]
+    Escalation,
+    #[n(4)]
+    Link,
+    #[n(5)]
+    Message,
+    #[n(6)]
+    Signal,
+    #[n(7)]
+    Terminate,
+    #[n(8)]
+    Timer,
+    #[n(9)]
+    Compensation,
+    /// An event without a definition.
+    #[n(10)]
+    None,
+}
+
 impl BpmnElementType {
     /// The name in the record stream.
     pub const fn name(self) -> &'static str {
