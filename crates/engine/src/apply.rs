@@ -45,6 +45,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         | Payload::VariableDocument(..)
         | Payload::ProcessInstanceBatch(..)
         | Payload::ProcessInstanceResult(..) => {}
+        _ => {}
     }
 }
 

@@ -150,6 +150,7 @@ fn arrive(
         element_id: (&target.id).into(),
         flow_scope_key: scope,
         bpmn_element_type: target.element_type,
+        bpmn_event_type: target.event_type,
         parent_process_instance_key: Key::NONE,
         parent_element_instance_key: Key::NONE,
         ..of.clone()

@@ -164,8 +164,21 @@ pub enum Payload {
     ),
     #[n(6)]
     Incident(#[n(0)] IncidentIntent, #[n(1)] Box<IncidentValue>),
+    #[n(10)]
+    Message(#[n(0)] MessageIntent, #[n(1)] Box<MessageValue>),
+    #[n(11)]
+    MessageSubscription(#[n(0)] MessageSubscriptionIntent, #[n(1)] Box<MessageSubscriptionValue>),
+    #[n(12)]
+    ProcessMessageSubscription(#[n(0)] ProcessMessageSubscriptionIntent, #[n(1)] Box<ProcessMessageSubscriptionValue>),
     #[n(14)]
     JobBatch(#[n(0)] JobBatchIntent, #[n(1)] Box<JobBatchValue>),
+    #[n(15)]
+    Timer(#[n(0)] TimerIntent, #[n(1)] Box<TimerValue>),
+    #[n(16)]
+    MessageStartEventSubscription(
+        #[n(0)] MessageStartEventSubscriptionIntent,
+        #[n(1)] Box<MessageStartEventSubscriptionValue>,
+    ),
     #[n(17)]
     Variable(#[n(0)] VariableIntent, #[n(1)] Box<VariableValue>),
     #[n(18)]
@@ -178,10 +191,25 @@ pub enum Payload {
     ProcessInstanceResult(#[n(0)] ProcessInstanceResultIntent, #[n(1)] Box<ProcessInstanceResultValue>),
     #[n(22)]
     Process(#[n(0)] ProcessIntent, #[n(1)] Box<ProcessValue>),
+    #[n(24)]
+    ProcessEvent(#[n(0)] ProcessEventIntent, #[n(1)] Box<ProcessEventValue>),
+    #[n(28)]
+    ProcessInstanceModification(
+        #[n(0)] ProcessInstanceModificationIntent,
+        #[n(1)] Box<ProcessInstanceModificationValue>,
+    ),
+    #[n(29)]
+    Escalation(#[n(0)] EscalationIntent, #[n(1)] Box<EscalationValue>),
+    #[n(32)]
+    ResourceDeletion(#[n(0)] ResourceDeletionIntent, #[n(1)] Box<ResourceDeletionValue>),
     #[n(33)]
     CommandDistribution(#[n(0)] CommandDistributionIntent, #[n(1)] Box<CommandDistributionValue>),
     #[n(34)]
     ProcessInstanceBatch(#[n(0)] ProcessInstanceBatchIntent, #[n(1)] Box<ProcessInstanceBatchValue>),
+    #[n(35)]
+    MessageBatch(#[n(0)] MessageBatchIntent, #[n(1)] Box<MessageBatchValue>),
+    #[n(38)]
+    ProcessInstanceMigration(#[n(0)] ProcessInstanceMigrationIntent, #[n(1)] Box<ProcessInstanceMigrationValue>),
     #[n(200)]
     JobStream(#[n(0)] JobStreamIntent, #[n(1)] Box<JobStreamValue>),
     #[n(201)]
@@ -198,15 +226,26 @@ impl Payload {
             Self::Deployment(..) => ValueType::Deployment,
             Self::ProcessInstance(..) => ValueType::ProcessInstance,
             Self::Incident(..) => ValueType::Incident,
+            Self::Message(..) => ValueType::Message,
+            Self::MessageSubscription(..) => ValueType::MessageSubscription,
+            Self::ProcessMessageSubscription(..) => ValueType::ProcessMessageSubscription,
             Self::JobBatch(..) => ValueType::JobBatch,
+            Self::Timer(..) => ValueType::Timer,
+            Self::MessageStartEventSubscription(..) => ValueType::MessageStartEventSubscription,
             Self::Variable(..) => ValueType::Variable,
             Self::VariableDocument(..) => ValueType::VariableDocument,
             Self::ProcessInstanceCreation(..) => ValueType::ProcessInstanceCreation,
             Self::Error(..) => ValueType::Error,
             Self::ProcessInstanceResult(..) => ValueType::ProcessInstanceResult,
             Self::Process(..) => ValueType::Process,
+            Self::ProcessEvent(..) => ValueType::ProcessEvent,
+            Self::ProcessInstanceModification(..) => ValueType::ProcessInstanceModification,
+            Self::Escalation(..) => ValueType::Escalation,
+            Self::ResourceDeletion(..) => ValueType::ResourceDeletion,
             Self::CommandDistribution(..) => ValueType::CommandDistribution,
             Self::ProcessInstanceBatch(..) => ValueType::ProcessInstanceBatch,
+            Self::MessageBatch(..) => ValueType::MessageBatch,
+            Self::ProcessInstanceMigration(..) => ValueType::ProcessInstanceMigration,
             Self::JobStream(..) => ValueType::JobStream,
             Self::Work(..) => ValueType::Work,
             Self::Outbox(..) => ValueType::Outbox,
@@ -220,15 +259,26 @@ impl Payload {
             Self::Deployment(intent, _) => intent.name(),
             Self::ProcessInstance(intent, _) => intent.name(),
             Self::Incident(intent, _) => intent.name(),
+            Self::Message(intent, _) => intent.name(),
+            Self::MessageSubscription(intent, _) => intent.name(),
+            Self::ProcessMessageSubscription(intent, _) => intent.name(),
             Self::JobBatch(intent, _) => intent.name(),
+            Self::Timer(intent, _) => intent.name(),
+            Self::MessageStartEventSubscription(intent, _) => intent.name(),
             Self::Variable(intent, _) => intent.name(),
             Self::VariableDocument(intent, _) => intent.name(),
             Self::ProcessInstanceCreation(intent, _) => intent.name(),
             Self::Error(intent, _) => intent.name(),
             Self::ProcessInstanceResult(intent, _) => intent.name(),
             Self::Process(intent, _) => intent.name(),
+            Self::ProcessEvent(intent, _) => intent.name(),
+            Self::ProcessInstanceModification(intent, _) => intent.name(),
+            Self::Escalation(intent, _) => intent.name(),
+            Self::ResourceDeletion(intent, _) => intent.name(),
             Self::CommandDistribution(intent, _) => intent.name(),
             Self::ProcessInstanceBatch(intent, _) => intent.name(),
+            Self::MessageBatch(intent, _) => intent.name(),
+            Self::ProcessInstanceMigration(intent, _) => intent.name(),
             Self::JobStream(intent, _) => intent.name(),
             Self::Work(intent, _) => intent.name(),
             Self::Outbox(intent, _) => intent.name(),
@@ -244,15 +294,26 @@ impl Serialize for Payload {
             Self::Deployment(_, value) => value.serialize(serializer),
             Self::ProcessInstance(_, value) => value.serialize(serializer),
             Self::Incident(_, value) => value.serialize(serializer),
+            Self::Message(_, value) => value.serialize(serializer),
+            Self::MessageSubscription(_, value) => value.serialize(serializer),
+            Self::ProcessMessageSubscription(_, value) => value.serialize(serializer),
             Self::JobBatch(_, value) => value.serialize(serializer),
+            Self::Timer(_, value) => value.serialize(serializer),
+            Self::MessageStartEventSubscription(_, value) => value.serialize(serializer),
             Self::Variable(_, value) => value.serialize(serializer),
             Self::VariableDocument(_, value) => value.serialize(serializer),
             Self::ProcessInstanceCreation(_, value) => value.serialize(serializer),
             Self::Error(_, value) => value.serialize(serializer),
             Self::ProcessInstanceResult(_, value) => value.serialize(serializer),
             Self::Process(_, value) => value.serialize(serializer),
+            Self::ProcessEvent(_, value) => value.serialize(serializer),
+            Self::ProcessInstanceModification(_, value) => value.serialize(serializer),
+            Self::Escalation(_, value) => value.serialize(serializer),
+            Self::ResourceDeletion(_, value) => value.serialize(serializer),
             Self::CommandDistribution(_, value) => value.serialize(serializer),
             Self::ProcessInstanceBatch(_, value) => value.serialize(serializer),
+            Self::MessageBatch(_, value) => value.serialize(serializer),
+            Self::ProcessInstanceMigration(_, value) => value.serialize(serializer),
             Self::JobStream(_, value) => value.serialize(serializer),
             Self::Work(_, value) => value.serialize(serializer),
             Self::Outbox(_, value) => value.serialize(serializer),

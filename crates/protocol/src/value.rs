@@ -1,15 +1,19 @@
 //! The values of records: what commands want and what events say.
 
 mod deployment;
+mod event;
 mod infrastructure;
 mod job;
 mod kinds;
+mod operation;
 mod process_instance;
 
 pub use deployment::*;
+pub use event::*;
 pub use infrastructure::*;
 pub use job::*;
 pub use kinds::*;
+pub use operation::*;
 pub use process_instance::*;
 
 use serde::Serializer;

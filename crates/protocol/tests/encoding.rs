@@ -62,6 +62,17 @@ fn payloads_are_numbered_like_their_value_types() {
         Payload::JobBatch(JobBatchIntent::Activate, Box::default()),
         Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::default()),
         Payload::JobStream(JobStreamIntent::Add, Box::default()),
+        Payload::Message(MessageIntent::Publish, Box::default()),
+        Payload::MessageSubscription(MessageSubscriptionIntent::Create, Box::default()),
+        Payload::ProcessMessageSubscription(ProcessMessageSubscriptionIntent::Create, Box::default()),
+        Payload::Timer(TimerIntent::Trigger, Box::default()),
+        Payload::MessageStartEventSubscription(MessageStartEventSubscriptionIntent::Created, Box::default()),
+        Payload::ProcessEvent(ProcessEventIntent::Triggering, Box::default()),
+        Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modify, Box::default()),
+        Payload::Escalation(EscalationIntent::Escalated, Box::default()),
+        Payload::ResourceDeletion(ResourceDeletionIntent::Delete, Box::default()),
+        Payload::MessageBatch(MessageBatchIntent::Expire, Box::default()),
+        Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::default()),
     ];
     for payload in payloads {
         let bytes = encode_to_vec(&payload);
@@ -88,6 +99,18 @@ fn stored_bytes_stay_readable() {
     let stored = "8211820087616161311b00080000000000011b0008000000000002206170693c64656661756c743e";
     let hexadecimal: String = encode_to_vec(&payload).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hexadecimal, stored);
+}
+
+/// Fields that came later are read as their default from bytes that lack them.
+#[test]
+fn values_of_the_first_version_stay_readable() {
+    let value = ProcessInstanceValue { bpmn_process_id: "p".into(), version: 3, ..ProcessInstanceValue::default() };
+    let mut bytes = encode_to_vec(&value);
+    assert_eq!(bytes[0], 0x8c, "twelve fields");
+    // The first version had eleven.
+    bytes[0] = 0x8b;
+    bytes.pop();
+    assert_eq!(decode::<ProcessInstanceValue>(&bytes).expect("readable"), value);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bpmn::model::{Behavior, FlowIndex};
 use protocol::{
-    BpmnElementType, Key, Payload, ProcessInstanceIntent, ProcessInstanceResultIntent, ProcessInstanceResultValue,
-    ProcessInstanceValue,
+    BpmnElementType, BpmnEventType, Key, Payload, ProcessInstanceIntent, ProcessInstanceResultIntent,
+    ProcessInstanceResultValue, ProcessInstanceValue,
 };
 
 use super::{Step, Token, arrive};
@@ -46,6 +46,7 @@ pub(super) fn take_flows(execution: &mut Execution<'_>, token: &Token, flows: &[
         let value = ProcessInstanceValue {
             element_id: (&flow.id).into(),
             bpmn_element_type: BpmnElementType::SequenceFlow,
+            bpmn_event_type: BpmnEventType::Unspecified,
             ..(**token.value()).clone()
         };
         execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::SequenceFlowTaken, Arc::new(value)));

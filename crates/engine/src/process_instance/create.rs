@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use protocol::{
-    BpmnElementType, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceValue,
-    ProcessMetadata, Rejection,
+    BpmnElementType, BpmnEventType, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue,
+    ProcessInstanceValue, ProcessMetadata, Rejection,
 };
 
 use crate::element::Step;
@@ -55,6 +55,7 @@ pub(crate) fn create(
         parent_element_instance_key: Key::NONE,
         tags: value.tags.clone(),
         tenant_id: metadata.tenant_id.clone(),
+        bpmn_event_type: BpmnEventType::Unspecified,
     };
     document::set_initial(execution, &instance, entries);
     let created = created(execution, intent, value, &metadata, key);

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use super::json;
-use crate::{BpmnElementType, ErrorType, Key, Request, Text};
+use crate::{BpmnElementType, BpmnEventType, ErrorType, Key, Request, Text};
 
 /// One element instance (or the taking of one sequence flow).
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
@@ -43,6 +43,10 @@ pub struct ProcessInstanceValue {
     /// Tenant.
     #[n(10)]
     pub tenant_id: Text,
+    /// Kind of the event, if the element is one.
+    #[n(11)]
+    #[cbor(default)]
+    pub bpmn_event_type: BpmnEventType,
 }
 
 /// The wish to create an instance.
