@@ -11,6 +11,7 @@ mod key;
 mod payload;
 mod record;
 mod rejection;
+mod routing;
 pub mod shared;
 mod text;
 mod value;
@@ -22,6 +23,7 @@ pub use key::{Key, PartitionId, Timestamp};
 pub use payload::{Payload, ValueType};
 pub use record::{BROKER_VERSION, Record, RecordType};
 pub use rejection::{Rejection, RejectionType};
+pub use routing::partition_for_correlation_key;
 pub use text::Text;
 pub use value::*;
 
