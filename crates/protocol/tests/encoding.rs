@@ -111,6 +111,32 @@ fn values_of_the_first_version_stay_readable() {
     bytes[0] = 0x8b;
     bytes.pop();
     assert_eq!(decode::<ProcessInstanceValue>(&bytes).expect("readable"), value);
+    let value = ProcessInstanceCreationValue { version: 3, ..ProcessInstanceCreationValue::default() };
+    let mut bytes = encode_to_vec(&value);
+    assert_eq!(bytes[0], 0x8b, "eleven fields");
+    // The first version had ten.
+    bytes[0] = 0x8a;
+    bytes.pop();
+    assert_eq!(decode::<ProcessInstanceCreationValue>(&bytes).expect("readable"), value);
+}
+
+#[test]
+fn instructions_are_exported_as_objects() {
+    let value = ProcessInstanceCreationValue {
+        start_instructions: vec!["a".into(), "b".into()],
+        runtime_instructions: vec![RuntimeInstruction {
+            after_element_id: "c".into(),
+            ..RuntimeInstruction::default()
+        }],
+        ..ProcessInstanceCreationValue::default()
+    };
+    let json = serde_json::to_string(&value).expect("valid");
+    for part in [
+        r#""startInstructions":[{"elementId":"a"},{"elementId":"b"}]"#,
+        r#""runtimeInstructions":[{"type":"TERMINATE_PROCESS_INSTANCE","afterElementId":"c"}]"#,
+    ] {
+        assert!(json.contains(part), "{part} is not in {json}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Values about running instances.
 
 use minicbor::{Decode, Encode};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::json;
 use crate::{BpmnElementType, BpmnEventType, ErrorType, Key, Request, Text};
@@ -71,6 +71,7 @@ pub struct ProcessInstanceCreationValue {
     pub fetch_variables: Vec<Text>,
     /// Ids of the elements to start at; empty for the none start event.
     #[n(5)]
+    #[serde(serialize_with = "start_instructions")]
     pub start_instructions: Vec<Text>,
     /// Tags.
     #[n(6)]
@@ -85,6 +86,44 @@ pub struct ProcessInstanceCreationValue {
     #[n(9)]
     #[serde(skip)]
     pub awaiting: Option<Request>,
+    /// What is to happen on the way.
+    #[n(10)]
+    #[cbor(default)]
+    pub runtime_instructions: Vec<RuntimeInstruction>,
+}
+
+/// What is to happen to an instance on its way.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuntimeInstruction {
+    /// What.
+    #[n(0)]
+    #[serde(rename = "type")]
+    pub instruction_type: RuntimeInstructionType,
+    /// BPMN id of the element after which it happens.
+    #[n(1)]
+    pub after_element_id: Text,
+}
+
+/// Kinds of [`RuntimeInstruction`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RuntimeInstructionType {
+    /// The instance ends.
+    #[n(0)]
+    #[default]
+    TerminateProcessInstance,
+}
+
+/// In exported records every element to start at is an object of its own.
+fn start_instructions<S: Serializer>(element_ids: &[Text], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct StartInstruction<'a> {
+        element_id: &'a Text,
+    }
+    serializer.collect_seq(element_ids.iter().map(|element_id| StartInstruction { element_id }))
 }
 
 /// The result of an instance that somebody waits for.
