@@ -12,7 +12,15 @@
 //! assert_eq!(osmia_bpmn::parse("order.bpmn", xml.as_bytes()).unwrap()[0].elements.len(), 6);
 //! ```
 
+mod events;
+mod xml;
+
 use std::collections::HashMap;
+
+pub use events::Event;
+pub use xml::to_xml;
+
+use xml::tag;
 
 /// Builds one executable process. A wrong use (an unknown id, say) is not caught here but by [`crate::parse`].
 #[derive(Clone, Debug, Default)]
@@ -26,6 +34,10 @@ pub struct ProcessBuilder {
     cursor: Option<usize>,
     condition: Option<String>,
     is_default: bool,
+    /// Name and correlation key.
+    messages: Vec<(String, Option<String>)>,
+    error_codes: Vec<String>,
+    escalation_codes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -33,10 +45,27 @@ struct Node {
     kind: &'static str,
     id: String,
     scope: Option<usize>,
+    attributes: Vec<(&'static str, String)>,
     task_definition: Vec<(&'static str, String)>,
+    called_element: Vec<(&'static str, String)>,
     headers: String,
     mappings: String,
+    event_definition: String,
+    multi_instance: Option<MultiInstance>,
     default_flow: Option<usize>,
+}
+
+impl Node {
+    fn is_event_sub_process(&self) -> bool {
+        self.attributes.iter().any(|(name, _)| *name == "triggeredByEvent")
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct MultiInstance {
+    is_sequential: bool,
+    attributes: Vec<(&'static str, String)>,
+    completion_condition: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +116,75 @@ impl ProcessBuilder {
         self
     }
 
+    /// Adds a send task with a job type.
+    pub fn send_task(self, id: &str, job_type: &str) -> Self {
+        self.job_task("sendTask", id, job_type)
+    }
+
+    /// Adds a call activity that calls a process (an expression if it starts with `=`).
+    pub fn call_activity(mut self, id: &str, process_id: &str) -> Self {
+        self = self.element("callActivity", id);
+        self.called_element("processId", process_id)
+    }
+
+    /// Makes the call activity added last call the version of the same deployment.
+    pub fn bind_to_deployment(self) -> Self {
+        self.called_element("bindingType", "deployment")
+    }
+
+    /// Makes the call activity added last call the newest version with this version tag.
+    pub fn bind_to_version_tag(self, version_tag: &str) -> Self {
+        self.called_element("bindingType", "versionTag").called_element("versionTag", version_tag)
+    }
+
+    /// Sets whether all variables of the called process go to the caller; they do if this is not set.
+    pub fn propagate_all_child_variables(self, all: bool) -> Self {
+        self.called_element("propagateAllChildVariables", &all.to_string())
+    }
+
+    /// Sets whether all variables of the caller go to the called process; they do if this is not set.
+    pub fn propagate_all_parent_variables(self, all: bool) -> Self {
+        self.called_element("propagateAllParentVariables", &all.to_string())
+    }
+
+    fn called_element(mut self, name: &'static str, value: &str) -> Self {
+        self.last().called_element.push((name, value.to_owned()));
+        self
+    }
+
+    /// Makes the activity added last run once for each item, all at the same time.
+    pub fn multi_instance(mut self, input_collection: &str, input_element: &str) -> Self {
+        let attributes = [("inputCollection", input_collection.to_owned()), ("inputElement", input_element.to_owned())];
+        let given = attributes.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        self.last().multi_instance = Some(MultiInstance { attributes: given, ..MultiInstance::default() });
+        self
+    }
+
+    /// Makes the activity added last run once for each item, one after the other.
+    pub fn sequential_multi_instance(mut self, input_collection: &str, input_element: &str) -> Self {
+        self = self.multi_instance(input_collection, input_element);
+        self.last_multi_instance().is_sequential = true;
+        self
+    }
+
+    /// Collects a result of each instance of the multi-instance activity added last.
+    pub fn output_collection(mut self, output_collection: &str, output_element: &str) -> Self {
+        let attributes = &mut self.last_multi_instance().attributes;
+        attributes.push(("outputCollection", output_collection.to_owned()));
+        attributes.push(("outputElement", output_element.to_owned()));
+        self
+    }
+
+    /// Ends the multi-instance activity added last as soon as the condition holds.
+    pub fn completion_condition(mut self, expression: &str) -> Self {
+        self.last_multi_instance().completion_condition = Some(expression.to_owned());
+        self
+    }
+
+    fn last_multi_instance(&mut self) -> &mut MultiInstance {
+        self.last().multi_instance.get_or_insert_default()
+    }
+
     /// Adds a manual task.
     pub fn manual_task(self, id: &str) -> Self {
         self.element("manualTask", id)
@@ -95,6 +193,11 @@ impl ProcessBuilder {
     /// Adds an exclusive gateway.
     pub fn exclusive_gateway(self, id: &str) -> Self {
         self.element("exclusiveGateway", id)
+    }
+
+    /// Adds an inclusive gateway.
+    pub fn inclusive_gateway(self, id: &str) -> Self {
+        self.element("inclusiveGateway", id)
     }
 
     /// Adds a parallel gateway.
@@ -109,10 +212,20 @@ impl ProcessBuilder {
         self
     }
 
-    /// Closes the sub-process; what follows is connected to it.
+    /// Opens an event sub-process in the current scope, connected to nothing: what follows is inside until
+    /// [`Self::end_sub_process`].
+    pub fn event_sub_process(mut self, id: &str) -> Self {
+        self.cursor = None;
+        self = self.sub_process(id);
+        self.last().attributes.push(("triggeredByEvent", "true".to_owned()));
+        self
+    }
+
+    /// Closes the sub-process; what follows is connected to it, but not to an event sub-process.
     pub fn end_sub_process(mut self) -> Self {
         self.cursor = self.scope;
         self.scope = self.cursor.and_then(|index| self.nodes[index].scope);
+        self.cursor = self.cursor.filter(|index| !self.nodes[*index].is_event_sub_process());
         self
     }
 
@@ -173,90 +286,4 @@ impl ProcessBuilder {
     fn last(&mut self) -> &mut Node {
         self.nodes.last_mut().expect("an element must be added before its properties are set")
     }
-
-    /// The BPMN file with this process alone.
-    pub fn to_xml(&self) -> String {
-        to_xml(std::slice::from_ref(self))
-    }
-
-    fn process(&self) -> String {
-        let mut children = Children::new();
-        for (index, node) in self.nodes.iter().enumerate() {
-            children.entry(node.scope).or_default().0.push(index);
-        }
-        for (index, flow) in self.flows.iter().enumerate() {
-            children.entry(self.nodes[flow.source].scope).or_default().1.push(index);
-        }
-        let content = optional("bpmn:extensionElements", &self.extensions) + &self.scope(None, &children);
-        tag("bpmn:process", &[("id", &self.id), ("isExecutable", "true")], &content)
-    }
-
-    fn scope(&self, scope: Option<usize>, children: &Children) -> String {
-        let mut xml = String::new();
-        let Some((nodes, flows)) = children.get(&scope) else {
-            return xml;
-        };
-        for &index in nodes {
-            let node = &self.nodes[index];
-            let content = node.extensions() + &self.scope(Some(index), children);
-            let default_flow = node.default_flow.map(flow_id);
-            let mut attributes = vec![("id", node.id.as_str())];
-            attributes.extend(default_flow.iter().map(|id| ("default", id.as_str())));
-            xml += &tag(&format!("bpmn:{}", node.kind), &attributes, &content);
-        }
-        for &index in flows {
-            let Flow { source, target, condition } = &self.flows[index];
-            let [source, target] = [source, target].map(|node| self.nodes[*node].id.as_str());
-            let id = flow_id(index);
-            let attributes = [("id", id.as_str()), ("sourceRef", source), ("targetRef", target)];
-            let condition = condition.as_ref().map(|text| tag("bpmn:conditionExpression", &[], &escape(text)));
-            xml += &tag("bpmn:sequenceFlow", &attributes, &condition.unwrap_or_default());
-        }
-        xml
-    }
-}
-
-/// Nodes and flows by the node that contains them.
-type Children = HashMap<Option<usize>, (Vec<usize>, Vec<usize>)>;
-
-impl Node {
-    fn extensions(&self) -> String {
-        let mut xml = String::new();
-        if !self.task_definition.is_empty() {
-            let attributes: Vec<_> = self.task_definition.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            xml += &tag("zeebe:taskDefinition", &attributes, "");
-        }
-        xml += &optional("zeebe:taskHeaders", &self.headers);
-        xml += &optional("zeebe:ioMapping", &self.mappings);
-        optional("bpmn:extensionElements", &xml)
-    }
-}
-
-/// One BPMN file with several processes.
-pub fn to_xml(processes: &[ProcessBuilder]) -> String {
-    let attributes = [
-        ("xmlns:bpmn", "http://www.omg.org/spec/BPMN/20100524/MODEL"),
-        ("xmlns:zeebe", "http://camunda.org/schema/zeebe/1.0"),
-        ("id", "definitions"),
-        ("targetNamespace", "http://bpmn.io/schema/bpmn"),
-    ];
-    let content: String = processes.iter().map(ProcessBuilder::process).collect();
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}\n", tag("bpmn:definitions", &attributes, &content))
-}
-
-fn flow_id(index: usize) -> String {
-    format!("flow_{}", index + 1)
-}
-
-fn optional(name: &str, content: &str) -> String {
-    if content.is_empty() { String::new() } else { tag(name, &[], content) }
-}
-
-fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
-    let attributes: String = attributes.iter().map(|(name, value)| format!(" {name}=\"{}\"", escape(value))).collect();
-    format!("\n<{name}{attributes}>{content}</{name}>")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

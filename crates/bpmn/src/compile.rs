@@ -4,18 +4,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use roxmltree::Node;
+use rustc_hash::FxHashMap;
 
+use crate::activities::{self, MULTI_INSTANCE};
+use crate::events::{self, StartPlace};
 use crate::extensions::{Extensions, check_children, refuse_misplaced_extension};
-use crate::flows;
-use crate::model::{Behavior, Element, ElementIndex, ElementType, ExecutableProcess, PROCESS};
+use crate::model::{Behavior, Element, ElementIndex, ElementType, EventType, ExecutableProcess, PROCESS};
 use crate::report::Problems;
-use crate::vocabulary::{FlowElement, NodeKind, flow_element, is_event_definition};
-use crate::xml::{self, BPMN_NAMESPACE, is_in, present};
+use crate::roots::Roots;
+use crate::vocabulary::{self, FlowElement, NodeKind, flow_element};
+use crate::xml::{self, BPMN_NAMESPACE, present};
+use crate::{catch_rules, flows, gateways, scopes};
 
 /// What is known of a process while its file is read.
-pub(crate) struct Draft<'a, 'input> {
+pub(crate) struct Draft<'r, 'a, 'input> {
+    pub(crate) roots: &'r Roots<'a, 'input>,
     pub(crate) elements: Vec<Element>,
     /// The XML of `elements[i]`; an unsupported element has its place too, so that flows to it are no further problem.
+    /// A multi-instance body and its inner activity have the same.
     pub(crate) nodes: Vec<Node<'a, 'input>>,
     /// Flow nodes by BPMN id; the first of several with one id.
     pub(crate) index_by_id: HashMap<&'a str, ElementIndex>,
@@ -24,33 +30,81 @@ pub(crate) struct Draft<'a, 'input> {
 }
 
 /// Compiles one process. The result is sound only if no problem was added.
-pub(crate) fn compile(process: Node, problems: &mut Problems) -> ExecutableProcess {
+pub(crate) fn compile<'a, 'input>(
+    process: Node<'a, 'input>,
+    roots: &Roots<'a, 'input>,
+    problems: &mut Problems,
+) -> ExecutableProcess {
     let id: Arc<str> = Arc::from(process.attribute("id").unwrap_or_default());
     let mut draft =
-        Draft { elements: Vec::new(), nodes: Vec::new(), index_by_id: HashMap::new(), flow_nodes: Vec::new() };
+        Draft { roots, elements: Vec::new(), nodes: Vec::new(), index_by_id: HashMap::new(), flow_nodes: Vec::new() };
     let extensions = Extensions::read(process, problems);
     if require_id(process, problems) {
         draft.add(process, ElementType::Process, None, Behavior::Container { none_start_event: None });
         draft.read_container(process, PROCESS, problems);
-        draft.check_process_start(problems);
+        scopes::check_process_start(&mut draft, problems);
+        scopes::attach_boundary_events(&mut draft, problems);
+        scopes::connect_links(&mut draft, problems);
     }
     let flows = flows::connect(&mut draft, problems);
+    gateways::connect_events(&mut draft, &flows, problems);
+    catch_rules::check(&draft, problems);
     ExecutableProcess {
         id,
         name: present(process, "name").map(Arc::from),
         version_tag: extensions.version_tag(),
-        element_by_id: (0_u32..)
-            .zip(&draft.elements)
-            .map(|(index, element)| (element.id.clone(), ElementIndex(index)))
-            .collect(),
+        element_by_id: by_id(&draft.elements),
         flow_by_id: flows::by_id(&flows),
-        triggered_start_events: Vec::new(),
+        triggered_start_events: draft
+            .elements_with_indexes()
+            .filter(|(_, element)| element.flow_scope == Some(PROCESS))
+            .filter(|(_, element)| matches!(element.behavior, Behavior::StartEvent(_)))
+            .map(|(index, _)| index)
+            .collect(),
+        has_joining_inclusive_gateway: draft
+            .elements
+            .iter()
+            .any(|element| matches!(element.behavior, Behavior::InclusiveGateway { .. }) && element.incoming.len() > 1),
         elements: draft.elements,
         flows,
     }
 }
 
-impl<'a, 'input> Draft<'a, 'input> {
+/// Elements by BPMN id; the body of an activity that runs several times comes before its inner activity.
+fn by_id(elements: &[Element]) -> FxHashMap<Arc<str>, ElementIndex> {
+    let mut by_id = FxHashMap::default();
+    for (index, element) in (0_u32..).zip(elements) {
+        by_id.entry(element.id.clone()).or_insert(ElementIndex(index));
+    }
+    by_id
+}
+
+impl<'a, 'input> Draft<'_, 'a, 'input> {
+    pub(crate) fn element(&self, index: ElementIndex) -> &Element {
+        &self.elements[index.0 as usize]
+    }
+
+    pub(crate) fn element_mut(&mut self, index: ElementIndex) -> &mut Element {
+        &mut self.elements[index.0 as usize]
+    }
+
+    pub(crate) fn node(&self, index: ElementIndex) -> Node<'a, 'input> {
+        self.nodes[index.0 as usize]
+    }
+
+    pub(crate) fn elements_with_indexes(&self) -> impl Iterator<Item = (ElementIndex, &Element)> {
+        (0_u32..).map(ElementIndex).zip(&self.elements)
+    }
+
+    /// Whether the element was refused by name, so that nothing else should be said of it.
+    pub(crate) fn is_unsupported(&self, index: ElementIndex) -> bool {
+        flow_element(self.node(index).tag_name().name()) == FlowElement::Unsupported
+    }
+
+    fn next_index(&self) -> ElementIndex {
+        ElementIndex(u32::try_from(self.elements.len()).expect("the limit of XML nodes is below u32::MAX / 2"))
+    }
+
     fn add(
         &mut self,
         node: Node<'a, 'input>,
@@ -58,8 +112,7 @@ impl<'a, 'input> Draft<'a, 'input> {
         flow_scope: Option<ElementIndex>,
         behavior: Behavior,
     ) -> ElementIndex {
-        let index = u32::try_from(self.elements.len()).expect("the limit of XML nodes is below u32::MAX");
-        let index = ElementIndex(index);
+        let index = self.next_index();
         let id = node.attribute("id").unwrap_or_default();
         // Sequence flows connect to flow nodes, never to the process.
         if flow_scope.is_some() {
@@ -70,7 +123,7 @@ impl<'a, 'input> Draft<'a, 'input> {
             id: Arc::from(id),
             name: present(node, "name").map(Arc::from),
             element_type,
-            event_type: Default::default(),
+            event_type: EventType::Unspecified,
             flow_scope,
             incoming: Vec::new(),
             outgoing: Vec::new(),
@@ -101,24 +154,17 @@ impl<'a, 'input> Draft<'a, 'input> {
                     self.flow_nodes.push(node);
                 }
                 FlowElement::Node(NodeKind::SubProcess) if xml::is_true(node, "triggeredByEvent") => {
-                    problems.add(
-                        node,
-                        "Elements of type 'EventSubProcess' are currently not supported by this version. \
-                         Remove the event sub-process, or deploy this process to a version that supports it.",
-                    );
-                    self.add_unsupported(node, scope);
+                    self.read_node(node, NodeKind::EventSubProcess, scope, problems);
                 }
                 FlowElement::Node(kind) => self.read_node(node, kind, scope, problems),
+                // Was read together with the activity itself.
+                FlowElement::Unsupported if is_multi_instance(node) && may_be_multi_instance(container) => {}
                 FlowElement::Unsupported => {
                     problems.refuse_element_type(node);
-                    self.add_unsupported(node, scope);
+                    self.add(node, ElementType::Task, Some(scope), Behavior::PassThrough);
                 }
             }
         }
-    }
-
-    fn add_unsupported(&mut self, node: Node<'a, 'input>, scope: ElementIndex) {
-        self.add(node, ElementType::Task, Some(scope), Behavior::PassThrough);
     }
 
     fn read_node(&mut self, node: Node<'a, 'input>, kind: NodeKind, scope: ElementIndex, problems: &mut Problems) {
@@ -130,97 +176,124 @@ impl<'a, 'input> Draft<'a, 'input> {
                  Remove the element, or deploy this process to a version that supports it.",
             );
         }
+        let scope = self.read_multi_instance(node, kind, scope, problems);
         let extensions = Extensions::read(node, problems);
-        let behavior = match kind {
-            NodeKind::StartEvent => Behavior::NoneStartEvent,
-            NodeKind::EndEvent => Behavior::NoneEndEvent,
-            NodeKind::JobTask(element_type) => match extensions.job_definition(node, element_type, problems) {
-                Some(job) => Behavior::JobWorker(job),
-                None => Behavior::PassThrough,
-            },
-            NodeKind::PassThroughTask(_) => Behavior::PassThrough,
-            // The default flow is found when all flows are known.
-            NodeKind::ExclusiveGateway => Behavior::ExclusiveGateway { default: None },
-            NodeKind::ParallelGateway => Behavior::ParallelGateway,
-            NodeKind::SubProcess => Behavior::Container { none_start_event: None },
-        };
+        let (behavior, event_type) = self.behavior(node, kind, scope, &extensions, problems);
         let (inputs, outputs) = extensions.mappings(problems);
         let index = self.add(node, kind.element_type(), Some(scope), behavior);
-        let element = &mut self.elements[index.0 as usize];
-        if kind.has_input_mappings() {
+        let element = self.element_mut(index);
+        element.event_type = event_type;
+        if vocabulary::has_input_mappings(&element.behavior) {
             element.inputs = inputs;
         }
-        if kind.has_output_mappings() {
+        if vocabulary::has_output_mappings(element.element_type, &element.behavior) {
             element.outputs = outputs;
         }
-        if kind == NodeKind::SubProcess {
-            self.read_container(node, index, problems);
-            self.check_sub_process_start(index, problems);
-        } else {
-            check_children(node, problems);
+        match kind {
+            NodeKind::SubProcess => {
+                self.read_container(node, index, problems);
+                scopes::check_sub_process_start(self, index, problems);
+            }
+            NodeKind::EventSubProcess => {
+                self.read_container(node, index, problems);
+                scopes::check_event_sub_process_start(self, index, problems);
+                self.element_mut(scope).event_sub_processes.push(index);
+            }
+            _ => {
+                let is_read = |name: &str| {
+                    (kind.is_event() && vocabulary::is_event_definition(name))
+                        || (kind.may_be_multi_instance() && name == MULTI_INSTANCE)
+                };
+                check_children(node, is_read, problems);
+            }
         }
     }
 
-    /// The start events of `scope`. What is inside a scope follows it, so the search begins there.
-    fn start_events(&self, scope: ElementIndex) -> Vec<ElementIndex> {
-        (scope.0..)
-            .zip(&self.elements[scope.0 as usize..])
-            .filter(|(_, element)| element.flow_scope == Some(scope) && element.element_type == ElementType::StartEvent)
-            .map(|(index, _)| ElementIndex(index))
-            .collect()
-    }
-
-    fn check_process_start(&mut self, problems: &mut Problems) {
-        let mut starts = self.start_events(PROCESS);
-        if starts.is_empty() {
-            problems.add(self.nodes[0], "Must have at least one start event. Draw a none start event in the process.");
+    /// Adds the body of an activity that runs several times; returns the scope of what the activity itself is then.
+    fn read_multi_instance(
+        &mut self,
+        node: Node<'a, 'input>,
+        kind: NodeKind,
+        scope: ElementIndex,
+        problems: &mut Problems,
+    ) -> ElementIndex {
+        if !kind.may_be_multi_instance() {
+            return scope;
         }
-        starts.retain(|index| is_none_event(self.nodes[index.0 as usize]));
-        match starts.as_slice() {
-            [] => {}
-            [start] => self.set_start(PROCESS, *start),
-            _ => problems.add(
-                self.nodes[0],
-                format!(
-                    "Multiple none start events are not allowed, but there are {}: {}. Keep one and remove the others.",
-                    starts.len(),
-                    self.ids(&starts)
-                ),
-            ),
+        let inner = ElementIndex(self.next_index().0 + 1);
+        match activities::multi_instance(node, inner, problems) {
+            Some(body) => {
+                self.add(node, ElementType::MultiInstanceBody, Some(scope), Behavior::MultiInstanceBody(body))
+            }
+            None => scope,
         }
     }
 
-    fn check_sub_process_start(&mut self, sub_process: ElementIndex, problems: &mut Problems) {
-        let starts = self.start_events(sub_process);
-        let node = self.nodes[sub_process.0 as usize];
-        match starts.as_slice() {
-            [start] if is_none_event(self.nodes[start.0 as usize]) => self.set_start(sub_process, *start),
-            [_] => problems.add(
-                node,
-                "Start events in subprocesses must be of type none. Remove the event definition from the start event.",
-            ),
-            _ => problems.add(
-                node,
-                format!(
-                    "Must have exactly one start event, but there are {}. A sub-process begins at its one none start event.",
-                    starts.len()
-                ),
-            ),
+    /// What the element does, and the type of event it is. After a problem it is something that takes its place.
+    fn behavior(
+        &self,
+        node: Node<'a, 'input>,
+        kind: NodeKind,
+        scope: ElementIndex,
+        extensions: &Extensions,
+        problems: &mut Problems,
+    ) -> (Behavior, EventType) {
+        let behavior = match kind {
+            NodeKind::StartEvent
+            | NodeKind::IntermediateCatchEvent
+            | NodeKind::IntermediateThrowEvent
+            | NodeKind::BoundaryEvent
+            | NodeKind::EndEvent => {
+                return events::behavior(self, node, kind, self.start_place(scope), extensions, problems);
+            }
+            NodeKind::ReceiveTask => {
+                let event = events::receive_task(self, node, problems);
+                let behavior = event.map_or(Behavior::PassThrough, Behavior::ReceiveTask);
+                return (behavior, EventType::Message);
+            }
+            NodeKind::JobTask(element_type) => {
+                if element_type == ElementType::SendTask {
+                    events::check_thrown_message(self, node, problems);
+                }
+                let job = extensions.job_definition(node, element_type, &Extensions::default(), problems);
+                job.map_or(Behavior::PassThrough, Behavior::JobWorker)
+            }
+            NodeKind::PassThroughTask(_) => Behavior::PassThrough,
+            NodeKind::CallActivity => activities::called_element(node, extensions, problems)
+                .map_or(Behavior::PassThrough, Behavior::CallActivity),
+            // Default flows, and the events behind a gateway, are found when all flows are known.
+            NodeKind::ExclusiveGateway => Behavior::ExclusiveGateway { default: None },
+            NodeKind::InclusiveGateway => Behavior::InclusiveGateway { default: None },
+            NodeKind::ParallelGateway => Behavior::ParallelGateway,
+            NodeKind::EventBasedGateway => Behavior::EventBasedGateway { events: Vec::new() },
+            // Start events are found when the inside is read.
+            NodeKind::SubProcess => Behavior::Container { none_start_event: None },
+            NodeKind::EventSubProcess => Behavior::EventSubProcess { start_event: PROCESS },
+        };
+        (behavior, EventType::Unspecified)
+    }
+
+    fn start_place(&self, scope: ElementIndex) -> StartPlace {
+        match self.element(scope).element_type {
+            ElementType::Process => StartPlace::Process,
+            ElementType::EventSubProcess => StartPlace::EventSubProcess,
+            _ => StartPlace::SubProcess,
         }
     }
 
-    fn set_start(&mut self, scope: ElementIndex, start: ElementIndex) {
-        self.elements[scope.0 as usize].behavior = Behavior::Container { none_start_event: Some(start) };
-    }
-
-    fn ids(&self, indexes: &[ElementIndex]) -> String {
-        let ids: Vec<&str> = indexes.iter().map(|index| &*self.elements[index.0 as usize].id).collect();
+    pub(crate) fn ids(&self, indexes: &[ElementIndex]) -> String {
+        let ids: Vec<&str> = indexes.iter().map(|index| &*self.element(*index).id).collect();
         ids.join(", ")
     }
 }
 
-fn is_none_event(event: Node) -> bool {
-    !event.children().any(|node| is_in(node, BPMN_NAMESPACE) && is_event_definition(node.tag_name().name()))
+fn is_multi_instance(node: Node) -> bool {
+    node.tag_name().name() == MULTI_INSTANCE
+}
+
+/// Of the elements that have flow elements inside, only embedded sub-processes may run several times.
+fn may_be_multi_instance(container: Node) -> bool {
+    xml::is_bpmn(container, "subProcess") && !xml::is_true(container, "triggeredByEvent")
 }
 
 fn require_id(node: Node, problems: &mut Problems) -> bool {

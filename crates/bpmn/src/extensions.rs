@@ -1,4 +1,4 @@
-//! What stands in `extensionElements`: task definition, headers, mappings and version tag.
+//! What stands in `extensionElements`: task definition, headers, mappings, called element and the like.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use feel::{Expression, json};
 use roxmltree::Node;
 
+use crate::expressions::{required_expression, static_or_expression};
 use crate::model::{ElementType, JobDefinition, Mapping, StaticOrExpression};
 use crate::report::Problems;
 use crate::vocabulary;
@@ -20,11 +21,18 @@ const RESERVED_WORDS: [&str; 11] =
     ["null", "true", "false", "function", "if", "then", "else", "for", "between", "instance", "of"];
 
 /// The extension elements of one BPMN element, each at most once.
+#[derive(Default)]
 pub(crate) struct Extensions<'a, 'input> {
     task_definition: Option<Node<'a, 'input>>,
     task_headers: Option<Node<'a, 'input>>,
     io_mapping: Option<Node<'a, 'input>>,
     version_tag: Option<Node<'a, 'input>>,
+    /// Of a call activity.
+    pub(crate) called_element: Option<Node<'a, 'input>>,
+    /// Of a message.
+    pub(crate) subscription: Option<Node<'a, 'input>>,
+    /// Of `multiInstanceLoopCharacteristics`.
+    pub(crate) loop_characteristics: Option<Node<'a, 'input>>,
     /// Names of the ones that were refused, so that what they stand for is not reported as missing too.
     refused: Vec<&'a str>,
 }
@@ -32,38 +40,28 @@ pub(crate) struct Extensions<'a, 'input> {
 impl<'a, 'input> Extensions<'a, 'input> {
     /// Sorts the extension elements of `parent`; those that this version cannot honour are refused by name.
     pub(crate) fn read(parent: Node<'a, 'input>, problems: &mut Problems) -> Self {
-        let mut extensions = Self {
-            task_definition: None,
-            task_headers: None,
-            io_mapping: None,
-            version_tag: None,
-            refused: Vec::new(),
-        };
+        let mut extensions = Self::default();
+        let parent_name = parent.tag_name().name();
         let containers = parent.children().filter(|node| xml::is_bpmn(*node, "extensionElements"));
         for node in containers.flat_map(|container| container.children()) {
             if !xml::is_in(node, ZEEBE_NAMESPACE) {
                 continue;
             }
             let name = node.tag_name().name();
-            let place = match name {
-                "taskDefinition" => &mut extensions.task_definition,
-                "taskHeaders" => &mut extensions.task_headers,
-                "ioMapping" => &mut extensions.io_mapping,
-                "versionTag" => &mut extensions.version_tag,
-                _ if vocabulary::is_ignored_extension(name, parent.tag_name().name()) => continue,
-                _ => {
+            let Some(place) = extensions.place(name, parent_name) else {
+                if !vocabulary::is_ignored_extension(name, parent_name) {
                     extensions.refused.push(name);
-                    problems.add(
+                    problems.add_for_new(
                         parent,
                         format!(
                             "The extension element 'zeebe:{name}' is currently not supported by this version at this place. \
                              Remove it, or deploy this process to a version that supports it."
                         ),
                     );
-                    continue;
                 }
+                continue;
             };
-            if place.is_some() {
+            if place.replace(node).is_some() {
                 problems.add(
                     parent,
                     format!(
@@ -72,22 +70,42 @@ impl<'a, 'input> Extensions<'a, 'input> {
                     ),
                 );
             }
-            *place = Some(node);
         }
         extensions
     }
 
-    /// The job of a task of `element_type`; `None` after a problem.
+    /// Where the extension element `name` of a `parent` is kept, if it has a meaning there.
+    fn place(&mut self, name: &str, parent: &str) -> Option<&mut Option<Node<'a, 'input>>> {
+        match (name, parent) {
+            ("taskDefinition", _) => Some(&mut self.task_definition),
+            ("taskHeaders", _) => Some(&mut self.task_headers),
+            ("ioMapping", _) => Some(&mut self.io_mapping),
+            ("versionTag", _) => Some(&mut self.version_tag),
+            ("calledElement", "callActivity") => Some(&mut self.called_element),
+            ("subscription", "message") => Some(&mut self.subscription),
+            ("loopCharacteristics", "multiInstanceLoopCharacteristics") => Some(&mut self.loop_characteristics),
+            _ => None,
+        }
+    }
+
+    /// Whether the extension element `name` is there and was reported as not supported.
+    fn has_refused(&self, name: &str, problems: &Problems) -> bool {
+        self.refused.contains(&name) && !problems.is_deployed()
+    }
+
+    /// The job of a task or message event of `element_type`; `None` after a problem. `other` are the extension
+    /// elements of its event definition, where the alternative to a task definition may stand.
     pub(crate) fn job_definition(
         &self,
         task: Node,
         element_type: ElementType,
+        other: &Extensions,
         problems: &mut Problems,
     ) -> Option<JobDefinition> {
         let headers = self.headers(problems);
         let Some(node) = self.task_definition else {
             match vocabulary::alternative_to_task_definition(element_type) {
-                Some(alternative) if self.refused.contains(&alternative) => {}
+                Some(alternative) if self.has_refused(alternative, problems) || other.has_refused(alternative, problems) => {}
                 Some(alternative) => problems.add(
                     task,
                     format!(
@@ -254,60 +272,14 @@ fn is_variable_name(text: &str) -> bool {
         && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-fn static_or_expression(node: Node, text: &str, problems: &mut Problems) -> Option<StaticOrExpression> {
-    match text.strip_prefix('=') {
-        Some(source) => expression(node, source, problems).map(StaticOrExpression::Expression),
-        None => Some(StaticOrExpression::Static(Arc::from(text))),
-    }
-}
-
-/// Compiles `text` where a static value has no meaning.
-pub(crate) fn required_expression(node: Node, text: &str, problems: &mut Problems) -> Option<Expression> {
-    match text.strip_prefix('=') {
-        Some(source) => expression(node, source, problems),
-        None if text.is_empty() => expression(node, text, problems),
-        None => {
-            problems.add(
-                node,
-                format!(
-                    "Expected expression but found static value '{text}'. \
-                     An expression must start with '=' (e.g. '={text}')."
-                ),
-            );
-            None
-        }
-    }
-}
-
-/// Compiles `source`, the text of an expression without its `=`.
-fn expression(node: Node, source: &str, problems: &mut Problems) -> Option<Expression> {
-    if source.trim().is_empty() {
-        problems.add(node, "Expected expression but not found. Write a FEEL expression that starts with '='.");
-        return None;
-    }
-    match Expression::parse(source) {
-        Ok(expression) => Some(expression),
-        Err(error) => {
-            let feel::ParseError { expression, expected, found, line, column } = error;
-            problems.add(
-                node,
-                format!(
-                    "failed to parse expression '{expression}': expected {expected} at line {line}, column {column}, \
-                     but found {found}. Correct the FEEL expression."
-                ),
-            );
-            None
-        }
-    }
-}
-
-/// Children of a flow element that stand where they have no meaning or mean what this version does not execute.
-pub(crate) fn check_children(parent: Node, problems: &mut Problems) {
+/// Children of a flow element that stand where they have no meaning or mean what this version does not execute. Those
+/// that `is_read` knows are looked at elsewhere.
+pub(crate) fn check_children(parent: Node, is_read: impl Fn(&str) -> bool, problems: &mut Problems) {
     for node in parent.children().filter(Node::is_element) {
         let name = node.tag_name().name();
         if xml::is_in(node, ZEEBE_NAMESPACE) {
             refuse_misplaced_extension(parent, node, problems);
-        } else if xml::is_in(node, BPMN_NAMESPACE) && !vocabulary::is_annotation(name) {
+        } else if xml::is_in(node, BPMN_NAMESPACE) && !vocabulary::is_annotation(name) && !is_read(name) {
             problems.refuse_element_type(node);
         }
     }
@@ -315,7 +287,7 @@ pub(crate) fn check_children(parent: Node, problems: &mut Problems) {
 
 /// `extension` stands directly in `parent`, where Zeebe would not look for it.
 pub(crate) fn refuse_misplaced_extension(parent: Node, extension: Node, problems: &mut Problems) {
-    problems.add(
+    problems.add_for_new(
         parent,
         format!(
             "The extension element 'zeebe:{}' must stand inside 'extensionElements'. Move it there.",

@@ -7,7 +7,7 @@ use roxmltree::Node;
 use rustc_hash::FxHashMap;
 
 use crate::compile::Draft;
-use crate::extensions;
+use crate::expressions::required_expression;
 use crate::model::{Behavior, ElementIndex, ElementType, FlowIndex, SequenceFlow};
 use crate::report::Problems;
 use crate::xml::{self, present};
@@ -77,42 +77,46 @@ fn check_ends(flow: Node, source: ElementIndex, target: ElementIndex, draft: &Dr
         );
         return false;
     }
-    if to.element_type == ElementType::StartEvent {
-        problems.add(
-            draft.nodes[target.0 as usize],
-            format!(
-                "Start events must not have incoming sequence flows, but '{}' leads to it. Remove it.",
-                id_of(flow)
-            ),
-        );
-        return false;
-    }
-    if from.element_type == ElementType::EndEvent {
-        problems.add(
-            draft.nodes[source.0 as usize],
-            format!(
-                "End events must not have outgoing sequence flows to other elements, but '{}' leaves it. Remove it.",
-                id_of(flow)
-            ),
-        );
-        return false;
-    }
-    true
+    let (element, message) = if to.element_type == ElementType::StartEvent {
+        (target, "Start events must not have incoming sequence flows, but '{}' leads to it. Remove it.")
+    } else if to.element_type == ElementType::BoundaryEvent {
+        (
+            target,
+            "Cannot have incoming sequence flows, but '{}' leads to it. A boundary event is triggered by what it waits for: remove the flow.",
+        )
+    } else if to.element_type == ElementType::EventSubProcess {
+        (
+            target,
+            "Event sub-processes must not have incoming sequence flows, but '{}' leads to it. Its start event triggers it: remove the flow.",
+        )
+    } else if from.element_type == ElementType::EventSubProcess {
+        (
+            source,
+            "Event sub-processes must not have outgoing sequence flows, but '{}' leaves it. Put what follows into the event sub-process.",
+        )
+    } else if from.element_type == ElementType::EndEvent {
+        (source, "End events must not have outgoing sequence flows to other elements, but '{}' leaves it. Remove it.")
+    } else {
+        return true;
+    };
+    problems.add(draft.node(element), message.replace("{}", id_of(flow)));
+    false
 }
 
 fn condition(flow: Node, problems: &mut Problems) -> Option<Expression> {
     let node = flow.children().find(|node| xml::is_bpmn(*node, "conditionExpression"))?;
-    extensions::required_expression(node, &xml::trimmed_text(node), problems)
+    required_expression(node, &xml::trimmed_text(node), problems)
 }
 
-/// Conditions only at exclusive gateways; there, every one of several flows has one or is the default flow.
+/// Conditions only at exclusive and inclusive gateways; there, every one of several flows has one or is the default flow.
 fn check_conditions(draft: &mut Draft, flows: &mut [SequenceFlow], nodes: &[Node], problems: &mut Problems) {
     let has_condition = |flow: FlowIndex| has_condition_expression(nodes[flow.0 as usize]);
     let default_flows = default_flows(draft, flows, problems);
     for ((element, node), default_flow) in draft.elements.iter_mut().zip(&draft.nodes).zip(default_flows) {
-        let Behavior::ExclusiveGateway { default } = &mut element.behavior else {
+        let (Behavior::ExclusiveGateway { default } | Behavior::InclusiveGateway { default }) = &mut element.behavior
+        else {
             if element.outgoing.iter().any(|flow| has_condition(*flow)) {
-                problems.add(
+                problems.add_for_new(
                     *node,
                     "Conditional sequence flows are only supported at exclusive or inclusive gateway. \
                      Remove the conditions of the outgoing flows, or put a gateway behind this element.",
@@ -126,7 +130,7 @@ fn check_conditions(draft: &mut Draft, flows: &mut [SequenceFlow], nodes: &[Node
                 // The default flow is taken when no other is; Zeebe does not evaluate a condition on it.
                 flows[flow.0 as usize].condition = None;
             } else if element.outgoing.len() > 1 && !has_condition(*flow) {
-                problems.add(
+                problems.add_for_new(
                     nodes[flow.0 as usize],
                     format!(
                         "Must have a condition or be default flow, because gateway '{}' has several outgoing flows.",
@@ -138,14 +142,14 @@ fn check_conditions(draft: &mut Draft, flows: &mut [SequenceFlow], nodes: &[Node
     }
 }
 
-/// The default flow of each element that is an exclusive gateway and has one. Elsewhere the attribute has no meaning.
+/// The default flow of each exclusive or inclusive gateway that has one. Elsewhere the attribute has no meaning.
 fn default_flows(draft: &Draft, flows: &[SequenceFlow], problems: &mut Problems) -> Vec<Option<FlowIndex>> {
     let flow_by_id = by_id(flows);
     let elements = (0_u32..).zip(draft.elements.iter().zip(&draft.nodes));
     elements
         .map(|(index, (element, node))| {
             let id = match element.behavior {
-                Behavior::ExclusiveGateway { .. } => present(*node, "default")?,
+                Behavior::ExclusiveGateway { .. } | Behavior::InclusiveGateway { .. } => present(*node, "default")?,
                 _ => return None,
             };
             let flow = flow_by_id.get(id).copied();

@@ -6,14 +6,22 @@
 //! Invariants of an accepted process: every index in the model is in range, sequence flows stay inside one flow scope,
 //! each sub-process has exactly one none start event, and no cycle runs through a task without a wait state.
 
+mod activities;
 pub mod builder;
+mod catch_rules;
 mod compile;
+mod events;
+mod expressions;
 mod extensions;
 mod flows;
+mod gateways;
 mod loops;
 pub mod model;
 mod report;
+mod roots;
+mod scopes;
 pub mod timer;
+mod timer_definitions;
 mod vocabulary;
 mod xml;
 
@@ -29,13 +37,29 @@ pub use xml::{
 
 use model::ExecutableProcess;
 use report::Problems;
+use roots::Roots;
+pub use timer_definitions::timer_of;
 use xml::is_bpmn;
 
 /// All executable processes of one file in document order, or every problem found.
 ///
 /// Processes without `isExecutable="true"` are drawings: they are skipped, but at least one must be executable.
 pub fn parse(resource_name: &str, content: &[u8]) -> Result<Vec<ExecutableProcess>, ValidationReport> {
-    let mut problems = Problems::default();
+    parse_with(resource_name, content, Problems::of_new_file())
+}
+
+/// Like [`parse`], for a file that was accepted when it was deployed: rules that only refuse new deployments are left
+/// out, so that a rule which a later version adds does not take a deployed process away. What the model needs to be sound
+/// is still looked for.
+pub fn parse_deployed(resource_name: &str, content: &[u8]) -> Result<Vec<ExecutableProcess>, ValidationReport> {
+    parse_with(resource_name, content, Problems::of_deployed_file())
+}
+
+fn parse_with(
+    resource_name: &str,
+    content: &[u8],
+    mut problems: Problems,
+) -> Result<Vec<ExecutableProcess>, ValidationReport> {
     let processes = parse_into(content, &mut problems);
     if problems.is_empty() { Ok(processes) } else { Err(problems.into_report(resource_name)) }
 }
@@ -72,9 +96,12 @@ fn parse_into(content: &[u8], problems: &mut Problems) -> Vec<ExecutableProcess>
             "Must contain at least one executable process. Set isExecutable=\"true\" on the process to be deployed.",
         );
     }
-    let processes = executable.into_iter().map(|process| compile::compile(process, problems)).collect::<Vec<_>>();
+    let roots = Roots::read(definitions);
+    let compiled = executable.into_iter().map(|process| compile::compile(process, &roots, problems));
+    let processes = compiled.collect::<Vec<_>>();
+    roots.check(problems);
     // Cycles are looked for only in sound models: a broken one has problems enough to correct first.
-    if problems.is_empty() {
+    if problems.is_empty() && !problems.is_deployed() {
         for process in &processes {
             loops::check(process, problems);
         }

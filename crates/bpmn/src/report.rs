@@ -129,13 +129,26 @@ fn shorten(text: String) -> String {
 }
 
 /// Collects problems while a file is read.
-#[derive(Default)]
 pub(crate) struct Problems {
     found: Vec<Problem>,
     further: usize,
+    /// Whether the file was accepted before, so that only what the model needs to be sound matters.
+    is_deployed: bool,
 }
 
 impl Problems {
+    pub(crate) fn of_new_file() -> Self {
+        Self { found: Vec::new(), further: 0, is_deployed: false }
+    }
+
+    pub(crate) fn of_deployed_file() -> Self {
+        Self { is_deployed: true, ..Self::of_new_file() }
+    }
+
+    pub(crate) fn is_deployed(&self) -> bool {
+        self.is_deployed
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -168,10 +181,17 @@ impl Problems {
         Vec::new()
     }
 
-    /// A problem at `node`.
+    /// A problem at `node` that keeps the model from being sound.
     pub(crate) fn add(&mut self, node: Node, message: impl Into<String>) {
         let (element_id, path) = xml::path(node);
         self.push(Some((node.tag_name().name(), element_id)), Place::Element(shorten(path)), message.into());
+    }
+
+    /// A problem at `node` with which the model is sound: it refuses a new deployment only.
+    pub(crate) fn add_for_new(&mut self, node: Node, message: impl Into<String>) {
+        if !self.is_deployed {
+            self.add(node, message);
+        }
     }
 
     /// A problem of a process that only its execution would show.

@@ -1,6 +1,6 @@
 //! Which XML names of BPMN and of the `zeebe:` extensions mean what to this version.
 
-use crate::model::ElementType;
+use crate::model::{Behavior, ElementType};
 
 /// What a child of a process or sub-process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,37 +19,111 @@ pub(crate) enum FlowElement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeKind {
     StartEvent,
+    IntermediateCatchEvent,
+    IntermediateThrowEvent,
+    BoundaryEvent,
     EndEvent,
     /// A task done by a job worker.
     JobTask(ElementType),
     /// A task that passes at once.
     PassThroughTask(ElementType),
-    ExclusiveGateway,
-    ParallelGateway,
+    ReceiveTask,
+    CallActivity,
     SubProcess,
+    EventSubProcess,
+    ExclusiveGateway,
+    InclusiveGateway,
+    ParallelGateway,
+    EventBasedGateway,
 }
 
 impl NodeKind {
     pub(crate) fn element_type(self) -> ElementType {
         match self {
             Self::StartEvent => ElementType::StartEvent,
+            Self::IntermediateCatchEvent => ElementType::IntermediateCatchEvent,
+            Self::IntermediateThrowEvent => ElementType::IntermediateThrowEvent,
+            Self::BoundaryEvent => ElementType::BoundaryEvent,
             Self::EndEvent => ElementType::EndEvent,
             Self::JobTask(element_type) | Self::PassThroughTask(element_type) => element_type,
-            Self::ExclusiveGateway => ElementType::ExclusiveGateway,
-            Self::ParallelGateway => ElementType::ParallelGateway,
+            Self::ReceiveTask => ElementType::ReceiveTask,
+            Self::CallActivity => ElementType::CallActivity,
             Self::SubProcess => ElementType::SubProcess,
+            Self::EventSubProcess => ElementType::EventSubProcess,
+            Self::ExclusiveGateway => ElementType::ExclusiveGateway,
+            Self::InclusiveGateway => ElementType::InclusiveGateway,
+            Self::ParallelGateway => ElementType::ParallelGateway,
+            Self::EventBasedGateway => ElementType::EventBasedGateway,
         }
     }
 
-    /// Whether input mappings take effect. Elsewhere they are checked and then have no effect, as in Zeebe.
-    pub(crate) fn has_input_mappings(self) -> bool {
-        matches!(self, Self::EndEvent | Self::JobTask(_) | Self::SubProcess)
+    /// Whether it is an event: what it does depends on its event definition.
+    pub(crate) fn is_event(self) -> bool {
+        matches!(
+            self,
+            Self::StartEvent
+                | Self::IntermediateCatchEvent
+                | Self::IntermediateThrowEvent
+                | Self::BoundaryEvent
+                | Self::EndEvent
+        )
     }
 
-    /// Whether output mappings take effect.
-    pub(crate) fn has_output_mappings(self) -> bool {
-        self.has_input_mappings() || self == Self::StartEvent
+    /// Whether it is an activity that may run several times.
+    pub(crate) fn may_be_multi_instance(self) -> bool {
+        matches!(
+            self,
+            Self::JobTask(_) | Self::PassThroughTask(_) | Self::ReceiveTask | Self::CallActivity | Self::SubProcess
+        )
     }
+}
+
+/// Whether boundary events may be attached to an element of this type.
+pub(crate) fn is_activity(element_type: ElementType) -> bool {
+    matches!(
+        element_type,
+        ElementType::ServiceTask
+            | ElementType::SendTask
+            | ElementType::ScriptTask
+            | ElementType::BusinessRuleTask
+            | ElementType::ReceiveTask
+            | ElementType::UserTask
+            | ElementType::ManualTask
+            | ElementType::Task
+            | ElementType::CallActivity
+            | ElementType::SubProcess
+            | ElementType::MultiInstanceBody
+    )
+}
+
+/// Whether input mappings of an element take effect. Elsewhere they are checked and then have no effect, as in Zeebe.
+pub(crate) fn has_input_mappings(behavior: &Behavior) -> bool {
+    matches!(
+        behavior,
+        Behavior::JobWorker(_)
+            | Behavior::Container { .. }
+            | Behavior::EventSubProcess { .. }
+            | Behavior::ReceiveTask(_)
+            | Behavior::IntermediateCatchEvent(_)
+            | Behavior::CallActivity(_)
+    )
+}
+
+/// Whether output mappings of an element take effect.
+pub(crate) fn has_output_mappings(element_type: ElementType, behavior: &Behavior) -> bool {
+    has_input_mappings(behavior)
+        || match behavior {
+            Behavior::NoneStartEvent
+            | Behavior::StartEvent(_)
+            | Behavior::BoundaryEvent { .. }
+            | Behavior::LinkCatchEvent
+            | Behavior::LinkThrowEvent { .. }
+            | Behavior::EscalationThrowEvent { .. }
+            | Behavior::NoneEndEvent => true,
+            // Of what passes at once, only the none intermediate throw event has outputs.
+            Behavior::PassThrough => element_type == ElementType::IntermediateThrowEvent,
+            _ => false,
+        }
 }
 
 /// What the BPMN element `name` is as a child of a process or sub-process.
@@ -57,6 +131,9 @@ pub(crate) fn flow_element(name: &str) -> FlowElement {
     use FlowElement::{Node, NotExecuted, SequenceFlow, Unsupported};
     match name {
         "startEvent" => Node(NodeKind::StartEvent),
+        "intermediateCatchEvent" => Node(NodeKind::IntermediateCatchEvent),
+        "intermediateThrowEvent" => Node(NodeKind::IntermediateThrowEvent),
+        "boundaryEvent" => Node(NodeKind::BoundaryEvent),
         "endEvent" => Node(NodeKind::EndEvent),
         "serviceTask" => Node(NodeKind::JobTask(ElementType::ServiceTask)),
         "sendTask" => Node(NodeKind::JobTask(ElementType::SendTask)),
@@ -64,8 +141,12 @@ pub(crate) fn flow_element(name: &str) -> FlowElement {
         "businessRuleTask" => Node(NodeKind::JobTask(ElementType::BusinessRuleTask)),
         "manualTask" => Node(NodeKind::PassThroughTask(ElementType::ManualTask)),
         "task" => Node(NodeKind::PassThroughTask(ElementType::Task)),
+        "receiveTask" => Node(NodeKind::ReceiveTask),
+        "callActivity" => Node(NodeKind::CallActivity),
         "exclusiveGateway" => Node(NodeKind::ExclusiveGateway),
+        "inclusiveGateway" => Node(NodeKind::InclusiveGateway),
         "parallelGateway" => Node(NodeKind::ParallelGateway),
+        "eventBasedGateway" => Node(NodeKind::EventBasedGateway),
         "subProcess" => Node(NodeKind::SubProcess),
         "sequenceFlow" => SequenceFlow,
         _ if is_annotation(name) => NotExecuted,
@@ -122,10 +203,10 @@ pub(crate) fn type_name(name: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// The alternative to `zeebe:taskDefinition` that a job task of this type may have; `None` when it has none.
+/// The alternative to `zeebe:taskDefinition` that a job task or message event of this type may have, if any.
 pub(crate) fn alternative_to_task_definition(element_type: ElementType) -> Option<&'static str> {
     match element_type {
-        ElementType::SendTask => Some("publishMessage"),
+        ElementType::SendTask | ElementType::IntermediateThrowEvent | ElementType::EndEvent => Some("publishMessage"),
         ElementType::ScriptTask => Some("script"),
         ElementType::BusinessRuleTask => Some("calledDecision"),
         _ => None,

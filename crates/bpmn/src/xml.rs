@@ -202,6 +202,11 @@ pub(crate) fn is_true(node: Node, name: &str) -> bool {
     matches!(node.attribute(name).map(str::trim), Some("true" | "1"))
 }
 
+/// Whether the attribute `name` is the XML boolean true, or absent.
+pub(crate) fn is_true_or_absent(node: Node, name: &str) -> bool {
+    node.attribute(name).is_none() || is_true(node, name)
+}
+
 /// The value of an attribute, `None` if it is absent or empty.
 pub(crate) fn present<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.attribute(name).filter(|value| !value.is_empty())

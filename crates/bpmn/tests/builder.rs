@@ -1,7 +1,9 @@
 //! The generator of BPMN texts writes what it is told.
 
-use osmia_bpmn::builder::{ProcessBuilder, to_xml};
-use osmia_bpmn::model::{Behavior, ElementType, ExecutableProcess, StaticOrExpression};
+use osmia_bpmn::builder::{Event, ProcessBuilder, to_xml};
+use osmia_bpmn::model::{
+    Behavior, Binding, ElementType, EventType, ExecutableProcess, StaticOrExpression, TimerKind, TimerSource, Trigger,
+};
 use osmia_bpmn::parse;
 
 fn order() -> ProcessBuilder {
@@ -59,6 +61,118 @@ fn everything_that_is_built_is_in_the_model() {
     assert_eq!(element(order, "send").element_type, ElementType::SendTask);
     assert_eq!(element(order, "send").flow_scope, order.element_by_id.get("large").copied());
     assert_eq!(element(order, "merge").incoming.len(), 2);
+}
+
+/// One of every event and activity that the builder can write.
+fn events_and_activities() -> ProcessBuilder {
+    ProcessBuilder::new("all")
+        .start("none")
+        .inclusive_gateway("fork")
+        .condition("= a")
+        .call_activity("call", "called")
+        .bind_to_version_tag("v1")
+        .propagate_all_child_variables(false)
+        .input("= 1", "a")
+        .output("= 2", "b")
+        .receive_task("receive", "paid", "= order")
+        .event_based_gateway("first")
+        .catch_event("after", Event::Duration("PT1S"))
+        .throw("passed")
+        .link_throw("jump", "L")
+        .link_catch("landed", "L")
+        .message_end("told", "tell")
+        .move_to("first")
+        .catch_event("paid", Event::Message("paid", "= order"))
+        .message_throw("tell", "tell")
+        .escalation_throw("raise", "= code")
+        .terminate_end("stop")
+        .boundary("failed", "call", Event::Error("E1"))
+        .error_end("give-up", "E2")
+        .boundary("escalated", "call", Event::Escalation("X"))
+        .non_interrupting()
+        .escalation_end("escalate", "Y")
+        .move_to("fork")
+        .default_flow()
+        .sub_process("each")
+        .sequential_multi_instance("= items", "item")
+        .output_collection("results", "= result")
+        .completion_condition("= done")
+        .start("inner-start")
+        .send_task("mail", "mail")
+        .boundary("late", "mail", Event::Cycle("R3/PT1H"))
+        .non_interrupting()
+        .end("reminded")
+        .event_sub_process("handler")
+        .start_event("any-error", Event::Error(""))
+        .end("handled")
+        .end_sub_process()
+        .move_to("mail")
+        .end("inner-end")
+        .end_sub_process()
+        .end("end")
+        .event_sub_process("alarm")
+        .start_event("alarmed", Event::Message("alarm", "= order"))
+        .non_interrupting()
+        .service_task("twice", "work")
+        .multi_instance("= [1, 2]", "")
+        .end_sub_process()
+        .start_event("timed", Event::Date("2030-01-01T00:00:00Z"))
+        .start_event("ordered", Event::Message("order", ""))
+}
+
+#[test]
+fn every_event_and_activity_that_is_built_is_in_the_model() {
+    let xml = events_and_activities().to_xml();
+    let processes = parse("all.bpmn", xml.as_bytes()).expect("the model is valid");
+    let [process] = processes.as_slice() else { panic!("there is one process") };
+    let ids = |indexes: &[osmia_bpmn::model::ElementIndex]| -> Vec<String> {
+        indexes.iter().map(|index| process.element(*index).id.to_string()).collect()
+    };
+    assert_eq!(ids(&process.triggered_start_events), ["timed", "ordered"]);
+    assert_eq!(ids(&process.elements[0].event_sub_processes), ["alarm"]);
+    assert_eq!(ids(&element(process, "call").boundary_events), ["failed", "escalated"]);
+
+    let Behavior::CallActivity(call) = &element(process, "call").behavior else { panic!("it is a call activity") };
+    assert_eq!(call.binding, Binding::VersionTag("v1".into()));
+    assert!(!call.propagate_all_child_variables && call.propagate_all_parent_variables);
+    let Behavior::EventBasedGateway { events } = &element(process, "first").behavior else { panic!("it is a gateway") };
+    assert_eq!(ids(events), ["after", "paid"]);
+    let Behavior::LinkThrowEvent { target } = element(process, "jump").behavior else { panic!("it is a link") };
+    assert_eq!(&*process.element(target).id, "landed");
+
+    let Behavior::BoundaryEvent { attached_to, event } = &element(process, "late").behavior else {
+        panic!("it is one")
+    };
+    assert_eq!(&*process.element(*attached_to).id, "mail");
+    assert!(!event.is_interrupting);
+    let Trigger::Timer(timer) = &event.trigger else { panic!("it is a timer") };
+    assert!(timer.kind == TimerKind::Cycle && matches!(timer.source, TimerSource::Constant(_)));
+
+    let Behavior::MultiInstanceBody(body) = &element(process, "each").behavior else { panic!("it runs several times") };
+    assert!(body.is_sequential && body.output.is_some() && body.completion_condition.is_some());
+    let inner = process.element(body.inner);
+    assert_eq!(
+        (inner.element_type, inner.flow_scope),
+        (ElementType::SubProcess, process.element_by_id.get("each").copied())
+    );
+    assert_eq!(ids(&inner.event_sub_processes), ["handler"]);
+    assert_eq!(element(process, "mail").flow_scope, Some(body.inner));
+    assert_eq!(targets(process, "each"), [("end", None)]);
+    assert!(inner.outgoing.is_empty());
+
+    let Behavior::StartEvent(alarmed) = &element(process, "alarmed").behavior else { panic!("it is a start event") };
+    assert!(!alarmed.is_interrupting);
+    assert_eq!(element(process, "alarmed").event_type, EventType::Message);
+    assert!(matches!(&element(process, "told").behavior, Behavior::JobWorker(_)));
+    assert!(matches!(
+        &element(process, "give-up").behavior,
+        Behavior::ErrorEndEvent { code: StaticOrExpression::Static(_) }
+    ));
+    assert!(matches!(
+        &element(process, "raise").behavior,
+        Behavior::EscalationThrowEvent { code: StaticOrExpression::Expression(_) }
+    ));
+    assert!(matches!(&element(process, "stop").behavior, Behavior::TerminateEndEvent));
 }
 
 fn element<'a>(process: &'a ExecutableProcess, id: &str) -> &'a osmia_bpmn::model::Element {

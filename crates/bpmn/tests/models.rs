@@ -4,7 +4,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use osmia_bpmn::model::{Behavior, Element, ExecutableProcess, StaticOrExpression};
+use osmia_bpmn::model::{
+    Behavior, CatchEvent, Element, ElementIndex, EventType, ExecutableProcess, StaticOrExpression, TimerDefinition,
+    TimerSource, Trigger,
+};
 use osmia_bpmn::{parse, render_reports};
 
 #[test]
@@ -40,24 +43,37 @@ fn every_model_gives_the_expected_result() {
 
 fn summary(process: &ExecutableProcess) -> String {
     let mut text = format!("process {} name={:?} version tag={:?}\n", process.id, process.name, process.version_tag);
+    if !process.triggered_start_events.is_empty() {
+        let _ = writeln!(text, "triggered by {:?}", numbers(&process.triggered_start_events));
+    }
     for (index, element) in process.elements.iter().enumerate() {
         let scope = element.flow_scope.map(|scope| scope.0);
         let [incoming, outgoing] =
             [&element.incoming, &element.outgoing].map(|flows| flows.iter().map(|flow| flow.0).collect::<Vec<_>>());
+        let kind = if element.event_type == EventType::Unspecified {
+            element.element_type.name().to_owned()
+        } else {
+            format!("{:?} {}", element.event_type, element.element_type.name())
+        };
         let _ = writeln!(
             text,
-            "{index} {} {} name={:?} scope={scope:?} in={incoming:?} out={outgoing:?} {}",
-            element.element_type.name(),
+            "{index} {kind} {} name={:?} scope={scope:?} in={incoming:?} out={outgoing:?} {}",
             element.id,
             element.name,
             behavior(element)
         );
+        let attached =
+            [("boundary events", &element.boundary_events), ("event sub-processes", &element.event_sub_processes)];
+        for (name, attached) in attached.into_iter().filter(|(_, attached)| !attached.is_empty()) {
+            let _ = writeln!(text, "    {name} {:?}", numbers(attached));
+        }
         for (direction, mappings) in [("input", &element.inputs), ("output", &element.outputs)] {
             for mapping in mappings {
                 let _ = writeln!(text, "    {direction} {} -> {}", value(&mapping.source), mapping.target.join("."));
             }
         }
-        assert_eq!(process.element_by_id[&element.id].0 as usize, index);
+        let found = process.find(&element.id, element.element_type);
+        assert_eq!(found.map(|found| found.0 as usize), Some(index));
     }
     for (index, flow) in process.flows.iter().enumerate() {
         let condition = flow.condition.as_ref().map(feel::Expression::text);
@@ -68,19 +84,69 @@ fn summary(process: &ExecutableProcess) -> String {
     text
 }
 
+fn numbers(indexes: &[ElementIndex]) -> Vec<u32> {
+    indexes.iter().map(|index| index.0).collect()
+}
+
 fn behavior(element: &Element) -> String {
     match &element.behavior {
         Behavior::Container { none_start_event } => {
             format!("start={:?}", none_start_event.map(|index| index.0))
         }
+        Behavior::EventSubProcess { start_event } => format!("start={}", start_event.0),
         Behavior::JobWorker(job) => {
             format!("type={} retries={} headers={}", value(&job.job_type), value(&job.retries), job.headers)
         }
-        Behavior::ExclusiveGateway { default } => {
+        Behavior::ExclusiveGateway { default } | Behavior::InclusiveGateway { default } => {
             format!("default={:?}", default.map(|index| index.0))
         }
-        _ => String::new(),
+        Behavior::StartEvent(event) | Behavior::IntermediateCatchEvent(event) | Behavior::ReceiveTask(event) => {
+            catch_event(event)
+        }
+        Behavior::BoundaryEvent { attached_to, event } => format!("at={} {}", attached_to.0, catch_event(event)),
+        Behavior::EventBasedGateway { events } => format!("events={:?}", numbers(events)),
+        Behavior::LinkThrowEvent { target } => format!("link to {}", target.0),
+        Behavior::LinkCatchEvent => "link".to_owned(),
+        Behavior::EscalationThrowEvent { code } | Behavior::ErrorEndEvent { code } => format!("code={}", value(code)),
+        Behavior::TerminateEndEvent => "terminate".to_owned(),
+        Behavior::CallActivity(called) => format!(
+            "calls {} {:?} all child variables={} all parent variables={}",
+            value(&called.process_id),
+            called.binding,
+            called.propagate_all_child_variables,
+            called.propagate_all_parent_variables
+        ),
+        Behavior::MultiInstanceBody(body) => {
+            let mut text = format!("inner={} sequential={}", body.inner.0, body.is_sequential);
+            let _ = write!(text, " items ={} as {:?}", body.input_collection.text(), body.input_element);
+            if let Some((collection, element)) = &body.output {
+                let _ = write!(text, " results ={} in {collection}", element.text());
+            }
+            if let Some(condition) = &body.completion_condition {
+                let _ = write!(text, " until ={}", condition.text());
+            }
+            text
+        }
+        Behavior::NoneStartEvent | Behavior::NoneEndEvent | Behavior::PassThrough | Behavior::ParallelGateway => {
+            String::new()
+        }
     }
+}
+
+fn catch_event(event: &CatchEvent) -> String {
+    let trigger = match &event.trigger {
+        Trigger::Timer(TimerDefinition { kind, source: TimerSource::Constant(_) }) => format!("{kind:?} known"),
+        Trigger::Timer(TimerDefinition { kind, source: TimerSource::Expression(expression) }) => {
+            format!("{kind:?} ={}", expression.text())
+        }
+        Trigger::Message(message) => {
+            let key = message.correlation_key.as_ref().map(feel::Expression::text);
+            format!("message {} key={key:?}", value(&message.name))
+        }
+        Trigger::Error { code } => format!("error {code:?}"),
+        Trigger::Escalation { code } => format!("escalation {code:?}"),
+    };
+    if event.is_interrupting { trigger } else { format!("{trigger} non-interrupting") }
 }
 
 fn value(value: &StaticOrExpression) -> String {
