@@ -7,7 +7,10 @@ mod distribution;
 mod incident;
 mod job;
 mod job_stream;
+mod message;
+mod process_event;
 mod process_instance;
+mod timer;
 mod variable;
 
 use protocol::{
@@ -41,6 +44,9 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::Outbox(intent, value) => distribution::apply_outbox(state, *intent, value),
         Payload::Work(intent, value) => apply_work(state, *intent, value),
         Payload::Error(intent, value) => apply_error(state, *intent, value),
+        Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),
+        Payload::ProcessEvent(intent, value) => process_event::apply(state, key, *intent, value),
+        Payload::MultiInstance(intent, value) => process_event::apply_items(state, key, *intent, value),
         Payload::Deployment(..)
         | Payload::VariableDocument(..)
         | Payload::ProcessInstanceBatch(..)
@@ -64,6 +70,12 @@ fn apply_process(state: &mut State, key: Key, intent: ProcessIntent, value: &Pro
     let metadata = &value.metadata;
     let name = (metadata.tenant_id.shared().clone(), metadata.bpmn_process_id.shared().clone());
     let row = ProcessRow { metadata: metadata.clone(), resource: value.resource.to_vec() };
+    let by_deployment = (metadata.deployment_key.raw(), name.1.clone());
+    state.tables.processes_by_deployment.insert_new(by_deployment, key.raw());
+    if !metadata.version_tag.is_empty() {
+        let by_tag = (name.0.clone(), name.1.clone(), metadata.version_tag.shared().clone());
+        state.tables.processes_by_version_tag.put(by_tag, key.raw());
+    }
     state.tables.processes.insert_new(key.raw(), row);
     state.tables.process_versions.insert_new((name.0.clone(), name.1.clone(), metadata.version), key.raw());
     state.tables.latest_processes.put(name, LatestProcess { key, version: metadata.version });

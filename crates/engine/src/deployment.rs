@@ -7,8 +7,8 @@ use protocol::{
     Text,
 };
 
-use crate::distribution;
 use crate::execution::{Execution, Outcome};
+use crate::{distribution, message, timer};
 
 /// Bytes of all resources of a deployment: it must fit a message.
 const DEPLOYMENT_BYTES_MAX: usize = 4 << 20;
@@ -27,7 +27,7 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     }
     let deployed =
         DeploymentValue { processes_metadata, deployment_key: key, awaiting: execution.request, ..value.clone() };
-    emit_processes(execution, &deployed);
+    replace_start_events(execution, &deployed)?;
     let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
     execution.emit(key, payload.clone());
     let is_new = deployed.processes_metadata.iter().any(|metadata| !metadata.duplicate);
@@ -54,12 +54,41 @@ pub(crate) fn fully_distributed(execution: &mut Execution<'_>, key: Key, value: 
     }
 }
 
+/// As [`emit_processes`], where the timers of start events are kept: on the partition that decided the versions.
+fn replace_start_events(execution: &mut Execution<'_>, deployment: &DeploymentValue) -> Outcome {
+    let new = || deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate);
+    for metadata in new() {
+        if let Some(previous) = latest(execution, metadata) {
+            timer::start_event::close(execution, previous);
+        }
+    }
+    emit_processes(execution, deployment);
+    for metadata in new() {
+        let Some(process) = execution.state.process(metadata.process_definition_key) else { continue };
+        let timers = timer::start_event::prepare(execution, &process)?;
+        timer::start_event::open(execution, metadata, timers);
+    }
+    Ok(())
+}
+
+/// The newest version of the process before this one.
+fn latest(execution: &Execution<'_>, metadata: &ProcessMetadata) -> Option<Key> {
+    let name = (metadata.tenant_id.shared().clone(), metadata.bpmn_process_id.shared().clone());
+    execution.state.tables.latest_processes.get(&name).map(|latest| latest.key)
+}
+
 fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
     for metadata in deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate) {
         let resource = deployment.resources.iter().find(|resource| resource.resource_name == metadata.resource_name);
         let Some(resource) = resource else { continue };
+        if let Some(previous) = latest(execution, metadata) {
+            message::start_event::close(execution, previous);
+        }
         let value = ProcessValue { metadata: metadata.clone(), resource: resource.resource.clone() };
         execution.emit(metadata.process_definition_key, Payload::Process(ProcessIntent::Created, Box::new(value)));
+        if let Some(process) = execution.state.process(metadata.process_definition_key) {
+            message::start_event::open(execution, metadata, &process);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use protocol::{
     Command, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent,
     Key, OutboxIntent, Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent, Rejection, RejectionType,
-    Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
+    TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 use state::StoreError;
 
@@ -15,7 +15,7 @@ use crate::element::Step;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::output::{Output, Reply};
 use crate::state::State;
-use crate::{EngineOptions, deployment, incident, job, job_stream, process_instance, variable};
+use crate::{EngineOptions, deployment, incident, job, job_stream, process_instance, timer, variable};
 
 /// How much of the output belonged to the commands before.
 struct Mark {
@@ -70,7 +70,7 @@ pub(crate) fn process(
     let outcome = match catch_unwind(AssertUnwindSafe(|| run(&mut execution, command))) {
         Ok(outcome) => outcome,
         Err(panic) => {
-            Err(Failure::Broken { process_instance: concerned(&execution, command), reason: panic_text(&*panic) })
+            Err(Failure::Broken { process_instance: concerned(execution.state, command), reason: panic_text(&*panic) })
         }
     };
     let source_position = execution.source_position;
@@ -115,6 +115,18 @@ fn execution<'a>(
     }
 }
 
+/// Processes a command of this partition to itself as part of the one that caused it. Its handler refuses before it changes
+/// anything, so a refusal is only noted.
+pub(crate) fn follow_up(execution: &mut Execution<'_>, command: &Command) -> Outcome {
+    match handle(execution, command) {
+        Err(Failure::Rejected(rejection)) => {
+            execution.emit_rejection(command.key, command.payload.clone(), rejection);
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
 fn run(execution: &mut Execution<'_>, command: &Command) -> Outcome {
     handle(execution, command)?;
     execution.run_steps()
@@ -153,6 +165,7 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         Payload::VariableDocument(VariableDocumentIntent::Update, value) => {
             variable::update_document::update(execution, value)
         }
+        Payload::Timer(TimerIntent::Trigger, _) => timer::trigger::trigger(execution, key),
         Payload::Incident(IncidentIntent::Resolve, _) => incident::resolve_command(execution, key),
         Payload::Outbox(OutboxIntent::Acknowledge, value) => distribution::acknowledged(execution, value),
         Payload::Work(WorkIntent::Continue, value) => continue_work(execution, value),
@@ -184,7 +197,7 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     if execution.state.is_banned(row.process_instance_key) {
         return Ok(());
     }
-    execution.steps.extend(row.commands.iter().cloned().filter_map(Step::from_command));
+    execution.steps.extend(row.commands.iter().cloned().map(Step::from_command));
     Ok(())
 }
 
@@ -228,8 +241,7 @@ fn ban(execution: &mut Execution<'_>, command: &Command, process_instance: Key, 
 }
 
 /// The instance that a command is about, as far as it can be told.
-fn concerned(execution: &Execution<'_>, command: &Command) -> Key {
-    let state = &*execution.state;
+pub(crate) fn concerned(state: &State, command: &Command) -> Key {
     let of_element = |key| state.element_instance(key).map(|instance| instance.value.process_instance_key);
     let found = match &command.payload {
         Payload::Job(..) => state.job(command.key).map(|job| job.value.process_instance_key),
@@ -239,6 +251,10 @@ fn concerned(execution: &Execution<'_>, command: &Command) -> Key {
         Payload::ProcessInstance(..) => of_element(command.key),
         Payload::VariableDocument(_, value) => of_element(value.scope_key),
         Payload::Work(_, value) => Some(value.process_instance_key),
+        Payload::Timer(..) => state.tables.timers.get(&command.key.raw()).map(|row| row.value.process_instance_key),
+        Payload::ProcessMessageSubscription(_, value) => Some(value.process_instance_key),
+        Payload::ProcessInstanceModification(_, value) => Some(value.process_instance_key),
+        Payload::ProcessInstanceMigration(_, value) => Some(value.process_instance_key),
         _ => None,
     };
     found.unwrap_or(Key::NONE)

@@ -1,10 +1,14 @@
 //! The life of element instances, step by step.
 
 mod activate;
+mod call_activity;
 mod complete;
 mod exclusive_gateway;
+mod inclusive_gateway;
 mod job_worker_task;
+mod multi_instance;
 mod terminate;
+mod throw_event;
 
 pub(crate) use terminate::begin as begin_termination;
 
@@ -32,10 +36,25 @@ pub(crate) enum Step {
     Terminate { key: Key },
     /// The children of a scope are to end early; those up to `after` were told already.
     TerminateChildren { scope: Key, after: Key },
+    /// Inner instances of a parallel multi-instance body are to begin, until all of its items have one.
+    ActivateInnerInstances { body: Key },
+    /// A command of this partition to itself. When it is refused, nothing else is undone.
+    Command(Box<Command>),
 }
 
 /// Children that are told to end per step.
 const TERMINATED_CHILDREN_PER_STEP_MAX: usize = 50;
+
+/// A batch step for one element instance.
+fn batch_command(intent: ProcessInstanceBatchIntent, of: Key, index: i64) -> Command {
+    let value = ProcessInstanceBatchValue {
+        process_instance_key: Key::NONE,
+        batch_element_instance_key: of,
+        index,
+        tenant_id: Text::default(),
+    };
+    Command::new(of, Payload::ProcessInstanceBatch(intent, Box::new(value)))
+}
 
 impl Step {
     /// The form in which it waits in the work queue.
@@ -48,25 +67,18 @@ impl Step {
             Step::ContinueActivation { key } => step(key, ProcessInstanceIntent::ActivateElement, Arc::default()),
             Step::Complete { key } => step(key, ProcessInstanceIntent::CompleteElement, Arc::default()),
             Step::Terminate { key } => step(key, ProcessInstanceIntent::TerminateElement, Arc::default()),
-            Step::TerminateChildren { scope, after } => Command::new(
-                scope,
-                Payload::ProcessInstanceBatch(
-                    ProcessInstanceBatchIntent::Terminate,
-                    Box::new(ProcessInstanceBatchValue {
-                        process_instance_key: Key::NONE,
-                        batch_element_instance_key: scope,
-                        index: after.raw(),
-                        tenant_id: Text::default(),
-                    }),
-                ),
-            ),
+            Step::TerminateChildren { scope, after } => {
+                batch_command(ProcessInstanceBatchIntent::Terminate, scope, after.raw())
+            }
+            Step::ActivateInnerInstances { body } => batch_command(ProcessInstanceBatchIntent::Activate, body, 0),
+            Step::Command(command) => *command,
         }
     }
 
     /// Reads back what [`Step::into_command`] wrote.
-    pub fn from_command(command: Command) -> Option<Step> {
+    pub fn from_command(command: Command) -> Step {
         let key = command.key;
-        Some(match command.payload {
+        match command.payload {
             Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) => {
                 if value.element_id.is_empty() {
                     Step::ContinueActivation { key }
@@ -79,8 +91,11 @@ impl Step {
             Payload::ProcessInstanceBatch(ProcessInstanceBatchIntent::Terminate, value) => {
                 Step::TerminateChildren { scope: key, after: Key::from_raw(value.index) }
             }
-            _ => return None,
-        })
+            Payload::ProcessInstanceBatch(ProcessInstanceBatchIntent::Activate, _) => {
+                Step::ActivateInnerInstances { body: key }
+            }
+            payload => Step::Command(Box::new(Command { payload, ..command })),
+        }
     }
 
     /// The instance that the step belongs to.
@@ -90,9 +105,11 @@ impl Step {
             Step::ContinueActivation { key }
             | Step::Complete { key }
             | Step::Terminate { key }
-            | Step::TerminateChildren { scope: key, .. } => {
+            | Step::TerminateChildren { scope: key, .. }
+            | Step::ActivateInnerInstances { body: key } => {
                 state.element_instance(*key).map_or(Key::NONE, |instance| instance.value.process_instance_key)
             }
+            Step::Command(command) => crate::dispatch::concerned(state, command),
         }
     }
 }
@@ -105,6 +122,8 @@ pub(crate) fn take_step(execution: &mut Execution<'_>, step: Step) -> Outcome {
         Step::Complete { key } => complete::complete(execution, key),
         Step::Terminate { key } => terminate::terminate(execution, key),
         Step::TerminateChildren { scope, after } => terminate::terminate_children(execution, scope, after),
+        Step::ActivateInnerInstances { body } => multi_instance::activate_inner_instances(execution, body),
+        Step::Command(command) => crate::dispatch::follow_up(execution, &command),
     }
 }
 
@@ -137,6 +156,25 @@ impl Token {
     }
 }
 
+/// The value of an instance of `element` in `scope`, which belongs to the same process instance as `of`.
+pub(crate) fn value_of(
+    process: &ExecutableProcess,
+    element: ElementIndex,
+    scope: Key,
+    of: &ProcessInstanceValue,
+    without_token: bool,
+) -> ProcessInstanceValue {
+    let target = process.element(element);
+    ProcessInstanceValue {
+        element_id: (&target.id).into(),
+        flow_scope_key: scope,
+        bpmn_element_type: target.element_type,
+        bpmn_event_type: target.event_type,
+        without_token,
+        ..of.clone()
+    }
+}
+
 /// Lets a token arrive at `element`, which lies in the same scope as `of`.
 fn arrive(
     execution: &mut Execution<'_>,
@@ -145,20 +183,24 @@ fn arrive(
     scope: Key,
     of: &ProcessInstanceValue,
 ) {
-    let target = process.element(element);
-    let value = ProcessInstanceValue {
-        element_id: (&target.id).into(),
-        flow_scope_key: scope,
-        bpmn_element_type: target.element_type,
-        bpmn_event_type: target.event_type,
-        parent_process_instance_key: Key::NONE,
-        parent_element_instance_key: Key::NONE,
-        ..of.clone()
-    };
+    let value = value_of(process, element, scope, of, false);
     execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
 }
 
-/// Whether new tokens may appear in a scope.
-fn is_open(scope: &ElementInstance) -> bool {
+/// Begins `element` in `scope` without a token of a sequence flow.
+fn begin(
+    execution: &mut Execution<'_>,
+    process: &ExecutableProcess,
+    element: ElementIndex,
+    scope: Key,
+    of: &ProcessInstanceValue,
+) {
+    let value = value_of(process, element, scope, of, true);
+    execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
+}
+
+/// Whether an element may begin or complete in a scope: the scope is active and not interrupted by another element.
+fn is_open_for(scope: &ElementInstance, element_id: &str) -> bool {
     scope.lifecycle == Lifecycle::Activated
+        && scope.interrupted_by.as_ref().is_none_or(|interrupted_by| **interrupted_by == *element_id)
 }

@@ -126,7 +126,7 @@ impl Execution<'_> {
     /// The compiled process of a value, and the element that the value names.
     pub fn element_of(&self, value: &ProcessInstanceValue) -> Outcome<(Arc<ExecutableProcess>, ElementIndex)> {
         let process = self.process(value)?;
-        match process.element_by_id.get(&*value.element_id).copied() {
+        match process.find(&value.element_id, value.bpmn_element_type) {
             Some(index) => Ok((process, index)),
             None => Err(Failure::Broken {
                 process_instance: value.process_instance_key,

@@ -10,15 +10,18 @@ mod dispatch;
 mod distribution;
 mod due;
 mod element;
+mod event;
 mod execution;
 mod incident;
 mod job;
 mod job_stream;
 mod limits;
+mod message;
 mod output;
 mod process_instance;
 mod processes;
 mod state;
+mod timer;
 mod variable;
 
 pub use limits::Limits;
@@ -79,6 +82,8 @@ pub struct EngineStatistics {
     pub job_streams: u64,
     /// Entries of interrupted work that wait for their continuation.
     pub work_entries: u64,
+    /// Open timers.
+    pub timers: u64,
     /// Memory and file of the state.
     pub store: ::state::Statistics,
 }
@@ -257,6 +262,7 @@ impl Engine {
             banned_instances: counters.banned_instances,
             job_streams: counters.job_streams,
             work_entries: counters.work_entries,
+            timers: counters.timers,
             store: self.state.tables.statistics(),
         }
     }

@@ -60,6 +60,20 @@ state::tables! {
         pub pending_distributions: state::Table<(i64, u16), ()> = 22,
         /// Instances whose result somebody waits for.
         pub awaited_results: state::Table<i64, AwaitedResult> = 23,
+        /// Open timers.
+        pub timers: state::Table<i64, TimerRow> = 24,
+        /// Timers by what waits: (element instance or, for start events, definition; timer).
+        pub timers_by_owner: state::Table<(i64, i64), ()> = 25,
+        /// Timers by their due date.
+        pub due_timers: state::Queue<(), (i64, i64), ()> = 26,
+        /// Triggers whose element has not begun yet, by (element instance, trigger).
+        pub event_triggers: state::Table<(i64, i64), EventTriggerRow> = 27,
+        /// Items of multi-instance bodies whose inner instance has not ended, as JSON texts by (body, place from 1).
+        pub loop_items: state::Table<(i64, u32), Arc<str>> = 28,
+        /// Definition keys by deployment and BPMN process id.
+        pub processes_by_deployment: state::Table<(i64, Arc<str>), i64> = 29,
+        /// The newest definition key by tenant, BPMN process id and version tag.
+        pub processes_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 30,
     }
 }
 
@@ -93,6 +107,10 @@ pub(crate) struct Counters {
     /// Instances whose result somebody waits for; while it is zero, nobody looks them up.
     #[n(8)]
     pub awaited_results: u64,
+    /// Open timers.
+    #[n(9)]
+    #[cbor(default)]
+    pub timers: u64,
 }
 
 /// Tables, counters and the compiled processes that belong to them. Only [`crate::apply`] changes it.

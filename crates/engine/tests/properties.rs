@@ -285,6 +285,7 @@ fn check_nothing_is_left(partition: &Partition) {
         "processes",
         "latest_processes",
         "process_versions",
+        "processes_by_deployment",
         "job_streams",
         "job_streams_by_type",
         "served_streams",

@@ -210,6 +210,8 @@ pub enum Payload {
     MessageBatch(#[n(0)] MessageBatchIntent, #[n(1)] Box<MessageBatchValue>),
     #[n(38)]
     ProcessInstanceMigration(#[n(0)] ProcessInstanceMigrationIntent, #[n(1)] Box<ProcessInstanceMigrationValue>),
+    #[n(58)]
+    MultiInstance(#[n(0)] MultiInstanceIntent, #[n(1)] Box<MultiInstanceValue>),
     #[n(200)]
     JobStream(#[n(0)] JobStreamIntent, #[n(1)] Box<JobStreamValue>),
     #[n(201)]
@@ -246,6 +248,7 @@ impl Payload {
             Self::ProcessInstanceBatch(..) => ValueType::ProcessInstanceBatch,
             Self::MessageBatch(..) => ValueType::MessageBatch,
             Self::ProcessInstanceMigration(..) => ValueType::ProcessInstanceMigration,
+            Self::MultiInstance(..) => ValueType::MultiInstance,
             Self::JobStream(..) => ValueType::JobStream,
             Self::Work(..) => ValueType::Work,
             Self::Outbox(..) => ValueType::Outbox,
@@ -279,6 +282,7 @@ impl Payload {
             Self::ProcessInstanceBatch(intent, _) => intent.name(),
             Self::MessageBatch(intent, _) => intent.name(),
             Self::ProcessInstanceMigration(intent, _) => intent.name(),
+            Self::MultiInstance(intent, _) => intent.name(),
             Self::JobStream(intent, _) => intent.name(),
             Self::Work(intent, _) => intent.name(),
             Self::Outbox(intent, _) => intent.name(),
@@ -314,6 +318,7 @@ impl Serialize for Payload {
             Self::ProcessInstanceBatch(_, value) => value.serialize(serializer),
             Self::MessageBatch(_, value) => value.serialize(serializer),
             Self::ProcessInstanceMigration(_, value) => value.serialize(serializer),
+            Self::MultiInstance(_, value) => value.serialize(serializer),
             Self::JobStream(_, value) => value.serialize(serializer),
             Self::Work(_, value) => value.serialize(serializer),
             Self::Outbox(_, value) => value.serialize(serializer),

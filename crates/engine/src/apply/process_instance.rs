@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use protocol::{BpmnElementType, Key, ProcessInstanceIntent, ProcessInstanceValue};
+use bpmn::model::Behavior;
+use protocol::{BpmnElementType, BpmnEventType, Key, ProcessInstanceIntent, ProcessInstanceValue};
 
-use crate::state::{ElementInstance, Lifecycle, State};
+use crate::state::{ElementInstance, EventGate, Lifecycle, State};
+use crate::variable::document;
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Arc<ProcessInstanceValue>) {
     match intent {
@@ -12,7 +14,9 @@ pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, 
         ProcessInstanceIntent::ElementActivated => set_lifecycle(state, key, Lifecycle::Activated),
         ProcessInstanceIntent::ElementCompleting => set_lifecycle(state, key, Lifecycle::Completing),
         ProcessInstanceIntent::ElementTerminating => set_lifecycle(state, key, Lifecycle::Terminating),
-        ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated => ended(state, key, value),
+        ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated => {
+            ended(state, key, intent, value);
+        }
         ProcessInstanceIntent::SequenceFlowTaken => flow_taken(state, value),
         // The others are commands, or belong to elements that this version refuses at deployment.
         _ => {}
@@ -31,49 +35,131 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
         // Variables given at creation are there before the process itself.
         has_variables: is_process,
         result: None,
+        interrupted_by: None,
+        gate: EventGate::Open,
+        has_subscriptions: false,
+        // The trigger of a start event is there before the process too.
+        has_triggers: is_process,
+        called_instance: Key::NONE,
+        depth: 0,
+        loop_counter: 0,
+        completed_children: 0,
+        terminated_children: 0,
+        items: 0,
     };
     state.tables.element_instances.insert_new(key.raw(), instance);
     if is_process {
+        called(state, key, value);
         return;
     }
-    let consumed = consume_tokens(state, value);
     let scope = value.flow_scope_key.raw();
+    let consumed = if value.without_token { 0 } else { consume_tokens(state, value) };
     state.tables.children.insert_new((scope, key.raw()), ());
+    let mut scope_type = BpmnElementType::Unspecified;
+    let mut loop_counter = 0;
     state.tables.element_instances.update(&scope, |scope| {
         scope.children += 1;
         scope.tokens -= consumed.min(scope.tokens);
+        scope_type = scope.value.bpmn_element_type;
+        if scope_type == BpmnElementType::MultiInstanceBody {
+            scope.loop_counter += 1;
+            loop_counter = scope.loop_counter;
+        }
     });
+    if loop_counter > 0 {
+        state.tables.element_instances.update(&key.raw(), |instance| instance.loop_counter = loop_counter);
+    }
+    if value.bpmn_element_type == BpmnElementType::StartEvent && scope_type == BpmnElementType::EventSubProcess {
+        take_trigger(state, key, value);
+    }
+    if value.bpmn_element_type == BpmnElementType::EventSubProcess {
+        forget_tokens_of_interrupted(state, value);
+    }
 }
 
-/// The tokens that entering the element uses up: one of each incoming flow at a parallel gateway, none at a start event.
-fn consume_tokens(state: &mut State, value: &ProcessInstanceValue) -> u32 {
-    match value.bpmn_element_type {
-        BpmnElementType::StartEvent => 0,
-        BpmnElementType::ParallelGateway => {
-            let Some(process) = state.process(value.process_definition_key) else { return 0 };
-            let Some(element) = process.element_by_id.get(&*value.element_id).map(|index| process.element(*index))
-            else {
-                return 0;
-            };
-            for flow in &element.incoming {
-                let place = (value.flow_scope_key.raw(), element.id.clone(), process.flow(*flow).id.clone());
-                match state.tables.waiting_tokens.get(&place).map_or(0, |count| *count) {
-                    0 | 1 => state.tables.waiting_tokens.delete(&place),
-                    count => state.tables.waiting_tokens.put(place, count - 1),
-                }
-            }
-            element.incoming.len() as u32
-        }
-        _ => 1,
+/// A called process is tied to the call activity.
+fn called(state: &mut State, key: Key, value: &ProcessInstanceValue) {
+    if !value.parent_element_instance_key.is_some() {
+        return;
     }
+    let caller = state.element_instance(value.parent_process_instance_key);
+    let depth = caller.map_or(0, |caller| caller.depth) + 1;
+    state.tables.element_instances.update(&key.raw(), |instance| instance.depth = depth);
+    let call_activity = value.parent_element_instance_key.raw();
+    state.tables.element_instances.update(&call_activity, |instance| instance.called_instance = key);
+}
+
+/// The start event of an event sub-process takes over the variables of the event that triggered it.
+fn take_trigger(state: &mut State, key: Key, value: &ProcessInstanceValue) {
+    let Some(event_sub_process) = state.element_instance(value.flow_scope_key) else { return };
+    let scope = event_sub_process.value.flow_scope_key.raw();
+    let found =
+        state.tables.event_triggers.range((scope, i64::MIN)..=(scope, i64::MAX)).find_map(|(place, row)| {
+            (row.target_element_id == value.element_id).then(|| (place, row.variables.clone()))
+        });
+    let Some((place, variables)) = found else { return };
+    state.tables.event_triggers.delete(&place);
+    if !variables.is_empty() {
+        state.tables.element_instances.update(&key.raw(), |instance| instance.result = Some(variables));
+    }
+}
+
+/// Tokens that were on their way in a scope when an event sub-process interrupted it will never arrive.
+fn forget_tokens_of_interrupted(state: &mut State, value: &ProcessInstanceValue) {
+    let scope = state.element_instance(value.flow_scope_key);
+    if scope.is_some_and(|scope| scope.interrupted_by.as_ref() == Some(&value.element_id)) {
+        forget_tokens(state, value.flow_scope_key.raw());
+    }
+}
+
+fn forget_tokens(state: &mut State, scope: i64) {
+    remove_waiting_tokens(state, scope);
+    state.tables.element_instances.update(&scope, |scope| scope.tokens = 0);
+}
+
+/// The tokens that entering the element uses up: one of each incoming flow at a parallel gateway, one of each flow that has
+/// one at an inclusive gateway, else one. Start events have none.
+fn consume_tokens(state: &mut State, value: &ProcessInstanceValue) -> u32 {
+    let element_type = value.bpmn_element_type;
+    if element_type == BpmnElementType::StartEvent {
+        return 0;
+    }
+    let Some(process) = state.process(value.process_definition_key) else { return 1 };
+    let is_joining = element_type == BpmnElementType::ParallelGateway;
+    if !is_joining && !process.has_joining_inclusive_gateway {
+        return 1;
+    }
+    let Some(index) = process.find(&value.element_id, element_type) else { return 1 };
+    let element = process.element(index);
+    let is_joining = is_joining || element_type == BpmnElementType::InclusiveGateway;
+    let scope = value.flow_scope_key.raw();
+    let mut consumed = 0;
+    for flow in &element.incoming {
+        let place = (scope, element.id.clone(), process.flow(*flow).id.clone());
+        match state.tables.waiting_tokens.get(&place).map_or(0, |count| *count) {
+            0 => continue,
+            1 => state.tables.waiting_tokens.delete(&place),
+            count => state.tables.waiting_tokens.put(place, count - 1),
+        }
+        consumed += 1;
+        if !is_joining {
+            break;
+        }
+    }
+    consumed.max(1)
 }
 
 fn set_lifecycle(state: &mut State, key: Key, lifecycle: Lifecycle) {
     state.tables.element_instances.update(&key.raw(), |instance| instance.lifecycle = lifecycle);
 }
 
-fn ended(state: &mut State, key: Key, value: &ProcessInstanceValue) {
+fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &ProcessInstanceValue) {
     let raw = key.raw();
+    let is_completed = intent == ProcessInstanceIntent::ElementCompleted;
+    if is_completed && value.bpmn_element_type == BpmnElementType::Process {
+        give_variables_to_caller(state, key, value);
+    }
+    let mut loop_counter = 0;
     if let Some(instance) = state.element_instance(key) {
         if instance.has_variables {
             super::variable::remove_scope(state, raw);
@@ -81,6 +167,13 @@ fn ended(state: &mut State, key: Key, value: &ProcessInstanceValue) {
         if instance.tokens > 0 {
             remove_waiting_tokens(state, raw);
         }
+        if instance.has_triggers {
+            remove_triggers(state, raw);
+        }
+        if instance.items > 0 {
+            remove_loop_items(state, raw);
+        }
+        loop_counter = instance.loop_counter;
     }
     state.tables.element_instances.delete(&raw);
     if value.bpmn_element_type == BpmnElementType::Process {
@@ -92,7 +185,55 @@ fn ended(state: &mut State, key: Key, value: &ProcessInstanceValue) {
     }
     let scope = value.flow_scope_key.raw();
     state.tables.children.delete(&(scope, raw));
-    state.tables.element_instances.update(&scope, |scope| scope.children -= 1);
+    let mut is_inner_instance = false;
+    state.tables.element_instances.update(&scope, |scope| {
+        scope.children -= 1;
+        is_inner_instance = scope.value.bpmn_element_type == BpmnElementType::MultiInstanceBody;
+        if is_inner_instance && is_completed {
+            scope.completed_children += 1;
+        } else if is_inner_instance {
+            scope.terminated_children += 1;
+        }
+    });
+    if is_inner_instance {
+        state.tables.loop_items.delete(&(scope, loop_counter));
+    }
+    if is_completed && value.bpmn_event_type == BpmnEventType::Terminate {
+        forget_tokens(state, scope);
+        let element_id = value.element_id.clone();
+        state.tables.element_instances.update(&scope, |scope| scope.interrupted_by = Some(element_id));
+    }
+}
+
+/// The variables of a called process are the result of its call activity, when that lets them through.
+fn give_variables_to_caller(state: &mut State, key: Key, value: &ProcessInstanceValue) {
+    let Some(caller) = state.element_instance(value.parent_element_instance_key) else { return };
+    let Some(process) = state.process(caller.value.process_definition_key) else { return };
+    let element = process.find(&caller.value.element_id, BpmnElementType::CallActivity);
+    let Some(element) = element.map(|index| process.element(index)) else { return };
+    let Behavior::CallActivity(called) = &element.behavior else { return };
+    if element.outputs.is_empty() && !called.propagate_all_child_variables {
+        return;
+    }
+    let variables = document::collect(state, key, &[]);
+    let caller = value.parent_element_instance_key.raw();
+    state.tables.element_instances.update(&caller, |caller| caller.result = Some(variables.into()));
+}
+
+fn remove_triggers(state: &mut State, scope: i64) {
+    let range = (scope, i64::MIN)..=(scope, i64::MAX);
+    let places: Vec<_> = state.tables.event_triggers.range(range).map(|(place, _)| place).collect();
+    for place in places {
+        state.tables.event_triggers.delete(&place);
+    }
+}
+
+fn remove_loop_items(state: &mut State, body: i64) {
+    let range = (body, 0)..=(body, u32::MAX);
+    let places: Vec<_> = state.tables.loop_items.range(range).map(|(place, _)| place).collect();
+    for place in places {
+        state.tables.loop_items.delete(&place);
+    }
 }
 
 fn remove_waiting_tokens(state: &mut State, scope: i64) {
@@ -114,7 +255,8 @@ fn flow_taken(state: &mut State, value: &ProcessInstanceValue) {
     let Some(process) = state.process(value.process_definition_key) else { return };
     let Some(flow) = process.flow_by_id.get(&*value.element_id).map(|index| process.flow(*index)) else { return };
     let target = process.element(flow.target);
-    if target.element_type == BpmnElementType::ParallelGateway {
+    // Inclusive gateways have to know of all tokens on their way.
+    if target.element_type == BpmnElementType::ParallelGateway || process.has_joining_inclusive_gateway {
         let place = (scope, target.id.clone(), flow.id.clone());
         let count = state.tables.waiting_tokens.get(&place).map_or(0, |count| *count);
         state.tables.waiting_tokens.put(place, count + 1);

@@ -1,11 +1,15 @@
-//! A token arrives: ACTIVATING, ACTIVATED, and at once COMPLETED where nothing has to be waited for.
+//! An element begins: ACTIVATING, what it needs, ACTIVATED.
 
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess};
 use protocol::{BpmnElementType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue};
 
-use super::{Token, arrive, complete, exclusive_gateway, is_open, job_worker_task};
+use super::{
+    Step, Token, begin, call_activity, complete, exclusive_gateway, inclusive_gateway, is_open_for, job_worker_task,
+    multi_instance, throw_event,
+};
+use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::incident::Problem;
 use crate::state::Lifecycle;
@@ -13,29 +17,42 @@ use crate::variable::mapping;
 
 pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
     let (process, element) = execution.element_of(&value)?;
-    if value.bpmn_element_type != BpmnElementType::Process {
-        // A scope that ended or is ending swallows its tokens.
-        match execution.state.element_instance(value.flow_scope_key) {
-            Some(scope) if is_open(&scope) => {}
-            _ => return Ok(()),
-        }
-        if !has_all_tokens(execution, &process, element, value.flow_scope_key) {
-            return Ok(());
-        }
+    if !is_expected(execution, &value) {
+        return Ok(());
+    }
+    if !value.without_token && !has_all_tokens(execution, &process, element, value.flow_scope_key) {
+        return Ok(());
     }
     let key = key.unwrap_or_else(|| execution.state.next_key());
     execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value));
     continue_activation(execution, key)
 }
 
-/// A joining parallel gateway waits until each of its incoming flows was taken.
+/// A scope that ended, is ending or was interrupted swallows its tokens; so does an ended call activity the process that it
+/// called.
+fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool {
+    if value.bpmn_element_type != BpmnElementType::Process {
+        let scope = execution.state.element_instance(value.flow_scope_key);
+        return scope.is_some_and(|scope| is_open_for(&scope, &value.element_id));
+    }
+    if !value.parent_element_instance_key.is_some() {
+        return true;
+    }
+    let caller = execution.state.element_instance(value.parent_element_instance_key);
+    caller.is_some_and(|caller| caller.lifecycle == Lifecycle::Activated)
+}
+
+/// A joining parallel gateway waits until each of its incoming flows was taken, an inclusive one until no more can be.
 fn has_all_tokens(execution: &Execution<'_>, process: &ExecutableProcess, element: ElementIndex, scope: Key) -> bool {
-    let element = process.element(element);
-    element.element_type != BpmnElementType::ParallelGateway
-        || element.incoming.iter().all(|flow| {
-            let place = (scope.raw(), element.id.clone(), process.flow(*flow).id.clone());
+    let definition = process.element(element);
+    match definition.behavior {
+        Behavior::ParallelGateway => definition.incoming.iter().all(|flow| {
+            let place = (scope.raw(), definition.id.clone(), process.flow(*flow).id.clone());
             execution.state.tables.waiting_tokens.contains(&place)
-        })
+        }),
+        Behavior::InclusiveGateway { .. } => inclusive_gateway::can_begin(execution, process, element, scope),
+        _ => true,
+    }
 }
 
 /// Everything after ACTIVATING; again from here when an incident on the way was resolved.
@@ -44,40 +61,130 @@ pub(super) fn continue_activation(execution: &mut Execution<'_>, key: Key) -> Ou
     if token.instance.lifecycle != Lifecycle::Activating {
         return Ok(());
     }
-    if let Err(problem) = mapping::apply_inputs(execution, &token) {
-        return raise(execution, &token, problem);
-    }
-    match &token.element().behavior {
-        Behavior::Container { none_start_event } => {
-            token.transition(execution, ProcessInstanceIntent::ElementActivated);
-            let Some(start) = none_start_event else {
-                return Err(no_start(&token));
-            };
-            arrive(execution, &token.process, *start, key, token.value());
+    match prepare(execution, &token).and_then(|()| begin_work(execution, &token).transpose_problem()) {
+        Ok(outcome) => outcome,
+        Err(problem) => {
+            crate::incident::raise_for_element(execution, &token, problem);
             Ok(())
         }
-        Behavior::JobWorker(definition) => match job_worker_task::create_job(execution, &token, definition) {
-            Ok(queue) => {
-                token.transition(execution, ProcessInstanceIntent::ElementActivated);
-                crate::job::delivery::deliver(execution, &queue);
-                Ok(())
-            }
-            Err(problem) => raise(execution, &token, problem),
-        },
-        Behavior::ExclusiveGateway { default } => match exclusive_gateway::choose_flow(execution, &token, *default) {
-            Ok(flow) => {
-                pass(execution, &token);
-                complete::take_flows(execution, &token, flow.as_slice());
-                Ok(())
-            }
-            Err(problem) => raise(execution, &token, problem),
-        },
-        Behavior::NoneStartEvent | Behavior::NoneEndEvent | Behavior::PassThrough | Behavior::ParallelGateway => {
-            token.transition(execution, ProcessInstanceIntent::ElementActivated);
-            complete::complete(execution, key)
-        }
-        _ => Err(no_start(&token)),
     }
+}
+
+/// The variables that the element begins with.
+fn prepare(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
+    if token.is_inner_instance() {
+        multi_instance::set_loop_variables(execution, token)?;
+    }
+    mapping::apply_inputs(execution, token)
+}
+
+/// Why the work of an element could not begin.
+pub(super) enum Stop {
+    /// Something that a person has to put right.
+    Problem(Problem),
+    /// A broken invariant.
+    Failure(Failure),
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Stop::Problem(problem)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failure(failure)
+    }
+}
+
+trait TransposeProblem {
+    /// Sets problems apart from failures.
+    fn transpose_problem(self) -> Result<Outcome, Problem>;
+}
+
+impl TransposeProblem for Result<(), Stop> {
+    fn transpose_problem(self) -> Result<Outcome, Problem> {
+        match self {
+            Ok(()) => Ok(Ok(())),
+            Err(Stop::Failure(failure)) => Ok(Err(failure)),
+            Err(Stop::Problem(problem)) => Err(problem),
+        }
+    }
+}
+
+fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> {
+    match &token.element().behavior {
+        Behavior::Container { none_start_event } => begin_container(execution, token, *none_start_event)?,
+        Behavior::EventSubProcess { start_event } => {
+            activated(execution, token);
+            begin(execution, &token.process, *start_event, token.key, token.value());
+        }
+        Behavior::JobWorker(definition) => {
+            let job = job_worker_task::evaluate(execution, token, definition)?;
+            event::subscribe(execution, token)?;
+            let queue = job_worker_task::create_job(execution, job);
+            activated(execution, token);
+            crate::job::delivery::deliver(execution, &queue);
+        }
+        Behavior::IntermediateCatchEvent(_) | Behavior::ReceiveTask(_) | Behavior::EventBasedGateway { .. } => {
+            event::subscribe(execution, token)?;
+            activated(execution, token);
+        }
+        Behavior::ExclusiveGateway { default } => {
+            let flow = exclusive_gateway::choose_flow(execution, token, *default)?;
+            pass(execution, token);
+            complete::take_flows(execution, token, flow.as_slice());
+        }
+        Behavior::InclusiveGateway { default } => {
+            let flows = inclusive_gateway::choose_flows(execution, token, *default)?;
+            pass(execution, token);
+            complete::take_flows(execution, token, &flows);
+        }
+        Behavior::ParallelGateway => {
+            pass(execution, token);
+            complete::take_flows(execution, token, &token.element().outgoing);
+        }
+        Behavior::EscalationThrowEvent { code } => throw_event::throw_escalation(execution, token, code)?,
+        Behavior::ErrorEndEvent { code } => throw_event::throw_error(execution, token, code)?,
+        Behavior::CallActivity(called) => call_activity::call(execution, token, called)?,
+        Behavior::MultiInstanceBody(body) => multi_instance::begin(execution, token, body)?,
+        Behavior::NoneStartEvent
+        | Behavior::StartEvent(_)
+        | Behavior::BoundaryEvent { .. }
+        | Behavior::LinkCatchEvent
+        | Behavior::LinkThrowEvent { .. }
+        | Behavior::TerminateEndEvent
+        | Behavior::NoneEndEvent
+        | Behavior::PassThrough => {
+            activated(execution, token);
+            execution.steps.push_back(Step::Complete { key: token.key });
+        }
+    }
+    Ok(())
+}
+
+/// A process begins at the start event that was triggered, if one was; else it and a sub-process at their none start event.
+fn begin_container(
+    execution: &mut Execution<'_>,
+    token: &Token,
+    none_start_event: Option<ElementIndex>,
+) -> Result<(), Failure> {
+    activated(execution, token);
+    let is_process = token.value().bpmn_element_type == BpmnElementType::Process;
+    if is_process && !token.process.triggered_start_events.is_empty() {
+        if let Some(pending) = event::find_trigger(execution.state, &token.process, token.key) {
+            event::activate(execution, token, token.key, &pending);
+            return Ok(());
+        }
+    }
+    let start = none_start_event.ok_or_else(|| no_start(token))?;
+    begin(execution, &token.process, start, token.key, token.value());
+    Ok(())
+}
+
+pub(super) fn activated(execution: &mut Execution<'_>, token: &Token) {
+    token.transition(execution, ProcessInstanceIntent::ElementActivated);
 }
 
 /// The whole rest of the life of an element that neither waits nor maps variables.
@@ -85,11 +192,6 @@ fn pass(execution: &mut Execution<'_>, token: &Token) {
     token.transition(execution, ProcessInstanceIntent::ElementActivated);
     token.transition(execution, ProcessInstanceIntent::ElementCompleting);
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
-}
-
-fn raise(execution: &mut Execution<'_>, token: &Token, problem: Problem) -> Outcome {
-    crate::incident::raise_for_element(execution, token, problem);
-    Ok(())
 }
 
 fn no_start(token: &Token) -> Failure {

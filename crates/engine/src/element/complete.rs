@@ -2,38 +2,128 @@
 
 use std::sync::Arc;
 
-use bpmn::model::{Behavior, FlowIndex};
+use bpmn::model::{Behavior, ElementIndex, FlowIndex};
 use protocol::{
     BpmnElementType, BpmnEventType, Key, Payload, ProcessInstanceIntent, ProcessInstanceResultIntent,
     ProcessInstanceResultValue, ProcessInstanceValue,
 };
 
-use super::{Step, Token, arrive};
+use super::{Step, Token, arrive, begin, inclusive_gateway, is_open_for, multi_instance};
+use crate::event;
 use crate::execution::{Execution, Outcome};
+use crate::incident::{self, Problem};
+use crate::message;
 use crate::state::Lifecycle;
 use crate::variable::{document, mapping};
 
 pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(token) = Token::find(execution, key)? else { return Ok(()) };
+    if !is_expected(execution, &token) {
+        return Ok(());
+    }
     match token.instance.lifecycle {
         Lifecycle::Activated => token.transition(execution, ProcessInstanceIntent::ElementCompleting),
         // After the resolution of an incident.
         Lifecycle::Completing => {}
         Lifecycle::Activating | Lifecycle::Terminating => return Ok(()),
     }
-    if let Err(problem) = mapping::apply_outputs(execution, &token) {
-        crate::incident::raise_for_element(execution, &token, problem);
-        return Ok(());
+    match finish_work(execution, &token) {
+        Ok(ends_loop) => completed(execution, &token, ends_loop),
+        Err(problem) => {
+            incident::raise_for_element(execution, &token, problem);
+            Ok(())
+        }
     }
+}
+
+/// What is around the element may have ended or been interrupted since its work was done.
+fn is_expected(execution: &Execution<'_>, token: &Token) -> bool {
+    let value = token.value();
+    let (around, element_id) = match value.bpmn_element_type {
+        BpmnElementType::Process if !value.parent_element_instance_key.is_some() => return true,
+        BpmnElementType::Process => (value.parent_element_instance_key, ""),
+        _ => (value.flow_scope_key, &*value.element_id),
+    };
+    execution.state.element_instance(around).is_some_and(|around| is_open_for(&around, element_id))
+}
+
+/// Everything between COMPLETING and COMPLETED. Answers whether the loop around an inner instance ends with it.
+fn finish_work(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
+    match &token.element().behavior {
+        Behavior::MultiInstanceBody(body) => {
+            event::unsubscribe(execution, token);
+            multi_instance::propagate_output(execution, token, body);
+            return Ok(false);
+        }
+        Behavior::EventBasedGateway { .. } => {
+            event::unsubscribe(execution, token);
+            return Ok(false);
+        }
+        _ => {}
+    }
+    mapping::apply_outputs(execution, token)?;
+    event::unsubscribe(execution, token);
+    if token.value().bpmn_element_type == BpmnElementType::StartEvent {
+        subscribe_scope(execution, token)?;
+    }
+    if token.is_inner_instance() { multi_instance::inner_completing(execution, token) } else { Ok(false) }
+}
+
+/// What waits in a scope is opened when its start event has completed, so that it sees the variables of the start.
+fn subscribe_scope(execution: &mut Execution<'_>, start: &Token) -> Result<(), Problem> {
+    let scope = Token::find(execution, start.value().flow_scope_key).ok().flatten();
+    match scope {
+        Some(scope) => event::subscribe(execution, &scope),
+        None => Ok(()),
+    }
+}
+
+/// COMPLETED, and what follows.
+fn completed(execution: &mut Execution<'_>, token: &Token, ends_loop: bool) -> Outcome {
     if token.value().bpmn_element_type == BpmnElementType::Process {
-        answer_awaited_result(execution, &token);
-        token.transition(execution, ProcessInstanceIntent::ElementCompleted);
+        process_completed(execution, token);
         return Ok(());
     }
+    let pending = match token.element().behavior {
+        Behavior::EventBasedGateway { .. } => event::find_trigger(execution.state, &token.process, token.key),
+        _ => None,
+    };
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
-    let process = token.process.clone();
-    take_flows(execution, &token, &process.element(token.element).outgoing);
+    let scope = token.value().flow_scope_key;
+    match &token.element().behavior {
+        Behavior::EventBasedGateway { .. } => {
+            if let Some(pending) = pending {
+                event::activate(execution, token, scope, &pending);
+            }
+        }
+        Behavior::LinkThrowEvent { target } => begin(execution, &token.process, *target, scope, token.value()),
+        Behavior::TerminateEndEvent => terminate_siblings(execution, scope),
+        _ if token.is_inner_instance() => multi_instance::inner_completed(execution, token, ends_loop)?,
+        _ => take_flows(execution, token, &token.element().outgoing),
+    }
+    if token.element().outgoing.is_empty() {
+        inclusive_gateway::look_again(execution, scope, token.value())?;
+    }
     Ok(())
+}
+
+/// Everything else in the scope ends; then the scope completes.
+fn terminate_siblings(execution: &mut Execution<'_>, scope: Key) {
+    complete_scope_without_tokens(execution, scope);
+    if execution.state.element_instance(scope).is_some_and(|scope| scope.children > 0) {
+        execution.steps.push_back(Step::TerminateChildren { scope, after: Key::NONE });
+    }
+}
+
+fn process_completed(execution: &mut Execution<'_>, token: &Token) {
+    answer_awaited_result(execution, token);
+    message::start_event::release_after(execution, token, |execution| {
+        token.transition(execution, ProcessInstanceIntent::ElementCompleted);
+    });
+    let caller = token.value().parent_element_instance_key;
+    if caller.is_some() {
+        execution.steps.push_back(Step::Complete { key: caller });
+    }
 }
 
 /// Takes the given flows out of a completed element, last in the document first as on the reference engine; without any,
@@ -47,6 +137,7 @@ pub(super) fn take_flows(execution: &mut Execution<'_>, token: &Token, flows: &[
             element_id: (&flow.id).into(),
             bpmn_element_type: BpmnElementType::SequenceFlow,
             bpmn_event_type: BpmnEventType::Unspecified,
+            without_token: false,
             ..(**token.value()).clone()
         };
         execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::SequenceFlowTaken, Arc::new(value)));
@@ -58,7 +149,7 @@ pub(super) fn take_flows(execution: &mut Execution<'_>, token: &Token, flows: &[
 }
 
 /// A scope is complete when nothing lives in it and no token is on its way.
-pub(super) fn complete_scope_without_tokens(execution: &mut Execution<'_>, scope: Key) {
+pub(crate) fn complete_scope_without_tokens(execution: &mut Execution<'_>, scope: Key) {
     if let Some(instance) = execution.state.element_instance(scope)
         && instance.children == 0
         && instance.tokens == 0
@@ -70,7 +161,7 @@ pub(super) fn complete_scope_without_tokens(execution: &mut Execution<'_>, scope
 
 /// The variables of a process go to whoever created it and waits for them.
 fn answer_awaited_result(execution: &mut Execution<'_>, token: &Token) {
-    debug_assert!(matches!(token.element().behavior, Behavior::Container { .. }));
+    debug_assert_eq!(token.element, ElementIndex(0));
     if execution.state.counters.awaited_results == 0 {
         return;
     }

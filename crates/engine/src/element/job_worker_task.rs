@@ -11,12 +11,12 @@ use crate::incident::Problem;
 use crate::job::delivery::JobQueue;
 use crate::variable::expression;
 
-/// Creates the job of a task and answers where it waits.
-pub(super) fn create_job(
-    execution: &mut Execution<'_>,
+/// The job of a task, evaluated; creating it cannot fail any more.
+pub(super) fn evaluate(
+    execution: &Execution<'_>,
     token: &Token,
     definition: &JobDefinition,
-) -> Result<JobQueue, Problem> {
+) -> Result<JobValue, Problem> {
     let job_type: Text = expression::text(execution, token.key, &definition.job_type)?.into();
     if job_type.is_empty() || job_type.len() > execution.limits.name_bytes_max {
         return Err(Problem::new(
@@ -37,8 +37,8 @@ pub(super) fn create_job(
         )
     })?;
     let value = token.value();
-    let job = JobValue {
-        job_type: job_type.clone(),
+    Ok(JobValue {
+        job_type,
         custom_headers: (&definition.headers).into(),
         retries,
         recurring_time: -1,
@@ -54,10 +54,14 @@ pub(super) fn create_job(
         process_instance_key: value.process_instance_key,
         tenant_id: value.tenant_id.clone(),
         ..JobValue::default()
-    };
+    })
+}
+
+/// Creates the job and answers where it waits.
+pub(super) fn create_job(execution: &mut Execution<'_>, job: JobValue) -> JobQueue {
     let queue = JobQueue::of(&job);
     let had_jobs = queue.has_jobs(execution.state);
     let key = execution.state.next_key();
     execution.emit(key, Payload::Job(JobIntent::Created, Arc::new(job)));
-    Ok(queue.after_insertion(had_jobs))
+    queue.after_insertion(had_jobs)
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use protocol::{ErrorType, JobIntent, JobValue, Key, Payload};
+use protocol::{JobIntent, JobValue, Key, Payload, Rejection};
 
+use crate::event::{self, catch};
 use crate::execution::{Execution, Outcome};
-use crate::incident::{self, Problem};
+use crate::incident;
 use crate::variable::document;
 
 pub(crate) fn throw_error(execution: &mut Execution<'_>, key: Key, command: &JobValue) -> Outcome {
@@ -19,19 +20,22 @@ pub(crate) fn throw_error(execution: &mut Execution<'_>, key: Key, command: &Job
         deadline: -1,
         ..(*job.value).clone()
     });
+    let found = catch::find_error(execution, thrown.element_instance_key, &thrown.error_code, &thrown.error_message)?;
+    if let Ok(catcher) = &found
+        && !event::can_trigger(execution.state, &catcher.scope.instance, catcher.is_boundary_event())
+    {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to throw an error for job with key '{key}', but '{}', which would catch it, is being interrupted already",
+            catcher.scope.element().id
+        ))
+        .into());
+    }
     let payload = Payload::Job(JobIntent::ErrorThrown, thrown.clone());
     execution.emit(key, payload.clone());
     execution.reply(key, payload);
-    // No element that this version executes can catch an error.
-    let message = format!(
-        "Expected to throw an error event with the code '{}'{}, but it was not caught. No error events are available in the scope.",
-        thrown.error_code,
-        if thrown.error_message.is_empty() {
-            String::new()
-        } else {
-            format!(" with message '{}'", thrown.error_message)
-        },
-    );
-    incident::raise_for_job(execution, key, &thrown, Problem::new(ErrorType::UnhandledErrorEvent, message));
+    match found {
+        Ok(catcher) => event::trigger(execution, &catcher.scope, catcher.event, thrown.variables.clone()),
+        Err(problem) => incident::raise_for_job(execution, key, &thrown, problem),
+    }
     Ok(())
 }

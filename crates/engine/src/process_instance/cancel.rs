@@ -16,6 +16,15 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
     if instance.value.flow_scope_key.is_some() {
         return Err(not_found().into());
     }
+    let parent = instance.value.parent_process_instance_key;
+    if parent.is_some() {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to cancel a process instance with key '{key}', but it is created by a parent process instance. Cancel \
+             the root process instance '{}' instead.",
+            root_of(execution, parent)
+        ))
+        .into());
+    }
     execution.check_not_banned(key)?;
     if instance.lifecycle == Lifecycle::Terminating {
         return Err(Rejection::invalid_state(format!(
@@ -26,6 +35,15 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
     }
     let Some(token) = Token::find(execution, key)? else { return Err(not_found().into()) };
     execution.reply(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, instance.value.clone()));
-    element::begin_termination(execution, &token);
-    Ok(())
+    element::begin_termination(execution, &token)
+}
+
+/// The instance that no other one created.
+fn root_of(execution: &Execution<'_>, mut key: Key) -> Key {
+    while let Some(instance) = execution.state.element_instance(key)
+        && instance.value.parent_process_instance_key.is_some()
+    {
+        key = instance.value.parent_process_instance_key;
+    }
+    key
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use protocol::{
-    BpmnElementType, BpmnEventType, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue,
-    ProcessInstanceValue, ProcessMetadata, Rejection,
+    Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceValue, ProcessMetadata,
+    Rejection,
 };
 
 use crate::element::Step;
@@ -43,20 +43,7 @@ pub(crate) fn create(
     }
     let entries = document::split(&value.variables, execution.limits.name_bytes_max)?;
     let key = execution.state.next_key();
-    let instance = ProcessInstanceValue {
-        bpmn_process_id: metadata.bpmn_process_id.clone(),
-        version: metadata.version,
-        process_definition_key: metadata.process_definition_key,
-        process_instance_key: key,
-        element_id: metadata.bpmn_process_id.clone(),
-        flow_scope_key: Key::NONE,
-        bpmn_element_type: BpmnElementType::Process,
-        parent_process_instance_key: Key::NONE,
-        parent_element_instance_key: Key::NONE,
-        tags: value.tags.clone(),
-        tenant_id: metadata.tenant_id.clone(),
-        bpmn_event_type: BpmnEventType::Unspecified,
-    };
+    let instance = ProcessInstanceValue { tags: value.tags.clone(), ..super::root_value(&metadata, key) };
     document::set_initial(execution, &instance, entries);
     let created = created(execution, intent, value, &metadata, key);
     let creation_key = execution.state.next_key();

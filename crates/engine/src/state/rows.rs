@@ -5,7 +5,7 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 use protocol::{
     Command, CommandDistributionValue, IncidentValue, JobStreamValue, JobValue, Key, ProcessInstanceValue,
-    ProcessMetadata, Request, StreamId, Text,
+    ProcessMetadata, Request, StreamId, Text, TimerValue,
 };
 
 /// Where an element instance is in its life.
@@ -58,6 +58,78 @@ pub(crate) struct ElementInstance {
     /// What the job's worker gave back, until the element completes.
     #[n(7)]
     pub result: Option<Text>,
+    /// The element that interrupted this scope: an event sub-process or a terminate end event. Nothing else begins in it.
+    #[n(8)]
+    #[cbor(default)]
+    pub interrupted_by: Option<Text>,
+    /// Which events may still trigger something here.
+    #[n(9)]
+    #[cbor(default)]
+    pub gate: EventGate,
+    /// Whether timers or message subscriptions were opened for it.
+    #[n(10)]
+    #[cbor(default)]
+    pub has_subscriptions: bool,
+    /// Of a call activity: the instance that it called.
+    #[n(11)]
+    #[cbor(default)]
+    pub called_instance: Key,
+    /// Of a process: how many calls led to it.
+    #[n(12)]
+    #[cbor(default)]
+    pub depth: u32,
+    /// Of an inner instance: its place among its siblings, from 1; of a multi-instance body: the last place given.
+    #[n(13)]
+    #[cbor(default)]
+    pub loop_counter: u32,
+    /// Of a multi-instance body: inner instances that completed.
+    #[n(14)]
+    #[cbor(default)]
+    pub completed_children: u32,
+    /// Of a multi-instance body: inner instances that were terminated.
+    #[n(15)]
+    #[cbor(default)]
+    pub terminated_children: u32,
+    /// Of a multi-instance body: how many items there are.
+    #[n(16)]
+    #[cbor(default)]
+    pub items: u32,
+    /// Whether triggers may wait in it.
+    #[n(17)]
+    #[cbor(default)]
+    pub has_triggers: bool,
+}
+
+/// Which events may still trigger something at an element instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub(crate) enum EventGate {
+    /// All.
+    #[n(0)]
+    #[default]
+    Open,
+    /// Boundary events only: an interrupting event sub-process was triggered.
+    #[n(1)]
+    BoundaryOnly,
+    /// None: an interrupting boundary event was triggered.
+    #[n(2)]
+    Closed,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct TimerRow {
+    #[n(0)]
+    pub value: TimerValue,
+}
+
+/// A trigger whose element has not begun yet.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct EventTriggerRow {
+    #[n(0)]
+    pub target_element_id: Text,
+    /// JSON text; empty when the event brings none.
+    #[n(1)]
+    pub variables: Text,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -175,6 +247,8 @@ pub(crate) struct DistributionRow {
 
 state::cbor_values!(
     ElementInstance => |row| 200 + row.result.as_ref().map_or(0, |result| result.len()),
+    TimerRow => |_| 150,
+    EventTriggerRow => |row| row.variables.len(),
     VariableRow => |row| row.value.len(),
     JobRow => |row| 300 + row.value.variables.len(),
     IncidentRow => |row| row.value.error_message.len(),

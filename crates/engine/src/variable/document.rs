@@ -30,6 +30,28 @@ pub(crate) fn split(document: &Text, name_bytes_max: usize) -> Result<Vec<Entry>
     Ok(entries.into_iter().map(|(name, value)| (Arc::from(name.as_ref()), value.into())).collect())
 }
 
+/// What is visible from a scope, nearest first.
+pub(crate) fn entries_visible(state: &State, mut scope: Key) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    while let Some(instance) = state.element_instance(scope) {
+        for (name, value) in entries_local(state, scope) {
+            if !entries.iter().any(|(seen, _)| *seen == name) {
+                entries.push((name, value));
+            }
+        }
+        scope = instance.value.flow_scope_key;
+    }
+    entries
+}
+
+/// What a scope itself holds.
+pub(crate) fn entries_local(state: &State, scope: Key) -> Vec<Entry> {
+    let raw = scope.raw();
+    let empty: Arc<str> = Arc::default();
+    let range = state.tables.variables.range((raw, empty.clone())..(raw + 1, empty));
+    range.map(|((_, name), row)| (name, row.value.clone())).collect()
+}
+
 /// Joins what is visible from a scope, or only the wanted names, into one document.
 pub(crate) fn collect(state: &State, scope: Key, wanted: &[Text]) -> String {
     let mut joined = String::from("{");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bpmn::model::StaticOrExpression;
 use feel::{Environment, Evaluation, Expression, Scope, Value};
-use protocol::{ErrorType, Key};
+use protocol::{ErrorType, Key, Text};
 
 use super::document::Entry;
 use crate::execution::Execution;
@@ -49,12 +49,23 @@ fn extract<T>(
     expected: &str,
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<T, Problem> {
+    extract_with(execution, scope, &[], expression, expected, read)
+}
+
+fn extract_with<T>(
+    execution: &Execution<'_>,
+    scope: Key,
+    own: &[Entry],
+    expression: &Expression,
+    expected: &str,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Result<T, Problem> {
     let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
-    let evaluation = evaluate(execution, scope, &[], expression).map_err(problem)?;
+    let evaluation = evaluate(execution, scope, own, expression).map_err(problem)?;
     read(&evaluation.value).ok_or_else(|| problem(unexpected_kind(expression, expected, &evaluation)))
 }
 
-fn unexpected_kind(expression: &Expression, expected: &str, evaluation: &Evaluation) -> String {
+pub(crate) fn unexpected_kind(expression: &Expression, expected: &str, evaluation: &Evaluation) -> String {
     use std::fmt::Write;
     let mut message = format!(
         "Expected result of the expression '{}' to be '{expected}', but was '{}'.",
@@ -74,6 +85,32 @@ fn unexpected_kind(expression: &Expression, expected: &str, evaluation: &Evaluat
 /// A condition.
 pub(crate) fn boolean(execution: &Execution<'_>, scope: Key, condition: &Expression) -> Result<bool, Problem> {
     extract(execution, scope, condition, "BOOLEAN", Value::as_bool)
+}
+
+/// A condition that sees entries of its own before the variables.
+pub(crate) fn boolean_with(
+    execution: &Execution<'_>,
+    scope: Key,
+    own: &[Entry],
+    condition: &Expression,
+) -> Result<bool, Problem> {
+    extract_with(execution, scope, own, condition, "BOOLEAN", Value::as_bool)
+}
+
+/// The items of a list, each as a JSON text.
+pub(crate) fn list(execution: &Execution<'_>, scope: Key, list: &Expression) -> Result<Vec<Text>, Problem> {
+    let items = |value: &Value| Some(value.as_list()?.iter().map(|item| Text::from(item.to_json())).collect());
+    extract(execution, scope, list, "ARRAY", items)
+}
+
+/// A correlation key: a text, or a whole number as text.
+pub(crate) fn correlation_key(execution: &Execution<'_>, scope: Key, key: &Expression) -> Result<Text, Problem> {
+    let read = |value: &Value| match value {
+        Value::String(text) => Some(Text::from(text)),
+        Value::Number(_) => Some(Text::from(value.to_json())),
+        _ => None,
+    };
+    extract(execution, scope, key, "STRING or NUMBER", read)
 }
 
 /// A text attribute.

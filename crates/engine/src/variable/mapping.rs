@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bpmn::model::{Mapping, StaticOrExpression};
+use bpmn::model::{Behavior, Mapping, StaticOrExpression, Trigger};
 use feel::{Context, Value};
 use protocol::{ErrorType, Key};
 
@@ -32,14 +32,33 @@ pub(crate) fn apply_outputs(execution: &mut Execution<'_>, token: &Token) -> Res
             .map_err(|rejection| Problem::new(ErrorType::IoMappingError, rejection.reason.to_string()))?,
         None => Vec::new(),
     };
-    if outputs.is_empty() {
+    if !outputs.is_empty() {
+        document::set_local(execution, token.key, result);
+        let entries = evaluate(execution, token.key, outputs, Merge::Existing)?;
+        // What an inner instance maps out stays in it, for the output element of the loop to read.
+        let scope = if token.is_inner_instance() { token.key } else { token.value().flow_scope_key };
+        document::propagate(execution, scope, entries);
+    } else if !result.is_empty() {
         document::propagate(execution, token.key, result);
-        return Ok(());
+    } else if token.instance.has_variables && passes_local_variables_on(token) {
+        let entries = document::entries_local(execution.state, token.key);
+        document::propagate(execution, token.value().flow_scope_key, entries);
     }
-    document::set_local(execution, token.key, result);
-    let entries = evaluate(execution, token.key, outputs, Merge::Existing)?;
-    document::propagate(execution, token.value().flow_scope_key, entries);
     Ok(())
+}
+
+/// Whether the variables that an event brought go outwards although no mapping says so. Those of an error do not.
+fn passes_local_variables_on(token: &Token) -> bool {
+    let element = token.element();
+    match &element.behavior {
+        Behavior::NoneStartEvent | Behavior::StartEvent(_) => true,
+        Behavior::BoundaryEvent { event, .. } => !matches!(event.trigger, Trigger::Error { .. }),
+        Behavior::IntermediateCatchEvent(_) => element.incoming.first().is_some_and(|flow| {
+            let source = token.process.element(token.process.flow(*flow).source);
+            matches!(source.behavior, Behavior::EventBasedGateway { .. })
+        }),
+        _ => false,
+    }
 }
 
 /// What a nested target (`a.b`) starts from.

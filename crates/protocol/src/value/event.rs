@@ -221,3 +221,12 @@ pub struct EscalationValue {
     #[n(4)]
     pub tenant_id: Text,
 }
+
+/// The items of a multi-instance body.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MultiInstanceValue {
+    /// The items in order, each a JSON text.
+    #[n(0)]
+    pub input_collection: Vec<Text>,
+}

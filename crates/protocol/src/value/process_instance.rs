@@ -47,6 +47,12 @@ pub struct ProcessInstanceValue {
     #[n(11)]
     #[cbor(default)]
     pub bpmn_event_type: BpmnEventType,
+    /// Whether the element is entered otherwise than by a sequence flow, so that no token is used up: by a trigger, a link,
+    /// a modification, or as an inner instance.
+    #[n(12)]
+    #[cbor(default)]
+    #[serde(skip)]
+    pub without_token: bool,
 }
 
 /// The wish to create an instance.

@@ -1,0 +1,1 @@
+//! Events of messages and their subscriptions.

@@ -1,0 +1,63 @@
+//! Events of triggers, and of the items of multi-instance bodies.
+
+use protocol::{Key, MultiInstanceIntent, MultiInstanceValue, ProcessEventIntent, ProcessEventValue};
+
+use crate::event::{event_sub_process_of, is_interrupting};
+use crate::state::{EventGate, EventTriggerRow, State};
+
+pub(super) fn apply(state: &mut State, key: Key, intent: ProcessEventIntent, value: &ProcessEventValue) {
+    // Before a process begins, its trigger waits for it under its own key.
+    let is_start = value.scope_key == value.process_definition_key;
+    let scope = if is_start { value.process_instance_key } else { value.scope_key };
+    match intent {
+        ProcessEventIntent::Triggering if is_start => insert(state, scope, key, value),
+        ProcessEventIntent::Triggering => triggering(state, scope, key, value),
+        ProcessEventIntent::Triggered => state.tables.event_triggers.delete(&(scope.raw(), key.raw())),
+    }
+}
+
+fn insert(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue) {
+    let row =
+        EventTriggerRow { target_element_id: value.target_element_id.clone(), variables: value.variables.clone() };
+    state.tables.event_triggers.insert_new((scope.raw(), key.raw()), row);
+}
+
+fn triggering(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue) {
+    let Some(instance) = state.element_instance(scope) else { return };
+    let Some(process) = state.process(value.process_definition_key) else { return };
+    let Some(event) = process.element_by_id.get(&*value.target_element_id).copied() else { return };
+    let own = instance.value.element_id == value.target_element_id;
+    let interrupting_event_sub_process =
+        event_sub_process_of(&process, event).filter(|_| is_interrupting(&process, event));
+    let gate = match process.element(event).behavior {
+        bpmn::model::Behavior::BoundaryEvent { .. } if is_interrupting(&process, event) => EventGate::Closed,
+        _ if is_interrupting(&process, event) => EventGate::BoundaryOnly,
+        _ => EventGate::Open,
+    };
+    state.tables.element_instances.update(&scope.raw(), |instance| {
+        if gate != EventGate::Open && instance.gate != EventGate::Closed {
+            instance.gate = gate;
+        }
+        if let Some(event_sub_process) = interrupting_event_sub_process {
+            instance.interrupted_by = Some((&process.element(event_sub_process).id).into());
+        }
+        if own {
+            // The instance waits for this event itself; what it brings is its result.
+            instance.result = (!value.variables.is_empty()).then(|| value.variables.clone());
+        } else {
+            instance.has_triggers = true;
+        }
+    });
+    if !own {
+        insert(state, scope, key, value);
+    }
+}
+
+pub(super) fn apply_items(state: &mut State, key: Key, intent: MultiInstanceIntent, value: &MultiInstanceValue) {
+    let MultiInstanceIntent::InputCollectionEvaluated = intent;
+    let count = u32::try_from(value.input_collection.len()).unwrap_or(u32::MAX);
+    for (place, item) in (1..=count).zip(&value.input_collection) {
+        state.tables.loop_items.put((key.raw(), place), item.shared().clone());
+    }
+    state.tables.element_instances.update(&key.raw(), |body| body.items = count);
+}

@@ -1,0 +1,206 @@
+//! Multi-instance: an activity runs once for each item of a list, one after the other or all at once.
+//!
+//! The body holds the loop. Its items are evaluated once and kept in the state, each until its inner instance ends.
+
+use std::sync::Arc;
+
+use bpmn::model::{Behavior, MultiInstance};
+use feel::{Expression, Value};
+use protocol::{ErrorType, Key, MultiInstanceIntent, MultiInstanceValue, Payload, ProcessInstanceValue, Text};
+
+use super::activate::{Stop, activated};
+use super::{Step, Token, value_of};
+use crate::event;
+use crate::execution::{Execution, Outcome};
+use crate::incident::Problem;
+use crate::state::{ElementInstance, Lifecycle};
+use crate::variable::document::{self, Entry};
+use crate::variable::expression;
+
+/// The variable with the place of an inner instance among its siblings, from 1.
+const LOOP_COUNTER: &str = "loopCounter";
+/// Inner instances that begin per step.
+const INNER_INSTANCES_PER_STEP_MAX: u32 = 50;
+
+impl Token {
+    /// Whether this is one of the instances that a multi-instance body runs.
+    pub fn is_inner_instance(&self) -> bool {
+        self.instance.loop_counter > 0 && !matches!(self.element().behavior, Behavior::MultiInstanceBody(_))
+    }
+}
+
+/// The body around an inner instance.
+fn body_of<'a>(token: &'a Token) -> Option<&'a MultiInstance> {
+    let scope = token.element().flow_scope?;
+    match &token.process.element(scope).behavior {
+        Behavior::MultiInstanceBody(body) => Some(body),
+        _ => None,
+    }
+}
+
+/// The items are evaluated, and the first inner instance begins, or all.
+pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) -> Result<(), Stop> {
+    let items = expression::list(execution, token.key, &body.input_collection)?;
+    let count = items.len();
+    let value = MultiInstanceValue { input_collection: items };
+    let evaluated = Payload::MultiInstance(MultiInstanceIntent::InputCollectionEvaluated, Box::new(value));
+    execution.emit(token.key, evaluated);
+    event::subscribe(execution, token)?;
+    activated(execution, token);
+    if let Some((name, _)) = &body.output {
+        set_output(execution, token.key, name, vec![Value::Null; count]);
+    }
+    if count == 0 {
+        execution.steps.push_back(Step::Complete { key: token.key });
+    } else if body.is_sequential {
+        begin_inner_instance(execution, token, body);
+    } else {
+        execution.steps.push_back(Step::ActivateInnerInstances { body: token.key });
+    }
+    Ok(())
+}
+
+fn set_output(execution: &mut Execution<'_>, body: Key, name: &Arc<str>, items: Vec<Value>) {
+    let collection = Value::List(Arc::new(items.into()));
+    document::set_local(execution, body, vec![(name.clone(), collection.to_json().into())]);
+}
+
+fn begin_inner_instance(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) {
+    let value: ProcessInstanceValue = value_of(&token.process, body.inner, token.key, token.value(), true);
+    execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
+}
+
+/// Inner instances of a parallel body begin, a slice at a time, so that a long list does not hold the partition.
+pub(super) fn activate_inner_instances(execution: &mut Execution<'_>, key: Key) -> Outcome {
+    let Some(token) = Token::find(execution, key)? else { return Ok(()) };
+    let Behavior::MultiInstanceBody(body) = &token.element().behavior else { return Ok(()) };
+    if token.instance.lifecycle != Lifecycle::Activated {
+        return Ok(());
+    }
+    let missing = token.instance.items.saturating_sub(token.instance.loop_counter);
+    for _ in 0..missing.min(INNER_INSTANCES_PER_STEP_MAX) {
+        begin_inner_instance(execution, &token, body);
+    }
+    if missing > INNER_INSTANCES_PER_STEP_MAX {
+        execution.steps.push_back(Step::ActivateInnerInstances { body: key });
+    }
+    Ok(())
+}
+
+/// The item and the loop counter as variables of an inner instance.
+pub(super) fn set_loop_variables(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
+    let Some(body) = body_of(token) else { return Ok(()) };
+    let counter = token.instance.loop_counter;
+    let scope = token.value().flow_scope_key;
+    let item = execution.state.tables.loop_items.get(&(scope.raw(), counter)).map(|item| Text::from(&*item));
+    let item = item.ok_or_else(|| {
+        Problem::new(
+            ErrorType::ExtractValueError,
+            format!(
+                "Expected the input collection of '{}' to have an item {counter}, but it has less",
+                token.element().id
+            ),
+        )
+    })?;
+    let mut entries: Vec<Entry> = Vec::with_capacity(3);
+    if let Some(name) = &body.input_element {
+        entries.push((name.clone(), item));
+    }
+    // The variable that the result is read from must not be found further out.
+    if let Some(name) = body.output.as_ref().and_then(|(_, element)| variable_name(element))
+        && Some(name) != body.input_element.as_ref()
+        && &**name != LOOP_COUNTER
+    {
+        entries.push((name.clone(), "null".into()));
+    }
+    entries.push((LOOP_COUNTER.into(), counter.to_string().into()));
+    document::set_local(execution, token.key, entries);
+    Ok(())
+}
+
+/// The name, when an expression is nothing but a variable.
+fn variable_name(expression: &Expression) -> Option<&Arc<str>> {
+    match expression.variables() {
+        [name] if expression.text().trim() == &**name => Some(name),
+        _ => None,
+    }
+}
+
+/// The result of an inner instance goes into the output collection. Answers whether the completion condition holds.
+pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
+    let Some(body) = body_of(token) else { return Ok(false) };
+    if let Some((name, element)) = &body.output {
+        collect_output(execution, token, name, element)?;
+    }
+    let Some(condition) = &body.completion_condition else { return Ok(false) };
+    let Some(scope) = execution.state.element_instance(token.value().flow_scope_key) else { return Ok(false) };
+    expression::boolean_with(execution, token.key, &counts(&scope), condition)
+}
+
+/// What a completion condition can ask, with the inner instance at hand counted as completed.
+fn counts(body: &ElementInstance) -> [Entry; 4] {
+    let count = |name: &str, count: u32| (Arc::from(name), Text::from(count.to_string()));
+    [
+        count("numberOfInstances", body.loop_counter),
+        count("numberOfActiveInstances", body.children.saturating_sub(1)),
+        count("numberOfCompletedInstances", body.completed_children + 1),
+        count("numberOfTerminatedInstances", body.terminated_children),
+    ]
+}
+
+fn collect_output(
+    execution: &mut Execution<'_>,
+    token: &Token,
+    name: &Arc<str>,
+    element: &Expression,
+) -> Result<(), Problem> {
+    let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
+    let value = expression::evaluate(execution, token.key, &[], element).map_err(problem)?.value;
+    let body = token.value().flow_scope_key;
+    let row = execution.state.tables.variables.get(&(body.raw(), name.clone()));
+    let collection = row.and_then(|row| Value::from_json(&row.value).ok()).unwrap_or_default();
+    let position = token.instance.loop_counter as usize - 1;
+    let Some(items) = collection.as_list().filter(|items| position < items.len()) else {
+        return Err(problem(format!(
+            "Expected the output collection '{name}' to be a list with at least {} items, but it is a {}. Perhaps several \
+             elements write to the same variable; give the collection a name of its own.",
+            token.instance.loop_counter,
+            collection.kind()
+        )));
+    };
+    let mut items = items.to_vec();
+    items[position] = value;
+    set_output(execution, body, name, items);
+    Ok(())
+}
+
+/// After COMPLETED of an inner instance: the next one begins, or the body completes.
+pub(super) fn inner_completed(execution: &mut Execution<'_>, inner: &Token, ends_loop: bool) -> Outcome {
+    let Some(token) = Token::find(execution, inner.value().flow_scope_key)? else { return Ok(()) };
+    let Behavior::MultiInstanceBody(body) = &token.element().behavior else { return Ok(()) };
+    let instance = &token.instance;
+    let is_done =
+        instance.children == 0 && instance.completed_children + instance.terminated_children == instance.items;
+    if ends_loop && instance.children > 0 {
+        execution.steps.push_back(Step::TerminateChildren { scope: token.key, after: Key::NONE });
+    } else if ends_loop || is_done {
+        execution.steps.push_back(Step::Complete { key: token.key });
+    } else if body.is_sequential && instance.loop_counter < instance.items {
+        begin_inner_instance(execution, &token, body);
+    }
+    Ok(())
+}
+
+/// The last living inner instance was terminated although the body goes on: by a completion condition or by hand.
+pub(super) fn inner_terminated(execution: &mut Execution<'_>, token: &Token) {
+    execution.steps.push_back(Step::Complete { key: token.key });
+}
+
+/// The output collection goes to the scope around the body.
+pub(super) fn propagate_output(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) {
+    let Some((name, _)) = &body.output else { return };
+    let collection = crate::variable::find(execution.state, token.key, name).map(|row| row.value.clone());
+    if let Some(collection) = collection {
+        document::propagate(execution, token.value().flow_scope_key, vec![(name.clone(), collection)]);
+    }
+}

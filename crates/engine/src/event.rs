@@ -1,0 +1,47 @@
+//! Events: what waits for them, and what happens when they come.
+//!
+//! A catch event belongs to a scope: the element instance that opens its subscription. That is the event's own instance
+//! (intermediate catch event, receive task), the event-based gateway before it, the activity it is attached to (boundary
+//! event), or the process or sub-process around it (start event of an event sub-process).
+
+pub(crate) mod catch;
+mod subscribe;
+mod trigger;
+
+pub(crate) use subscribe::{cancel_timers, subscribe, subscribe_timer, unsubscribe, unsubscribe_event_sub_processes};
+pub(crate) use trigger::{activate, can_trigger, find_boundary_trigger, find_trigger, trigger, trigger_process};
+
+use bpmn::model::{Behavior, ElementIndex, ExecutableProcess};
+
+/// The catch events that wait while an element is active, in the order in which the reference engine opens them: starts
+/// of event sub-processes, last in the document first, then boundary events.
+pub(crate) fn events_of(process: &ExecutableProcess, element: ElementIndex) -> Vec<ElementIndex> {
+    let definition = process.element(element);
+    let starts = definition.event_sub_processes.iter().rev();
+    let mut events: Vec<ElementIndex> = starts.filter_map(|inner| start_of(process, *inner)).collect();
+    match &definition.behavior {
+        Behavior::IntermediateCatchEvent(_) | Behavior::ReceiveTask(_) => events.push(element),
+        Behavior::EventBasedGateway { events: targets } => events.extend(targets),
+        _ => {}
+    }
+    events.extend(&definition.boundary_events);
+    events
+}
+
+fn start_of(process: &ExecutableProcess, event_sub_process: ElementIndex) -> Option<ElementIndex> {
+    match process.element(event_sub_process).behavior {
+        Behavior::EventSubProcess { start_event } => Some(start_event),
+        _ => None,
+    }
+}
+
+/// The event sub-process that an element starts, if it does.
+pub(crate) fn event_sub_process_of(process: &ExecutableProcess, start: ElementIndex) -> Option<ElementIndex> {
+    let scope = process.element(start).flow_scope?;
+    (start_of(process, scope) == Some(start)).then_some(scope)
+}
+
+/// Whether what the event belongs to ends when the event comes.
+pub(crate) fn is_interrupting(process: &ExecutableProcess, event: ElementIndex) -> bool {
+    process.element(event).catch_event().is_some_and(|event| event.is_interrupting)
+}

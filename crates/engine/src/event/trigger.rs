@@ -1,0 +1,165 @@
+//! An event comes: its element begins, at once or when what it interrupts has ended.
+
+use std::sync::Arc;
+
+use bpmn::model::{Behavior, ElementIndex, ExecutableProcess};
+use protocol::{
+    BpmnElementType, Key, Payload, ProcessEventIntent, ProcessEventValue, ProcessInstanceIntent, ProcessInstanceValue,
+    Text,
+};
+
+use super::{event_sub_process_of, is_interrupting, unsubscribe_event_sub_processes};
+use crate::element::{Step, Token, value_of};
+use crate::execution::Execution;
+use crate::state::{ElementInstance, EventGate, EventTriggerRow, Lifecycle, State};
+use crate::variable::document;
+
+/// Whether the event may come now: its scope is active and was not interrupted before.
+pub(crate) fn can_trigger(state: &State, scope: &ElementInstance, is_boundary_event: bool) -> bool {
+    let is_open = match scope.gate {
+        EventGate::Open => true,
+        EventGate::BoundaryOnly => is_boundary_event,
+        EventGate::Closed => false,
+    };
+    let around = state.element_instance(scope.value.flow_scope_key);
+    scope.lifecycle == Lifecycle::Activated && is_open && around.is_none_or(|around| around.interrupted_by.is_none())
+}
+
+/// The event comes; the caller has seen that it may. `variables` is the text of a document, empty for none.
+pub(crate) fn trigger(execution: &mut Execution<'_>, scope: &Token, event: ElementIndex, variables: Text) {
+    let definition = scope.process.element(event);
+    let key = triggering(execution, scope.key, scope.value(), &definition.id, variables.clone());
+    if let Behavior::IntermediateCatchEvent(_) | Behavior::ReceiveTask(_) = definition.behavior {
+        // The instance that waits is the event's own, or the event-based gateway before it.
+        execution.steps.push_back(Step::Complete { key: scope.key });
+    } else if let Some(event_sub_process) = event_sub_process_of(&scope.process, event) {
+        trigger_event_sub_process(execution, scope, event, event_sub_process);
+    } else if is_interrupting(&scope.process, event) {
+        execution.steps.push_back(Step::Terminate { key: scope.key });
+    } else {
+        let pending = Pending { key, event, variables };
+        activate(execution, scope, scope.value().flow_scope_key, &pending);
+    }
+}
+
+fn triggering(
+    execution: &mut Execution<'_>,
+    scope_key: Key,
+    of: &ProcessInstanceValue,
+    event_id: &Arc<str>,
+    variables: Text,
+) -> Key {
+    let key = execution.state.next_key();
+    let value = ProcessEventValue {
+        scope_key,
+        target_element_id: event_id.into(),
+        process_definition_key: of.process_definition_key,
+        process_instance_key: of.process_instance_key,
+        variables,
+        tenant_id: of.tenant_id.clone(),
+    };
+    execution.emit(key, Payload::ProcessEvent(ProcessEventIntent::Triggering, Box::new(value)));
+    key
+}
+
+fn trigger_event_sub_process(
+    execution: &mut Execution<'_>,
+    scope: &Token,
+    event: ElementIndex,
+    event_sub_process: ElementIndex,
+) {
+    if is_interrupting(&scope.process, event) {
+        unsubscribe_event_sub_processes(execution, scope);
+        let children = execution.state.element_instance(scope.key).map_or(0, |instance| instance.children);
+        if children > 0 {
+            // It begins when the last of them has ended.
+            execution.steps.push_back(Step::TerminateChildren { scope: scope.key, after: Key::NONE });
+            return;
+        }
+    }
+    begin_event_sub_process(execution, scope, event_sub_process);
+}
+
+fn begin_event_sub_process(execution: &mut Execution<'_>, scope: &Token, event_sub_process: ElementIndex) {
+    let value = value_of(&scope.process, event_sub_process, scope.key, scope.value(), true);
+    execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
+}
+
+/// An instance of a process is to begin at one of its triggered start events.
+pub(crate) fn trigger_process(
+    execution: &mut Execution<'_>,
+    process: &ExecutableProcess,
+    instance: ProcessInstanceValue,
+    start_event: ElementIndex,
+    variables: Text,
+) {
+    let key = instance.process_instance_key;
+    let start_event_id = process.element(start_event).id.clone();
+    triggering(execution, instance.process_definition_key, &instance, &start_event_id, variables);
+    execution.steps.push_back(Step::Activate { key: Some(key), value: Arc::new(instance) });
+}
+
+/// An event that came and whose element has not begun yet.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub key: Key,
+    pub event: ElementIndex,
+    pub variables: Text,
+}
+
+/// The oldest trigger of an element instance.
+pub(crate) fn find_trigger(state: &State, process: &ExecutableProcess, scope: Key) -> Option<Pending> {
+    find(state, process, scope, |_| true)
+}
+
+/// The oldest trigger by a boundary event of the element.
+pub(crate) fn find_boundary_trigger(state: &State, token: &Token) -> Option<Pending> {
+    let boundary_events = &token.element().boundary_events;
+    if boundary_events.is_empty() {
+        return None;
+    }
+    find(state, &token.process, token.key, |event| boundary_events.contains(&event))
+}
+
+fn find(
+    state: &State,
+    process: &ExecutableProcess,
+    scope: Key,
+    wanted: impl Fn(ElementIndex) -> bool,
+) -> Option<Pending> {
+    let range = (scope.raw(), i64::MIN)..=(scope.raw(), i64::MAX);
+    state.tables.event_triggers.range(range).find_map(|((_, key), row)| {
+        let EventTriggerRow { target_element_id, variables } = &*row;
+        let event = *process.element_by_id.get(&**target_element_id)?;
+        wanted(event).then(|| Pending { key: Key::from_raw(key), event, variables: variables.clone() })
+    })
+}
+
+/// Begins the element of an event: the event sub-process, or the event itself with the variables that it brings.
+pub(crate) fn activate(execution: &mut Execution<'_>, scope: &Token, flow_scope: Key, pending: &Pending) {
+    if let Some(event_sub_process) = event_sub_process_of(&scope.process, pending.event) {
+        // The trigger stays until the start event begins, which takes its variables.
+        begin_event_sub_process(execution, scope, event_sub_process);
+        return;
+    }
+    let value = scope.value();
+    let is_process = value.bpmn_element_type == BpmnElementType::Process;
+    let triggered = ProcessEventValue {
+        scope_key: if is_process { value.process_definition_key } else { scope.key },
+        target_element_id: (&scope.process.element(pending.event).id).into(),
+        process_definition_key: value.process_definition_key,
+        process_instance_key: value.process_instance_key,
+        variables: Text::default(),
+        tenant_id: value.tenant_id.clone(),
+    };
+    execution.emit(pending.key, Payload::ProcessEvent(ProcessEventIntent::Triggered, Box::new(triggered)));
+    let key = execution.state.next_key();
+    let instance = Arc::new(value_of(&scope.process, pending.event, flow_scope, value, true));
+    execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, instance.clone()));
+    execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, instance));
+    // What was accepted with the event was checked then.
+    if let Ok(entries) = document::split(&pending.variables, execution.limits.name_bytes_max) {
+        document::set_local(execution, key, entries);
+    }
+    execution.steps.push_back(Step::Complete { key });
+}

@@ -1,0 +1,4 @@
+//! Messages and what waits for them.
+
+pub(crate) mod start_event;
+pub(crate) mod subscription;
