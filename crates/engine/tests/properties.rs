@@ -3,104 +3,18 @@
 
 mod support;
 
+#[path = "support/random_model.rs"]
+mod random_model;
+
 use std::collections::BTreeSet;
 
-use bpmn::builder::ProcessBuilder;
 use engine::{EngineOptions, Limits};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use protocol::*;
+use random_model::{Block, block, model};
 use support::Partition;
-
-/// A piece of a process with one entry and one exit.
-#[derive(Clone, Debug)]
-enum Block {
-    Task,
-    Manual,
-    Sequence(Vec<Block>),
-    Exclusive(Vec<Block>),
-    Parallel(Vec<Block>),
-    SubProcess(Box<Block>),
-}
-
-fn block() -> impl Strategy<Value = Block> {
-    let leaf = prop_oneof![3 => Just(Block::Task), 1 => Just(Block::Manual)];
-    leaf.prop_recursive(4, 20, 4, |inner| {
-        let several = prop::collection::vec(inner.clone(), 1..4);
-        prop_oneof![
-            several.clone().prop_map(Block::Sequence),
-            several.clone().prop_map(Block::Exclusive),
-            several.prop_map(Block::Parallel),
-            inner.prop_map(|block| Block::SubProcess(Box::new(block))),
-        ]
-    })
-}
-
-/// Adds blocks to a process, numbering their elements.
-struct Writer {
-    builder: ProcessBuilder,
-    count: usize,
-}
-
-impl Writer {
-    fn id(&mut self, kind: &str) -> String {
-        self.count += 1;
-        format!("{kind}-{}", self.count)
-    }
-
-    fn add(&mut self, change: impl FnOnce(ProcessBuilder) -> ProcessBuilder) {
-        self.builder = change(std::mem::take(&mut self.builder));
-    }
-
-    fn write(&mut self, block: &Block) {
-        match block {
-            Block::Task => {
-                let id = self.id("task");
-                self.add(|builder| builder.service_task(&id, "work"));
-            }
-            Block::Manual => {
-                let id = self.id("manual");
-                self.add(|builder| builder.manual_task(&id));
-            }
-            Block::Sequence(blocks) => blocks.iter().for_each(|block| self.write(block)),
-            Block::SubProcess(block) => {
-                let (id, start, end) = (self.id("sub"), self.id("start"), self.id("end"));
-                self.add(|builder| builder.sub_process(&id).start(&start));
-                self.write(block);
-                self.add(|builder| builder.end(&end).end_sub_process());
-            }
-            Block::Exclusive(blocks) => self.write_branches(blocks, false),
-            Block::Parallel(blocks) => self.write_branches(blocks, true),
-        }
-    }
-
-    fn write_branches(&mut self, blocks: &[Block], parallel: bool) {
-        let (fork, join) = (self.id("fork"), self.id("join"));
-        let gateway = |builder: ProcessBuilder, id: &str| {
-            if parallel { builder.parallel_gateway(id) } else { builder.exclusive_gateway(id) }
-        };
-        self.add(|builder| gateway(builder, &fork));
-        for (index, block) in blocks.iter().enumerate() {
-            self.add(|builder| {
-                let builder = builder.move_to(&fork);
-                match (parallel, index) {
-                    (true, _) => builder,
-                    (false, 0) => builder.default_flow(),
-                    (false, _) => builder.condition(&format!("=choice = {index}")),
-                }
-            });
-            self.write(block);
-            // The first branch draws the join, the others lead to it.
-            self.add(|builder| if index == 0 { gateway(builder, &join) } else { builder.connect_to(&join) });
-        }
-        self.add(|builder| builder.move_to(&join));
-    }
-}
-
-fn model(block: &Block) -> String {
-    let mut writer = Writer { builder: ProcessBuilder::new("random").start("start"), count: 0 };
-    writer.write(block);
-    writer.builder.end("end").to_xml()
-}
 
 /// What somebody outside does next; numbers choose among what is there.
 #[derive(Clone, Debug)]
@@ -117,6 +31,7 @@ enum Action {
     Cancel(u8),
     SetVariable(u8, bool),
     Wait(u16),
+    Publish(u8, bool),
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -133,6 +48,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => any::<u8>().prop_map(Action::Cancel),
         1 => (any::<u8>(), any::<bool>()).prop_map(|(scope, local)| Action::SetVariable(scope, local)),
         2 => (0..60_000_u16).prop_map(Action::Wait),
+        2 => (0..3_u8, any::<bool>()).prop_map(|(key, is_buffered)| Action::Publish(key, is_buffered)),
     ]
 }
 
@@ -168,7 +84,7 @@ fn act(partition: &mut Partition, action: &Action) {
     let seen = Seen::of(partition);
     match action {
         Action::Create(choice) => {
-            let variables = format!("{{\"choice\":{choice}}}");
+            let variables = format!("{{\"choice\":{choice},\"key\":\"k{}\",\"items\":[1,2,3]}}", choice % 3);
             partition.create("random", &variables, ProcessInstanceCreationIntent::Create);
         }
         Action::Activate(count) => {
@@ -226,11 +142,47 @@ fn act(partition: &mut Partition, action: &Action) {
         Action::Wait(milliseconds) => {
             partition.advance(i64::from(*milliseconds));
         }
+        Action::Publish(key, is_buffered) => {
+            publish(partition, &format!("k{key}"), if *is_buffered { 30_000 } else { 0 });
+        }
     }
 }
 
-/// Completes whatever can be completed, until nothing is left; then the state must be as before the first instance.
+fn publish(partition: &mut Partition, correlation_key: &str, time_to_live: i64) {
+    let value = MessageValue {
+        name: "message".into(),
+        correlation_key: correlation_key.into(),
+        time_to_live,
+        variables: "{\"message\":1}".into(),
+        tenant_id: support::TENANT.into(),
+        ..MessageValue::default()
+    };
+    partition.submit(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(value)));
+}
+
+/// Completes whatever can be completed until nothing happens any more, and cancels what is then left, such as an error that
+/// nobody catches. After that the state must be as before the first instance.
 fn drain(partition: &mut Partition) {
+    complete_all(partition);
+    let roots: Vec<Key> = partition
+        .records
+        .iter()
+        .filter(|record| {
+            matches!(&record.payload, Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Created, _))
+        })
+        .filter_map(|record| match &record.payload {
+            Payload::ProcessInstanceCreation(_, value) => Some(value.process_instance_key),
+            _ => None,
+        })
+        .collect();
+    for root in roots {
+        partition.submit(root, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
+    }
+    // Messages that nobody waits for any more expire.
+    partition.advance(600_000);
+}
+
+fn complete_all(partition: &mut Partition) {
     for _ in 0..200 {
         let seen = Seen::of(partition);
         for incident in seen.incidents {
@@ -239,18 +191,25 @@ fn drain(partition: &mut Partition) {
             }
             partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
         }
-        partition.advance(600_000);
         let before = partition.records.len();
+        partition.advance(600_000);
+        for key in ["k0", "k1", "k2"] {
+            publish(partition, key, 0);
+        }
         for job in Seen::of(partition).jobs {
             partition.job(job, JobIntent::Complete, JobValue::default());
         }
-        let events =
-            partition.records[before..].iter().filter(|record| record.record_type == RecordType::Event).count();
+        let events = partition.records[before..].iter().filter(|record| is_progress(record)).count();
         if events == 0 {
             return;
         }
     }
     panic!("the instances do not end");
+}
+
+/// Whether an instance went on; the publishing and expiry of a message alone is none.
+fn is_progress(record: &Record) -> bool {
+    record.record_type == RecordType::Event && record.payload.value_type() != ValueType::Message
 }
 
 fn check_accounting(partition: &Partition) {
@@ -301,12 +260,14 @@ fn check_nothing_is_left(partition: &Partition) {
     assert!(left.is_empty(), "ended instances leave nothing: {left:#?}");
 }
 
-fn run(block: &Block, actions: &[Action], steps_per_command_max: usize) {
+fn run(block: &Block, actions: &[Action], steps_per_command_max: usize) -> Partition {
     let limits = Limits { steps_per_command_max, ..Limits::default() };
     let options = EngineOptions { limits, ..support::options() };
     let mut partition = Partition::with_options(options);
-    let output = partition.deploy("random.bpmn", model(block).as_bytes());
-    assert!(output.replies[0].rejection.is_none(), "{:?}", output.replies[0].rejection);
+    for (name, content) in [("called.bpmn", random_model::called()), ("random.bpmn", model(block))] {
+        let output = partition.deploy(name, content.as_bytes());
+        assert!(output.replies[0].rejection.is_none(), "{:?}", output.replies[0].rejection);
+    }
     for action in actions {
         act(&mut partition, action);
     }
@@ -317,10 +278,57 @@ fn run(block: &Block, actions: &[Action], steps_per_command_max: usize) {
     assert_eq!(partition.engine.statistics().incidents, 0, "nothing is left to resolve");
     assert_eq!(partition.engine.statistics().work_entries, 0, "no work is left");
     check_nothing_is_left(&partition);
+    partition
+}
+
+/// The random histories are worth something only if they get everywhere.
+#[test]
+fn random_histories_reach_every_element() {
+    let mut runner = TestRunner::deterministic();
+    let strategy = (block(), prop::collection::vec(action(), 1..40));
+    let mut seen = BTreeSet::new();
+    for _ in 0..400 {
+        let (block, actions) = strategy.new_tree(&mut runner).expect("a case").current();
+        let partition = run(&block, &actions, Limits::default().steps_per_command_max);
+        for record in partition.records {
+            if let Payload::ProcessInstance(intent, value) = &record.payload {
+                seen.insert(format!("{} {}", value.bpmn_element_type.name(), intent.name()));
+            } else {
+                seen.insert(format!("{} {}", record.payload.value_type().name(), record.payload.intent_name()));
+            }
+        }
+    }
+    let expected = [
+        "BOUNDARY_EVENT ELEMENT_COMPLETED",
+        "CALL_ACTIVITY ELEMENT_COMPLETED",
+        "CALL_ACTIVITY ELEMENT_TERMINATED",
+        "EVENT_BASED_GATEWAY ELEMENT_COMPLETED",
+        "EVENT_SUB_PROCESS ELEMENT_COMPLETED",
+        "EVENT_SUB_PROCESS ELEMENT_TERMINATED",
+        "INCLUSIVE_GATEWAY ELEMENT_COMPLETED",
+        "INTERMEDIATE_CATCH_EVENT ELEMENT_COMPLETED",
+        "INTERMEDIATE_THROW_EVENT ELEMENT_COMPLETED",
+        "MULTI_INSTANCE_BODY ELEMENT_COMPLETED",
+        "MULTI_INSTANCE_BODY ELEMENT_TERMINATED",
+        "PROCESS ELEMENT_TERMINATED",
+        "SUB_PROCESS ELEMENT_TERMINATED",
+        "ESCALATION ESCALATED",
+        "ESCALATION NOT_ESCALATED",
+        "INCIDENT RESOLVED",
+        "TIMER CANCELED",
+        "TIMER TRIGGERED",
+    ];
+    let missing: Vec<_> = expected.into_iter().filter(|expected| !seen.contains(*expected)).collect();
+    assert!(missing.is_empty(), "no history has any of {missing:?}");
+}
+
+/// `PROPTEST_CASES` runs more than the usual ones.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_history_of_any_model(block in block(), actions in prop::collection::vec(action(), 1..40)) {

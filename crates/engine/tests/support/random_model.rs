@@ -1,0 +1,332 @@
+//! Random block-structured models.
+
+use bpmn::builder::{Event, ProcessBuilder};
+use proptest::prelude::*;
+
+/// A piece of a process with one entry and one exit.
+#[derive(Clone, Debug)]
+pub enum Block {
+    Task,
+    Manual,
+    Throw,
+    Link,
+    Escalation,
+    Catch(Waits),
+    Receive,
+    FirstOfTwo(Box<Block>, Box<Block>),
+    Call,
+    Sequence(Vec<Block>),
+    Exclusive(Vec<Block>),
+    Parallel(Vec<Block>),
+    Inclusive(Vec<Block>),
+    SubProcess { inside: Box<Block>, ends: Ends, handler: Option<Handler> },
+    Boundary { on: Box<Block>, ends: Ends, handler: Handler },
+    Loop { inside: Box<Block>, is_sequential: bool, stops: bool, handler: Option<Handler> },
+}
+
+/// What happens when something comes that interrupts a scope or not.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    event: Waits,
+    is_interrupting: bool,
+    then: Box<Block>,
+}
+
+/// What an event waits for.
+#[derive(Clone, Copy, Debug)]
+pub enum Waits {
+    Timer,
+    Cycle,
+    Message,
+    Error,
+    AnyError,
+    Escalation,
+}
+
+/// How a sub-process ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Ends {
+    Plainly,
+    ByError,
+    ByEscalation,
+    ByTerminating,
+}
+
+fn waits() -> impl Strategy<Value = Waits> {
+    prop_oneof![
+        2 => Just(Waits::Timer),
+        1 => Just(Waits::Cycle),
+        2 => Just(Waits::Message),
+        2 => Just(Waits::Error),
+        1 => Just(Waits::AnyError),
+        2 => Just(Waits::Escalation),
+    ]
+}
+
+fn ends() -> impl Strategy<Value = Ends> {
+    prop_oneof![
+        3 => Just(Ends::Plainly),
+        2 => Just(Ends::ByError),
+        2 => Just(Ends::ByEscalation),
+        1 => Just(Ends::ByTerminating),
+    ]
+}
+
+fn handler(inner: impl Strategy<Value = Block>) -> impl Strategy<Value = Handler> {
+    (waits(), any::<bool>(), inner).prop_map(|(event, is_interrupting, then)| Handler {
+        event,
+        is_interrupting,
+        then: Box::new(then),
+    })
+}
+
+pub fn block() -> impl Strategy<Value = Block> {
+    let leaf = prop_oneof![
+        5 => Just(Block::Task),
+        1 => Just(Block::Manual),
+        1 => Just(Block::Throw),
+        1 => Just(Block::Link),
+        1 => Just(Block::Escalation),
+        1 => prop_oneof![Just(Waits::Timer), Just(Waits::Message)].prop_map(Block::Catch),
+        1 => Just(Block::Receive),
+        1 => Just(Block::Call),
+    ];
+    leaf.prop_recursive(4, 20, 4, |inner| {
+        let several = prop::collection::vec(inner.clone(), 1..4);
+        let boxed = inner.clone().prop_map(Box::new);
+        let handler = || handler(inner.clone());
+        prop_oneof![
+            3 => several.clone().prop_map(Block::Sequence),
+            1 => several.clone().prop_map(Block::Exclusive),
+            1 => several.clone().prop_map(Block::Inclusive),
+            2 => several.prop_map(Block::Parallel),
+            1 => (boxed.clone(), boxed.clone()).prop_map(|(first, second)| Block::FirstOfTwo(first, second)),
+            2 => (boxed.clone(), ends(), prop::option::of(handler()))
+                .prop_map(|(inside, ends, handler)| Block::SubProcess { inside, ends, handler }),
+            2 => (boxed.clone(), ends(), handler()).prop_map(|(on, ends, handler)| Block::Boundary { on, ends, handler }),
+            1 => (boxed, any::<bool>(), any::<bool>(), prop::option::of(handler())).prop_map(
+                |(inside, is_sequential, stops, handler)| Block::Loop { inside, is_sequential, stops, handler }
+            ),
+        ]
+    })
+}
+
+/// Adds blocks to a process, numbering their elements.
+struct Writer {
+    builder: ProcessBuilder,
+    count: usize,
+}
+
+impl Writer {
+    fn id(&mut self, kind: &str) -> String {
+        self.count += 1;
+        format!("{kind}-{}", self.count)
+    }
+
+    fn add(&mut self, change: impl FnOnce(ProcessBuilder) -> ProcessBuilder) {
+        self.builder = change(std::mem::take(&mut self.builder));
+    }
+
+    fn leaf(&mut self, kind: &str, change: impl FnOnce(ProcessBuilder, &str) -> ProcessBuilder) {
+        let id = self.id(kind);
+        self.add(|builder| change(builder, &id));
+    }
+
+    fn write(&mut self, block: &Block) {
+        match block {
+            Block::Task => self.leaf("task", |builder, id| builder.service_task(id, "work")),
+            Block::Manual => self.leaf("manual", ProcessBuilder::manual_task),
+            Block::Throw => self.leaf("throw", ProcessBuilder::throw),
+            Block::Escalation => self.leaf("escalate", |builder, id| builder.escalation_throw(id, "X")),
+            Block::Catch(waits) => self.leaf("catch", |builder, id| builder.catch_event(id, event(*waits))),
+            Block::Receive => self.leaf("receive", |builder, id| builder.receive_task(id, "message", "=key")),
+            Block::Call => self.leaf("call", |builder, id| builder.call_activity(id, "called")),
+            Block::Link => {
+                let (throw, catch) = (self.id("link"), self.id("arrival"));
+                self.add(|builder| builder.link_throw(&throw, &throw).link_catch(&catch, &throw));
+            }
+            Block::Sequence(blocks) => blocks.iter().for_each(|block| self.write(block)),
+            Block::Exclusive(blocks) => self.write_branches(blocks, ProcessBuilder::exclusive_gateway, true),
+            Block::Inclusive(blocks) => self.write_branches(blocks, ProcessBuilder::inclusive_gateway, true),
+            Block::Parallel(blocks) => self.write_branches(blocks, ProcessBuilder::parallel_gateway, false),
+            Block::FirstOfTwo(first, second) => self.write_first_of_two(first, second),
+            Block::SubProcess { inside, ends, handler } => {
+                self.write_sub_process(inside, *ends, handler.as_ref(), None);
+            }
+            Block::Boundary { on, ends, handler } => {
+                let activity = match **on {
+                    Block::Task | Block::Receive | Block::Call if handler.may_be_at(on) => {
+                        self.write(on);
+                        format!("{}-{}", name_of(on), self.count)
+                    }
+                    _ => self.write_sub_process(on, *ends, None, None),
+                };
+                self.write_boundary_event(&activity, handler);
+            }
+            Block::Loop { inside, is_sequential, stops, handler } => {
+                let repeats = Repeats { is_sequential: *is_sequential, stops: *stops };
+                let activity = self.write_sub_process(inside, Ends::Plainly, None, Some(&repeats));
+                if let Some(handler) = handler {
+                    self.write_boundary_event(&activity, handler);
+                }
+            }
+        }
+    }
+
+    /// Writes a sub-process and answers its id; the builder is left at it.
+    fn write_sub_process(
+        &mut self,
+        inside: &Block,
+        ends: Ends,
+        handler: Option<&Handler>,
+        repeats: Option<&Repeats>,
+    ) -> String {
+        let (id, start, end) = (self.id("sub"), self.id("start"), self.id("end"));
+        self.add(|builder| builder.sub_process(&id));
+        if let Some(repeats) = repeats {
+            self.add(|builder| repeats.write(builder));
+        }
+        self.add(|builder| builder.start(&start));
+        self.write(inside);
+        self.add(|builder| match ends {
+            Ends::Plainly => builder.end(&end),
+            Ends::ByError => builder.error_end(&end, "E"),
+            Ends::ByEscalation => builder.escalation_end(&end, "X"),
+            Ends::ByTerminating => builder.terminate_end(&end),
+        });
+        if let Some(handler) = handler {
+            let (sub, start, end) = (self.id("event-sub"), self.id("start"), self.id("end"));
+            self.add(|builder| {
+                let builder = builder.event_sub_process(&sub).start_event(&start, event(handler.event));
+                if handler.may_not_interrupt() { builder.non_interrupting() } else { builder }
+            });
+            self.write(&handler.then);
+            self.add(|builder| builder.end(&end).end_sub_process());
+            self.add(|builder| builder.move_to(&end));
+            self.add(|builder| builder.move_to(&sub).end_sub_process());
+        } else {
+            self.add(ProcessBuilder::end_sub_process);
+        }
+        self.add(|builder| builder.move_to(&id));
+        id
+    }
+
+    fn write_boundary_event(&mut self, activity: &str, handler: &Handler) {
+        let (boundary, end) = (self.id("boundary"), self.id("end"));
+        self.add(|builder| {
+            let builder = builder.boundary(&boundary, activity, event(handler.event));
+            if handler.may_not_interrupt() { builder.non_interrupting() } else { builder }
+        });
+        self.write(&handler.then);
+        self.add(|builder| builder.end(&end).move_to(activity));
+    }
+
+    fn write_first_of_two(&mut self, first: &Block, second: &Block) {
+        let (gateway, timer, message) = (self.id("gateway"), self.id("timer"), self.id("message"));
+        let join = self.id("join");
+        self.add(|builder| builder.event_based_gateway(&gateway).catch_event(&timer, event(Waits::Timer)));
+        self.write(first);
+        self.add(|builder| {
+            builder.exclusive_gateway(&join).move_to(&gateway).catch_event(&message, event(Waits::Message))
+        });
+        self.write(second);
+        self.add(|builder| builder.connect_to(&join).move_to(&join));
+    }
+
+    fn write_branches(
+        &mut self,
+        blocks: &[Block],
+        gateway: fn(ProcessBuilder, &str) -> ProcessBuilder,
+        is_conditional: bool,
+    ) {
+        let (fork, join) = (self.id("fork"), self.id("join"));
+        self.add(|builder| gateway(builder, &fork));
+        for (index, block) in blocks.iter().enumerate() {
+            self.add(|builder| {
+                let builder = builder.move_to(&fork);
+                match (is_conditional, index) {
+                    (false, _) => builder,
+                    (true, 0) => builder.default_flow(),
+                    (true, _) => builder.condition(&format!("=choice >= {index}")),
+                }
+            });
+            self.write(block);
+            // The first branch draws the join, the others lead to it.
+            self.add(|builder| if index == 0 { gateway(builder, &join) } else { builder.connect_to(&join) });
+        }
+        self.add(|builder| builder.move_to(&join));
+    }
+}
+
+/// How a sub-process is repeated.
+struct Repeats {
+    is_sequential: bool,
+    stops: bool,
+}
+
+impl Repeats {
+    fn write(&self, builder: ProcessBuilder) -> ProcessBuilder {
+        let builder = if self.is_sequential {
+            builder.sequential_multi_instance("=items", "item")
+        } else {
+            builder.multi_instance("=items", "item")
+        };
+        let builder = builder.output_collection("results", "=item * 2");
+        if self.stops { builder.completion_condition("=numberOfCompletedInstances >= 2") } else { builder }
+    }
+}
+
+impl Handler {
+    /// Escalations come out of scopes and calls only, and a receive task has its message for itself.
+    fn may_be_at(&self, activity: &Block) -> bool {
+        match self.event {
+            Waits::Escalation => matches!(activity, Block::Call),
+            Waits::Message => !matches!(activity, Block::Receive),
+            _ => true,
+        }
+    }
+
+    /// Errors always interrupt.
+    fn may_not_interrupt(&self) -> bool {
+        !self.is_interrupting && !matches!(self.event, Waits::Error | Waits::AnyError)
+            || matches!(self.event, Waits::Cycle)
+    }
+}
+
+fn name_of(block: &Block) -> &'static str {
+    match block {
+        Block::Receive => "receive",
+        Block::Call => "call",
+        _ => "task",
+    }
+}
+
+fn event(waits: Waits) -> Event<'static> {
+    match waits {
+        Waits::Timer => Event::Duration("PT20S"),
+        Waits::Cycle => Event::Cycle("R3/PT10S"),
+        Waits::Message => Event::Message("message", "=key"),
+        Waits::Error => Event::Error("E"),
+        Waits::AnyError => Event::Error(""),
+        Waits::Escalation => Event::Escalation("X"),
+    }
+}
+
+pub fn model(block: &Block) -> String {
+    let mut writer = Writer { builder: ProcessBuilder::new("random").start("start"), count: 0 };
+    writer.write(block);
+    writer.builder.end("end").to_xml()
+}
+
+/// The process that call activities call.
+pub fn called() -> String {
+    let builder = ProcessBuilder::new("called").start("called-start").service_task("called-task", "work");
+    builder
+        .exclusive_gateway("called-choice")
+        .condition("=choice > 2")
+        .error_end("called-error", "E")
+        .move_to("called-choice")
+        .default_flow()
+        .end("called-end")
+        .to_xml()
+}
