@@ -1,4 +1,5 @@
-//! The procedures that are one command to one partition.
+//! The procedures that are one command to one partition: how they are executed, and those about jobs, incidents,
+//! variables, creation and deployment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use gateway_interface::*;
 use protocol::{
     Command, DeploymentIntent, DeploymentResource, DeploymentValue, IncidentIntent, IncidentValue, JobIntent, JobValue,
     Key, PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceIntent,
-    ProcessInstanceValue, Rejection, Text, VariableDocumentIntent, VariableDocumentUpdateSemantics,
-    VariableDocumentValue,
+    ProcessInstanceValue, Rejection, RuntimeInstruction, RuntimeInstructionType, Text, VariableDocumentIntent,
+    VariableDocumentUpdateSemantics, VariableDocumentValue,
 };
 use tokio::sync::oneshot;
 use tonic::{Code, Status};
@@ -72,7 +73,7 @@ impl Drop for Pending {
 
 impl Service {
     /// Hands a command to a partition.
-    fn execute(&self, rpc: Rpc, partition: PartitionId, command: Command, limit: Duration) -> Pending {
+    pub(crate) fn execute(&self, rpc: Rpc, partition: PartitionId, command: Command, limit: Duration) -> Pending {
         let (sender, receiver) = oneshot::channel();
         let registration = self.client.submit(partition, command, move |result| {
             // Nobody listens any more when the client has given up.
@@ -81,7 +82,8 @@ impl Service {
         Pending { rpc, partition, limit, receiver, registration: Some(registration) }
     }
 
-    fn execute_by_key(
+    /// Hands a command about the entity of a key to the partition of the key.
+    pub(crate) fn execute_by_key(
         &self,
         rpc: Rpc,
         target: Target,
@@ -280,15 +282,8 @@ fn creation(
             ),
         ));
     }
-    let missing = if !request.runtime_instructions.is_empty() {
-        Some("runtime instructions")
-    } else if request.business_id.is_some_and(|id| !id.is_empty()) {
-        Some("business ids")
-    } else {
-        None
-    };
-    if let Some(missing) = missing {
-        let message = format!("{} with {missing} is not supported by this version of Osmia yet.", rpc.name());
+    if request.business_id.is_some_and(|id| !id.is_empty()) {
+        let message = format!("{} with business ids is not supported by this version of Osmia yet.", rpc.name());
         return Err(status(Code::Unimplemented, message));
     }
     Ok(ProcessInstanceCreationValue {
@@ -300,6 +295,24 @@ fn creation(
         process_definition_key: Key::from_raw(request.process_definition_key),
         fetch_variables,
         start_instructions: request.start_instructions.into_iter().map(|start| start.element_id.into()).collect(),
+        runtime_instructions: request
+            .runtime_instructions
+            .into_iter()
+            .map(runtime_instruction)
+            .collect::<Result<_, _>>()?,
         ..ProcessInstanceCreationValue::default()
+    })
+}
+
+fn runtime_instruction(instruction: ProcessInstanceCreationRuntimeInstruction) -> Result<RuntimeInstruction, Status> {
+    use process_instance_creation_runtime_instruction::Instruction;
+    let Some(Instruction::Terminate(terminate)) = instruction.instruction else {
+        return Err(invalid_argument(
+            "Expected every runtime instruction to say what is to happen, but one is empty. This version knows 'terminate'.",
+        ));
+    };
+    Ok(RuntimeInstruction {
+        instruction_type: RuntimeInstructionType::TerminateProcessInstance,
+        after_element_id: terminate.after_element_id.into(),
     })
 }

@@ -90,6 +90,20 @@ pub(crate) fn deployed_processes(reply: Reply) -> Result<interface::DeployProces
     Ok(interface::DeployProcessResponse { key: reply.key.raw(), processes })
 }
 
+pub(crate) fn published(reply: Reply) -> Result<interface::PublishMessageResponse, Status> {
+    let Payload::Message(_, value) = reply.payload else {
+        return Err(unexpected(Rpc::PublishMessage, &reply.payload));
+    };
+    Ok(interface::PublishMessageResponse { key: reply.key.raw(), tenant_id: value.tenant_id.to_string() })
+}
+
+pub(crate) fn deleted(reply: Reply) -> Result<interface::DeleteResourceResponse, Status> {
+    let Payload::ResourceDeletion(_, value) = reply.payload else {
+        return Err(unexpected(Rpc::DeleteResource, &reply.payload));
+    };
+    Ok(interface::DeleteResourceResponse { resource_key: value.resource_key.to_string(), batch_operation: None })
+}
+
 fn process(metadata: &ProcessMetadata) -> interface::ProcessMetadata {
     interface::ProcessMetadata {
         bpmn_process_id: metadata.bpmn_process_id.to_string(),

@@ -15,6 +15,7 @@ mod conversion;
 mod job_stream;
 mod job_type;
 mod long_polling;
+mod operations;
 mod rpc;
 mod server;
 mod service;

@@ -179,16 +179,18 @@ impl Gateway for Service {
 
     async fn modify_process_instance(
         &self,
-        _: Request<ModifyProcessInstanceRequest>,
+        request: Request<ModifyProcessInstanceRequest>,
     ) -> Answer<ModifyProcessInstanceResponse> {
-        self.not_yet(Rpc::ModifyProcessInstance, "running instances cannot be modified")
+        let (start, sent) = (Instant::now(), self.modify(request.into_inner()));
+        self.answer(Rpc::ModifyProcessInstance, start, sent, |_| Ok(ModifyProcessInstanceResponse {})).await
     }
 
     async fn migrate_process_instance(
         &self,
-        _: Request<MigrateProcessInstanceRequest>,
+        request: Request<MigrateProcessInstanceRequest>,
     ) -> Answer<MigrateProcessInstanceResponse> {
-        self.not_yet(Rpc::MigrateProcessInstance, "running instances cannot be migrated to another process definition")
+        let (start, sent) = (Instant::now(), self.migrate(request.into_inner()));
+        self.answer(Rpc::MigrateProcessInstance, start, sent, |_| Ok(MigrateProcessInstanceResponse {})).await
     }
 
     async fn set_variables(&self, request: Request<SetVariablesRequest>) -> Answer<SetVariablesResponse> {
@@ -212,12 +214,14 @@ impl Gateway for Service {
         self.answer(Rpc::DeployProcess, start, sent, conversion::deployed_processes).await
     }
 
-    async fn delete_resource(&self, _: Request<DeleteResourceRequest>) -> Answer<DeleteResourceResponse> {
-        self.not_yet(Rpc::DeleteResource, "deployed resources cannot be deleted")
+    async fn delete_resource(&self, request: Request<DeleteResourceRequest>) -> Answer<DeleteResourceResponse> {
+        let (start, sent) = (Instant::now(), self.delete(request.into_inner()));
+        self.answer(Rpc::DeleteResource, start, sent, conversion::deleted).await
     }
 
-    async fn publish_message(&self, _: Request<PublishMessageRequest>) -> Answer<PublishMessageResponse> {
-        self.not_yet(Rpc::PublishMessage, "messages and message events are missing")
+    async fn publish_message(&self, request: Request<PublishMessageRequest>) -> Answer<PublishMessageResponse> {
+        let (start, sent) = (Instant::now(), self.publish(request.into_inner()));
+        self.answer(Rpc::PublishMessage, start, sent, conversion::published).await
     }
 
     async fn broadcast_signal(&self, _: Request<BroadcastSignalRequest>) -> Answer<BroadcastSignalResponse> {
