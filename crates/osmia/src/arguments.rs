@@ -1,10 +1,12 @@
 //! The command line.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 
 use crate::configuration::duration;
 
@@ -100,6 +102,19 @@ pub(crate) enum Command {
         /// Set them in this very scope.
         #[arg(long)]
         local: bool,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Publish a message.
+    Publish(Publish),
+    /// Move a process instance by hand: end elements, begin others. All of it happens, or nothing.
+    Modify(Modify),
+    /// Let a process instance go on with another process definition.
+    Migrate(Migrate),
+    /// Delete a deployed resource.
+    Delete {
+        /// Key of the resource: a process definition, for example.
+        key: i64,
         #[command(flatten)]
         server: Server,
     },
@@ -211,6 +226,12 @@ pub(crate) struct Create {
     /// Wait until the instance is completed and print its variables.
     #[arg(long)]
     pub with_result: bool,
+    /// Start at this element and not at the start event; may be given several times.
+    #[arg(long, value_name = "ELEMENT")]
+    pub start_before: Vec<String>,
+    /// End the instance after this element; may be given several times.
+    #[arg(long, value_name = "ELEMENT")]
+    pub terminate_after: Vec<String>,
     #[command(flatten)]
     pub server: Server,
 }
@@ -230,4 +251,132 @@ pub(crate) struct Activate {
     pub worker: String,
     #[command(flatten)]
     pub server: Server,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Publish {
+    /// Name of the message.
+    pub name: String,
+    /// What tells the instance for which it is; none for a message that starts an instance in any case.
+    #[arg(long, default_value = "")]
+    pub correlation_key: String,
+    /// How long it is kept for an instance that waits for it later; 0s for not at all.
+    #[arg(long, default_value = "1h", value_parser = duration)]
+    pub time_to_live: Duration,
+    /// Refuses the message while another with the same name, correlation key and id is kept.
+    #[arg(long, default_value = "")]
+    pub message_id: String,
+    /// Variables for the instance, a JSON object.
+    #[arg(long, default_value = "")]
+    pub variables: String,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("instructions").args(["activate", "terminate", "move"]).required(true).multiple(true))]
+pub(crate) struct Modify {
+    /// Key of the process instance.
+    pub key: i64,
+    /// Begin this element; may be given several times.
+    #[arg(long, value_name = "ELEMENT")]
+    pub activate: Vec<String>,
+    /// End this element instance (a key), or all of this element (an id); may be given several times.
+    #[arg(long, value_name = "KEY|ELEMENT")]
+    pub terminate: Vec<Source>,
+    /// End as with --terminate, and begin the other element for each; may be given several times.
+    #[arg(long = "move", id = "move", value_name = "KEY|ELEMENT=ELEMENT", value_parser = movement)]
+    pub moves: Vec<(Source, String)>,
+    /// Key of the element instance in which elements begin, if there are several it could be.
+    #[arg(long, value_name = "KEY", default_value_t = -1)]
+    pub ancestor: i64,
+    /// Variables to set in the process instance before elements begin, a JSON object.
+    #[arg(long, default_value = "")]
+    pub variables: String,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+/// Which element instances are to end. Ids of BPMN elements never begin with a digit.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Source {
+    Key(i64),
+    Element(String),
+}
+
+impl FromStr for Source {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Source, Infallible> {
+        Ok(text.parse().map_or_else(|_| Source::Element(text.to_owned()), Source::Key))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    /// Key of the process instance.
+    pub key: i64,
+    /// Key of the process definition to go on with.
+    #[arg(long, value_name = "KEY")]
+    pub to: i64,
+    /// An element of the present definition and its place in the other; may be given several times.
+    #[arg(long, required = true, value_name = "ELEMENT=ELEMENT", value_parser = pair)]
+    pub map: Vec<(String, String)>,
+    #[command(flatten)]
+    pub server: Server,
+}
+
+/// Two names with `=` between them.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((source, target)) if !source.is_empty() && !target.is_empty() => {
+            Ok((source.to_owned(), target.to_owned()))
+        }
+        _ => Err("write both names with '=' between them, for example check=review".to_owned()),
+    }
+}
+
+fn movement(text: &str) -> Result<(Source, String), String> {
+    let (source, target) = pair(text)?;
+    let Ok(source) = source.parse();
+    Ok((source, target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &str) -> Result<Command, clap::Error> {
+        Arguments::try_parse_from(arguments.split(' ')).map(|arguments| arguments.command)
+    }
+
+    #[test]
+    fn elements_are_named_by_key_or_id() {
+        let Ok(Command::Modify(modify)) = parse("osmia modify 5 --terminate 7 --terminate check --move 8=a --move b=c")
+        else {
+            panic!("it is a modification");
+        };
+        assert_eq!(modify.terminate, [Source::Key(7), Source::Element("check".into())]);
+        assert_eq!(modify.moves, [(Source::Key(8), "a".into()), (Source::Element("b".into()), "c".into())]);
+        assert_eq!(modify.ancestor, -1);
+    }
+
+    #[test]
+    fn instructions_must_be_there_and_whole() {
+        for wrong in [
+            "osmia modify 5",
+            "osmia modify 5 --variables {}",
+            "osmia modify 5 --move a",
+            "osmia modify 5 --move a=",
+            "osmia migrate 5 --to 6",
+            "osmia migrate 5 --to 6 --map =b",
+            "osmia migrate 5 --map a=b",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        let Ok(Command::Migrate(migrate)) = parse("osmia migrate 5 --to 6 --map a=b --map c=d") else {
+            panic!("it is a migration");
+        };
+        assert_eq!(migrate.map, [("a".into(), "b".into()), ("c".into(), "d".into())]);
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Request, Status};
 
-use crate::arguments::{Activate, Create, Server};
+use crate::arguments::{Activate, Create, Migrate, Modify, Publish, Server, Source};
 use crate::configuration::Environment;
 
 /// Where a client looks for the gateway, the first that is set.
@@ -126,6 +126,8 @@ impl Client {
             bpmn_process_id: create.id,
             version: create.version,
             variables: create.variables,
+            start_instructions: create.start_before.into_iter().map(start_before).collect(),
+            runtime_instructions: create.terminate_after.into_iter().map(terminate_after).collect(),
             ..CreateProcessInstanceRequest::default()
         };
         if create.with_result {
@@ -208,10 +210,98 @@ impl Client {
         Ok(())
     }
 
+    pub(crate) async fn publish(mut self, publish: Publish) -> Outcome {
+        let request = self.request(PublishMessageRequest {
+            name: publish.name,
+            correlation_key: publish.correlation_key,
+            time_to_live: milliseconds(publish.time_to_live),
+            message_id: publish.message_id,
+            variables: publish.variables,
+            tenant_id: String::new(),
+        });
+        let response = self.gateway.publish_message(request).await?.into_inner();
+        println!("message {}", response.key);
+        Ok(())
+    }
+
+    pub(crate) async fn modify(mut self, modify: Modify) -> Outcome {
+        let request = self.request(modification(modify));
+        self.gateway.modify_process_instance(request).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn migrate(mut self, migrate: Migrate) -> Outcome {
+        use migrate_process_instance_request::{MappingInstruction, MigrationPlan};
+        let mapping =
+            |(source_element_id, target_element_id)| MappingInstruction { source_element_id, target_element_id };
+        let request = self.request(MigrateProcessInstanceRequest {
+            process_instance_key: migrate.key,
+            migration_plan: Some(MigrationPlan {
+                target_process_definition_key: migrate.to,
+                mapping_instructions: migrate.map.into_iter().map(mapping).collect(),
+            }),
+            operation_reference: None,
+        });
+        self.gateway.migrate_process_instance(request).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn delete(mut self, key: i64) -> Outcome {
+        let request = DeleteResourceRequest { resource_key: key, operation_reference: None, delete_history: None };
+        self.gateway.delete_resource(self.request(request)).await?;
+        Ok(())
+    }
+
     pub(crate) async fn resolve(mut self, key: i64) -> Outcome {
         let request = ResolveIncidentRequest { incident_key: key, operation_reference: None };
         self.gateway.resolve_incident(self.request(request)).await?;
         Ok(())
+    }
+}
+
+fn start_before(element_id: String) -> ProcessInstanceCreationStartInstruction {
+    ProcessInstanceCreationStartInstruction { element_id }
+}
+
+fn terminate_after(after_element_id: String) -> ProcessInstanceCreationRuntimeInstruction {
+    use process_instance_creation_runtime_instruction::Instruction;
+    let terminate = TerminateProcessInstanceInstruction { after_element_id };
+    ProcessInstanceCreationRuntimeInstruction { instruction: Some(Instruction::Terminate(terminate)) }
+}
+
+fn modification(modify: Modify) -> ModifyProcessInstanceRequest {
+    use modify_process_instance_request::*;
+    let variables = || match modify.variables.as_str() {
+        "" => Vec::new(),
+        variables => vec![VariableInstruction { variables: variables.to_owned(), scope_id: String::new() }],
+    };
+    let activate = |element_id| ActivateInstruction {
+        element_id,
+        ancestor_element_instance_key: modify.ancestor,
+        variable_instructions: variables(),
+    };
+    let terminate = |source| match source {
+        Source::Key(element_instance_key) => TerminateInstruction { element_instance_key, ..Default::default() },
+        Source::Element(element_id) => TerminateInstruction { element_id, ..Default::default() },
+    };
+    let movement = |(source, target_element_id)| {
+        let instruction = MoveInstruction {
+            target_element_id,
+            ancestor_element_instance_key: modify.ancestor,
+            variable_instructions: variables(),
+            ..Default::default()
+        };
+        match source {
+            Source::Key(source_element_instance_key) => MoveInstruction { source_element_instance_key, ..instruction },
+            Source::Element(source_element_id) => MoveInstruction { source_element_id, ..instruction },
+        }
+    };
+    ModifyProcessInstanceRequest {
+        process_instance_key: modify.key,
+        activate_instructions: modify.activate.into_iter().map(activate).collect(),
+        terminate_instructions: modify.terminate.into_iter().map(terminate).collect(),
+        move_instructions: modify.moves.into_iter().map(movement).collect(),
+        operation_reference: None,
     }
 }
 

@@ -74,6 +74,10 @@ async fn call(command: Command) -> Outcome {
         Command::SetVariables { key, variables, local, server } => {
             Client::connect(&server).await?.set_variables(key, variables, local).await?;
         }
+        Command::Publish(publish) => Client::connect(&publish.server).await?.publish(publish).await?,
+        Command::Modify(modify) => Client::connect(&modify.server).await?.modify(modify).await?,
+        Command::Migrate(migrate) => Client::connect(&migrate.server).await?.migrate(migrate).await?,
+        Command::Delete { key, server } => Client::connect(&server).await?.delete(key).await?,
         Command::Resolve { key, server } => Client::connect(&server).await?.resolve(key).await?,
         Command::Start(_) | Command::Load(_) => unreachable!("these commands are no calls"),
     }

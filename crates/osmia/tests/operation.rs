@@ -106,6 +106,50 @@ async fn the_command_line_does_the_daily_work() {
     assert!(!ok && err.contains("NotFound"), "{err}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_publishes_moves_and_deletes() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let run = |arguments: &[&str]| {
+        let output = osmia(&server, arguments);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    let mut client = server.client().await;
+    let waiting_key = definition_key(&deploy(&mut client, waiting("order", "paid", "work")).await).to_string();
+    let other_key = definition_key(&deploy(&mut client, one_task("other", "rest")).await).to_string();
+
+    let publish = ["publish", "paid", "--correlation-key", "bee", "--time-to-live", "5m", "--message-id", "once"];
+    let (ok, out, err) = run(&[&publish[..], &["--variables", r#"{"amount":3}"#]].concat());
+    assert!(ok && out.starts_with("message "), "{out}{err}");
+    let (ok, _, err) = run(&publish);
+    assert!(!ok && err.contains("AlreadyExists: Command 'PUBLISH' rejected with code 'ALREADY_EXISTS'"), "{err}");
+    assert!(run(&["create", "order", "--variables", r#"{"orderId":"bee"}"#]).0);
+    let job = json(run(&["activate", "work"]).1.trim());
+    assert_eq!(job["variables"], json(r#"{"orderId":"bee","amount":3}"#));
+    let instance = job["processInstanceKey"].to_string();
+
+    let (ok, _, err) = run(&["migrate", &instance, "--to", &other_key, "--map", "task=task"]);
+    assert!(ok, "{err}");
+    let (ok, _, err) = run(&["modify", &instance, "--move", "task=task", "--variables", r#"{"moved":true}"#]);
+    assert!(ok, "{err}");
+    let job = json(run(&["activate", "rest"]).1.trim());
+    assert_eq!(job["processInstanceKey"].to_string(), instance);
+    assert_eq!(job["variables"]["moved"], true);
+    let (ok, _, err) = run(&["delete", &other_key]);
+    assert!(!ok && err.contains("FailedPrecondition: Command 'DELETE'"), "{err}");
+    let element = job["elementInstanceKey"].to_string();
+    let (ok, _, err) = run(&["modify", &instance, "--terminate", &element]);
+    assert!(ok, "{err}");
+    assert!(!run(&["cancel", &instance]).0, "nothing is left of the instance");
+    for key in [&waiting_key, &other_key] {
+        let (ok, _, err) = run(&["delete", key]);
+        assert!(ok, "{err}");
+    }
+    let (ok, _, err) = run(&["create", "order", "--start-before", "task", "--terminate-after", "task"]);
+    assert!(!ok && err.contains("NotFound"), "{err}");
+}
+
 #[test]
 fn wrong_configuration_is_refused_by_name() {
     let data = tempfile::tempdir().unwrap();

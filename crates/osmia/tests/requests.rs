@@ -37,6 +37,15 @@ async fn mistakes_get_the_status_and_the_sentence_that_clients_know() {
         assert_status(client.resolve_incident(request).await.unwrap_err(), Code::NotFound, "Command 'RESOLVE'");
         let request = SetVariablesRequest { element_instance_key: key, variables: "{}".into(), ..Default::default() };
         assert_status(client.set_variables(request).await.unwrap_err(), Code::NotFound, "Command 'UPDATE'");
+        let request = modification(key, &["task"], &[]);
+        let sentence = "Command 'MODIFY' rejected with code 'NOT_FOUND'";
+        assert_status(client.modify_process_instance(request).await.unwrap_err(), Code::NotFound, sentence);
+        let sentence = "Command 'MIGRATE' rejected with code 'NOT_FOUND'";
+        let status = client.migrate_process_instance(migration(key, UNKNOWN_KEY, &[])).await.unwrap_err();
+        assert_status(status, Code::NotFound, sentence);
+        let sentence = "Command 'DELETE' rejected with code 'NOT_FOUND'";
+        let request = DeleteResourceRequest { resource_key: key, ..Default::default() };
+        assert_status(client.delete_resource(request).await.unwrap_err(), Code::NotFound, sentence);
     }
     let status = client.complete_job(completion(UNKNOWN_KEY, "[1]")).await.unwrap_err();
     assert_status(status, Code::InvalidArgument, "to be a JSON object");
@@ -73,45 +82,129 @@ async fn what_is_missing_says_so_and_what_is_too_large_names_the_limit() {
     let server = Server::start(data.path(), &[]);
     let mut client = server.client().await;
     let missing = "is not supported by this version of Osmia yet";
-    assert_status(
-        client.publish_message(PublishMessageRequest::default()).await.unwrap_err(),
-        Code::Unimplemented,
-        missing,
-    );
-    assert_status(
-        client.broadcast_signal(BroadcastSignalRequest::default()).await.unwrap_err(),
-        Code::Unimplemented,
-        missing,
-    );
-    assert_status(
-        client.evaluate_decision(EvaluateDecisionRequest::default()).await.unwrap_err(),
-        Code::Unimplemented,
-        missing,
-    );
-    assert_status(
-        client.modify_process_instance(ModifyProcessInstanceRequest::default()).await.unwrap_err(),
-        Code::Unimplemented,
-        missing,
-    );
-    assert_status(
-        client.migrate_process_instance(MigrateProcessInstanceRequest::default()).await.unwrap_err(),
-        Code::Unimplemented,
-        missing,
-    );
-    assert_status(
-        client.delete_resource(DeleteResourceRequest::default()).await.unwrap_err(),
-        Code::Unimplemented,
-        missing,
-    );
-    assert_status(
-        client.evaluate_conditional(EvaluateConditionalRequest::default()).await.unwrap_err(),
-        Code::Unimplemented,
-        missing,
-    );
+    let status = client.broadcast_signal(BroadcastSignalRequest::default()).await.unwrap_err();
+    assert_status(status, Code::Unimplemented, missing);
+    let status = client.evaluate_decision(EvaluateDecisionRequest::default()).await.unwrap_err();
+    assert_status(status, Code::Unimplemented, missing);
+    let status = client.evaluate_conditional(EvaluateConditionalRequest::default()).await.unwrap_err();
+    assert_status(status, Code::Unimplemented, missing);
+    let request = DeleteResourceRequest { delete_history: Some(true), ..Default::default() };
+    assert_status(client.delete_resource(request).await.unwrap_err(), Code::Unimplemented, missing);
+    let request = CreateProcessInstanceRequest { business_id: Some("b".into()), ..creation("order", "") };
+    assert_status(client.create_process_instance(request).await.unwrap_err(), Code::Unimplemented, missing);
 
     let variables = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
     let status = client.create_process_instance(creation("order", &variables)).await.unwrap_err();
     assert_status(status, Code::ResourceExhausted, "larger than the limit of 4194304 bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn incomplete_operations_are_invalid() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    let no_object = "to be a JSON object";
+
+    let request = PublishMessageRequest { variables: "[1]".into(), ..message("paid", "bee", 0) };
+    assert_status(client.publish_message(request).await.unwrap_err(), Code::InvalidArgument, no_object);
+    let request = PublishMessageRequest { tenant_id: "other".into(), ..message("paid", "bee", 0) };
+    assert_status(client.publish_message(request).await.unwrap_err(), Code::InvalidArgument, "'other'");
+    let mut request = modification(UNKNOWN_KEY, &["task"], &[]);
+    request.activate_instructions[0]
+        .variable_instructions
+        .push(modify_process_instance_request::VariableInstruction { variables: "1".into(), scope_id: String::new() });
+    assert_status(client.modify_process_instance(request).await.unwrap_err(), Code::InvalidArgument, no_object);
+    let request = MigrateProcessInstanceRequest { process_instance_key: UNKNOWN_KEY, ..Default::default() };
+    let status = client.migrate_process_instance(request).await.unwrap_err();
+    assert_status(status, Code::InvalidArgument, "'migrationPlan'");
+    let request = CreateProcessInstanceRequest {
+        runtime_instructions: vec![ProcessInstanceCreationRuntimeInstruction { instruction: None }],
+        ..creation("order", "")
+    };
+    let status = client.create_process_instance(request).await.unwrap_err();
+    assert_status(status, Code::InvalidArgument, "runtime instruction");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_kept_on_the_partition_of_their_correlation_key() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "3"]);
+    let mut client = server.client().await;
+    deploy(&mut client, waiting("order", "paid", "work")).await;
+    let mut missing = std::collections::BTreeSet::new();
+    // The partitions that Zeebe gives them.
+    for (key, partition) in [("order-1", 3), ("order-42", 1), ("customer-4711", 2), ("Größe", 3), ("a", 2)] {
+        let published = client.publish_message(message("paid", key, 60_000)).await.unwrap().into_inner();
+        assert_eq!(published.tenant_id, "<default>");
+        assert_eq!(published.key >> 51, partition, "{key}");
+        for _ in 0..2 {
+            let variables = format!("{{\"orderId\":\"{key}\"}}");
+            let created = client.create_process_instance(creation("order", &variables)).await.unwrap().into_inner();
+            missing.insert(created.process_instance_key);
+            // The second instance of a key waits for a second message.
+            client.publish_message(message("paid", key, 60_000)).await.unwrap();
+        }
+    }
+    while !missing.is_empty() {
+        let jobs = activate(&mut client, poll("work", 5_000)).await;
+        assert!(!jobs.is_empty(), "{missing:?} wait for their messages");
+        for job in jobs {
+            assert!(missing.remove(&job.process_instance_key), "{job:?}");
+        }
+    }
+    let request = || PublishMessageRequest { message_id: "once".into(), ..message("paid", "bee", 60_000) };
+    client.publish_message(request()).await.unwrap();
+    assert_status(client.publish_message(request()).await.unwrap_err(), Code::AlreadyExists, "'once'");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_start_anywhere_and_move() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let target = deploy(&mut client, one_task("other", "rest")).await;
+    let definition = definition_key(&target);
+    let start = |element: &str| CreateProcessInstanceRequest {
+        start_instructions: vec![ProcessInstanceCreationStartInstruction { element_id: element.to_owned() }],
+        ..creation("order", "")
+    };
+    let status = client.create_process_instance(start("nowhere")).await.unwrap_err();
+    assert_status(status, Code::InvalidArgument, "'nowhere'");
+    client.create_process_instance(start("task")).await.unwrap();
+    let job = activate(&mut client, poll("work", 5_000)).await.remove(0);
+
+    let instance = job.process_instance_key;
+    client.migrate_process_instance(migration(instance, definition, &[("task", "task")])).await.unwrap();
+    client.modify_process_instance(modification(instance, &["task"], &[job.element_instance_key])).await.unwrap();
+    let status = client.complete_job(completion(job.key, "")).await.unwrap_err();
+    assert_status(status, Code::NotFound, "no such job");
+    let job = activate(&mut client, poll("rest", 5_000)).await.remove(0);
+    assert_eq!((job.process_instance_key, job.process_definition_key), (instance, definition));
+
+    let deletion = DeleteResourceRequest { resource_key: definition, ..Default::default() };
+    let status = client.delete_resource(deletion).await.unwrap_err();
+    assert_status(status, Code::FailedPrecondition, "still running instances");
+    client.complete_job(completion(job.key, "")).await.unwrap();
+    let deleted = client.delete_resource(deletion).await.unwrap().into_inner();
+    assert_eq!((deleted.resource_key, deleted.batch_operation), (definition.to_string(), None));
+    assert_status(client.create_process_instance(creation("other", "")).await.unwrap_err(), Code::NotFound, "other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_ends_after_an_element() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let terminate = TerminateProcessInstanceInstruction { after_element_id: "start".into() };
+    let instruction = process_instance_creation_runtime_instruction::Instruction::Terminate(terminate);
+    let request = CreateProcessInstanceRequest {
+        runtime_instructions: vec![ProcessInstanceCreationRuntimeInstruction { instruction: Some(instruction) }],
+        ..creation("order", "")
+    };
+    client.create_process_instance(request).await.unwrap();
+    assert!(activate(&mut client, poll("work", 200)).await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -138,6 +138,80 @@ pub fn one_task(id: &str, job_type: &str) -> Resource {
     Resource { name: format!("{id}.bpmn"), content: content.into() }
 }
 
+/// A process that waits for a message before its service task; the variable `orderId` is the correlation key.
+pub fn waiting(id: &str, message: &str, job_type: &str) -> Resource {
+    let content = format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="t" id="d">
+  <bpmn:message id="message" name="{message}">
+    <bpmn:extensionElements><zeebe:subscription correlationKey="=orderId"/></bpmn:extensionElements>
+  </bpmn:message>
+  <bpmn:process id="{id}" isExecutable="true">
+    <bpmn:startEvent id="start"/>
+    <bpmn:sequenceFlow id="f1" sourceRef="start" targetRef="wait"/>
+    <bpmn:intermediateCatchEvent id="wait"><bpmn:messageEventDefinition id="e" messageRef="message"/></bpmn:intermediateCatchEvent>
+    <bpmn:sequenceFlow id="f2" sourceRef="wait" targetRef="task"/>
+    <bpmn:serviceTask id="task">
+      <bpmn:extensionElements><zeebe:taskDefinition type="{job_type}"/></bpmn:extensionElements>
+    </bpmn:serviceTask>
+    <bpmn:sequenceFlow id="f3" sourceRef="task" targetRef="end"/>
+    <bpmn:endEvent id="end"/>
+  </bpmn:process>
+</bpmn:definitions>"#
+    );
+    Resource { name: format!("{id}.bpmn"), content: content.into() }
+}
+
+/// Key of the process that was deployed.
+pub fn definition_key(deployed: &DeployResourceResponse) -> i64 {
+    match deployed.deployments[0].metadata.as_ref() {
+        Some(deployment::Metadata::Process(process)) => process.process_definition_key,
+        other => panic!("not a process: {other:?}"),
+    }
+}
+
+pub fn message(name: &str, correlation_key: &str, time_to_live: i64) -> PublishMessageRequest {
+    PublishMessageRequest {
+        name: name.to_owned(),
+        correlation_key: correlation_key.to_owned(),
+        time_to_live,
+        ..PublishMessageRequest::default()
+    }
+}
+
+/// Begins elements and ends element instances.
+pub fn modification(instance: i64, activate: &[&str], terminate: &[i64]) -> ModifyProcessInstanceRequest {
+    use modify_process_instance_request::{ActivateInstruction, TerminateInstruction};
+    let activate = activate.iter().map(|element| ActivateInstruction {
+        element_id: (*element).to_owned(),
+        ancestor_element_instance_key: -1,
+        variable_instructions: Vec::new(),
+    });
+    let terminate = terminate
+        .iter()
+        .map(|key| TerminateInstruction { element_instance_key: *key, ..TerminateInstruction::default() });
+    ModifyProcessInstanceRequest {
+        process_instance_key: instance,
+        activate_instructions: activate.collect(),
+        terminate_instructions: terminate.collect(),
+        ..ModifyProcessInstanceRequest::default()
+    }
+}
+
+pub fn migration(instance: i64, definition: i64, mapping: &[(&str, &str)]) -> MigrateProcessInstanceRequest {
+    use migrate_process_instance_request::{MappingInstruction, MigrationPlan};
+    let mapping = mapping.iter().map(|(source, target)| MappingInstruction {
+        source_element_id: (*source).to_owned(),
+        target_element_id: (*target).to_owned(),
+    });
+    let plan = MigrationPlan { target_process_definition_key: definition, mapping_instructions: mapping.collect() };
+    MigrateProcessInstanceRequest {
+        process_instance_key: instance,
+        migration_plan: Some(plan),
+        operation_reference: None,
+    }
+}
+
 pub async fn deploy(client: &mut GatewayClient<Channel>, resource: Resource) -> DeployResourceResponse {
     let request = DeployResourceRequest { resources: vec![resource], tenant_id: String::new() };
     client.deploy_resource(request).await.expect("a valid process").into_inner()
