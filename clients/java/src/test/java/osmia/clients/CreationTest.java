@@ -1,6 +1,7 @@
 package osmia.clients;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.camunda.client.api.response.ActivatedJob;
@@ -8,6 +9,7 @@ import io.camunda.client.api.response.Process;
 import io.camunda.client.api.response.ProcessInstanceEvent;
 import io.grpc.Status.Code;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
@@ -109,6 +111,74 @@ class CreationTest {
     Status.refused(
         Code.NOT_FOUND,
         () -> command.newCreateInstanceCommand().processDefinitionKey(99).send().join());
+  }
+
+  @Test
+  void anInstanceStartsAtTheElementsThatAreNamed() {
+    Model model = Model.deploy("sub-process");
+
+    ProcessInstanceEvent created =
+        Server.client()
+            .newCreateInstanceCommand()
+            .bpmnProcessId(model.id())
+            .latestVersion()
+            .variables(Map.of("order", Map.of("items", List.of())))
+            .startBeforeElement("box")
+            .startBeforeElement("ship")
+            .send()
+            .join();
+
+    ActivatedJob box = Jobs.pollOne(model.jobType("box"));
+    ActivatedJob ship = Jobs.pollOne(model.jobType("ship"));
+    assertEquals(created.getProcessInstanceKey(), box.getProcessInstanceKey());
+    assertEquals(created.getProcessInstanceKey(), ship.getProcessInstanceKey());
+    // The sub-process around the first of them is there, but nothing has gone through its input mappings.
+    assertFalse(box.getVariablesAsMap().containsKey("parcel"));
+    Jobs.complete(box, Map.of("parcel", Map.of("weight", 1)));
+    Jobs.complete(ship);
+    assertEquals(1, Jobs.pollOne(model.jobType("ship")).getVariable("parcelWeight"));
+  }
+
+  @Test
+  void anInstanceCannotStartAtWhatIsNoPlaceToStart() {
+    Model model = Model.deploy("error-boundary");
+
+    for (String element : List.of("nowhere", "packing-start", "p1", "out-of-stock")) {
+      String message =
+          Status.refused(
+              Code.INVALID_ARGUMENT,
+              () ->
+                  Server.client()
+                      .newCreateInstanceCommand()
+                      .bpmnProcessId(model.id())
+                      .latestVersion()
+                      .startBeforeElement(element)
+                      .send()
+                      .join());
+      assertTrue(message.contains(element), message);
+    }
+    Jobs.assertNone(model.jobType("work"));
+  }
+
+  @Test
+  void anInstanceEndsAfterTheElementThatIsNamed() {
+    Server.needsFullGateway();
+    Model model = Model.deploy("two-tasks");
+    long instance =
+        Server.client()
+            .newCreateInstanceCommand()
+            .bpmnProcessId(model.id())
+            .latestVersion()
+            .terminateAfterElement("first")
+            .send()
+            .join()
+            .getProcessInstanceKey();
+
+    Jobs.complete(Jobs.pollOne(model.jobType("first")));
+
+    Jobs.assertNone(model.jobType("second"));
+    Status.refused(
+        Code.NOT_FOUND, () -> Server.client().newCancelInstanceCommand(instance).send().join());
   }
 
   @Test
