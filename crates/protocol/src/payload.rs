@@ -212,6 +212,8 @@ pub enum Payload {
     ProcessInstanceMigration(#[n(0)] ProcessInstanceMigrationIntent, #[n(1)] Box<ProcessInstanceMigrationValue>),
     #[n(58)]
     MultiInstance(#[n(0)] MultiInstanceIntent, #[n(1)] Box<MultiInstanceValue>),
+    #[n(59)]
+    RuntimeInstruction(#[n(0)] RuntimeInstructionIntent, #[n(1)] Box<RuntimeInstructionValue>),
     #[n(200)]
     JobStream(#[n(0)] JobStreamIntent, #[n(1)] Box<JobStreamValue>),
     #[n(201)]
@@ -249,6 +251,7 @@ impl Payload {
             Self::MessageBatch(..) => ValueType::MessageBatch,
             Self::ProcessInstanceMigration(..) => ValueType::ProcessInstanceMigration,
             Self::MultiInstance(..) => ValueType::MultiInstance,
+            Self::RuntimeInstruction(..) => ValueType::RuntimeInstruction,
             Self::JobStream(..) => ValueType::JobStream,
             Self::Work(..) => ValueType::Work,
             Self::Outbox(..) => ValueType::Outbox,
@@ -283,6 +286,7 @@ impl Payload {
             Self::MessageBatch(intent, _) => intent.name(),
             Self::ProcessInstanceMigration(intent, _) => intent.name(),
             Self::MultiInstance(intent, _) => intent.name(),
+            Self::RuntimeInstruction(intent, _) => intent.name(),
             Self::JobStream(intent, _) => intent.name(),
             Self::Work(intent, _) => intent.name(),
             Self::Outbox(intent, _) => intent.name(),
@@ -319,6 +323,7 @@ impl Serialize for Payload {
             Self::MessageBatch(_, value) => value.serialize(serializer),
             Self::ProcessInstanceMigration(_, value) => value.serialize(serializer),
             Self::MultiInstance(_, value) => value.serialize(serializer),
+            Self::RuntimeInstruction(_, value) => value.serialize(serializer),
             Self::JobStream(_, value) => value.serialize(serializer),
             Self::Work(_, value) => value.serialize(serializer),
             Self::Outbox(_, value) => value.serialize(serializer),

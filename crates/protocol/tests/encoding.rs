@@ -73,6 +73,7 @@ fn payloads_are_numbered_like_their_value_types() {
         Payload::ResourceDeletion(ResourceDeletionIntent::Delete, Box::default()),
         Payload::MessageBatch(MessageBatchIntent::Expire, Box::default()),
         Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::default()),
+        Payload::RuntimeInstruction(RuntimeInstructionIntent::Interrupted, Box::default()),
     ];
     for payload in payloads {
         let bytes = encode_to_vec(&payload);

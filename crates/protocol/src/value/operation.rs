@@ -25,6 +25,10 @@ pub struct ProcessInstanceModificationValue {
     /// Tenant.
     #[n(4)]
     pub tenant_id: Text,
+    /// Once it is done: the scopes in which something began, and those around them.
+    #[n(5)]
+    #[cbor(default)]
+    pub ancestor_scope_keys: Vec<Key>,
 }
 
 /// One element instance, or all of one element, that is to end.

@@ -122,6 +122,21 @@ pub enum RuntimeInstructionType {
     TerminateProcessInstance,
 }
 
+/// A [`RuntimeInstruction`] that was carried out.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuntimeInstructionValue {
+    /// The instance.
+    #[n(0)]
+    pub process_instance_key: Key,
+    /// BPMN id of the element after which it happened.
+    #[n(1)]
+    pub element_id: Text,
+    /// Tenant.
+    #[n(2)]
+    pub tenant_id: Text,
+}
+
 /// In exported records every element to start at is an object of its own.
 fn start_instructions<S: Serializer>(element_ids: &[Text], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
