@@ -15,6 +15,7 @@ const A_MOMENT_MS = 500
 export const Code = Object.freeze({
   INVALID_ARGUMENT: 3,
   NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
   FAILED_PRECONDITION: 9,
 })
 
