@@ -131,7 +131,7 @@ fn completion_condition(characteristics: Node, problems: &mut Problems) -> Optio
             | "inputDataItem"
             | "outputDataItem"
             | "complexBehaviorDefinition" => {}
-            _ => problems.refuse_element_type(node),
+            _ => problems.refuse_part(node),
         }
     }
     let text = xml::trimmed_text(condition?);

@@ -10,7 +10,7 @@ use crate::model::{
     Behavior, CatchEvent, ElementType, EventType, MessageDefinition, PROCESS, StaticOrExpression, Trigger,
 };
 use crate::report::Problems;
-use crate::roots::{Coded, Message, MessageUse, Reference};
+use crate::roots::{Coded, Message, MessageUse, Reference, local_part};
 use crate::timer_definitions::{self, TimerPlace};
 use crate::vocabulary::{self, NodeKind};
 use crate::xml::{BPMN_NAMESPACE, is_in, is_true_or_absent, present};
@@ -26,46 +26,49 @@ pub(crate) enum StartPlace {
 /// What is told about an event that has too many or too few definitions, or one of a wrong type.
 struct Rule {
     types: &'static [EventType],
-    is_required: bool,
-    wrong_count: &'static str,
+    /// `None` where an event needs no definition.
+    missing: Option<&'static str>,
+    several: &'static str,
     wrong_type: &'static str,
 }
 
 const PROCESS_START_EVENT: Rule = Rule {
     types: &[EventType::Timer, EventType::Message],
-    is_required: false,
-    wrong_count: "Start event can't have more than one type. Keep one event definition and remove the others.",
+    missing: None,
+    several: "Start event can't have more than one type. Keep one event definition and remove the others.",
     wrong_type: "Start events of a process must be one of: none, message or timer. Use one of them, or move the event \
                  into an event sub-process.",
 };
 const EVENT_SUB_PROCESS_START_EVENT: Rule = Rule {
     types: &[EventType::Timer, EventType::Message, EventType::Error, EventType::Escalation],
-    is_required: true,
-    wrong_count: "Start event can't have more than one type. Keep one event definition and remove the others.",
-    wrong_type: "Start events in event subprocesses must be one of: message, timer, error or escalation. Use one of them.",
+    missing: Some(WRONG_START_OF_EVENT_SUB_PROCESS),
+    several: PROCESS_START_EVENT.several,
+    wrong_type: WRONG_START_OF_EVENT_SUB_PROCESS,
 };
+const WRONG_START_OF_EVENT_SUB_PROCESS: &str =
+    "Start events in event subprocesses must be one of: message, timer, error or escalation. Use one of them.";
 const INTERMEDIATE_CATCH_EVENT: Rule = Rule {
     types: &[EventType::Timer, EventType::Message, EventType::Link],
-    is_required: true,
-    wrong_count: "Must have exactly one event definition. Use a message, timer or link event.",
+    missing: Some("Must have exactly one event definition. Use a message, timer or link event."),
+    several: "Must have exactly one event definition. Use a message, timer or link event.",
     wrong_type: "Event definition must be one of: message, timer or link. Use one of them.",
 };
 const INTERMEDIATE_THROW_EVENT: Rule = Rule {
     types: &[EventType::Message, EventType::Link, EventType::Escalation],
-    is_required: false,
-    wrong_count: "Must have at most one event definition. Keep one and remove the others.",
+    missing: None,
+    several: "Must have at most one event definition. Keep one and remove the others.",
     wrong_type: "Intermediate throw events must be one of: none, message, link or escalation. Use one of them.",
 };
 const BOUNDARY_EVENT: Rule = Rule {
     types: &[EventType::Timer, EventType::Message, EventType::Error, EventType::Escalation],
-    is_required: true,
-    wrong_count: "Must have exactly one event definition. Use a timer, message, error or escalation event.",
+    missing: Some("Must have exactly one event definition. Use a timer, message, error or escalation event."),
+    several: "Must have exactly one event definition. Use a timer, message, error or escalation event.",
     wrong_type: "Boundary events must be one of: timer, message, error or escalation. Use one of them.",
 };
 const END_EVENT: Rule = Rule {
     types: &[EventType::Message, EventType::Error, EventType::Escalation, EventType::Terminate],
-    is_required: false,
-    wrong_count: "Must have at most one event definition. Keep one and remove the others.",
+    missing: None,
+    several: "Must have at most one event definition. Keep one and remove the others.",
     wrong_type: "End events must be one of: none, error, message, terminate or escalation. Use one of them.",
 };
 
@@ -79,6 +82,11 @@ pub(crate) fn definitions<'a, 'input>(event: Node<'a, 'input>) -> impl Iterator<
 /// Whether `event` has no event definition.
 pub(crate) fn is_none_event(event: Node) -> bool {
     definitions(event).next().is_none()
+}
+
+/// The id of the message that an event refers to.
+pub(crate) fn message_reference<'a>(event: Node<'a, '_>) -> Option<&'a str> {
+    definitions(event).find_map(|definition| present(definition, "messageRef")).map(local_part)
 }
 
 /// The name of a link event.
@@ -185,8 +193,15 @@ fn single_definition<'a, 'input>(
             Some(event_type) => result = result.map(|_| Some((event_type, definition))),
         }
     }
-    if second.is_some() || (first.is_none() && rule.is_required) {
-        problems.add(event, rule.wrong_count);
+    let wrong_count = if second.is_some() {
+        Some(rule.several)
+    } else if first.is_none() {
+        rule.missing
+    } else {
+        None
+    };
+    if let Some(message) = wrong_count {
+        problems.add(event, message);
         return Err(());
     }
     result
@@ -217,7 +232,7 @@ fn catch_event(
         EventType::Message => {
             let used_as =
                 if timer_place == TimerPlace::ProcessStart { MessageUse::ProcessStart } else { MessageUse::Catch };
-            message(draft, definition, used_as, problems).map(Trigger::Message)
+            message(draft, node, definition, used_as, problems).map(Trigger::Message)
         }
         EventType::Error => {
             if !is_interrupting {
@@ -239,13 +254,19 @@ fn catch_event(
 
 /// What a receive task waits for; `None` after a problem.
 pub(crate) fn receive_task(draft: &Draft, task: Node, problems: &mut Problems) -> Option<CatchEvent> {
-    let message = message(draft, task, MessageUse::Catch, problems)?;
+    let message = message(draft, task, task, MessageUse::Catch, problems)?;
     Some(CatchEvent { trigger: Trigger::Message(message), is_interrupting: true })
 }
 
-/// The message that `node` (an event definition or receive task) waits for; `None` after a problem.
-fn message(draft: &Draft, node: Node, used_as: MessageUse, problems: &mut Problems) -> Option<MessageDefinition> {
-    let message: &Message = referenced(node, draft.roots.message(node), "message", problems)?;
+/// The message that `node` waits for, to which `referrer` (its event definition or itself) refers; `None` after a problem.
+fn message(
+    draft: &Draft,
+    node: Node,
+    referrer: Node,
+    used_as: MessageUse,
+    problems: &mut Problems,
+) -> Option<MessageDefinition> {
+    let message: &Message = referenced(referrer, draft.roots.message(referrer), "message", problems)?;
     if used_as == MessageUse::ProcessStart {
         let name = constant_name(node, message.name(used_as, problems)?, problems)?;
         return Some(MessageDefinition { name, correlation_key: None });
@@ -265,12 +286,12 @@ fn constant_name(node: Node, name: StaticOrExpression, problems: &mut Problems) 
         Some(feel::Value::String(text)) if !text.is_empty() => return Some(StaticOrExpression::Static(text)),
         Some(feel::Value::String(_)) => problems.add(
             node,
-            format!("Name must be present and not empty, but the expression '{}' is empty. {advice}", expression.text()),
+            format!("Name must be present and not empty, but the expression '={}' is empty. {advice}", expression.text()),
         ),
         Some(value) => problems.add(
             node,
             format!(
-                "Expected constant expression of type String for message name '{}', but was {}. {advice}",
+                "Expected constant expression of type String for message name '={}', but was {}. {advice}",
                 expression.text(),
                 value.kind()
             ),
@@ -278,7 +299,7 @@ fn constant_name(node: Node, name: StaticOrExpression, problems: &mut Problems) 
         None => problems.add(
             node,
             format!(
-                "Expected constant expression but found '{}', which could not be evaluated without context: it starts a \
+                "Expected constant expression but found '={}', which could not be evaluated without context: it starts a \
                  process, where there are no variables yet. {advice}",
                 expression.text()
             ),

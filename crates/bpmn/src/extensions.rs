@@ -62,7 +62,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
                 continue;
             };
             if place.replace(node).is_some() {
-                problems.add(
+                problems.add_for_new(
                     parent,
                     format!(
                         "Must have exactly one 'zeebe:{name}' extension element when exists, but there are several. \
@@ -280,7 +280,7 @@ pub(crate) fn check_children(parent: Node, is_read: impl Fn(&str) -> bool, probl
         if xml::is_in(node, ZEEBE_NAMESPACE) {
             refuse_misplaced_extension(parent, node, problems);
         } else if xml::is_in(node, BPMN_NAMESPACE) && !vocabulary::is_annotation(name) && !is_read(name) {
-            problems.refuse_element_type(node);
+            problems.refuse_part(node);
         }
     }
 }

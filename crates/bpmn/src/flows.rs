@@ -155,7 +155,7 @@ fn default_flows(draft: &Draft, flows: &[SequenceFlow], problems: &mut Problems)
             let flow = flow_by_id.get(id).copied();
             let own = flow.filter(|flow| flows[flow.0 as usize].source == ElementIndex(index));
             if own.is_none() {
-                problems.add(
+                problems.add_for_new(
                     *node,
                     format!("Default flow must start at gateway, but '{id}' is not one of its outgoing sequence flows. Choose one of them."),
                 );

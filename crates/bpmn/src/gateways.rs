@@ -1,5 +1,7 @@
 //! The events that an event-based gateway waits for.
 
+use std::collections::BTreeSet;
+
 use roxmltree::Node;
 
 use crate::compile::Draft;
@@ -27,7 +29,7 @@ pub(crate) fn connect_events(draft: &mut Draft, flows: &[SequenceFlow], problems
                 ),
             );
         }
-        for &event in &events {
+        for event in BTreeSet::from_iter(events.iter().copied()) {
             check_event(draft, flows, gateway, event, node, problems);
         }
         draft.element_mut(gateway).behavior = Behavior::EventBasedGateway { events };

@@ -3,10 +3,17 @@
 //! A file is either accepted whole or refused with every problem found: an element that this version does not execute
 //! is refused by name, so a deployed process never runs half. Namespaces are compared by URI, never by prefix.
 //!
-//! Invariants of an accepted process: every index in the model is in range, sequence flows stay inside one flow scope,
-//! each sub-process has exactly one none start event, and no cycle runs through a task without a wait state.
+//! Invariants of an accepted process: every index in the model is in range; sequence flows stay inside one flow scope, and
+//! none enters a start event, boundary event or event sub-process or leaves an end event or event sub-process; each
+//! embedded sub-process has exactly one none start event and each event sub-process exactly one start event that waits for
+//! something; boundary events and links are in the scope of what they belong to; behind an event-based gateway are only
+//! intermediate catch events.
+//!
+//! Beside the rules that these need there are others that only keep people from mistakes: among them that no cycle runs
+//! through a task without a wait state. [`parse_deployed`] leaves them out.
 
 mod activities;
+mod bindings;
 pub mod builder;
 mod catch_rules;
 mod compile;
@@ -29,6 +36,7 @@ use std::collections::HashSet;
 
 use roxmltree::Node;
 
+pub use bindings::check_deployment_bindings;
 pub use report::{MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, Place, Problem, ValidationReport, render_reports};
 pub use xml::{
     MAXIMUM_ATTRIBUTES_PER_ELEMENT, MAXIMUM_NAMESPACES_IN_ALL_SCOPES, MAXIMUM_NAMESPACES_IN_SCOPE,
@@ -38,7 +46,6 @@ pub use xml::{
 use model::ExecutableProcess;
 use report::Problems;
 use roots::Roots;
-pub use timer_definitions::timer_of;
 use xml::is_bpmn;
 
 /// All executable processes of one file in document order, or every problem found.
@@ -84,7 +91,7 @@ fn parse_into(content: &[u8], problems: &mut Problems) -> Vec<ExecutableProcess>
     }
     check_ids(definitions, problems);
     for choreography in definitions.children().filter(|node| is_bpmn(*node, "choreography")) {
-        problems.refuse_element_type(choreography);
+        problems.refuse_part(choreography);
     }
     let executable: Vec<Node> = definitions
         .children()
@@ -102,9 +109,7 @@ fn parse_into(content: &[u8], problems: &mut Problems) -> Vec<ExecutableProcess>
     roots.check(problems);
     // Cycles are looked for only in sound models: a broken one has problems enough to correct first.
     if problems.is_empty() && !problems.is_deployed() {
-        for process in &processes {
-            loops::check(process, problems);
-        }
+        loops::check(&processes, problems);
     }
     processes
 }
@@ -117,7 +122,7 @@ fn check_ids(definitions: Node, problems: &mut Problems) {
             continue;
         };
         if !id.is_empty() && !xml::is_name(id) {
-            problems.add(
+            problems.add_for_new(
                 node,
                 format!(
                     "The id '{id}' is not valid. An id starts with a letter or '_' and goes on with letters, digits, '_', '-' or '.'."

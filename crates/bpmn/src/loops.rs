@@ -1,31 +1,35 @@
 //! Cycles that would run for ever without waiting for anything.
 //!
-//! Looked for are cycles of elements that pass tokens on at once, with at least one manual or undefined task in them. A
-//! cycle also runs through a sub-process that can end without waiting. Cycles of gateways alone are accepted: Zeebe
-//! accepts them, and models have such paths whose conditions keep them from being taken for ever.
+//! Looked for are cycles of elements that pass tokens on at once, with at least one task, call activity or intermediate
+//! throw event in them. A cycle also runs through a sub-process or multi-instance activity that can end without waiting,
+//! from a link to its catch event, and through a call activity into a process of the same file; so a process that calls
+//! itself is found, but not one that goes on after a call. Cycles of gateways alone are accepted: Zeebe accepts them, and
+//! models have such paths whose conditions keep them from being taken for ever.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use crate::model::{Behavior, ElementIndex, ExecutableProcess};
+use crate::model::{
+    Behavior, CalledElement, Element, ElementIndex, ElementType, ExecutableProcess, StaticOrExpression,
+};
 use crate::report::Problems;
 
 /// Reports one cycle for each group of elements that reach each other without waiting.
-pub(crate) fn check(process: &ExecutableProcess, problems: &mut Problems) {
-    let graph = Graph::new(process);
+pub(crate) fn check(processes: &[ExecutableProcess], problems: &mut Problems) {
+    let graph = Graph::new(processes);
     let component = graph.components();
     let mut reported = vec![false; graph.successors.len()];
-    for (index, element) in process.elements.iter().enumerate() {
-        let group = component[index];
-        if !matches!(element.behavior, Behavior::PassThrough) || reported[group] {
-            continue;
-        }
-        if let Some(cycle) = graph.cycle(index, &component) {
+    for (process, &first) in processes.iter().zip(&graph.first_vertices) {
+        for (index, element) in process.elements.iter().enumerate() {
+            let start = first + index;
+            let group = component[start];
+            if !makes_progress(element) || reported[group] {
+                continue;
+            }
+            let Some(cycle) = graph.cycle(start, &component) else {
+                continue;
+            };
             reported[group] = true;
-            let ids: Vec<&str> = cycle
-                .into_iter()
-                .filter_map(|vertex| process.elements.get(vertex))
-                .map(|element| &*element.id)
-                .collect();
+            let ids: Vec<&str> = cycle.into_iter().filter_map(|vertex| graph.ids[vertex]).collect();
             problems.add_to_process(
                 &process.id,
                 format!(
@@ -38,42 +42,74 @@ pub(crate) fn check(process: &ExecutableProcess, problems: &mut Problems) {
     }
 }
 
-/// Where a token goes at once. The vertices are the elements and, after them, one exit for each: where a token that ends
-/// in a sub-process leaves it.
-struct Graph {
-    successors: Vec<Vec<usize>>,
+/// Whether the element does something, if not much, so that a cycle through it would be work without an end.
+fn makes_progress(element: &Element) -> bool {
+    matches!(
+        element.element_type,
+        ElementType::Task | ElementType::ManualTask | ElementType::CallActivity | ElementType::IntermediateThrowEvent
+    ) && !matches!(element.behavior, Behavior::JobWorker(_))
 }
 
-impl Graph {
-    fn new(process: &ExecutableProcess) -> Self {
+/// Where a token goes at once. The vertices are, for each process, its elements and, after them, one exit for each: where a
+/// token that ends in a sub-process leaves it.
+struct Graph<'a> {
+    successors: Vec<Vec<usize>>,
+    /// The BPMN id of a vertex that is an element. A multi-instance body has none: its inner activity has the same.
+    ids: Vec<Option<&'a str>>,
+    /// Where the vertices of each process begin.
+    first_vertices: Vec<usize>,
+}
+
+impl<'a> Graph<'a> {
+    fn new(processes: &'a [ExecutableProcess]) -> Self {
+        let mut graph = Self { successors: Vec::new(), ids: Vec::new(), first_vertices: Vec::new() };
+        let mut none_start_events = HashMap::new();
+        let mut vertices = 0;
+        for process in processes {
+            graph.first_vertices.push(vertices);
+            if let Some(start) = process.none_start_event() {
+                none_start_events.entry(&*process.id).or_insert(vertices + start.0 as usize);
+            }
+            vertices += 2 * process.elements.len();
+        }
+        for process in processes {
+            graph.add(process, &none_start_events);
+        }
+        graph
+    }
+
+    fn add(&mut self, process: &'a ExecutableProcess, none_start_events: &HashMap<&str, usize>) {
+        let first = self.successors.len();
         let count = process.elements.len();
-        let exit = |scope: ElementIndex| count + scope.0 as usize;
+        let vertex = |index: ElementIndex| first + index.0 as usize;
+        let exit = |scope: ElementIndex| first + count + scope.0 as usize;
         let ends_at_once = ends_at_once(process);
-        let mut successors = vec![Vec::new(); 2 * count];
-        for (index, element) in process.elements.iter().enumerate() {
+        let mut exits = vec![Vec::new(); count];
+        for (element, exit_of_element) in process.elements.iter().zip(&mut exits) {
             let mut leaving: Vec<usize> =
-                element.outgoing.iter().map(|flow| process.flow(*flow).target.0 as usize).collect();
+                element.outgoing.iter().map(|flow| vertex(process.flow(*flow).target)).collect();
             if leaving.is_empty() {
                 leaving.extend(element.flow_scope.map(exit));
             }
-            match element.behavior {
-                Behavior::Container { none_start_event } => {
-                    let start = none_start_event.map(|start| start.0 as usize);
-                    successors[index] = start.into_iter().filter(|start| ends_at_once[*start]).collect();
-                    // The exit of the process itself leads nowhere.
-                    if element.flow_scope.is_some() {
-                        successors[count + index] = leaving;
+            let successors = match passage(element) {
+                Passage::Waits => Vec::new(),
+                Passage::At(target) => vec![vertex(target)],
+                Passage::Leaves | Passage::LeavesOneWay => leaving,
+                Passage::Through(inner) => {
+                    // The exit of the process itself leads nowhere, as does one that is not reached at once.
+                    if element.flow_scope.is_some() && inner.is_some_and(|inner| ends_at_once[inner.0 as usize]) {
+                        *exit_of_element = leaving;
                     }
+                    inner.map(vertex).into_iter().collect()
                 }
-                Behavior::NoneStartEvent
-                | Behavior::NoneEndEvent
-                | Behavior::PassThrough
-                | Behavior::ExclusiveGateway { .. }
-                | Behavior::ParallelGateway => successors[index] = leaving,
-                _ => {}
-            }
+                Passage::Calls(process_id) => none_start_events.get(process_id).copied().into_iter().collect(),
+            };
+            self.successors.push(successors);
+            let is_body = matches!(element.behavior, Behavior::MultiInstanceBody(_));
+            self.ids.push(if is_body { None } else { Some(&element.id) });
         }
-        Self { successors }
+        self.successors.append(&mut exits);
+        self.ids.resize(self.successors.len(), None);
     }
 
     /// The strongly connected component of every vertex (Tarjan's algorithm with an explicit stack).
@@ -149,28 +185,77 @@ impl Graph {
     }
 }
 
+/// How a token gets through an element.
+enum Passage<'a> {
+    /// It stays until something happens.
+    Waits,
+    /// It goes on at another element of the same scope.
+    At(ElementIndex),
+    /// It takes every outgoing flow.
+    Leaves,
+    /// It takes at least one outgoing flow.
+    LeavesOneWay,
+    /// It begins anew inside, and takes every outgoing flow when that has ended.
+    Through(Option<ElementIndex>),
+    /// It begins anew in another process.
+    Calls(&'a str),
+}
+
+fn passage(element: &Element) -> Passage<'_> {
+    match &element.behavior {
+        Behavior::Container { none_start_event } => Passage::Through(*none_start_event),
+        Behavior::MultiInstanceBody(body) => Passage::Through(Some(body.inner)),
+        Behavior::LinkThrowEvent { target } => Passage::At(*target),
+        Behavior::CallActivity(CalledElement { process_id: StaticOrExpression::Static(id), .. }) => Passage::Calls(id),
+        Behavior::ExclusiveGateway { .. } | Behavior::InclusiveGateway { .. } => Passage::LeavesOneWay,
+        Behavior::NoneStartEvent
+        | Behavior::NoneEndEvent
+        | Behavior::TerminateEndEvent
+        | Behavior::PassThrough
+        | Behavior::LinkCatchEvent
+        | Behavior::EscalationThrowEvent { .. }
+        | Behavior::ParallelGateway => Passage::Leaves,
+        // An error leaves its scope in a way of its own; it is not followed.
+        Behavior::ErrorEndEvent { .. }
+        | Behavior::CallActivity(_)
+        | Behavior::EventSubProcess { .. }
+        | Behavior::StartEvent(_)
+        | Behavior::IntermediateCatchEvent(_)
+        | Behavior::BoundaryEvent { .. }
+        | Behavior::ReceiveTask(_)
+        | Behavior::EventBasedGateway { .. }
+        | Behavior::JobWorker(_) => Passage::Waits,
+    }
+}
+
 /// For every element: whether all tokens that begin there can reach the end of its scope without waiting. Every outgoing
-/// flow must get there, at an exclusive gateway one of them. The least solution, found backwards from the ends; so what
-/// only runs in circles does not end.
+/// flow must get there, at an exclusive or inclusive gateway one of them. The least solution, found backwards from the
+/// ends; so what only runs in circles does not end.
 fn ends_at_once(process: &ExecutableProcess) -> Vec<bool> {
     let count = process.elements.len();
     // How many conditions of an element are still open, and whose condition it is.
     let mut open = vec![0_usize; count];
     let mut waiting_for: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (index, element) in process.elements.iter().enumerate() {
-        open[index] = match element.behavior {
-            Behavior::ExclusiveGateway { .. } => element.outgoing.len().min(1),
-            Behavior::Container { none_start_event } => {
-                if let Some(start) = none_start_event {
-                    waiting_for[start.0 as usize].push(index);
-                }
-                element.outgoing.len() + 1
+        let ways = element.outgoing.len();
+        let mut also = None;
+        open[index] = match passage(element) {
+            Passage::Waits | Passage::Calls(_) => usize::MAX,
+            Passage::LeavesOneWay => ways.min(1),
+            Passage::Leaves => ways,
+            Passage::Through(inner) => {
+                also = inner;
+                ways + 1
             }
-            Behavior::NoneStartEvent | Behavior::NoneEndEvent | Behavior::PassThrough | Behavior::ParallelGateway => {
-                element.outgoing.len()
+            Passage::At(target) => {
+                waiting_for[target.0 as usize].push(index);
+                open[index] = 1;
+                continue;
             }
-            _ => usize::MAX,
         };
+        if let Some(inner) = also {
+            waiting_for[inner.0 as usize].push(index);
+        }
         for flow in &element.outgoing {
             waiting_for[process.flow(*flow).target.0 as usize].push(index);
         }
@@ -180,6 +265,7 @@ fn ends_at_once(process: &ExecutableProcess) -> Vec<bool> {
     while let Some(index) = ended.pop() {
         ends[index] = true;
         for &dependent in &waiting_for[index] {
+            // An element that waits has more conditions than could ever be met.
             if open[dependent] > 0 {
                 open[dependent] -= 1;
                 if open[dependent] == 0 {

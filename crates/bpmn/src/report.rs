@@ -194,40 +194,47 @@ impl Problems {
         }
     }
 
+    /// A problem at a part of an element of which the XML is not at hand.
+    pub(crate) fn add_to_element(&mut self, element_id: &str, part: &str, path: String, message: String) {
+        self.push(Some((part, Some(element_id.to_owned()))), Place::Element(shorten(path)), message);
+    }
+
     /// A problem of a process that only its execution would show.
     pub(crate) fn add_to_process(&mut self, process_id: &str, message: String) {
         let place = Place::Process(process_id.to_owned());
         self.push(Some(("process", Some(process_id.to_owned()))), place, message);
     }
 
-    /// `node` is an element that this version does not execute.
+    /// `node` is a flow element or event definition that this version does not execute.
     pub(crate) fn refuse_element_type(&mut self, node: Node) {
-        let name = node.tag_name().name();
-        if vocabulary::is_event_definition(name) {
-            let event = node.parent_element().and_then(|event| event.attribute("id"));
-            self.add(
-                node,
-                format!(
-                    "Event definition of this type is not supported: this version does not execute '{name}' of '{}' yet. \
-                     Use a none event, or deploy this process to a version that supports it.",
-                    event.unwrap_or_default()
-                ),
-            );
-        } else {
-            // Of events it is the definition that tells a reader which one is meant.
-            let definition = node
-                .children()
-                .map(|child| child.tag_name().name())
-                .find(|child| vocabulary::is_event_definition(child))
-                .map_or_else(String::new, |definition| format!(" (here with '{definition}')"));
-            self.add(
-                node,
-                format!(
-                    "Elements of type '{}' are currently not supported by this version{definition}. \
-                     Replace the element, or deploy this process to a version that supports it.",
-                    vocabulary::type_name(name)
-                ),
-            );
-        }
+        self.add(node, unsupported(node));
     }
+
+    /// `node` is a part of something executed, or stands beside it, and this version does not know what it means.
+    pub(crate) fn refuse_part(&mut self, node: Node) {
+        self.add_for_new(node, unsupported(node));
+    }
+}
+
+fn unsupported(node: Node) -> String {
+    let name = node.tag_name().name();
+    if vocabulary::is_event_definition(name) {
+        let event = node.parent_element().and_then(|event| event.attribute("id"));
+        return format!(
+            "Event definition of this type is not supported: this version does not execute '{name}' of '{}'. \
+             Use another event, or deploy this process to a version that supports it.",
+            event.unwrap_or_default()
+        );
+    }
+    // Of events it is the definition that tells a reader which one is meant.
+    let definition = node
+        .children()
+        .map(|child| child.tag_name().name())
+        .find(|child| vocabulary::is_event_definition(child))
+        .map_or_else(String::new, |definition| format!(" (here with '{definition}')"));
+    format!(
+        "Elements of type '{}' are currently not supported by this version{definition}. \
+         Replace the element, or deploy this process to a version that supports it.",
+        vocabulary::type_name(name)
+    )
 }

@@ -95,15 +95,16 @@ fn evaluate_without_variables(kind: TimerKind, expression: &Expression) -> Resul
     let evaluation = expression
         .evaluate(&(), &Environment::at(0))
         .map_err(|error| format!("Failed to evaluate expression '{}': {error}", expression.text()))?;
-    timer_of(kind, &evaluation.value)
-        .map_err(|why| format!("The expression '{}' without variables: {why}", expression.text()))
+    timer_of(kind, &evaluation.value).map_err(|why| {
+        format!(
+            "The expression '{}' is evaluated without variables, because it starts a process. {why}",
+            expression.text()
+        )
+    })
 }
 
-/// The timer that a value of an expression stands for.
-///
-/// # Errors
-/// When the value is of no fitting type, or its text is not of the kind; the error is a sentence.
-pub fn timer_of(kind: TimerKind, value: &Value) -> Result<Timer, String> {
+/// The timer that a value of an expression stands for. The error is a sentence.
+fn timer_of(kind: TimerKind, value: &Value) -> Result<Timer, String> {
     let expected = match (kind, value) {
         (_, Value::String(text)) => return Timer::parse(kind, text),
         (TimerKind::Duration, Value::DayTimeDuration(_) | Value::YearMonthDuration(_))
@@ -115,5 +116,5 @@ pub fn timer_of(kind: TimerKind, value: &Value) -> Result<Timer, String> {
         (TimerKind::Duration, _) => "a duration, or a text",
         (TimerKind::Cycle, _) => "a text",
     };
-    Err(format!("Expected the result to be {expected}, but was '{}'", value.kind()))
+    Err(format!("Expected its result to be {expected}, but was '{}'", value.kind()))
 }

@@ -1,9 +1,11 @@
 //! Hostile, broken and very large input.
 
-use osmia_bpmn::builder::ProcessBuilder;
+mod soundness;
+
+use osmia_bpmn::builder::{Event, ProcessBuilder};
 use osmia_bpmn::{
     MAXIMUM_NESTING_LEVELS, MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, MAXIMUM_RESOURCE_BYTES, Place, parse,
-    render_reports,
+    parse_deployed, render_reports,
 };
 
 const MODEL: &str = include_str!("models/accepted-parallel-and-sub-process.bpmn");
@@ -33,9 +35,17 @@ fn mutated_models_never_panic() {
         include_str!("models/accepted-exclusive-gateway.bpmn"),
         include_str!("models/accepted-mappings.bpmn"),
         include_str!("models/loop-through-sub-process.bpmn"),
+        include_str!("models/accepted-boundary-events.bpmn"),
+        include_str!("models/accepted-event-sub-processes.bpmn"),
+        include_str!("models/accepted-intermediate-and-end-events.bpmn"),
+        include_str!("models/accepted-multi-instance.bpmn"),
+        include_str!("models/accepted-start-events.bpmn"),
+        include_str!("models/accepted-timers.bpmn"),
+        include_str!("models/event-based-gateway-flows.bpmn"),
+        include_str!("models/link-without-catch-event.bpmn"),
     ];
     let mut state = 42;
-    let mut accepted = 0;
+    let (mut accepted, mut only_compiled) = (0, 0);
     for round in 0..20_000 {
         let mut bytes = models[round % models.len()].as_bytes().to_vec();
         for _ in 0..=next_random(&mut state) % 3 {
@@ -54,19 +64,24 @@ fn mutated_models_never_panic() {
                 }
             }
         }
+        let deployed = parse_deployed("mutated.bpmn", &bytes);
+        deployed.iter().flatten().for_each(soundness::check);
         match parse("mutated.bpmn", &bytes) {
             Ok(processes) => {
                 accepted += 1;
                 assert!(!processes.is_empty());
-                assert!(processes.iter().all(|process| process.none_start_event().is_some()));
+                processes.iter().for_each(soundness::check);
+                assert!(deployed.is_ok_and(|deployed| format!("{deployed:?}") == format!("{processes:?}")));
             }
             Err(report) => {
+                only_compiled += usize::from(deployed.is_ok());
                 assert!(!report.problems.is_empty());
                 assert!(render_reports(&[("mutated.bpmn", &report)]).len() <= MAXIMUM_REPORT_BYTES);
             }
         }
     }
     assert!(accepted > 100, "only {accepted} mutations were accepted: the loop does not reach the compiler");
+    assert!(only_compiled > 100, "only {only_compiled} mutations were refused for new deployments alone");
 }
 
 #[test]
@@ -140,6 +155,37 @@ fn the_largest_model_that_fits_is_compiled() {
     assert!(text.contains("loop: manual0 > manual1 > "), "{text}");
     assert!(text.contains(" ... "), "{text}");
     assert!(text.ends_with("into the loop.\n"), "{text}");
+}
+
+/// Not timed: anything that is done again for every event would make it take minutes.
+#[test]
+fn many_events_share_one_message_one_gateway_and_one_activity() {
+    let name = format!("= \"a\"{}", " + \"a\"".repeat(5_000));
+    let mut builder = ProcessBuilder::new("shared").start("start").event_based_gateway("gateway");
+    builder = builder.catch_event("event", Event::Duration("PT1S")).service_task("task", "work");
+    for number in 0..4_000 {
+        builder = builder.move_to("gateway").connect_to("event");
+        builder = builder.boundary(&format!("boundary{number}"), "task", Event::Message(&name, "= key"));
+        builder = builder.receive_task(&format!("receive{number}"), &name, "= key");
+    }
+    let report = parse("shared.bpmn", builder.to_xml().as_bytes()).expect_err("the boundary events compete");
+    assert_eq!(report.problems.len(), 1);
+    assert!(report.to_string().contains("Multiple message event definitions with the same name '= \"a\" + "));
+    let processes = parse_deployed("shared.bpmn", builder.to_xml().as_bytes()).expect("the model is sound");
+    assert_eq!(processes[0].elements.len(), 8_005);
+    soundness::check(&processes[0]);
+}
+
+#[test]
+fn event_sub_processes_and_multi_instance_activities_are_nested_as_deep_as_xml_allows() {
+    let mut builder = ProcessBuilder::new("deep").start("start");
+    for level in 0..(MAXIMUM_NESTING_LEVELS - 6) / 2 {
+        builder = builder.sub_process(&format!("each{level}")).multi_instance("= items", "item");
+        builder = builder.start(&format!("inner{level}")).event_sub_process(&format!("handler{level}"));
+        builder = builder.start_event(&format!("error{level}"), Event::Error(""));
+    }
+    let processes = parse("deep.bpmn", builder.to_xml().as_bytes()).expect("the model is valid");
+    soundness::check(&processes[0]);
 }
 
 #[test]

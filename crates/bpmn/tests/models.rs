@@ -1,5 +1,8 @@
-//! Every file in `tests/models` is parsed and compared with the text beside it: the model's summary, or the report.
+//! Every file in `tests/models` is parsed and compared with the text beside it: the model's summary, or the report and what
+//! would become of the file if it had been deployed before.
 //! `UPDATE_EXPECTED=1 cargo test -p osmia-bpmn` rewrites the texts; review them as a difference.
+
+mod soundness;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +11,7 @@ use osmia_bpmn::model::{
     Behavior, CatchEvent, Element, ElementIndex, EventType, ExecutableProcess, StaticOrExpression, TimerDefinition,
     TimerSource, Trigger,
 };
-use osmia_bpmn::{parse, render_reports};
+use osmia_bpmn::{parse, parse_deployed, render_reports};
 
 #[test]
 fn every_model_gives_the_expected_result() {
@@ -26,9 +29,21 @@ fn every_model_gives_the_expected_result() {
         let content = std::fs::read(&path).expect("the model can be read");
         let result = parse(&name, &content);
         assert_eq!(result.is_ok(), name.starts_with("accepted-"), "{name} begins with the wrong word: {result:?}");
+        let deployed = parse_deployed(&name, &content);
+        deployed.iter().flatten().for_each(soundness::check);
         let found = match result {
-            Ok(processes) => processes.iter().map(summary).collect::<Vec<_>>().join("\n"),
-            Err(report) => render_reports(&[(&name, &report)]),
+            Ok(processes) => {
+                assert_eq!(summaries(&processes), summaries(&deployed.expect("what is accepted stays accepted")));
+                summaries(&processes)
+            }
+            Err(report) => {
+                let outcome = match &deployed {
+                    Ok(_) => "would be compiled".to_owned(),
+                    Err(report) => format!("would have problems: {}", report.problems.len()),
+                };
+                let text = render_reports(&[(&name, &report)]);
+                format!("{}\nIf it had been deployed before, it {outcome}.\n", text.trim_end())
+            }
         };
         let expected = path.with_extension("expected");
         if update {
@@ -39,6 +54,10 @@ fn every_model_gives_the_expected_result() {
     }
     assert!(models > 40, "only {models} models were found");
     assert!(differing.is_empty(), "{} models differ from what is expected:\n{}", differing.len(), differing.join("\n"));
+}
+
+fn summaries(processes: &[ExecutableProcess]) -> String {
+    processes.iter().map(summary).collect::<Vec<_>>().join("\n")
 }
 
 fn summary(process: &ExecutableProcess) -> String {
@@ -135,7 +154,9 @@ fn behavior(element: &Element) -> String {
 
 fn catch_event(event: &CatchEvent) -> String {
     let trigger = match &event.trigger {
-        Trigger::Timer(TimerDefinition { kind, source: TimerSource::Constant(_) }) => format!("{kind:?} known"),
+        Trigger::Timer(TimerDefinition { kind, source: TimerSource::Constant(timer) }) => {
+            format!("{kind:?} due at {:?}", timer.first_due(0))
+        }
         Trigger::Timer(TimerDefinition { kind, source: TimerSource::Expression(expression) }) => {
             format!("{kind:?} ={}", expression.text())
         }
