@@ -26,7 +26,8 @@
 //! `MON#1` as day of week, where 0 and 7 are Sunday; `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`,
 //! `@midnight` and `@hourly`; alternatives between `|` in the fields, or between `||` for whole expressions. What Camunda
 //! 8 accepts but does not do as it is written, or only fails on when it is due, is refused: ranges of days or months that
-//! go backwards, `L` and `W` in a list of days of the month, and expressions that no date matches.
+//! go backwards, `L` and `W` in a list of days of the month, and expressions that no date matches. A month that does not
+//! have the day of `31W` is passed over.
 
 mod calendar;
 mod cron;
