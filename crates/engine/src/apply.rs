@@ -8,6 +8,7 @@ mod incident;
 mod job;
 mod job_stream;
 mod message;
+mod operation;
 mod process_event;
 mod process_instance;
 mod timer;
@@ -47,6 +48,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),
         Payload::ProcessEvent(intent, value) => process_event::apply(state, key, *intent, value),
         Payload::MultiInstance(intent, value) => process_event::apply_items(state, key, *intent, value),
+        Payload::RuntimeInstruction(intent, value) => operation::apply_runtime_instruction(state, *intent, value),
         Payload::Deployment(..)
         | Payload::VariableDocument(..)
         | Payload::ProcessInstanceBatch(..)
@@ -69,6 +71,9 @@ fn apply_process(state: &mut State, key: Key, intent: ProcessIntent, value: &Pro
     }
     let metadata = &value.metadata;
     let name = (metadata.tenant_id.shared().clone(), metadata.bpmn_process_id.shared().clone());
+    if intent == ProcessInstanceCreationIntent::Created {
+        operation::keep_runtime_instructions(state, value);
+    }
     let row = ProcessRow { metadata: metadata.clone(), resource: value.resource.to_vec() };
     let by_deployment = (metadata.deployment_key.raw(), name.1.clone());
     state.tables.processes_by_deployment.insert_new(by_deployment, key.raw());

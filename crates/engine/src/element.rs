@@ -1,15 +1,18 @@
 //! The life of element instances, step by step.
 
 mod activate;
+mod activate_at;
 mod call_activity;
 mod complete;
 mod exclusive_gateway;
 mod inclusive_gateway;
 mod job_worker_task;
 mod multi_instance;
+mod runtime_instruction;
 mod terminate;
 mod throw_event;
 
+pub(crate) use activate_at::{Place, activate_at};
 pub(crate) use terminate::begin as begin_termination;
 
 use std::sync::Arc;

@@ -5,6 +5,9 @@
 pub struct Limits {
     /// Element steps that one command takes at once; the rest waits its turn in the work queue.
     pub steps_per_command_max: usize,
+    /// Element instances that the creation of an instance or its modification begins and ends by instructions; a larger
+    /// command is refused.
+    pub elements_per_operation_max: usize,
     /// Calls that lead to one another: how deep process instances can be nested.
     pub call_depth_max: u32,
     /// Bytes of one job with its variables; a larger one is an incident of its element.
@@ -23,6 +26,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             steps_per_command_max: 1_000,
+            elements_per_operation_max: 10_000,
             call_depth_max: 1_000,
             job_bytes_max: 4 << 20,
             job_batch_bytes_max: 4 << 20,

@@ -2,6 +2,7 @@
 
 pub(crate) mod cancel;
 pub(crate) mod create;
+mod target;
 
 use protocol::{BpmnElementType, Key, ProcessInstanceValue, ProcessMetadata};
 

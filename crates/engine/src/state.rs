@@ -74,6 +74,9 @@ state::tables! {
         pub processes_by_deployment: state::Table<(i64, Arc<str>), i64> = 29,
         /// The newest definition key by tenant, BPMN process id and version tag.
         pub processes_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 30,
+        /// What is to happen to instances on their way, by (process instance, BPMN id of the element after which); the id is
+        /// empty when it happens.
+        pub runtime_instructions: state::Table<(i64, Arc<str>), ()> = 60,
     }
 }
 
@@ -137,6 +140,10 @@ impl State {
     pub fn commit(&mut self) -> Result<(), state::StoreError> {
         self.tables.commit().inspect_err(|_| self.counters = self.saved_counters)
     }
+    /// Entries about what is to happen to instances on their way; while it is zero, nobody looks them up.
+    #[n(13)]
+    #[cbor(default)]
+    pub runtime_instructions: u64,
 
     pub fn rollback(&mut self) {
         self.tables.rollback();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess};
+use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, FlowIndex};
 use protocol::{BpmnElementType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue};
 
 use super::{
     Step, Token, begin, call_activity, complete, exclusive_gateway, inclusive_gateway, is_open_for, job_worker_task,
-    multi_instance, throw_event,
+    multi_instance, runtime_instruction, throw_event,
 };
 use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
@@ -33,7 +33,8 @@ pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: A
 fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool {
     if value.bpmn_element_type != BpmnElementType::Process {
         let scope = execution.state.element_instance(value.flow_scope_key);
-        return scope.is_some_and(|scope| is_open_for(&scope, &value.element_id));
+        return scope.is_some_and(|scope| is_open_for(&scope, &value.element_id))
+            && !runtime_instruction::is_interrupted(execution, value.process_instance_key);
     }
     if !value.parent_element_instance_key.is_some() {
         return true;
@@ -133,18 +134,13 @@ fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> 
         }
         Behavior::ExclusiveGateway { default } => {
             let flow = exclusive_gateway::choose_flow(execution, token, *default)?;
-            pass(execution, token);
-            complete::take_flows(execution, token, flow.as_slice());
+            pass(execution, token, flow.as_slice());
         }
         Behavior::InclusiveGateway { default } => {
             let flows = inclusive_gateway::choose_flows(execution, token, *default)?;
-            pass(execution, token);
-            complete::take_flows(execution, token, &flows);
+            pass(execution, token, &flows);
         }
-        Behavior::ParallelGateway => {
-            pass(execution, token);
-            complete::take_flows(execution, token, &token.element().outgoing);
-        }
+        Behavior::ParallelGateway => pass(execution, token, &token.element().outgoing),
         Behavior::EscalationThrowEvent { code } => throw_event::throw_escalation(execution, token, code)?,
         Behavior::ErrorEndEvent { code } => throw_event::throw_error(execution, token, code)?,
         Behavior::CallActivity(called) => call_activity::call(execution, token, called)?,
@@ -187,11 +183,14 @@ pub(super) fn activated(execution: &mut Execution<'_>, token: &Token) {
     token.transition(execution, ProcessInstanceIntent::ElementActivated);
 }
 
-/// The whole rest of the life of an element that neither waits nor maps variables.
-fn pass(execution: &mut Execution<'_>, token: &Token) {
+/// The whole rest of the life of an element that neither waits nor maps variables, and on along the chosen flows.
+fn pass(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) {
     token.transition(execution, ProcessInstanceIntent::ElementActivated);
     token.transition(execution, ProcessInstanceIntent::ElementCompleting);
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
+    if !runtime_instruction::carry_out(execution, token) {
+        complete::take_flows(execution, token, flows);
+    }
 }
 
 fn no_start(token: &Token) -> Failure {

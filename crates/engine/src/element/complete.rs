@@ -8,7 +8,7 @@ use protocol::{
     ProcessInstanceResultValue, ProcessInstanceValue,
 };
 
-use super::{Step, Token, arrive, begin, inclusive_gateway, is_open_for, multi_instance};
+use super::{Step, Token, arrive, begin, inclusive_gateway, is_open_for, multi_instance, runtime_instruction};
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::incident::{self, Problem};
@@ -45,6 +45,7 @@ fn is_expected(execution: &Execution<'_>, token: &Token) -> bool {
         _ => (value.flow_scope_key, &*value.element_id),
     };
     execution.state.element_instance(around).is_some_and(|around| is_open_for(&around, element_id))
+        && !runtime_instruction::is_interrupted(execution, value.process_instance_key)
 }
 
 /// Everything between COMPLETING and COMPLETED. Answers whether the loop around an inner instance ends with it.
@@ -89,6 +90,9 @@ fn completed(execution: &mut Execution<'_>, token: &Token, ends_loop: bool) -> O
         _ => None,
     };
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
+    if runtime_instruction::carry_out(execution, token) {
+        return Ok(());
+    }
     let scope = token.value().flow_scope_key;
     match &token.element().behavior {
         Behavior::EventBasedGateway { .. } => {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use bpmn::model::{ElementIndex, ExecutableProcess};
 use protocol::{
     Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceValue, ProcessMetadata,
     Rejection,
 };
 
-use crate::element::Step;
+use super::target;
+use crate::element::{self, Place, Step};
 use crate::execution::{Execution, Outcome};
 use crate::variable::document;
 
@@ -27,31 +29,102 @@ pub(crate) fn create(
             metadata.process_definition_key
         ))
     })?;
-    if process.none_start_event().is_none() {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to create instance of process '{}' with none start event, but there is no such event",
-            metadata.bpmn_process_id
+    let starts_max = execution.limits.elements_per_operation_max;
+    if value.start_instructions.len() > starts_max {
+        return Err(Rejection::invalid_argument(format!(
+            "Expected to create instance of process '{}' with at most {starts_max} start instructions, but there are {}",
+            process.id,
+            value.start_instructions.len()
         ))
         .into());
     }
-    if !value.start_instructions.is_empty() {
-        return Err(Rejection::invalid_argument(
-            "Expected to create an instance at its none start event, but start instructions were given; this version does \
-             not support them yet",
-        )
-        .into());
-    }
+    let starts = find_starts(&process, value)?;
     let entries = document::split(&value.variables, execution.limits.name_bytes_max)?;
     let key = execution.state.next_key();
     let instance = ProcessInstanceValue { tags: value.tags.clone(), ..super::root_value(&metadata, key) };
     document::set_initial(execution, &instance, entries);
+    begin(execution, &process, Arc::new(instance), &starts)?;
     let created = created(execution, intent, value, &metadata, key);
     let creation_key = execution.state.next_key();
     execution.emit(creation_key, created.clone());
     if intent == ProcessInstanceCreationIntent::Create {
         execution.reply(creation_key, created);
     }
-    execution.steps.push_back(Step::Activate { key: Some(key), value: Arc::new(instance) });
+    Ok(())
+}
+
+/// The elements to start at; none for the none start event, which must be there then.
+fn find_starts(
+    process: &ExecutableProcess,
+    value: &ProcessInstanceCreationValue,
+) -> Result<Vec<ElementIndex>, Rejection> {
+    if value.start_instructions.is_empty() && process.none_start_event().is_none() {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to create instance of process '{}' with none start event, but there is no such event",
+            process.id
+        )));
+    }
+    let refused = |reason: String| {
+        Rejection::invalid_argument(format!(
+            "Expected to create instance of process '{}' with start instructions, but {reason}",
+            process.id
+        ))
+    };
+    // Each check is made for all elements before the next one, as on the reference engine.
+    let mut starts = Vec::with_capacity(value.start_instructions.len());
+    for id in &value.start_instructions {
+        let Some(element) = target::find(process, id) else {
+            return Err(refused(format!("no element found with id '{id}'")));
+        };
+        starts.push(element);
+    }
+    for element in starts.iter().filter_map(|target| target.index()) {
+        if target::is_inside_multi_instance(process, element) {
+            return Err(refused(format!(
+                "the element with id '{}' is inside a multi-instance subprocess. The creation of elements inside a \
+                 multi-instance subprocess is not supported.",
+                process.element(element).id
+            )));
+        }
+    }
+    let mut elements = Vec::with_capacity(starts.len());
+    for (target, id) in starts.iter().zip(&value.start_instructions) {
+        let element = target.supported(process).map_err(|unsupported| {
+            refused(format!("the element with id '{id}' targets unsupported element type '{unsupported}'"))
+        })?;
+        elements.push(element);
+    }
+    for element in &elements {
+        if target::follows_event_based_gateway(process, *element) {
+            return Err(refused(format!(
+                "the element with id '{}' belongs to an event-based gateway. The creation of elements belonging to an \
+                 event-based gateway is not supported.",
+                process.element(*element).id
+            )));
+        }
+    }
+    Ok(elements)
+}
+
+fn begin(
+    execution: &mut Execution<'_>,
+    process: &Arc<ExecutableProcess>,
+    instance: Arc<ProcessInstanceValue>,
+    starts: &[ElementIndex],
+) -> Outcome {
+    if starts.is_empty() {
+        let key = Some(instance.process_instance_key);
+        execution.steps.push_back(Step::Activate { key, value: instance });
+        return Ok(());
+    }
+    let instructions = format!(
+        "Expected to create instance of process '{}' with start instructions, but it contains one or more start instructions",
+        process.id
+    );
+    for element in starts {
+        let place = Place { instance: &instance, process, element: *element, ancestor: Key::NONE, variables: &[] };
+        element::activate_at(execution, &place).map_err(|obstacle| obstacle.refuse(&instructions))?;
+    }
     Ok(())
 }
 

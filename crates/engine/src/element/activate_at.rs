@@ -1,0 +1,210 @@
+//! An element begins where no flow leads to it: at the creation of an instance or by its modification. The flow scopes
+//! around it that are not there yet begin first.
+
+use std::sync::Arc;
+
+use bpmn::model::{Behavior, ElementIndex, ExecutableProcess, PROCESS};
+use protocol::{Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
+
+use super::{Step, Token, value_of};
+use crate::event;
+use crate::execution::{Execution, Failure};
+use crate::state::{ElementInstance, Lifecycle};
+use crate::variable::document::{self, Entry};
+
+/// What is to begin.
+pub(crate) struct Place<'a> {
+    /// The value of the process itself, which need not have begun.
+    pub instance: &'a Arc<ProcessInstanceValue>,
+    pub process: &'a Arc<ExecutableProcess>,
+    pub element: ElementIndex,
+    /// The flow scope in which it begins, or one around that; none to take the only one. It lives in the instance, and
+    /// its element is around the one that begins.
+    pub ancestor: Key,
+    pub variables: &'a [ScopeVariables],
+}
+
+/// Variables of a scope that is looked through or begun on the way.
+pub(crate) struct ScopeVariables {
+    /// BPMN id of the scope, or of the element that begins; empty for the process.
+    pub element_id: Text,
+    pub entries: Vec<Entry>,
+}
+
+/// Why an element cannot begin.
+#[derive(Debug)]
+pub(crate) enum Obstacle {
+    /// A flow scope has several instances, and none was chosen.
+    SeveralInstances { scope_id: Arc<str> },
+    /// A flow scope that would have to begin is a multi-instance activity.
+    MultiInstance { scope_id: Arc<str> },
+    /// A flow scope lives, but nothing can begin in it.
+    NotActive { scope_id: Arc<str>, key: Key, reason: &'static str },
+    /// What waits in a new flow scope cannot be opened.
+    Subscription { scope_id: Arc<str>, message: String },
+    /// A broken invariant.
+    Failure(Failure),
+}
+
+impl From<Failure> for Obstacle {
+    fn from(failure: Failure) -> Self {
+        Obstacle::Failure(failure)
+    }
+}
+
+impl Obstacle {
+    /// The refusal of the command; `instructions` names it and those of its instructions that begin something.
+    pub fn refuse(self, instructions: &str) -> Failure {
+        let rejection = match self {
+            Obstacle::Failure(failure) => return failure,
+            Obstacle::SeveralInstances { scope_id } => Rejection::invalid_argument(format!(
+                "{instructions} for an element that has a flow scope with more than one active instance: '{scope_id}'. Name \
+                 the ancestor element instance key in which the element is to be activated."
+            )),
+            Obstacle::MultiInstance { scope_id } => Rejection::invalid_argument(format!(
+                "{instructions} that would result in the activation of multi-instance element '{scope_id}', which is \
+                 currently unsupported; choose a living instance of it as the ancestor."
+            )),
+            Obstacle::NotActive { scope_id, key, reason } => Rejection::invalid_state(format!(
+                "{instructions} for an element whose flow scope '{scope_id}' with key '{key}' cannot take it: {reason}."
+            )),
+            Obstacle::Subscription { scope_id, message } => Rejection::invalid_argument(format!(
+                "{instructions} for which something has to wait in flow scope '{scope_id}'. Expected to subscribe to catch \
+                 event(s) of '{scope_id}', but that failed: {message}"
+            )),
+        };
+        rejection.into()
+    }
+}
+
+/// Begins the element. Answers the flow scopes around it, outermost first. Its work begins with a step, when the command
+/// has said what else it has to say.
+pub(crate) fn activate_at(execution: &mut Execution<'_>, place: &Place<'_>) -> Result<Vec<Key>, Obstacle> {
+    let chosen = chosen_scopes(execution, place.ancestor);
+    let mut scopes = Vec::new();
+    let mut around = Key::NONE;
+    for scope in scopes_of(place.process, place.element) {
+        around = match find_scope(execution, place, scope, around, &chosen)? {
+            Some(key) => {
+                check_open(execution, place, scope, key)?;
+                set_variables(execution, place, scope, key);
+                key
+            }
+            None => begin_scope(execution, place, scope, around)?,
+        };
+        scopes.push(around);
+    }
+    let key = execution.state.next_key();
+    let value = value_of(place.process, place.element, around, place.instance, true);
+    activating(execution, key, value);
+    set_variables(execution, place, place.element, key);
+    execution.steps.push_back(Step::ContinueActivation { key });
+    Ok(scopes)
+}
+
+/// The elements around an element, the process first.
+pub(crate) fn scopes_of(process: &ExecutableProcess, element: ElementIndex) -> Vec<ElementIndex> {
+    let around = |element: &ElementIndex| process.element(*element).flow_scope;
+    let mut scopes: Vec<ElementIndex> = std::iter::successors(around(&element), around).collect();
+    scopes.reverse();
+    scopes
+}
+
+/// The chosen flow scope and those around it.
+fn chosen_scopes(execution: &Execution<'_>, ancestor: Key) -> Vec<(Key, Arc<ElementInstance>)> {
+    let find = |key: Key| execution.state.element_instance(key).map(|instance| (key, instance));
+    std::iter::successors(find(ancestor), |(_, instance)| find(instance.value.flow_scope_key)).collect()
+}
+
+/// The living instance of a flow scope: inside the chosen one there is none yet.
+fn find_scope(
+    execution: &Execution<'_>,
+    place: &Place<'_>,
+    scope: ElementIndex,
+    around: Key,
+    chosen: &[(Key, Arc<ElementInstance>)],
+) -> Result<Option<Key>, Obstacle> {
+    let definition = place.process.element(scope);
+    if scope == PROCESS {
+        let key = place.instance.process_instance_key;
+        return Ok(execution.state.element_instance(key).map(|_| key));
+    }
+    let is_instance = |instance: &ElementInstance| {
+        instance.value.element_id == *definition.id && instance.value.bpmn_element_type == definition.element_type
+    };
+    if !chosen.is_empty() {
+        return Ok(chosen.iter().find(|(_, instance)| is_instance(instance)).map(|(key, _)| *key));
+    }
+    let tables = &execution.state.tables;
+    let children = tables.children.range((around.raw(), i64::MIN)..=(around.raw(), i64::MAX));
+    let mut instances = children.map(|((_, child), _)| child).filter(|child| {
+        let instance = tables.element_instances.get(child);
+        let is_living = |lifecycle| matches!(lifecycle, Lifecycle::Activating | Lifecycle::Activated);
+        instance.is_some_and(|instance| is_instance(&instance) && is_living(instance.lifecycle))
+    });
+    let first = instances.next();
+    if instances.next().is_some() {
+        return Err(Obstacle::SeveralInstances { scope_id: definition.id.clone() });
+    }
+    Ok(first.map(Key::from_raw))
+}
+
+/// Refuses a flow scope in which nothing can begin, although the one who modifies may not see that.
+fn check_open(execution: &Execution<'_>, place: &Place<'_>, scope: ElementIndex, key: Key) -> Result<(), Obstacle> {
+    let Some(instance) = execution.state.element_instance(key) else { return Ok(()) };
+    let not_active =
+        |reason| Err(Obstacle::NotActive { scope_id: place.process.element(scope).id.clone(), key, reason });
+    match instance.lifecycle {
+        Lifecycle::Activating => not_active("it has not begun; resolve its incident first"),
+        Lifecycle::Activated => {
+            let is_being_interrupted =
+                instance.interrupted_by.is_some() && event::find_trigger(execution.state, place.process, key).is_some();
+            if is_being_interrupted { not_active("an event is interrupting it; try again") } else { Ok(()) }
+        }
+        Lifecycle::Completing => not_active("it is completing"),
+        Lifecycle::Terminating => not_active("it is being terminated"),
+    }
+}
+
+fn begin_scope(
+    execution: &mut Execution<'_>,
+    place: &Place<'_>,
+    scope: ElementIndex,
+    around: Key,
+) -> Result<Key, Obstacle> {
+    let definition = place.process.element(scope);
+    let is_body =
+        |element: ElementIndex| matches!(place.process.element(element).behavior, Behavior::MultiInstanceBody(_));
+    if is_body(scope) || definition.flow_scope.is_some_and(is_body) {
+        return Err(Obstacle::MultiInstance { scope_id: definition.id.clone() });
+    }
+    let (key, value) = if scope == PROCESS {
+        (place.instance.process_instance_key, (**place.instance).clone())
+    } else {
+        (execution.state.next_key(), value_of(place.process, scope, around, place.instance, true))
+    };
+    let value = activating(execution, key, value);
+    set_variables(execution, place, scope, key);
+    execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value));
+    if let Some(token) = Token::find(execution, key)? {
+        event::subscribe(execution, &token)
+            .map_err(|problem| Obstacle::Subscription { scope_id: definition.id.clone(), message: problem.message })?;
+    }
+    Ok(key)
+}
+
+fn activating(execution: &mut Execution<'_>, key: Key, value: ProcessInstanceValue) -> Arc<ProcessInstanceValue> {
+    let value = Arc::new(value);
+    execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value.clone()));
+    value
+}
+
+fn set_variables(execution: &mut Execution<'_>, place: &Place<'_>, element: ElementIndex, key: Key) {
+    let id = &place.process.element(element).id;
+    for variables in place.variables {
+        let is_meant = if variables.element_id.is_empty() { element == PROCESS } else { variables.element_id == **id };
+        if is_meant {
+            document::set_local(execution, key, variables.entries.clone());
+        }
+    }
+}

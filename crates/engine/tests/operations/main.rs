@@ -1,0 +1,7 @@
+//! Operations on instances as a whole, and on deployed resources: what each refuses, what each does, and that the records
+//! alone rebuild what it did.
+
+mod creation;
+#[path = "../support/mod.rs"]
+mod support;
+mod tools;
