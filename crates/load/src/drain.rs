@@ -85,6 +85,7 @@ pub(crate) async fn run(options: &Options, drain: &DrainOptions) -> Result<(Cont
         job_type: drain.job_type.clone(),
         options: drain.worker.clone(),
         request_timeout: options.request_timeout,
+        completions_in_flight: None,
     };
     let workers = Workers::start(&clients, &settings, &drained);
     drained.wait_for_end(drain, options.progress).await;
@@ -92,7 +93,7 @@ pub(crate) async fn run(options: &Options, drain: &DrainOptions) -> Result<(Cont
     let (server_use, own) = Usage::take(&options.server_pids)?.since(&before);
     let report = drained.report(server_use, own);
     let note = (report.received == 0).then(|| format!("No job of type \"{}\" came.", drain.job_type));
-    Ok((Context::new(server, None, note), report))
+    Ok((Context::new(server, &[], None, note), report))
 }
 
 impl Drained {

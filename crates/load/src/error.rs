@@ -44,10 +44,12 @@ pub enum LoadError {
     },
     /// The test instances before the measurement did not complete.
     #[error(
-        "None of the {created} test instances completed within {seconds} s, so there is nothing to measure. \
-         Workers: {failures}"
+        "None of the {created} test instances of {process} completed within {seconds} s, so there is nothing to \
+         measure. Workers: {failures}"
     )]
     NothingCompletes {
+        /// The process.
+        process: String,
         /// How many instances were acknowledged.
         created: u64,
         /// How long the tool waited.
@@ -55,6 +57,34 @@ pub enum LoadError {
         /// What the workers were told.
         failures: String,
     },
+    /// The instances that the measurement needs could not be created.
+    #[error("Only {created} of {wanted} instances that are to wait could be created. Failures: {failures}.")]
+    NotCreated {
+        /// How many were acknowledged.
+        created: u64,
+        /// How many are needed.
+        wanted: u64,
+        /// What the gateway said.
+        failures: String,
+    },
+    /// The timers would have been due before all instances waited for them.
+    #[error(
+        "Only {created} of {wanted} instances waited for their timer {seconds} s after the first was created, so that \
+         they would not be due together. Give more time with --due-in. Failures: {failures}."
+    )]
+    DueTooSoon {
+        /// How many were acknowledged.
+        created: u64,
+        /// How many are needed.
+        wanted: u64,
+        /// The time for it.
+        seconds: u64,
+        /// What the gateway said.
+        failures: String,
+    },
+    /// The run was made, but what it found is wrong.
+    #[error("{0}")]
+    Wrong(String),
     /// A process to observe is not there.
     #[error("Process {pid} cannot be observed: {reason}. Give the id of a running process.")]
     Process {

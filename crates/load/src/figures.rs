@@ -29,6 +29,10 @@ impl Latencies {
         self.0.reset();
     }
 
+    pub fn add(&mut self, other: &Latencies) {
+        self.0.add(&other.0).expect("histograms of the same bounds");
+    }
+
     pub fn quantiles(&self) -> Quantiles {
         let milliseconds = |nanoseconds: u64| nanoseconds as f64 / 1e6;
         let at = |quantile: f64| milliseconds(self.0.value_at_quantile(quantile));
@@ -123,6 +127,8 @@ pub struct Second {
     pub second: u64,
     /// Creations acknowledged.
     pub created: u64,
+    /// Messages whose publication was acknowledged.
+    pub published: u64,
     /// Instances completed.
     pub completed: u64,
     /// Instances neither completed nor failed at its end.
@@ -135,10 +141,11 @@ pub struct Second {
     pub max: f64,
 }
 
-/// Counts and latencies of one window of time.
+/// Counts and latencies of the instances of one process, in one window of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     pub created: u64,
+    pub published: u64,
     pub completed: u64,
     pub jobs_completed: u64,
     pub late_sends: u64,
@@ -146,15 +153,20 @@ pub(crate) struct Figures {
     pub process: Latencies,
     pub overhead: Latencies,
     pub creation: Latencies,
+    pub publication: Latencies,
     pub completion: Latencies,
     pub activation_from_command: Latencies,
     pub activation_from_acknowledgement: Latencies,
+    pub activation_after_timer: Latencies,
+    pub activation_after_message: Latencies,
+    pub activation_after_buffered_message: Latencies,
 }
 
 impl Figures {
     pub fn new() -> Self {
         Figures {
             created: 0,
+            published: 0,
             completed: 0,
             jobs_completed: 0,
             late_sends: 0,
@@ -162,10 +174,138 @@ impl Figures {
             process: Latencies::new(),
             overhead: Latencies::new(),
             creation: Latencies::new(),
+            publication: Latencies::new(),
             completion: Latencies::new(),
             activation_from_command: Latencies::new(),
             activation_from_acknowledgement: Latencies::new(),
+            activation_after_timer: Latencies::new(),
+            activation_after_message: Latencies::new(),
+            activation_after_buffered_message: Latencies::new(),
         }
+    }
+
+    pub fn add(&mut self, other: &Figures) {
+        self.created += other.created;
+        self.published += other.published;
+        self.completed += other.completed;
+        self.jobs_completed += other.jobs_completed;
+        self.late_sends += other.late_sends;
+        self.skipped_sends += other.skipped_sends;
+        for (sum, part) in [
+            (&mut self.process, &other.process),
+            (&mut self.overhead, &other.overhead),
+            (&mut self.creation, &other.creation),
+            (&mut self.publication, &other.publication),
+            (&mut self.completion, &other.completion),
+            (&mut self.activation_from_command, &other.activation_from_command),
+            (&mut self.activation_from_acknowledgement, &other.activation_from_acknowledgement),
+            (&mut self.activation_after_timer, &other.activation_after_timer),
+            (&mut self.activation_after_message, &other.activation_after_message),
+            (&mut self.activation_after_buffered_message, &other.activation_after_buffered_message),
+        ] {
+            sum.add(part);
+        }
+    }
+
+    /// The figures of a window of so many seconds, for a reader.
+    pub fn measured(&self, seconds: f64, unfinished: u64) -> Measured {
+        let per_second = |count: u64| {
+            if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+        };
+        Measured {
+            created: self.created,
+            published: self.published,
+            completed: self.completed,
+            jobs_completed: self.jobs_completed,
+            created_per_second: per_second(self.created),
+            published_per_second: per_second(self.published),
+            completed_per_second: per_second(self.completed),
+            late_sends: self.late_sends,
+            skipped_sends: self.skipped_sends,
+            unfinished,
+            process_latency: self.process.quantiles(),
+            overhead: self.overhead.quantiles(),
+            activation_from_command: self.activation_from_command.quantiles(),
+            activation_from_acknowledgement: self.activation_from_acknowledgement.quantiles(),
+            activation_after_timer: self.activation_after_timer.quantiles(),
+            activation_after_message: self.activation_after_message.quantiles(),
+            activation_after_buffered_message: self.activation_after_buffered_message.quantiles(),
+            creation_latency: self.creation.quantiles(),
+            publication_latency: self.publication.quantiles(),
+            completion_latency: self.completion.quantiles(),
+        }
+    }
+}
+
+/// Counts and latencies of instances, of one process or of all, in the measured time. The schedule sends creations, in
+/// the profile `messages` publications.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Creations acknowledged.
+    pub created: u64,
+    /// Messages whose publication was acknowledged.
+    pub published: u64,
+    /// Instances whose last completion was acknowledged.
+    pub completed: u64,
+    /// Jobs whose completion was acknowledged.
+    pub jobs_completed: u64,
+    /// Creations acknowledged, per second.
+    pub created_per_second: f64,
+    /// Publications acknowledged, per second.
+    pub published_per_second: f64,
+    /// Instances completed, per second.
+    pub completed_per_second: f64,
+    /// Sends of the schedule more than 10 ms after their intended time.
+    pub late_sends: u64,
+    /// Sends of the schedule never made, because a bound on what is in flight was reached for a second.
+    pub skipped_sends: u64,
+    /// Acknowledged instances that did not complete within the drain limit.
+    pub unfinished: u64,
+    /// From the intended time of the send to the acknowledgement of the last completion.
+    pub process_latency: Quantiles,
+    /// The same without the time that the workers held the jobs, the duration of the timer, and the time for which the
+    /// publication of a message was put off.
+    pub overhead: Quantiles,
+    /// From the sending of a creation or completion to the arrival of the job that follows it at once.
+    pub activation_from_command: Quantiles,
+    /// From the acknowledgement of that command; zero when the job came first.
+    pub activation_from_acknowledgement: Quantiles,
+    /// From the sending of the completion that leads to a timer to the arrival of the job after it, without the
+    /// duration of the timer.
+    pub activation_after_timer: Quantiles,
+    /// From the sending of a publication to the arrival of the job that follows; of messages for instances that wait.
+    pub activation_after_message: Quantiles,
+    /// From the sending of the completion that leads to a catch event to the arrival of the job after it; of messages
+    /// that were published before.
+    pub activation_after_buffered_message: Quantiles,
+    /// From the intended time of a creation to its acknowledgement.
+    pub creation_latency: Quantiles,
+    /// From the sending of a publication to its acknowledgement; in the profile `messages` from its intended time.
+    pub publication_latency: Quantiles,
+    /// From the sending of a completion to its acknowledgement.
+    pub completion_latency: Quantiles,
+}
+
+/// What became of the messages since the run started, inside the window or not. Each must be correlated once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MessageCounts {
+    /// Publications acknowledged.
+    pub published: u64,
+    /// Messages after which the instance went on, seen by its job.
+    pub correlated: u64,
+    /// Publications acknowledged after which the instance did not go on within the drain limit.
+    pub lost: u64,
+    /// Jobs that show a second or a foreign correlation: of a task that the instance had reached before, of an
+    /// instance without a message, or of one that had ended.
+    pub repeated: u64,
+}
+
+impl MessageCounts {
+    pub(crate) fn add(&mut self, other: MessageCounts) {
+        self.published += other.published;
+        self.correlated += other.correlated;
+        self.lost += other.lost;
+        self.repeated += other.repeated;
     }
 }
 
@@ -174,6 +314,10 @@ impl Figures {
 pub struct Irregularities {
     /// Creations that failed.
     pub rejected_creations: Failures,
+    /// Publications that failed.
+    pub rejected_publications: Failures,
+    /// Publications that were sent again after an error that may pass.
+    pub repeated_publications: u64,
     /// Completions that failed for good.
     pub rejected_completions: Failures,
     /// Completions that were sent again after an error that may pass.
@@ -188,6 +332,8 @@ pub struct Irregularities {
     pub completed_twice: u64,
     /// Jobs of instances that this run does not know (any more).
     pub unknown_jobs: u64,
+    /// Jobs of tasks that the instance had reached before, or cannot have reached yet.
+    pub unexpected_jobs: u64,
     /// Jobs that no stream took and the poll beside the streams found.
     pub polled_beside_streams: u64,
 }
@@ -211,6 +357,24 @@ mod tests {
         assert!((quantiles.min - 1.0).abs() < 0.01, "{quantiles:?}");
         // Beyond the limit a value counts as the limit.
         assert!((quantiles.max / 3_600_000.0 - 1.0).abs() < 0.01, "{quantiles:?}");
+    }
+
+    #[test]
+    fn figures_of_several_processes_add_up() {
+        let mut sum = Figures::new();
+        for milliseconds in [10, 30] {
+            let mut figures = Figures::new();
+            figures.completed = milliseconds;
+            figures.process.record(Duration::from_millis(milliseconds));
+            figures.activation_after_timer.record(Duration::from_millis(1));
+            sum.add(&figures);
+        }
+        let measured = sum.measured(4.0, 3);
+        assert_eq!((measured.completed, measured.unfinished), (40, 3));
+        assert!((measured.completed_per_second - 10.0).abs() < f64::EPSILON);
+        assert!((measured.process_latency.mean - 20.0).abs() < 0.1, "{measured:?}");
+        assert_eq!((measured.process_latency.count, measured.activation_after_timer.count), (2, 2));
+        assert_eq!(measured.overhead, Quantiles::default());
     }
 
     #[test]

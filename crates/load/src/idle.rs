@@ -50,7 +50,7 @@ pub(crate) async fn run(options: &Options, idle: &IdleOptions) -> Result<(Contex
     let clients = connect(options, count.div_ceil(PER_CONNECTION).max(1)).await?;
     let server = describe_server(&clients[0], options.request_timeout).await?;
     let failures = Arc::new(Mutex::new(Failures::default()));
-    let names = RunNames::unique("idle");
+    let names = RunNames::unique();
     let mut tasks = JoinSet::new();
     for number in 0..count {
         let waiter = Waiter {
@@ -59,6 +59,7 @@ pub(crate) async fn run(options: &Options, idle: &IdleOptions) -> Result<(Contex
                 job_type: format!("{}-{}", names.job_type, number % JOB_TYPES),
                 options: WorkerOptions::default(),
                 request_timeout: options.request_timeout,
+                completions_in_flight: None,
             },
             failures: Arc::clone(&failures),
         };
@@ -86,7 +87,7 @@ pub(crate) async fn run(options: &Options, idle: &IdleOptions) -> Result<(Contex
         server: server_use,
         own,
     };
-    Ok((Context::new(server, None, None), report))
+    Ok((Context::new(server, &[], None, None), report))
 }
 
 struct Waiter {

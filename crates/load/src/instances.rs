@@ -5,21 +5,65 @@ use std::time::Duration;
 
 use crate::model::Tag;
 
+/// How far the message of an instance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Its process waits for none.
+    None,
+    /// The instance was made beforehand and is not counted until its message is sent.
+    NotCounted,
+    /// Its time has not come.
+    NotSent,
+    /// On its way to the server.
+    Sent,
+    /// The server acknowledged the publication.
+    Acknowledged,
+    /// The instance went on.
+    Correlated,
+}
+
 /// What is known of an instance until it completes.
 #[derive(Clone, Debug)]
 pub(crate) struct Instance {
-    /// When its creation was intended to be sent; every latency counts from here.
+    /// The number of its process.
+    pub kind: usize,
+    /// When its creation, or the message that it waits for from the beginning, was intended to be sent; every latency
+    /// counts from here.
     pub intended: Duration,
     /// When the command was sent that leads to its next job.
     pub command_sent: Duration,
     /// When that command was acknowledged, if it was.
     pub command_acknowledged: Option<Duration>,
-    /// Whether the server acknowledged the creation.
-    pub created: bool,
-    /// How long workers held its jobs: the sum in a sequence, the longest in parallel.
+    /// Whether the server acknowledged the command that was intended then.
+    pub acknowledged: bool,
+    /// What is no overhead: how long workers held its jobs, in a sequence the sum, in parallel the longest; the
+    /// duration of its timer; for how long its message was put off.
     pub held: Duration,
     /// Jobs that are not completed.
     pub tasks_left: u16,
+    /// The number of the last task in a sequence whose job came.
+    pub task_reached: u16,
+    pub message: Message,
+    /// Whether the message is published together with the creation.
+    pub buffered: bool,
+}
+
+impl Instance {
+    /// An instance of which nothing was sent.
+    pub fn new(kind: usize, tasks: u16, message: Message) -> Self {
+        Instance {
+            kind,
+            intended: Duration::ZERO,
+            command_sent: Duration::ZERO,
+            command_acknowledged: None,
+            acknowledged: false,
+            held: Duration::ZERO,
+            tasks_left: tasks,
+            task_reached: 0,
+            message,
+            buffered: false,
+        }
+    }
 }
 
 /// A bounded table of instances. A tag holds the generation of its place, so that the tag of a former
@@ -61,7 +105,7 @@ impl Instances {
         let place = &mut self.places[index as usize];
         place.generation = place.generation.wrapping_add(1);
         place.instance = Some(instance);
-        Some(Tag(u64::from(place.generation) << 32 | u64::from(index)))
+        Some(tag(place.generation, index))
     }
 
     pub fn get(&mut self, tag: Tag) -> Option<&mut Instance> {
@@ -80,17 +124,19 @@ impl Instances {
         self.places[index as usize].instance.take()
     }
 
-    /// Removes all and says how many of them the server had acknowledged.
-    pub fn forget_all(&mut self) -> u64 {
-        let mut created = 0;
+    /// Removes all that are counted, and shows each of them.
+    pub fn forget_counted(&mut self, mut forgotten: impl FnMut(Tag, Instance)) {
         for (index, place) in self.places.iter_mut().enumerate() {
-            if let Some(instance) = place.instance.take() {
-                created += u64::from(instance.created);
+            if let Some(instance) = place.instance.take_if(|instance| instance.message != Message::NotCounted) {
+                forgotten(tag(place.generation, index as u32), instance);
                 self.free.push(index as u32);
             }
         }
-        created
     }
+}
+
+fn tag(generation: u32, index: u32) -> Tag {
+    Tag(u64::from(generation) << 32 | u64::from(index))
 }
 
 /// The keys of the jobs that came lately, to find those that come twice. Holds the last one to two times
@@ -121,14 +167,7 @@ mod tests {
     use super::*;
 
     fn instance() -> Instance {
-        Instance {
-            intended: Duration::ZERO,
-            command_sent: Duration::ZERO,
-            command_acknowledged: None,
-            created: false,
-            held: Duration::ZERO,
-            tasks_left: 1,
-        }
+        Instance::new(0, 1, Message::None)
     }
 
     #[test]
@@ -142,9 +181,22 @@ mod tests {
         let third = instances.insert(instance()).expect("room again");
         assert_ne!(first, third);
         assert!(instances.get(first).is_none());
-        instances.get(second).expect("still there").created = true;
-        assert_eq!((instances.len(), instances.forget_all(), instances.len()), (2, 1, 0));
+        instances.get(second).expect("still there").acknowledged = true;
+        let mut acknowledged = 0;
+        instances.forget_counted(|_, instance| acknowledged += u64::from(instance.acknowledged));
+        assert_eq!((acknowledged, instances.len()), (1, 0));
         assert!(instances.get(third).is_none());
+    }
+
+    #[test]
+    fn instances_that_wait_for_their_message_are_kept() {
+        let mut instances = Instances::with_limit(2);
+        let waiting = instances.insert(Instance::new(0, 1, Message::NotCounted)).expect("room for one");
+        let counted = instances.insert(Instance::new(0, 1, Message::Sent)).expect("room for two");
+        let mut forgotten = Vec::new();
+        instances.forget_counted(|tag, _| forgotten.push(tag));
+        assert_eq!((forgotten, instances.len()), (vec![counted], 1));
+        assert!(instances.get(waiting).is_some() && instances.get(counted).is_none());
     }
 
     #[test]

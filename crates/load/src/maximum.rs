@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::error::LoadError;
-use crate::options::{MaximumOptions, Work};
+use crate::figures::MessageCounts;
+use crate::options::MaximumOptions;
 use crate::session::Session;
 use crate::trial::{RateReport, TrialPlan};
 
@@ -45,6 +46,8 @@ pub struct Trial {
     pub outstanding: (usize, usize),
     /// Why the rate is not sustainable, if it is not.
     pub failed: Option<String>,
+    /// What became of the messages, if there are any.
+    pub messages: Option<MessageCounts>,
 }
 
 /// Doubles from a start until a rate fails, then bisects.
@@ -103,8 +106,8 @@ pub(crate) fn judge(report: &RateReport, options: &MaximumOptions) -> Option<Str
         ));
     }
     let least = LEAST_ACHIEVED * target * report.seconds - SPARED_INSTANCES;
-    if (report.completed as f64) < least {
-        return Some(format!("{:.0} of {target:.0} instances/s completed", report.completed_per_second));
+    if (report.sum.completed as f64) < least {
+        return Some(format!("{:.0} of {target:.0} instances/s completed", report.sum.completed_per_second));
     }
     let growth = report.outstanding_at_end.saturating_sub(report.outstanding_at_start);
     let growth_limit = (target * report.seconds * LARGEST_GROWTH).max(10.0);
@@ -112,8 +115,8 @@ pub(crate) fn judge(report: &RateReport, options: &MaximumOptions) -> Option<Str
         return Some(format!("the backlog grew by {growth} instances"));
     }
     let limit = options.overhead_limit.as_secs_f64() * 1e3;
-    if report.overhead.p99 > limit {
-        return Some(format!("the 99th percentile of the overhead is {:.0} ms", report.overhead.p99));
+    if report.sum.overhead.p99 > limit {
+        return Some(format!("the 99th percentile of the overhead is {:.0} ms", report.sum.overhead.p99));
     }
     None
 }
@@ -126,11 +129,6 @@ fn criterion(options: &MaximumOptions) -> String {
         LARGEST_GROWTH * 100.0,
         options.overhead_limit.as_millis()
     )
-}
-
-fn work_time(work: &Work) -> Duration {
-    let steps = if work.profile.in_sequence() { work.profile.tasks() } else { 1 };
-    work.worker.delay * u32::from(steps)
 }
 
 impl Session {
@@ -177,7 +175,7 @@ impl Session {
                 warm_up: options.warm_up,
                 duration,
                 drain_limit: options.drain_limit,
-                give_up_when_overloaded: Some(work_time(&options.work)),
+                give_up_when_overloaded: Some(options.work.lasts()),
             })
             .await?;
         let judged = MaximumOptions { trial: duration, ..options.clone() };
@@ -188,10 +186,11 @@ impl Session {
         }
         trials.push(Trial {
             rate,
-            completed_per_second: report.completed_per_second,
-            overhead_p99: report.overhead.p99,
+            completed_per_second: report.sum.completed_per_second,
+            overhead_p99: report.sum.overhead.p99,
             outstanding: (report.outstanding_at_start, report.outstanding_at_end),
             failed: failed.clone(),
+            messages: report.messages,
         });
         Ok((report, failed))
     }

@@ -1,83 +1,144 @@
 //! The processes that are deployed, and the variables of their instances.
 
-use std::fmt::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::fmt::{Display, Write};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::options::Profile;
+use crate::profile::{Kind, WaitsFor};
 
 /// Names of a run, unique so that runs on one server do not mix.
 #[derive(Clone, Debug)]
 pub(crate) struct RunNames {
-    pub process_id: String,
+    run: String,
     pub job_type: String,
+    /// The name of all messages; the correlation key tells the instances apart.
+    pub message: String,
 }
 
 impl RunNames {
-    pub fn unique(profile: impl std::fmt::Display) -> Self {
+    pub fn unique() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let run = format!("{:x}-{:x}", since_epoch.as_millis(), std::process::id());
-        RunNames { process_id: format!("osmia-load-{profile}-{run}"), job_type: format!("osmia-load-{run}") }
+        RunNames { job_type: format!("osmia-load-{run}"), message: format!("osmia-load-{run}"), run }
+    }
+
+    pub fn process_id(&self, kind: Kind) -> String {
+        format!("osmia-load-{kind}-{}", self.run)
     }
 }
 
-/// The BPMN of a profile, in which every task has the same job type.
-pub(crate) fn bpmn(profile: Profile, names: &RunNames) -> String {
+/// What a boundary timer waits that is cancelled in every instance.
+const BOUNDARY_TIMER: Duration = Duration::from_secs(3_600);
+
+/// The BPMN of a process, in which every task has the same job type.
+pub(crate) fn bpmn(kind: Kind, names: &RunNames) -> String {
     let mut model = Model::default();
     model.element("startEvent", "start");
-    match profile {
-        Profile::OneTask | Profile::TenTasks => {
-            let mut before = "start".to_owned();
-            for number in 1..=profile.tasks() {
-                let task = model.service_task(number, &names.job_type);
-                model.flow(&before, &task);
-                before = task;
+    if kind.in_sequence() {
+        let mut before = "start".to_owned();
+        for number in 1..=kind.tasks() {
+            if let Some((task, waits_for)) = kind.waits_before()
+                && task == number
+            {
+                let catch = model.catch_event(waits_for, names);
+                model.flow(&before, &catch);
+                before = catch;
             }
-            model.element("endEvent", "end");
-            model.flow(&before, "end");
+            let task = model.service_task(number, &names.job_type);
+            model.flow(&before, &task);
+            before = task;
         }
-        Profile::Parallel { tasks } => {
-            model.element("parallelGateway", "fork");
-            model.element("parallelGateway", "join");
-            model.flow("start", "fork");
-            for number in 1..=tasks {
-                let task = model.service_task(number, &names.job_type);
-                model.flow("fork", &task);
-                model.flow(&task, "join");
-            }
-            model.element("endEvent", "end");
-            model.flow("join", "end");
+        model.element("endEvent", "end");
+        model.flow(&before, "end");
+        if matches!(kind, Kind::TenTasksTwoTimers { .. }) {
+            model.boundary_timer("task-1");
         }
+    } else {
+        model.element("parallelGateway", "fork");
+        model.element("parallelGateway", "join");
+        model.flow("start", "fork");
+        for number in 1..=kind.tasks() {
+            let task = model.service_task(number, &names.job_type);
+            model.flow("fork", &task);
+            model.flow(&task, "join");
+        }
+        model.element("endEvent", "end");
+        model.flow("join", "end");
     }
-    model.document(&names.process_id)
+    model.document(&names.process_id(kind))
 }
 
 #[derive(Default)]
 struct Model {
     elements: Vec<Element>,
     flows: Vec<(String, String)>,
+    /// What stands beside the process.
+    messages: String,
 }
 
+#[derive(Default)]
 struct Element {
     kind: &'static str,
     id: String,
+    attributes: String,
     extension: String,
+    definition: String,
 }
 
 impl Model {
     fn element(&mut self, kind: &'static str, id: &str) {
-        self.elements.push(Element { kind, id: id.to_owned(), extension: String::new() });
+        self.elements.push(Element { kind, id: id.to_owned(), ..Element::default() });
     }
 
     fn service_task(&mut self, number: u16, job_type: &str) -> String {
-        let id = format!("task-{number}");
+        let id = format!("{TASK_ID}{number}");
         self.elements.push(Element {
             kind: "serviceTask",
             id: id.clone(),
             extension: format!(
                 "<bpmn:extensionElements><zeebe:taskDefinition type=\"{job_type}\"/></bpmn:extensionElements>"
             ),
+            ..Element::default()
         });
         id
+    }
+
+    fn catch_event(&mut self, waits_for: WaitsFor, names: &RunNames) -> String {
+        let definition = match waits_for {
+            WaitsFor::Timer(timer) => timer_definition("wait", "timeDuration", &duration(timer)),
+            WaitsFor::DueDate(due) => timer_definition("wait", "timeDate", &date(due)),
+            WaitsFor::Message => {
+                push(
+                    &mut self.messages,
+                    format_args!(
+                        "<bpmn:message id=\"message\" name=\"{}\"><bpmn:extensionElements>\
+                         <zeebe:subscription correlationKey=\"={TAG}\"/></bpmn:extensionElements></bpmn:message>\n",
+                        names.message
+                    ),
+                );
+                "<bpmn:messageEventDefinition id=\"wait-definition\" messageRef=\"message\"/>".to_owned()
+            }
+        };
+        let id = "wait".to_owned();
+        self.elements.push(Element {
+            kind: "intermediateCatchEvent",
+            id: id.clone(),
+            definition,
+            ..Element::default()
+        });
+        id
+    }
+
+    /// An interrupting timer on a task, with an end of its own.
+    fn boundary_timer(&mut self, task: &str) {
+        self.elements.push(Element {
+            kind: "boundaryEvent",
+            id: "late".to_owned(),
+            attributes: format!(" attachedToRef=\"{task}\""),
+            definition: timer_definition("late", "timeDuration", &duration(BOUNDARY_TIMER)),
+            ..Element::default()
+        });
+        self.element("endEvent", "too-late");
+        self.flow("late", "too-late");
     }
 
     fn flow(&mut self, source: &str, target: &str) {
@@ -88,12 +149,13 @@ impl Model {
         let mut xml = format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
              <bpmn:definitions xmlns:bpmn=\"http://www.omg.org/spec/BPMN/20100524/MODEL\" \
+             xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
              xmlns:zeebe=\"http://camunda.org/schema/zeebe/1.0\" id=\"definitions\" \
              targetNamespace=\"http://bpmn.io/schema/bpmn\">\n\
              <bpmn:process id=\"{process_id}\" isExecutable=\"true\">\n"
         );
         for element in &self.elements {
-            let (kind, id) = (element.kind, &element.id);
+            let Element { kind, id, attributes, .. } = element;
             let mut body = element.extension.clone();
             for (number, (source, target)) in self.flows.iter().enumerate() {
                 if target == id {
@@ -103,7 +165,8 @@ impl Model {
                     push(&mut body, format_args!("<bpmn:outgoing>flow-{number}</bpmn:outgoing>"));
                 }
             }
-            push(&mut xml, format_args!("<bpmn:{kind} id=\"{id}\">{body}</bpmn:{kind}>\n"));
+            body.push_str(&element.definition);
+            push(&mut xml, format_args!("<bpmn:{kind} id=\"{id}\"{attributes}>{body}</bpmn:{kind}>\n"));
         }
         for (number, (source, target)) in self.flows.iter().enumerate() {
             push(
@@ -113,9 +176,47 @@ impl Model {
                 ),
             );
         }
-        xml.push_str("</bpmn:process>\n</bpmn:definitions>\n");
+        xml.push_str("</bpmn:process>\n");
+        xml.push_str(&self.messages);
+        xml.push_str("</bpmn:definitions>\n");
         xml
     }
+}
+
+fn timer_definition(event: &str, element: &str, value: &str) -> String {
+    format!(
+        "<bpmn:timerEventDefinition id=\"{event}-definition\">\
+         <bpmn:{element} xsi:type=\"bpmn:tFormalExpression\">{value}</bpmn:{element}></bpmn:timerEventDefinition>"
+    )
+}
+
+/// A duration in ISO 8601, to the millisecond.
+fn duration(duration: Duration) -> String {
+    format!("PT{}.{:03}S", duration.as_secs(), duration.subsec_millis())
+}
+
+/// A time in seconds since the Unix epoch, as a date in ISO 8601.
+pub(crate) fn date(seconds: u64) -> String {
+    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    // Years are counted from the first of March, so that the leap day is the last of its year, and in spans of 400
+    // years, which all have as many days.
+    let days = days + 719_468;
+    let (span, of_span) = (days / 146_097, days % 146_097);
+    let year_of_span = (of_span - of_span / 1_460 + of_span / 36_524 - of_span / 146_096) / 365;
+    let of_year = of_span - (365 * year_of_span + year_of_span / 4 - year_of_span / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = span * 400 + year_of_span + u64::from(month <= 2);
+    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+const TASK_ID: &str = "task-";
+
+/// The number of the task with this id.
+pub(crate) fn task_number(element_id: &str) -> Option<u16> {
+    element_id.strip_prefix(TASK_ID)?.parse().ok()
 }
 
 fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
@@ -123,9 +224,11 @@ fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 }
 
 /// Names an instance in its own variables, so that a job says to which instance it belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tag(pub u64);
 
+/// The variable that holds the tag.
+const TAG: &str = "loadTag";
 const TAG_NAME: &str = "\"loadTag\"";
 const TAG_DIGITS: usize = 16;
 
@@ -135,6 +238,13 @@ impl Tag {
         let after_name = &variables[variables.find(TAG_NAME)? + TAG_NAME.len()..];
         let value = after_name.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
         u64::from_str_radix(value.get(..TAG_DIGITS)?, 16).ok().map(Tag)
+    }
+}
+
+/// As it stands in the variables, and as a correlation key.
+impl Display for Tag {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:016x}", self.0)
     }
 }
 
@@ -171,7 +281,7 @@ impl Payload {
         let size = self.before_tag.len() + TAG_DIGITS + self.after_tag.len();
         let mut text = String::with_capacity(size);
         text.push_str(&self.before_tag);
-        push(&mut text, format_args!("{:016x}", tag.0));
+        push(&mut text, format_args!("{tag}"));
         text.push_str(&self.after_tag);
         text
     }
@@ -182,18 +292,77 @@ mod tests {
     use super::*;
     use crate::options::PAYLOAD_MINIMUM_BYTES;
 
+    const TWO_TIMERS: Kind = Kind::TenTasksTwoTimers { timer: Duration::from_millis(1_250) };
+    const TIMER_TASK: Kind = Kind::TimerTask { due: 1_767_225_599 };
+
+    fn model(kind: Kind) -> String {
+        bpmn(kind, &RunNames::unique())
+    }
+
     #[test]
     fn every_flow_of_a_model_has_both_ends() {
-        let names = RunNames::unique("test");
-        let ten = bpmn(Profile::TenTasks, &names);
+        let ten = model(Kind::TenTasks);
         assert_eq!(ten.matches("<bpmn:serviceTask").count(), 10);
-        assert_eq!(ten.matches("<bpmn:sequenceFlow").count(), 11);
-        assert_eq!(ten.matches("<bpmn:incoming>").count(), 11);
-        let parallel = bpmn(Profile::Parallel { tasks: 3 }, &names);
+        let parallel = model(Kind::Parallel { tasks: 3 });
         assert_eq!(parallel.matches("<bpmn:parallelGateway").count(), 2);
-        assert_eq!(parallel.matches("<bpmn:sequenceFlow").count(), 8);
-        assert_eq!(parallel.matches("<bpmn:outgoing>").count(), 8);
-        assert!(parallel.contains(&names.job_type) && parallel.contains(&names.process_id));
+        for (xml, flows) in [
+            (ten, 11),
+            (parallel, 8),
+            (model(Kind::OneTask), 2),
+            (model(TWO_TIMERS), 13),
+            (model(Kind::TaskMessageTask), 4),
+            (model(Kind::MessageTask), 3),
+            (model(TIMER_TASK), 3),
+        ] {
+            assert_eq!(xml.matches("<bpmn:sequenceFlow").count(), flows, "{xml}");
+            assert_eq!(xml.matches("<bpmn:incoming>").count(), flows, "{xml}");
+            assert_eq!(xml.matches("<bpmn:outgoing>").count(), flows, "{xml}");
+        }
+    }
+
+    #[test]
+    fn models_hold_the_names_of_the_run() {
+        let names = RunNames::unique();
+        let xml = bpmn(Kind::TaskMessageTask, &names);
+        assert!(xml.contains(&names.process_id(Kind::TaskMessageTask)), "{xml}");
+        assert!(xml.contains(&format!("name=\"{}\"", names.message)), "{xml}");
+        assert!(xml.contains(&format!("type=\"{}\"", names.job_type)), "{xml}");
+        assert!(xml.contains("correlationKey=\"=loadTag\""), "{xml}");
+        assert_ne!(names.process_id(Kind::OneTask), names.process_id(Kind::TenTasks));
+    }
+
+    #[test]
+    fn timers_have_their_times() {
+        let two = model(TWO_TIMERS);
+        assert!(two.contains(">PT1.250S</bpmn:timeDuration>"), "{two}");
+        assert!(two.contains(">PT3600.000S</bpmn:timeDuration>"), "{two}");
+        // The catch event stands between the fifth and the sixth task.
+        let at = |id: &str| two.find(&format!("id=\"{id}\"")).expect("the element is there");
+        assert!(at("task-5") < at("wait") && at("wait") < at("task-6"), "{two}");
+        let dated = model(TIMER_TASK);
+        assert!(dated.contains(">2025-12-31T23:59:59Z</bpmn:timeDate>"), "{dated}");
+    }
+
+    #[test]
+    fn dates_are_right_around_leap_days_and_centuries() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (1_772_325_000, "2026-03-01T00:30:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(date(seconds), text);
+        }
+    }
+
+    #[test]
+    fn tasks_are_known_by_their_ids() {
+        assert_eq!(task_number("task-10"), Some(10));
+        assert_eq!(task_number("wait"), None);
+        assert_eq!(task_number("task-"), None);
     }
 
     #[test]

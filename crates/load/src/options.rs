@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
 use crate::error::LoadError;
+use crate::profile::Profile;
 
 /// The smallest payload: the tag by which a job finds its instance.
 pub const PAYLOAD_MINIMUM_BYTES: usize = 34;
@@ -45,8 +45,10 @@ pub enum Mode {
     Rate(RateOptions),
     /// The highest sustainable rate.
     Maximum(MaximumOptions),
-    /// Only create instances, which then wait at a task without a worker.
+    /// Only create instances, which then wait at a task without a worker, or for a message that nobody publishes.
     Waiting(WaitingOptions),
+    /// Timers that are due at the same moment, beside a fixed rate.
+    Timers(TimersOptions),
     /// Complete the jobs that another run left.
     Drain(DrainOptions),
     /// Open streams and long polls and leave them alone.
@@ -100,12 +102,37 @@ pub struct MaximumOptions {
 /// Instances that wait.
 #[derive(Clone, Debug, Serialize)]
 pub struct WaitingOptions {
+    /// Where they wait: with [`Profile::Messages`] at a message catch event, with any other profile of one process at
+    /// the first task of [`Profile::OneTask`].
+    pub profile: Profile,
     /// How many to create.
     pub instances: u64,
     /// Size of the variables of each.
     pub payload_bytes: usize,
     /// Creations in flight at once.
     pub in_flight: usize,
+}
+
+/// Instances that wait for timers of the same moment, and other instances at a fixed rate meanwhile.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimersOptions {
+    /// Of [`Profile::Timers`]: the process beside the timers, its workers, and the size of all variables.
+    pub work: Work,
+    /// Instances that wait for a timer.
+    pub timers: u64,
+    /// Time from the start of their creation to the moment at which all are due, rounded up to a full second.
+    #[serde(serialize_with = "seconds")]
+    pub due_in: Duration,
+    /// Creations of those instances in flight at once.
+    pub in_flight: usize,
+    /// Instances per second of the process beside.
+    pub rate: f64,
+    /// Time just before the due date in which the process beside is measured too, to compare.
+    #[serde(serialize_with = "seconds")]
+    pub warm_up: Duration,
+    /// How long after the due date the last timers are waited for.
+    #[serde(serialize_with = "seconds")]
+    pub limit: Duration,
 }
 
 /// Jobs to complete.
@@ -134,10 +161,10 @@ pub struct IdleOptions {
     pub duration: Duration,
 }
 
-/// A process and the workers of its tasks.
+/// A process, or several, and the workers of their tasks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Work {
-    /// The shape of the process.
+    /// What is loaded.
     pub profile: Profile,
     /// Size of the variables of an instance, as JSON.
     pub payload_bytes: usize,
@@ -147,6 +174,15 @@ pub struct Work {
     pub creations_in_flight: usize,
     /// Instances neither completed nor failed at once; beyond it sends are late, then skipped.
     pub outstanding_instances: usize,
+    /// What the timer catch event of [`Profile::TenTasksTwoTimers`] waits; no part of the overhead.
+    #[serde(serialize_with = "seconds")]
+    pub timer: Duration,
+    /// How long the server buffers a published message.
+    #[serde(serialize_with = "seconds")]
+    pub message_ttl: Duration,
+    /// With [`Profile::Messages`]: instances that wait for messages during the whole measurement and after it, beyond
+    /// those whose messages come.
+    pub waiting: u64,
 }
 
 /// How jobs are worked on.
@@ -181,73 +217,6 @@ pub enum Delivery {
     },
 }
 
-/// The shape of the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// Start, service task, end.
-    OneTask,
-    /// Ten service tasks in sequence.
-    TenTasks,
-    /// A parallel gateway to so many service tasks, joined by another.
-    Parallel {
-        /// How many.
-        tasks: u16,
-    },
-}
-
-impl Profile {
-    /// Jobs of one instance.
-    pub fn tasks(self) -> u16 {
-        match self {
-            Profile::OneTask => 1,
-            Profile::TenTasks => 10,
-            Profile::Parallel { tasks } => tasks,
-        }
-    }
-
-    /// Whether each task starts when the one before it is done.
-    pub fn in_sequence(self) -> bool {
-        !matches!(self, Profile::Parallel { .. })
-    }
-}
-
-impl fmt::Display for Profile {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Profile::OneTask => formatter.write_str("one-task"),
-            Profile::TenTasks => formatter.write_str("ten-tasks"),
-            Profile::Parallel { tasks } => write!(formatter, "parallel-{tasks}"),
-        }
-    }
-}
-
-impl Serialize for Profile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl FromStr for Profile {
-    type Err = LoadError;
-
-    fn from_str(text: &str) -> Result<Self, LoadError> {
-        match text {
-            "one-task" => Ok(Profile::OneTask),
-            "ten-tasks" => Ok(Profile::TenTasks),
-            "parallel" => Ok(Profile::Parallel { tasks: 10 }),
-            other => other
-                .strip_prefix("parallel-")
-                .and_then(|tasks| tasks.parse().ok())
-                .map(|tasks| Profile::Parallel { tasks })
-                .ok_or_else(|| LoadError::Option {
-                    option: "profile",
-                    value: format!("\"{other}\""),
-                    expected: "one-task, ten-tasks, parallel or parallel-N with a number of tasks",
-                }),
-        }
-    }
-}
-
 impl Options {
     /// Options for one gateway, with a sync probe in the current directory and no server process.
     pub fn new(address: impl Into<String>, mode: Mode) -> Self {
@@ -271,11 +240,23 @@ impl Options {
         match &self.mode {
             Mode::Rate(options) => {
                 options.work.check()?;
+                require(
+                    options.work.profile != Profile::Timers,
+                    "profile",
+                    options.work.profile,
+                    "another: the timers are measured by a run of their own",
+                )?;
                 rate("--rate", options.rate)?;
                 positive("--duration", options.duration)
             }
             Mode::Maximum(options) => {
                 options.work.check()?;
+                require(
+                    options.work.profile != Profile::Timers,
+                    "--max",
+                    "given with the profile timers",
+                    "left out: the rate beside the timers is fixed",
+                )?;
                 rate("--rate", options.start_rate)?;
                 positive("--trial", options.trial)?;
                 positive("--duration", options.duration)?;
@@ -287,9 +268,16 @@ impl Options {
                 )
             }
             Mode::Waiting(options) => {
+                require(
+                    !matches!(options.profile, Profile::Mixed | Profile::Timers),
+                    "--wait",
+                    format!("given with the profile {}", options.profile),
+                    "given with a profile of one process, whose instances wait for a worker or for a message",
+                )?;
                 payload(options.payload_bytes)?;
                 within("--in-flight", options.in_flight, 1, 100_000, "from 1 to 100000")
             }
+            Mode::Timers(options) => options.check(),
             Mode::Drain(options) => {
                 require(!options.job_type.is_empty(), "--drain", "empty", "a job type")?;
                 options.worker.check()
@@ -312,12 +300,38 @@ impl Work {
             worker: WorkerOptions::default(),
             creations_in_flight: 2_000,
             outstanding_instances: 200_000,
+            timer: Duration::from_millis(100),
+            message_ttl: Duration::from_secs(10),
+            waiting: 0,
         }
     }
 
+    /// How long its longest instance lasts by the model and the workers alone.
+    pub(crate) fn lasts(&self) -> Duration {
+        let kinds = self.profile.kinds(self.timer);
+        kinds.iter().map(|kind| kind.lasts(self.worker.delay)).max().unwrap_or_default()
+    }
+
     fn check(&self) -> Result<(), LoadError> {
-        within("parallel-N", usize::from(self.profile.tasks()), 1, 1_000, "from 1 to 1000")?;
+        if let Profile::Parallel { tasks } = self.profile {
+            within("parallel-N", usize::from(tasks), 1, 1_000, "from 1 to 1000")?;
+        }
         payload(self.payload_bytes)?;
+        between("--timer", self.timer, Duration::from_millis(1), TIMER_LIMIT, "from 1 ms to 1 h")?;
+        between("--message-ttl", self.message_ttl, Duration::ZERO, MESSAGE_TTL_LIMIT, "at most 24 h")?;
+        require(
+            self.message_ttl >= SHORTEST_BUFFERING || self.profile != Profile::Mixed,
+            "--message-ttl",
+            format!("{:?}", self.message_ttl),
+            "at least 1 s with the profile mixed, in which messages are published before they are waited for",
+        )?;
+        require(self.waiting <= WAITING_LIMIT, "--waiting", self.waiting, "at most 5000000 instances")?;
+        require(
+            self.waiting == 0 || self.profile == Profile::Messages,
+            "--waiting",
+            format!("given with the profile {}", self.profile),
+            "given with the profile messages; use a run with --wait for instances that wait at a task",
+        )?;
         within("--in-flight", self.creations_in_flight, 1, 100_000, "from 1 to 100000")?;
         within("--outstanding", self.outstanding_instances, 1, 5_000_000, "from 1 to 5000000")?;
         self.worker.check()
@@ -384,9 +398,45 @@ impl MaximumOptions {
 }
 
 impl WaitingOptions {
-    /// So many instances with variables of 512 bytes.
+    /// So many instances with variables of 512 bytes, waiting at a task.
     pub fn new(instances: u64) -> Self {
-        WaitingOptions { instances, payload_bytes: 512, in_flight: 512 }
+        WaitingOptions { profile: Profile::OneTask, instances, payload_bytes: 512, in_flight: 512 }
+    }
+}
+
+impl TimersOptions {
+    /// So many timers, due half a minute after the first is created, beside 150 instances per second.
+    pub fn new(work: Work, timers: u64) -> Self {
+        TimersOptions {
+            work,
+            timers,
+            due_in: Duration::from_secs(30),
+            in_flight: 512,
+            rate: 150.0,
+            warm_up: Duration::from_secs(5),
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    fn check(&self) -> Result<(), LoadError> {
+        self.work.check()?;
+        require(
+            self.work.profile == Profile::Timers,
+            "profile",
+            self.work.profile,
+            "timers, for a run that lets timers come due at once",
+        )?;
+        require((1..=WAITING_LIMIT).contains(&self.timers), "--timers", self.timers, "from 1 to 5000000 instances")?;
+        within("--in-flight", self.in_flight, 1, 100_000, "from 1 to 100000")?;
+        rate("--rate", self.rate)?;
+        positive("--warm-up", self.warm_up)?;
+        positive("--duration", self.limit)?;
+        require(
+            self.due_in > self.warm_up && self.due_in <= DUE_LIMIT,
+            "--due-in",
+            format!("{:?}", self.due_in),
+            "longer than --warm-up, by the time that creating the instances takes, and at most 24 h",
+        )
     }
 }
 
@@ -405,6 +455,15 @@ impl DrainOptions {
         }
     }
 }
+
+/// The longest wait of a timer catch event.
+const TIMER_LIMIT: Duration = Duration::from_secs(3_600);
+const MESSAGE_TTL_LIMIT: Duration = Duration::from_secs(24 * 3_600);
+/// A message that is published before its subscription opens needs so much at least.
+const SHORTEST_BUFFERING: Duration = Duration::from_secs(1);
+const DUE_LIMIT: Duration = Duration::from_secs(24 * 3_600);
+/// Instances that a run leaves waiting.
+const WAITING_LIMIT: u64 = 5_000_000;
 
 fn require(
     holds: bool,
@@ -426,6 +485,16 @@ fn within(
     expected: &'static str,
 ) -> Result<(), LoadError> {
     require((least..=most).contains(&value), option, value, expected)
+}
+
+fn between(
+    option: &'static str,
+    value: Duration,
+    least: Duration,
+    most: Duration,
+    expected: &'static str,
+) -> Result<(), LoadError> {
+    require((least..=most).contains(&value), option, format!("{value:?}"), expected)
 }
 
 fn positive(option: &'static str, value: Duration) -> Result<(), LoadError> {
@@ -450,16 +519,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn profiles_are_read_as_they_are_written() {
-        for text in ["one-task", "ten-tasks", "parallel-7"] {
-            assert_eq!(text.parse::<Profile>().expect("a known profile").to_string(), text);
-        }
-        assert_eq!("parallel".parse::<Profile>().expect("a known profile").tasks(), 10);
-        let error = "two-tasks".parse::<Profile>().expect_err("an unknown profile");
-        assert!(error.to_string().contains("\"two-tasks\""), "{error}");
-    }
-
-    #[test]
     fn senseless_options_are_refused_by_name() {
         let mut rate = RateOptions::new(Work::new(Profile::OneTask), f64::NAN);
         let refused = |mode: &RateOptions| {
@@ -471,5 +530,30 @@ mod tests {
         assert!(refused(&rate).contains("--delay"));
         rate.work.payload_bytes = 3;
         assert!(refused(&rate).contains("--payload"));
+    }
+
+    fn refusal(mode: Mode) -> String {
+        Options::new("127.0.0.1:26500", mode).check().expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn options_that_contradict_the_profile_are_refused() {
+        let with = |profile, change: fn(&mut Work)| {
+            let mut work = Work::new(profile);
+            change(&mut work);
+            refusal(Mode::Rate(RateOptions::new(work, 10.0)))
+        };
+        assert!(with(Profile::OneTask, |work| work.waiting = 5).contains("--waiting"));
+        assert!(with(Profile::Mixed, |work| work.message_ttl = Duration::ZERO).contains("--message-ttl"));
+        assert!(with(Profile::TenTasksTwoTimers, |work| work.timer = Duration::ZERO).contains("--timer"));
+        assert!(with(Profile::Timers, |_| ()).contains("timers"));
+        assert!(refusal(Mode::Maximum(MaximumOptions::new(Work::new(Profile::Timers)))).contains("--max"));
+        let waiting = WaitingOptions { profile: Profile::Mixed, ..WaitingOptions::new(1) };
+        assert!(refusal(Mode::Waiting(waiting)).contains("--wait is given with the profile mixed"));
+        let timers = TimersOptions::new(Work::new(Profile::Timers), 1);
+        let hurried = TimersOptions { due_in: timers.warm_up, ..timers.clone() };
+        assert!(refusal(Mode::Timers(hurried)).contains("--due-in"));
+        assert!(refusal(Mode::Timers(TimersOptions { timers: 0, ..timers.clone() })).contains("--timers is 0"));
+        assert!(Options::new("127.0.0.1:26500", Mode::Timers(timers)).check().is_ok());
     }
 }

@@ -1,17 +1,21 @@
 //! The report of a run, as a table and as data.
 
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::connection::Server;
 use crate::drain::DrainReport;
-use crate::figures::{Irregularities, Quantiles};
+use crate::error::LoadError;
+use crate::figures::{Irregularities, Measured, MessageCounts, Quantiles};
 use crate::idle::IdleReport;
 use crate::maximum::MaximumReport;
 use crate::model::RunNames;
 use crate::options::{Options, Work};
 use crate::process_statistics::ProcessUse;
+use crate::profile::Profile;
+use crate::timers::{BesideReport, TimersReport};
 use crate::trial::RateReport;
 use crate::waiting::WaitingReport;
 
@@ -26,8 +30,17 @@ pub struct Report {
     pub context: Context,
     /// How long a write of 4 KiB took to be synced to the probed disk during the run.
     pub fsync: Option<Quantiles>,
+    /// What the server did wrong, so that the figures are worth nothing; in words.
+    pub failure: Option<String>,
     /// What was measured.
     pub outcome: Outcome,
+}
+
+impl Report {
+    /// An error when the server did something wrong.
+    pub fn verdict(&self) -> Result<(), LoadError> {
+        self.failure.as_ref().map_or(Ok(()), |failure| Err(LoadError::Wrong(failure.clone())))
+    }
 }
 
 /// What a run ran against.
@@ -35,8 +48,8 @@ pub struct Report {
 pub struct Context {
     /// The server.
     pub server: Server,
-    /// The process that was deployed for the run.
-    pub process_id: Option<String>,
+    /// The processes that were deployed for the run.
+    pub process_ids: Vec<String>,
     /// The type of its jobs, which a later run can drain.
     pub job_type: Option<String>,
     /// What the reader should know before the figures.
@@ -44,10 +57,15 @@ pub struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(server: Server, names: Option<&RunNames>, note: Option<String>) -> Self {
+    pub(crate) fn new(
+        server: Server,
+        process_ids: &[Arc<str>],
+        names: Option<&RunNames>,
+        note: Option<String>,
+    ) -> Self {
         Context {
             server,
-            process_id: names.map(|names| names.process_id.clone()),
+            process_ids: process_ids.iter().map(ToString::to_string).collect(),
             job_type: names.map(|names| names.job_type.clone()),
             note,
         }
@@ -64,10 +82,45 @@ pub enum Outcome {
     Maximum(MaximumReport),
     /// Waiting instances.
     Waiting(WaitingReport),
+    /// Timers of the same moment.
+    Timers(Box<TimersReport>),
     /// A drained backlog.
     Drain(DrainReport),
     /// Idle clients.
     Idle(IdleReport),
+}
+
+impl Outcome {
+    /// What the server did wrong. A message must be correlated once and a timer must fire once.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let mut messages = MessageCounts::default();
+        match self {
+            Outcome::Rate(report) => messages.add(report.messages.unwrap_or_default()),
+            Outcome::Maximum(report) => {
+                report.trials.iter().filter_map(|trial| trial.messages).for_each(|counts| messages.add(counts));
+            }
+            Outcome::Timers(report) => return timers_failure(report),
+            Outcome::Waiting(_) | Outcome::Drain(_) | Outcome::Idle(_) => {}
+        }
+        (messages.lost > 0 || messages.repeated > 0).then(|| {
+            format!(
+                "Of {} published messages {} were not correlated within the drain limit, and {} jobs came of a second \
+                 or foreign correlation; each message must be correlated once.",
+                messages.published, messages.lost, messages.repeated
+            )
+        })
+    }
+}
+
+fn timers_failure(report: &TimersReport) -> Option<String> {
+    let fired = &report.fired;
+    (fired.lost > 0 || fired.repeated > 0 || fired.last_completed.is_none()).then(|| {
+        format!(
+            "Of {} timers {} fired and {} of their instances completed in time; {} never fired, and {} jobs came of a \
+             timer that fired again. Each timer must fire once; for more time give a longer --duration.",
+            report.created, fired.fired, fired.completed, fired.lost, fired.repeated
+        )
+    })
 }
 
 impl Display for Report {
@@ -85,8 +138,9 @@ impl Display for Report {
                 server.replication_factor
             ),
         )?;
-        if let (Some(process), Some(job_type)) = (&self.context.process_id, &self.context.job_type) {
-            row(formatter, "process, job type", format_args!("{process}, {job_type}"))?;
+        if let Some(job_type) = &self.context.job_type {
+            let processes = self.context.process_ids.join(", ");
+            row(formatter, "process, job type", format_args!("{processes}, {job_type}"))?;
         }
         if let Some(note) = &self.context.note {
             row(formatter, "note", note)?;
@@ -95,6 +149,7 @@ impl Display for Report {
             Outcome::Rate(report) => rate(formatter, report)?,
             Outcome::Maximum(report) => maximum(formatter, report)?,
             Outcome::Waiting(report) => waiting(formatter, report)?,
+            Outcome::Timers(report) => timers(formatter, report)?,
             Outcome::Drain(report) => drain(formatter, report)?,
             Outcome::Idle(report) => idle(formatter, report)?,
         }
@@ -110,6 +165,9 @@ impl Display for Report {
                     2.0 * fsync.p50
                 ),
             )?;
+        }
+        if let Some(failure) = &self.failure {
+            row(formatter, "FAILED", failure)?;
         }
         Ok(())
     }
@@ -129,7 +187,14 @@ impl Display for Work {
                 crate::options::Delivery::Poll { .. } => "poll",
             },
             self.worker.delay
-        )
+        )?;
+        if matches!(self.profile, Profile::TenTasksTwoTimers | Profile::Mixed) {
+            write!(formatter, ", timers of {:?}", self.timer)?;
+        }
+        if matches!(self.profile, Profile::Mixed | Profile::Messages) {
+            write!(formatter, ", messages buffered for {:?}", self.message_ttl)?;
+        }
+        Ok(())
     }
 }
 
@@ -138,45 +203,91 @@ fn row(formatter: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::R
 }
 
 fn rate(formatter: &mut Formatter<'_>, report: &RateReport) -> fmt::Result {
+    let sum = &report.sum;
     row(
         formatter,
         "target, measured time",
-        format_args!("{:.1} instances/s, {:.1} s", report.target_rate, report.seconds),
+        format_args!("{:.1} sends/s, {:.1} s", report.target_rate, report.seconds),
     )?;
-    row(
-        formatter,
-        "created, completed",
-        format_args!(
-            "{:.1}/s, {:.1}/s ({} and {} instances, {} jobs)",
-            report.created_per_second,
-            report.completed_per_second,
-            report.created,
-            report.completed,
-            report.jobs_completed
-        ),
-    )?;
+    throughput(formatter, sum)?;
     row(
         formatter,
         "late, skipped sends; unfinished",
         format_args!(
             "{}, {}; {} after {:.2} s of drain",
-            report.late_sends, report.skipped_sends, report.unfinished, report.drain_seconds
+            sum.late_sends, sum.skipped_sends, sum.unfinished, report.drain_seconds
         ),
     )?;
+    if report.waiting > 0 {
+        row(formatter, "waiting for messages at the end", report.waiting)?;
+    }
+    if let Some(messages) = &report.messages {
+        row(
+            formatter,
+            "messages",
+            format_args!(
+                "{} published, {} correlated, {} lost, {} repeated",
+                messages.published, messages.correlated, messages.lost, messages.repeated
+            ),
+        )?;
+    }
     quantile_header(formatter)?;
-    for (name, quantiles) in [
-        ("process latency", &report.process_latency),
-        ("overhead over the workers' time", &report.overhead),
-        ("activation (after acknowledgement)", &report.activation_from_acknowledgement),
-        ("activation (after command)", &report.activation_from_command),
-        ("creation acknowledged", &report.creation_latency),
-        ("completion acknowledged", &report.completion_latency),
-    ] {
-        quantile_row(formatter, name, quantiles)?;
+    latencies(formatter, sum)?;
+    for part in &report.by_process {
+        writeln!(formatter)?;
+        row(formatter, &part.process, format_args!("{} unfinished", part.measured.unfinished))?;
+        throughput(formatter, &part.measured)?;
+        latencies(formatter, &part.measured)?;
+    }
+    if !report.by_process.is_empty() {
+        writeln!(formatter)?;
     }
     irregularities(formatter, &report.irregularities)?;
     usage(formatter, "server", report.server, report.server_cpu_microseconds_per_instance)?;
     usage(formatter, "load generator", report.own, report.own_cpu_microseconds_per_instance)
+}
+
+fn throughput(formatter: &mut Formatter<'_>, measured: &Measured) -> fmt::Result {
+    if measured.published > 0 {
+        row(
+            formatter,
+            "messages published",
+            format_args!("{:.1}/s ({})", measured.published_per_second, measured.published),
+        )?;
+    }
+    row(
+        formatter,
+        "created, completed",
+        format_args!(
+            "{:.1}/s, {:.1}/s ({} and {} instances, {} jobs)",
+            measured.created_per_second,
+            measured.completed_per_second,
+            measured.created,
+            measured.completed,
+            measured.jobs_completed
+        ),
+    )
+}
+
+/// A row for each latency of which there is a value.
+fn latencies(formatter: &mut Formatter<'_>, measured: &Measured) -> fmt::Result {
+    for (name, quantiles) in [
+        ("process latency", &measured.process_latency),
+        ("overhead over the workers' time", &measured.overhead),
+        ("activation (after acknowledgement)", &measured.activation_from_acknowledgement),
+        ("activation (after command)", &measured.activation_from_command),
+        ("activation (after timer is due)", &measured.activation_after_timer),
+        ("activation (after message)", &measured.activation_after_message),
+        ("activation (buffered message)", &measured.activation_after_buffered_message),
+        ("creation acknowledged", &measured.creation_latency),
+        ("publication acknowledged", &measured.publication_latency),
+        ("completion acknowledged", &measured.completion_latency),
+    ] {
+        if quantiles.count > 0 {
+            quantile_row(formatter, name, quantiles)?;
+        }
+    }
+    Ok(())
 }
 
 fn quantile_header(formatter: &mut Formatter<'_>) -> fmt::Result {
@@ -199,9 +310,19 @@ fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt:
     row(
         formatter,
         "duplicate, unknown jobs",
-        format_args!("{}, {}; {} completed twice", found.duplicate_jobs, found.unknown_jobs, found.completed_twice),
+        format_args!(
+            "{}, {}; {} completed twice, {} unexpected",
+            found.duplicate_jobs, found.unknown_jobs, found.completed_twice, found.unexpected_jobs
+        ),
     )?;
     row(formatter, "rejected creations", &found.rejected_creations)?;
+    if found.rejected_publications.total() > 0 || found.repeated_publications > 0 {
+        row(
+            formatter,
+            "rejected publications",
+            format_args!("{}; {} sent again", found.rejected_publications, found.repeated_publications),
+        )?;
+    }
     row(
         formatter,
         "rejected completions",
@@ -279,6 +400,66 @@ fn waiting(formatter: &mut Formatter<'_>, report: &WaitingReport) -> fmt::Result
     quantile_row(formatter, "creation acknowledged", &report.creation_latency)?;
     usage(formatter, "server", report.server, report.server_cpu_microseconds_per_instance)?;
     usage(formatter, "load generator", report.own, None)
+}
+
+fn timers(formatter: &mut Formatter<'_>, report: &TimersReport) -> fmt::Result {
+    let fired = &report.fired;
+    let after = |time: Option<f64>| time.map_or("never".to_owned(), |time| format!("after {time:.1} ms"));
+    row(
+        formatter,
+        "timers",
+        format_args!(
+            "{} created in {:.1} s ({:.1}/s), due at {}",
+            report.created, report.creation_seconds, report.created_per_second, report.due
+        ),
+    )?;
+    row(formatter, "rejected creations", &report.rejected_creations)?;
+    row(
+        formatter,
+        "fired",
+        format_args!(
+            "{}, first {}, last {} ({} lost, {} repeated, {} early)",
+            fired.fired,
+            after(fired.first_fired),
+            after(fired.last_fired),
+            fired.lost,
+            fired.repeated,
+            fired.early
+        ),
+    )?;
+    row(formatter, "completed", format_args!("{}, last {}", fired.completed, after(fired.last_completed)))?;
+    quantile_header(formatter)?;
+    quantile_row(formatter, "job after due date", &fired.fired_after)?;
+    quantile_row(formatter, "completed after due date", &fired.completed_after)?;
+    row(
+        formatter,
+        "jobs after timers",
+        format_args!(
+            "{} duplicate, {} polled beside the streams; rejected completions: {}; failed streams: {}",
+            fired.duplicate_jobs, fired.polled_beside_streams, fired.rejected_completions, fired.failed_streams
+        ),
+    )?;
+    beside(formatter, "before the due date", report.rate_beside, &report.before)?;
+    beside(formatter, "while the timers fired", report.rate_beside, &report.meanwhile)?;
+    writeln!(formatter)?;
+    irregularities(formatter, &report.irregularities)?;
+    usage(formatter, "server", report.server, report.server_cpu_microseconds_per_instance)?;
+    usage(formatter, "load generator", report.own, None)
+}
+
+fn beside(formatter: &mut Formatter<'_>, when: &str, rate: f64, report: &BesideReport) -> fmt::Result {
+    let measured = &report.measured;
+    writeln!(formatter)?;
+    row(
+        formatter,
+        when,
+        format_args!(
+            "{rate:.1} instances/s beside for {:.1} s: {} late, {} skipped sends, {} unfinished",
+            report.seconds, measured.late_sends, measured.skipped_sends, measured.unfinished
+        ),
+    )?;
+    throughput(formatter, measured)?;
+    latencies(formatter, measured)
 }
 
 fn drain(formatter: &mut Formatter<'_>, report: &DrainReport) -> fmt::Result {

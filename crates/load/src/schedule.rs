@@ -8,6 +8,9 @@ use tokio::sync::Notify;
 
 use crate::error::LoadError;
 
+/// A time that does not come.
+pub(crate) const FOR_EVER: Duration = Duration::MAX;
+
 /// Times of a run are durations since its start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeline {

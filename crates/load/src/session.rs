@@ -1,34 +1,43 @@
-//! A deployed process with its workers, ready to be loaded.
+//! Deployed processes with their workers, ready to be loaded.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use gateway_interface::{DeployResourceRequest, Resource};
 use tokio::sync::Semaphore;
-use tonic::Request;
+use tonic::{Request, Status};
 
+use crate::beforehand::{Beforehand, Tags};
 use crate::connection::{Server, connect, describe_server};
 use crate::error::{LoadError, refused};
-use crate::model::{Payload, RunNames, bpmn};
-use crate::options::{Options, Profile, Work};
-use crate::schedule::Timeline;
-use crate::starter::Creator;
-use crate::tracker::Tracker;
+use crate::model::{Payload, RunNames, Tag, bpmn};
+use crate::options::{Options, Work};
+use crate::profile::Kind;
+use crate::publisher::{InstanceObserver, Publisher};
+use crate::schedule::{FOR_EVER, Timeline};
+use crate::starter::{Creator, Sender, Turn};
+use crate::tracker::{MADE_BEFOREHAND_LIMIT, Tracker};
 use crate::worker::{Client, WorkerSettings, Workers};
 
-/// How long new streams get to become known everywhere.
-const STREAMS_SETTLE: Duration = Duration::from_millis(500);
+/// How long new streams get to become known everywhere, and new subscriptions to open.
+pub(crate) const SETTLE: Duration = Duration::from_millis(500);
 /// How long the test instances may take at each attempt, beside the time of the workers.
 const SETTLE_ATTEMPT: Duration = Duration::from_secs(2);
+/// Creations in flight of instances that are made beforehand.
+const BEFOREHAND_IN_FLIGHT: usize = 512;
 
 /// Everything that a trial needs.
 pub(crate) struct Session {
     pub timeline: Timeline,
     pub server: Server,
     pub names: RunNames,
+    pub kinds: Arc<[Kind]>,
+    pub process_ids: Arc<[Arc<str>]>,
     pub tracker: Tracker,
-    pub creator: Creator,
+    pub sender: Sender,
     pub creations_in_flight: Arc<Semaphore>,
+    /// Instances that wait for messages beyond those whose messages come.
+    pub waiting: u64,
     pub server_pids: Vec<u32>,
     pub progress: bool,
     _workers: Workers,
@@ -41,61 +50,86 @@ impl Session {
         let worker_connections = options.connections.min(work.worker.workers);
         let workers = connect(options, worker_connections).await?;
         let server = describe_server(&creators[0], options.request_timeout).await?;
-        let names = deploy(&creators[0], work.profile, options.request_timeout).await?;
+        let names = RunNames::unique();
+        let kinds: Arc<[Kind]> = work.profile.kinds(work.timer).into();
+        let process_ids = deploy(&creators[0], &kinds, &names, options.request_timeout).await?;
         let timeline = Timeline::start_now();
-        let tracker = Tracker::new(timeline, work);
+        let tracker = Tracker::new(timeline, work, Arc::clone(&process_ids));
+        let publisher = Publisher {
+            clients: creators.clone(),
+            message: names.message.as_str().into(),
+            time_to_live: work.message_ttl,
+            request_timeout: options.request_timeout,
+        };
         let settings = WorkerSettings {
             job_type: names.job_type.clone(),
             options: work.worker.clone(),
             request_timeout: options.request_timeout,
+            completions_in_flight: None,
         };
+        let observer = InstanceObserver { tracker: tracker.clone(), publisher: publisher.clone() };
         let session = Session {
             timeline,
             server,
-            tracker: tracker.clone(),
-            creator: creator(options, creators, &names, work.payload_bytes),
+            sender: Sender {
+                profile: work.profile,
+                kinds: Arc::clone(&kinds),
+                creator: creator(options, creators, Arc::clone(&process_ids), work.payload_bytes),
+                publisher,
+                tracker: tracker.clone(),
+            },
+            tracker,
             names,
+            process_ids,
             creations_in_flight: Arc::new(Semaphore::new(work.creations_in_flight)),
+            waiting: work.waiting,
             server_pids: options.server_pids.clone(),
             progress: options.progress,
-            _workers: Workers::start(&workers, &settings, &tracker),
+            _workers: Workers::start(&workers, &settings, &observer),
+            kinds,
         };
-        let attempt = SETTLE_ATTEMPT + work.worker.delay * u32::from(work.profile.tasks());
-        session.settle(attempt, options.settle_limit).await?;
+        session.settle(SETTLE_ATTEMPT + work.lasts(), options.settle_limit).await?;
         Ok(session)
     }
 
-    /// Runs a few instances through every partition, so that the measurement neither meets a partition that
-    /// lacks the process nor one that does not know the workers.
+    /// Runs a few instances of each process through every partition, so that the measurement neither meets a partition
+    /// that lacks the process nor one that does not know the workers.
     async fn settle(&self, attempt: Duration, limit: Duration) -> Result<(), LoadError> {
-        tokio::time::sleep(STREAMS_SETTLE).await;
+        tokio::time::sleep(SETTLE).await;
         let instances = u64::try_from(self.server.partitions).unwrap_or(1).max(1) * 2;
         let end = self.timeline.now() + limit;
-        let mut created = 0;
+        let mut tried = vec![0; self.kinds.len()];
         loop {
-            self.tracker.open_window(self.timeline.now(), Duration::MAX);
-            for number in 0..instances {
-                let now = self.timeline.now();
-                if let Some(tag) = self.tracker.begin(now) {
-                    self.creator.create_tracked(number, tag, now, &self.tracker).await;
+            self.tracker.open_window(self.timeline.now(), FOR_EVER);
+            if self.sender.profile.sends_messages() {
+                self.make_beforehand(instances).await?;
+            }
+            for kind in 0..self.kinds.len() {
+                for number in 0..instances {
+                    let (turn, now) = (Turn { kind, buffered: number % 2 == 0 }, self.timeline.now());
+                    if let Some(tag) = self.sender.begin(turn, now) {
+                        self.sender.send(turn, number, tag, now).await;
+                    }
                 }
             }
             let attempt_end = self.timeline.now() + attempt;
             while self.tracker.outstanding() > 0 && self.timeline.now() < attempt_end {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            let figures = self.tracker.figures();
-            created += figures.created;
+            let (figures, _) = self.tracker.figures();
             // Those that are stuck are not waited for again, nor counted.
             self.tracker.forget_instances();
-            if figures.completed == instances {
+            for (tried, figures) in tried.iter_mut().zip(&figures) {
+                *tried += figures.created.max(figures.published);
+            }
+            if figures.iter().all(|figures| figures.completed == instances) {
                 break;
             }
             if self.timeline.now() >= end {
-                if figures.completed > 0 {
-                    break;
+                match figures.iter().position(|figures| figures.completed == 0) {
+                    Some(kind) => return Err(self.nothing_completes(kind, tried[kind], limit)),
+                    None => break,
                 }
-                return Err(self.nothing_completes(created, limit));
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -103,38 +137,96 @@ impl Session {
         Ok(())
     }
 
-    fn nothing_completes(&self, created: u64, limit: Duration) -> LoadError {
+    /// Creates instances until so many wait for their message, as far as there is room for them.
+    pub async fn make_beforehand(&self, instances: u64) -> Result<(), LoadError> {
+        let wanted = instances.min(MADE_BEFOREHAND_LIMIT as u64);
+        let missing = wanted.saturating_sub(self.tracker.made_beforehand() as u64);
+        if missing == 0 {
+            return Ok(());
+        }
+        let beforehand = Beforehand {
+            creator: self.sender.creator.clone(),
+            kind: 0,
+            timeline: self.timeline,
+            in_flight: BEFOREHAND_IN_FLIGHT,
+            end: FOR_EVER,
+            progress: self.progress,
+        };
+        let made = beforehand.create(missing, &WaitsForMessage(self.tracker.clone())).await;
+        if made.created < missing {
+            return Err(LoadError::NotCreated {
+                created: made.created,
+                wanted: missing,
+                failures: made.rejected.to_string(),
+            });
+        }
+        tokio::time::sleep(SETTLE).await;
+        Ok(())
+    }
+
+    fn nothing_completes(&self, kind: usize, created: u64, limit: Duration) -> LoadError {
         let irregularities = self.tracker.irregularities();
         LoadError::NothingCompletes {
+            process: self.process_ids[kind].to_string(),
             created,
             seconds: limit.as_secs(),
             failures: format!(
-                "{}; creations: {}; completions: {}.",
-                irregularities.failed_streams, irregularities.rejected_creations, irregularities.rejected_completions
+                "{}; creations: {}; publications: {}; completions: {}.",
+                irregularities.failed_streams,
+                irregularities.rejected_creations,
+                irregularities.rejected_publications,
+                irregularities.rejected_completions
             ),
         }
     }
 }
 
-/// Deploys the process of a profile under names of its own.
-pub(crate) async fn deploy(client: &Client, profile: Profile, timeout: Duration) -> Result<RunNames, LoadError> {
-    let names = RunNames::unique(profile);
-    let mut request = Request::new(DeployResourceRequest {
-        resources: vec![Resource {
-            name: format!("{}.bpmn", names.process_id),
-            content: bpmn(profile, &names).into_bytes().into(),
-        }],
-        ..DeployResourceRequest::default()
-    });
-    request.set_timeout(timeout);
-    client.clone().deploy_resource(request).await.map_err(|status| refused("DeployResource", &status))?;
-    Ok(names)
+/// Instances whose message is sent later.
+#[derive(Clone)]
+struct WaitsForMessage(Tracker);
+
+impl Tags for WaitsForMessage {
+    fn begin(&self, _number: u64) -> Option<Tag> {
+        self.0.begin_beforehand(0)
+    }
+
+    fn created(&self, tag: Tag) {
+        self.0.created_beforehand(tag);
+    }
+
+    fn failed(&self, tag: Tag, status: &Status) {
+        self.0.creation_beforehand_failed(tag, status);
+    }
 }
 
-pub(crate) fn creator(options: &Options, clients: Vec<Client>, names: &RunNames, payload_bytes: usize) -> Creator {
+/// Deploys processes under names of their own, and gives these in the same order.
+pub(crate) async fn deploy(
+    client: &Client,
+    kinds: &[Kind],
+    names: &RunNames,
+    timeout: Duration,
+) -> Result<Arc<[Arc<str>]>, LoadError> {
+    let process_ids: Vec<String> = kinds.iter().map(|kind| names.process_id(*kind)).collect();
+    let resources = kinds.iter().zip(&process_ids).map(|(kind, process_id)| Resource {
+        name: format!("{process_id}.bpmn"),
+        content: bpmn(*kind, names).into_bytes().into(),
+    });
+    let mut request =
+        Request::new(DeployResourceRequest { resources: resources.collect(), ..DeployResourceRequest::default() });
+    request.set_timeout(timeout);
+    client.clone().deploy_resource(request).await.map_err(|status| refused("DeployResource", &status))?;
+    Ok(process_ids.into_iter().map(Arc::from).collect())
+}
+
+pub(crate) fn creator(
+    options: &Options,
+    clients: Vec<Client>,
+    process_ids: Arc<[Arc<str>]>,
+    payload_bytes: usize,
+) -> Creator {
     Creator {
         clients,
-        process_id: names.process_id.as_str().into(),
+        process_ids,
         payload: Arc::new(Payload::of_bytes(payload_bytes)),
         request_timeout: options.request_timeout,
     }

@@ -1,4 +1,4 @@
-//! Creates instances: on a schedule that does not wait for the server, or one by one.
+//! Sends what the schedule wants, without waiting for the server: creations, or messages for instances made beforehand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,8 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Status};
 
 use crate::model::{Payload, Tag};
+use crate::profile::{Kind, Profile};
+use crate::publisher::Publisher;
 use crate::schedule::{Pacer, Schedule, Timeline};
 use crate::tracker::Tracker;
 use crate::worker::Client;
@@ -15,21 +17,22 @@ use crate::worker::Client;
 /// A send that cannot be made for so long is skipped.
 const SKIP_AFTER: Duration = Duration::from_secs(1);
 
-/// Creates instances of one process over several connections.
+/// Creates instances over several connections.
 #[derive(Clone)]
 pub(crate) struct Creator {
     pub clients: Vec<Client>,
-    pub process_id: Arc<str>,
+    /// The processes, in the order of the profile.
+    pub process_ids: Arc<[Arc<str>]>,
     pub payload: Arc<Payload>,
     pub request_timeout: Duration,
 }
 
 impl Creator {
     /// Sends one creation; the number spreads them over the connections.
-    pub async fn create(&self, number: u64, tag: Tag) -> Result<(), Status> {
+    pub async fn create(&self, kind: usize, number: u64, tag: Tag) -> Result<(), Status> {
         let connection = (number % self.clients.len() as u64) as usize;
         let mut request = Request::new(CreateProcessInstanceRequest {
-            bpmn_process_id: self.process_id.to_string(),
+            bpmn_process_id: self.process_ids[kind].to_string(),
             version: -1,
             variables: self.payload.variables(tag),
             ..CreateProcessInstanceRequest::default()
@@ -38,12 +41,62 @@ impl Creator {
         let mut client = self.clients[connection].clone();
         client.create_process_instance(request).await.map(drop)
     }
+}
 
-    /// Sends one creation and tells the tracker.
-    pub async fn create_tracked(&self, number: u64, tag: Tag, intended: Duration, tracker: &Tracker) {
-        match self.create(number, tag).await {
-            Ok(()) => tracker.created(tag, intended),
-            Err(status) => tracker.creation_failed(tag, &status),
+/// What one send of the schedule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// The number of the process.
+    pub kind: usize,
+    /// Whether the message that the instance will wait for is published together with the creation.
+    pub buffered: bool,
+}
+
+impl Turn {
+    /// What the profile sends at this place of the schedule.
+    pub fn of(profile: Profile, number: u64) -> Turn {
+        let turns = profile.turns();
+        let length = turns.len() as u64;
+        Turn { kind: turns[(number % length) as usize], buffered: (number / length).is_multiple_of(2) }
+    }
+}
+
+/// Sends creations or messages, and tells the tracker.
+#[derive(Clone)]
+pub(crate) struct Sender {
+    pub profile: Profile,
+    pub kinds: Arc<[Kind]>,
+    pub creator: Creator,
+    pub publisher: Publisher,
+    pub tracker: Tracker,
+}
+
+impl Sender {
+    /// Announces a send. None when a bound on what is outstanding is reached, or no instance waits for a message.
+    pub fn begin(&self, turn: Turn, intended: Duration) -> Option<Tag> {
+        if self.profile.sends_messages() {
+            self.tracker.begin_publication(intended)
+        } else {
+            self.tracker.begin(turn.kind, turn.buffered, intended)
+        }
+    }
+
+    /// Makes the send that was announced with this tag, and waits for its answer.
+    pub async fn send(&self, turn: Turn, number: u64, tag: Tag, intended: Duration) {
+        let tracker = &self.tracker;
+        if self.profile.sends_messages() {
+            return self.publisher.publish_tracked(turn.kind, tag, intended, tracker).await;
+        }
+        let create = async {
+            match self.creator.create(turn.kind, number, tag).await {
+                Ok(()) => tracker.created(turn.kind, tag, intended),
+                Err(status) => tracker.creation_failed(tag, &status),
+            }
+        };
+        if turn.buffered && self.kinds[turn.kind].waits_for_message() {
+            tokio::join!(create, self.publisher.publish_surely(turn.kind, tag, tracker));
+        } else {
+            create.await;
         }
     }
 }
@@ -51,13 +104,13 @@ impl Creator {
 /// Keeps a schedule. A server that falls behind meets the same sends as one that does not, up to the bounds on
 /// what is in flight; beyond them sends are late, then skipped, and both are counted.
 pub(crate) async fn keep_schedule(
-    creator: Creator,
-    tracker: Tracker,
+    sender: Sender,
     timeline: Timeline,
     schedule: Schedule,
     pacer: Pacer,
     in_flight: Arc<Semaphore>,
 ) {
+    let turn = |number| Turn::of(sender.profile, number);
     let mut next = 0;
     loop {
         let now = timeline.now();
@@ -65,30 +118,44 @@ pub(crate) async fn keep_schedule(
         while next < due {
             let intended = schedule.intended(next);
             if now.saturating_sub(intended) > SKIP_AFTER {
-                tracker.skipped(intended, 1);
+                sender.tracker.skipped(turn(next).kind, intended);
                 next += 1;
                 continue;
             }
             let Ok(permit) = Arc::clone(&in_flight).try_acquire_owned() else {
                 break;
             };
-            let Some(tag) = tracker.begin(intended) else {
+            let (turn, number) = (turn(next), next);
+            let Some(tag) = sender.begin(turn, intended) else {
                 break;
             };
-            let (creator, tracker, number) = (creator.clone(), tracker.clone(), next);
+            let sender = sender.clone();
             tokio::spawn(async move {
-                creator.create_tracked(number, tag, intended, &tracker).await;
+                sender.send(turn, number, tag, intended).await;
                 drop(permit);
             });
             next += 1;
         }
         if now >= schedule.end {
             while next < schedule.total() {
-                tracker.skipped(schedule.intended(next), 1);
+                sender.tracker.skipped(turn(next).kind, schedule.intended(next));
                 next += 1;
             }
             return;
         }
         pacer.tick().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_message_of_a_mix_is_published_with_the_creation() {
+        let turns: Vec<Turn> = (0..20).map(|number| Turn::of(Profile::Mixed, number)).collect();
+        let messages: Vec<bool> = turns.iter().filter(|turn| turn.kind == 2).map(|turn| turn.buffered).collect();
+        assert_eq!(messages, [true, false, true, false]);
+        assert_eq!(turns.iter().filter(|turn| turn.kind == 0).count(), 12);
     }
 }

@@ -1,43 +1,60 @@
-//! Follows every instance from its creation to the acknowledgement of its last completion.
+//! Follows every instance from its creation, or from the publication of its message, to the acknowledgement of its last
+//! completion.
 
+mod messages;
+
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use gateway_interface::ActivatedJob;
 use tonic::Status;
 
-use crate::figures::{Figures, Irregularities, Latencies, Second};
-use crate::instances::{Instance, Instances, RecentKeys};
-use crate::model::Tag;
+use crate::figures::{Figures, Irregularities, Latencies, MessageCounts, Second};
+use crate::instances::{Instance, Instances, Message, RecentKeys};
+use crate::model::{Tag, task_number};
 use crate::options::Work;
+use crate::profile::{Kind, WaitsFor};
 use crate::schedule::Timeline;
-use crate::worker::{Failed, JobObserver, Source};
+use crate::worker::{Failed, Source};
 
 /// Sends later than this after their intended time count as late.
 const LATE: Duration = Duration::from_millis(10);
+/// Instances made beforehand at once.
+pub(crate) const MADE_BEFOREHAND_LIMIT: usize = 10_000_000;
+/// Instances that were given up and whose jobs, when they come after all, are no surprise.
+const GIVEN_UP_LIMIT: usize = 1_000_000;
 
 /// Shared by the starter, which begins instances, and the workers, which end them.
 #[derive(Clone)]
 pub(crate) struct Tracker {
     timeline: Timeline,
-    tasks: u16,
-    in_sequence: bool,
+    kinds: Arc<[Kind]>,
+    process_ids: Arc<[Arc<str>]>,
     state: Arc<Mutex<State>>,
 }
 
 struct State {
     instances: Instances,
+    /// Instances made beforehand whose message was not sent yet, oldest first. Only what is sent is outstanding.
+    beforehand: VecDeque<Tag>,
+    /// Those, and those that are just being created.
+    not_counted: usize,
+    given_up: HashSet<Tag>,
     received_keys: RecentKeys,
     completed_keys: RecentKeys,
     /// Events in this span of time count.
     window: (Duration, Duration),
-    figures: Figures,
+    /// By process, and at the end those of unknown instances.
+    figures: Vec<Figures>,
     irregularities: Irregularities,
+    messages: MessageCounts,
     second: SecondSoFar,
 }
 
 struct SecondSoFar {
     created: u64,
+    published: u64,
     completed: u64,
     process: Latencies,
 }
@@ -45,6 +62,19 @@ struct SecondSoFar {
 impl State {
     fn measuring(&self, time: Duration) -> bool {
         self.window.0 <= time && time < self.window.1
+    }
+
+    /// A send of the schedule is being made.
+    fn sent(&mut self, kind: usize, intended: Duration, now: Duration) {
+        if self.measuring(intended) && now.saturating_sub(intended) > LATE {
+            self.figures[kind].late_sends += 1;
+        }
+    }
+
+    fn give_up(&mut self, tag: Tag) {
+        if self.given_up.len() < GIVEN_UP_LIMIT {
+            self.given_up.insert(tag);
+        }
     }
 }
 
@@ -59,20 +89,26 @@ pub(crate) struct TrackedJob {
 }
 
 impl Tracker {
-    pub fn new(timeline: Timeline, work: &Work) -> Self {
+    pub fn new(timeline: Timeline, work: &Work, process_ids: Arc<[Arc<str>]>) -> Self {
+        let kinds: Arc<[Kind]> = work.profile.kinds(work.timer).into();
+        let beforehand = if work.profile.sends_messages() { MADE_BEFOREHAND_LIMIT } else { 0 };
         Tracker {
             timeline,
-            tasks: work.profile.tasks(),
-            in_sequence: work.profile.in_sequence(),
+            process_ids,
             state: Arc::new(Mutex::new(State {
-                instances: Instances::with_limit(work.outstanding_instances),
+                instances: Instances::with_limit(work.outstanding_instances + beforehand),
+                beforehand: VecDeque::new(),
+                not_counted: 0,
+                given_up: HashSet::new(),
                 received_keys: RecentKeys::default(),
                 completed_keys: RecentKeys::default(),
                 window: (Duration::MAX, Duration::MAX),
-                figures: Figures::new(),
+                figures: vec![Figures::new(); kinds.len() + 1],
                 irregularities: Irregularities::default(),
-                second: SecondSoFar { created: 0, completed: 0, process: Latencies::new() },
+                messages: MessageCounts::default(),
+                second: SecondSoFar { created: 0, published: 0, completed: 0, process: Latencies::new() },
             })),
+            kinds,
         }
     }
 
@@ -80,11 +116,15 @@ impl Tracker {
         self.state.lock().expect("nothing that holds the tracker panics")
     }
 
+    pub fn now(&self) -> Duration {
+        self.timeline.now()
+    }
+
     /// Starts new figures for this span of time.
     pub fn open_window(&self, start: Duration, end: Duration) {
         let mut state = self.state();
         state.window = (start, end);
-        state.figures = Figures::new();
+        state.figures.fill(Figures::new());
     }
 
     /// Ends the window early, so that what comes after counts no more.
@@ -93,25 +133,55 @@ impl Tracker {
         state.window.1 = state.window.1.min(end);
     }
 
-    pub fn figures(&self) -> Figures {
-        self.state().figures.clone()
+    /// The figures of each process, and their sum with those of unknown instances.
+    pub fn figures(&self) -> (Vec<Figures>, Figures) {
+        let mut by_kind = self.state().figures.clone();
+        let mut sum = Figures::new();
+        by_kind.iter().for_each(|figures| sum.add(figures));
+        by_kind.truncate(self.kinds.len());
+        (by_kind, sum)
     }
 
     pub fn irregularities(&self) -> Irregularities {
         self.state().irregularities.clone()
     }
 
+    /// What became of the messages, if there are any.
+    pub fn messages(&self) -> Option<MessageCounts> {
+        self.kinds.iter().any(|kind| kind.waits_for_message()).then(|| self.state().messages)
+    }
+
     pub fn forget_irregularities(&self) {
-        self.state().irregularities = Irregularities::default();
+        let mut state = self.state();
+        state.irregularities = Irregularities::default();
+        state.messages = MessageCounts::default();
     }
 
     pub fn outstanding(&self) -> usize {
-        self.state().instances.len()
+        let state = self.state();
+        state.instances.len() - state.not_counted
     }
 
-    /// Gives the outstanding instances up and says how many of them had been acknowledged.
-    pub fn forget_instances(&self) -> u64 {
-        self.state().instances.forget_all()
+    /// Instances made beforehand whose message can be sent.
+    pub fn made_beforehand(&self) -> usize {
+        self.state().beforehand.len()
+    }
+
+    /// Gives the outstanding instances up and says for each process how many of them had been acknowledged.
+    pub fn forget_instances(&self) -> Vec<u64> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let mut acknowledged = vec![0; self.kinds.len()];
+        let mut lost = 0;
+        let mut tags = Vec::new();
+        state.instances.forget_counted(|tag, instance| {
+            acknowledged[instance.kind] += u64::from(instance.acknowledged);
+            lost += u64::from(instance.message == Message::Acknowledged);
+            tags.push(tag);
+        });
+        state.messages.lost += lost;
+        tags.into_iter().for_each(|tag| state.give_up(tag));
+        acknowledged
     }
 
     /// What happened since it was last asked.
@@ -121,8 +191,9 @@ impl Tracker {
         let taken = Second {
             second,
             created: std::mem::take(&mut state.second.created),
+            published: std::mem::take(&mut state.second.published),
             completed: std::mem::take(&mut state.second.completed),
-            outstanding: state.instances.len(),
+            outstanding: state.instances.len() - state.not_counted,
             p50: quantiles.p50,
             p99: quantiles.p99,
             max: quantiles.max,
@@ -131,116 +202,172 @@ impl Tracker {
         taken
     }
 
-    /// A creation is about to be sent. None when too many instances are outstanding.
-    pub fn begin(&self, intended: Duration) -> Option<Tag> {
+    /// A creation is about to be sent, perhaps together with the message that the instance will wait for. None when too
+    /// many instances are outstanding.
+    pub fn begin(&self, kind: usize, buffered: bool, intended: Duration) -> Option<Tag> {
         let now = self.timeline.now();
         let mut state = self.state();
-        let tag = state.instances.insert(Instance {
-            intended,
-            command_sent: now,
-            command_acknowledged: None,
-            created: false,
-            held: Duration::ZERO,
-            tasks_left: self.tasks,
-        })?;
-        if state.measuring(intended) && now.saturating_sub(intended) > LATE {
-            state.figures.late_sends += 1;
-        }
+        let message = match self.kinds[kind].waits_before() {
+            Some((_, WaitsFor::Message)) if buffered => Message::Sent,
+            Some((_, WaitsFor::Message)) => Message::NotSent,
+            _ => Message::None,
+        };
+        let instance = Instance::new(kind, self.kinds[kind].tasks(), message);
+        let tag = state.instances.insert(Instance { intended, command_sent: now, buffered, ..instance })?;
+        state.sent(kind, intended, now);
         Some(tag)
     }
 
-    /// Creations that were never sent.
-    pub fn skipped(&self, intended: Duration, count: u64) {
+    /// Sends of the schedule that were never made.
+    pub fn skipped(&self, kind: usize, intended: Duration) {
         let mut state = self.state();
         if state.measuring(intended) {
-            state.figures.skipped_sends += count;
+            state.figures[kind].skipped_sends += 1;
         }
     }
 
-    pub fn created(&self, tag: Tag, intended: Duration) {
+    pub fn created(&self, kind: usize, tag: Tag, intended: Duration) {
         let now = self.timeline.now();
         let mut state = self.state();
         // A fast instance may be complete before the answer to its creation is read.
         if let Some(instance) = state.instances.get(tag) {
-            instance.created = true;
-            if instance.tasks_left == self.tasks {
+            instance.acknowledged = true;
+            if instance.tasks_left == self.kinds[kind].tasks() {
                 instance.command_acknowledged.get_or_insert(now);
             }
         }
         state.second.created += 1;
         if state.measuring(now) {
-            state.figures.created += 1;
+            state.figures[kind].created += 1;
         }
         if state.measuring(intended) {
-            state.figures.creation.record(now.saturating_sub(intended));
+            state.figures[kind].creation.record(now.saturating_sub(intended));
         }
     }
 
     pub fn creation_failed(&self, tag: Tag, status: &Status) {
         let mut state = self.state();
         state.instances.remove(tag);
+        // Without an answer it may exist all the same.
+        state.give_up(tag);
         state.irregularities.rejected_creations.record(status);
     }
 
-    fn task_completed(&self, state: &mut State, tag: Tag, job: &TrackedJob, now: Duration) {
-        let Some(instance) = state.instances.get(tag) else {
-            return;
-        };
+    fn task_completed(&self, state: &mut State, tag: Tag, job: &TrackedJob, now: Duration) -> Option<(usize, Tag)> {
+        let instance = state.instances.get(tag)?;
+        let kind = self.kinds[instance.kind];
         instance.tasks_left = instance.tasks_left.saturating_sub(1);
         if instance.tasks_left > 0 {
-            if self.in_sequence && instance.command_sent == job.sent {
+            if kind.in_sequence() && instance.command_sent == job.sent {
                 instance.command_acknowledged = Some(now);
             }
-            return;
+            return wants_message(kind, instance).then_some((instance.kind, tag));
         }
-        let Some(instance) = state.instances.remove(tag) else {
-            return;
-        };
+        let instance = state.instances.remove(tag)?;
         let latency = now.saturating_sub(instance.intended);
         state.second.completed += 1;
         state.second.process.record(latency);
         if state.measuring(now) {
-            state.figures.completed += 1;
+            state.figures[instance.kind].completed += 1;
         }
         if state.measuring(instance.intended) {
-            state.figures.process.record(latency);
-            state.figures.overhead.record(latency.saturating_sub(instance.held));
+            let figures = &mut state.figures[instance.kind];
+            figures.process.record(latency);
+            figures.overhead.record(latency.saturating_sub(instance.held));
         }
+        None
     }
-}
 
-impl JobObserver for Tracker {
-    type Job = TrackedJob;
+    /// The process of a job's instance, by its name.
+    fn kind_of(&self, job: &ActivatedJob) -> Option<Kind> {
+        let named = self.process_ids.iter().position(|id| **id == job.bpmn_process_id)?;
+        self.kinds.get(named).copied()
+    }
 
-    fn received(&self, source: Source, job: &ActivatedJob) -> TrackedJob {
+    /// A job came.
+    pub fn received(&self, source: Source, job: &ActivatedJob) -> TrackedJob {
         let now = self.timeline.now();
-        let mut state = self.state();
-        let tag = Tag::find(&job.variables);
+        let mut guard = self.state();
+        let state = &mut *guard;
         let duplicate = !state.received_keys.insert(job.key);
         let mut tracked = TrackedJob { key: job.key, duplicate, tag: None, received: now, sent: now };
-        if source == Source::BesideStreams {
-            state.irregularities.polled_beside_streams += 1;
-        }
+        state.irregularities.polled_beside_streams += u64::from(source == Source::BesideStreams);
         state.irregularities.duplicate_jobs += u64::from(duplicate);
         let measuring = state.measuring(now);
-        let known = tag.and_then(|tag| state.instances.get(tag).map(|instance| (tag, instance)));
-        let Some((tag, instance)) = known else {
-            state.irregularities.unknown_jobs += u64::from(!duplicate);
-            return tracked;
+        let known = Tag::find(&job.variables).map(|tag| (tag, state.instances.get(tag)));
+        let (tag, instance) = match known {
+            Some((tag, Some(instance))) => (tag, instance),
+            unknown => {
+                if !duplicate {
+                    let tag = unknown.map(|(tag, _)| tag);
+                    self.unknown(state, tag, job);
+                }
+                return tracked;
+            }
         };
-        let since_command = now.saturating_sub(instance.command_sent);
-        let since_acknowledgement =
-            instance.command_acknowledged.map_or(Duration::ZERO, |time| now.saturating_sub(time));
-        if measuring && !duplicate {
-            let figures = &mut state.figures;
-            figures.activation_from_command.record(since_command);
-            figures.activation_from_acknowledgement.record(since_acknowledgement);
+        if duplicate {
+            tracked.tag = Some(tag);
+            return tracked;
+        }
+        let kind = self.kinds[instance.kind];
+        let task = task_number(&job.element_id).unwrap_or(instance.task_reached + 1);
+        let waited_for = kind.waits_before().filter(|(before, _)| *before == task).map(|(_, waited_for)| waited_for);
+        if kind.in_sequence() {
+            let after_message = waited_for == Some(WaitsFor::Message);
+            let without_message = matches!(instance.message, Message::NotCounted | Message::NotSent);
+            if task != instance.task_reached + 1 || after_message && without_message {
+                state.irregularities.unexpected_jobs += 1;
+                state.messages.repeated += u64::from(after_message);
+                return tracked;
+            }
+            instance.task_reached = task;
         }
         tracked.tag = Some(tag);
+        let figures = &mut state.figures[instance.kind];
+        let since_command = now.saturating_sub(instance.command_sent);
+        let (latency, histogram) = match waited_for {
+            Some(WaitsFor::Timer(timer)) => {
+                instance.held += timer;
+                (since_command.saturating_sub(timer), &mut figures.activation_after_timer)
+            }
+            Some(WaitsFor::Message) => {
+                instance.message = Message::Correlated;
+                state.messages.correlated += 1;
+                let after = match instance.buffered {
+                    true => &mut figures.activation_after_buffered_message,
+                    false => &mut figures.activation_after_message,
+                };
+                (since_command, after)
+            }
+            Some(WaitsFor::DueDate(_)) | None => {
+                if measuring {
+                    let acknowledged = instance.command_acknowledged.unwrap_or(now);
+                    figures.activation_from_acknowledgement.record(now.saturating_sub(acknowledged));
+                }
+                (since_command, &mut figures.activation_from_command)
+            }
+        };
+        if measuring {
+            histogram.record(latency);
+        }
         tracked
     }
 
-    fn completing(&self, job: &mut TrackedJob) {
+    /// A job came of an instance that is not outstanding.
+    fn unknown(&self, state: &mut State, tag: Option<Tag>, job: &ActivatedJob) {
+        state.irregularities.unknown_jobs += 1;
+        if tag.is_some_and(|tag| state.given_up.contains(&tag)) {
+            return;
+        }
+        let task = task_number(&job.element_id);
+        let after_message = self.kind_of(job).and_then(Kind::waits_before).is_some_and(|(before, waited_for)| {
+            waited_for == WaitsFor::Message && task.is_none_or(|task| task == before)
+        });
+        state.messages.repeated += u64::from(after_message);
+    }
+
+    /// The completion of a job is about to be sent.
+    pub fn completing(&self, job: &mut TrackedJob) {
         job.sent = self.timeline.now();
         if job.duplicate {
             return;
@@ -251,7 +378,7 @@ impl JobObserver for Tracker {
             return;
         };
         let held = job.sent.saturating_sub(job.received);
-        if self.in_sequence {
+        if self.kinds[instance.kind].in_sequence() {
             instance.held += held;
             instance.command_sent = job.sent;
             instance.command_acknowledged = None;
@@ -260,26 +387,29 @@ impl JobObserver for Tracker {
         }
     }
 
-    fn completed(&self, job: TrackedJob) {
+    /// The completion of a job was acknowledged. Gives process and tag of an instance whose message is to be published now.
+    pub fn completed(&self, job: &TrackedJob) -> Option<(usize, Tag)> {
         let now = self.timeline.now();
-        let mut state = self.state();
+        let mut guard = self.state();
+        let state = &mut *guard;
         // Of the copies of a job that came twice, any may be the one whose completion is acknowledged.
         if !state.completed_keys.insert(job.key) {
             state.irregularities.completed_twice += 1;
-            return;
+            return None;
         }
         if state.measuring(now) {
-            state.figures.jobs_completed += 1;
-            let latency = now.saturating_sub(job.sent);
-            state.figures.completion.record(latency);
+            let instance = job.tag.and_then(|tag| state.instances.get(tag));
+            let figures = &mut state.figures[instance.map_or(self.kinds.len(), |instance| instance.kind)];
+            figures.jobs_completed += 1;
+            figures.completion.record(now.saturating_sub(job.sent));
         }
-        if let Some(tag) = job.tag {
-            self.task_completed(&mut state, tag, &job, now);
-        }
+        self.task_completed(state, job.tag?, job, now)
     }
 
-    fn failed(&self, job: Option<TrackedJob>, failed: Failed<'_>) {
-        let mut state = self.state();
+    /// Something did not succeed. Gives process and tag of an instance whose message is to be published now.
+    pub fn failed(&self, job: Option<&TrackedJob>, failed: &Failed<'_>) -> Option<(usize, Tag)> {
+        let mut guard = self.state();
+        let state = &mut *guard;
         match failed {
             Failed::Stream(status) => state.irregularities.failed_streams.record(status),
             Failed::Completion(status) => state.irregularities.rejected_completions.record(status),
@@ -287,17 +417,23 @@ impl JobObserver for Tracker {
             Failed::Unconfirmed => {
                 state.irregularities.unconfirmed_completions += 1;
                 // Not timed, but the instance is most likely further.
-                if let Some(job) = job
-                    && state.completed_keys.insert(job.key)
-                    && let Some(tag) = job.tag
-                    && let Some(instance) = state.instances.get(tag)
-                {
-                    instance.tasks_left = instance.tasks_left.saturating_sub(1);
-                    if instance.tasks_left == 0 {
-                        state.instances.remove(tag);
-                    }
+                let job = job.filter(|job| state.completed_keys.insert(job.key))?;
+                let tag = job.tag?;
+                let instance = state.instances.get(tag)?;
+                instance.tasks_left = instance.tasks_left.saturating_sub(1);
+                if instance.tasks_left > 0 {
+                    return wants_message(self.kinds[instance.kind], instance).then_some((instance.kind, tag));
                 }
+                state.instances.remove(tag);
+                state.give_up(tag);
             }
         }
+        None
     }
+}
+
+/// Whether the message is to be published now that so many tasks are done.
+fn wants_message(kind: Kind, instance: &Instance) -> bool {
+    let next = kind.tasks() - instance.tasks_left + 1;
+    instance.message == Message::NotSent && kind.waits_before() == Some((next, WaitsFor::Message))
 }

@@ -1,11 +1,12 @@
 //! One open-loop run at a fixed rate.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::error::LoadError;
-use crate::figures::{Figures, Irregularities, Quantiles, Second};
+use crate::figures::{Figures, Irregularities, Measured, MessageCounts, Second};
 use crate::process_statistics::{ProcessUse, Usage};
 use crate::schedule::{Pacer, Schedule};
 use crate::session::Session;
@@ -32,44 +33,25 @@ pub(crate) struct TrialPlan {
 /// The figures of a run at a fixed rate, over the time after its warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct RateReport {
-    /// Intended creations per second.
+    /// Intended sends per second: creations, in the profile `messages` publications.
     pub target_rate: f64,
     /// Length of the measurement, shorter than asked for when it was given up.
     pub seconds: f64,
-    /// Creations acknowledged.
-    pub created: u64,
-    /// Instances whose last completion was acknowledged.
-    pub completed: u64,
-    /// Jobs whose completion was acknowledged.
-    pub jobs_completed: u64,
-    /// Creations acknowledged, per second.
-    pub created_per_second: f64,
-    /// Instances completed, per second.
-    pub completed_per_second: f64,
-    /// Creations sent more than 10 ms after their intended time.
-    pub late_sends: u64,
-    /// Creations never sent, because a bound on what is in flight was reached for a second.
-    pub skipped_sends: u64,
-    /// Acknowledged instances that did not complete within the drain limit.
-    pub unfinished: u64,
-    /// How long the last instances took after the last creation, in seconds.
+    /// All instances.
+    #[serde(flatten)]
+    pub sum: Measured,
+    /// The instances of each process, when there are several.
+    pub by_process: Vec<ProcessReport>,
+    /// What became of the messages, if there are any.
+    pub messages: Option<MessageCounts>,
+    /// How long the last instances took after the last send, in seconds.
     pub drain_seconds: f64,
     /// Instances outstanding at the start of the measurement.
     pub outstanding_at_start: usize,
     /// Instances outstanding at its end.
     pub outstanding_at_end: usize,
-    /// From the intended send time of the creation to the acknowledgement of the last completion.
-    pub process_latency: Quantiles,
-    /// The same without the time that the workers held the jobs.
-    pub overhead: Quantiles,
-    /// From the sending of a creation or completion to the arrival of the job that follows.
-    pub activation_from_command: Quantiles,
-    /// From the acknowledgement of that command; zero when the job came first.
-    pub activation_from_acknowledgement: Quantiles,
-    /// From the intended send time of the creation to its acknowledgement.
-    pub creation_latency: Quantiles,
-    /// From the sending of a completion to its acknowledgement.
-    pub completion_latency: Quantiles,
+    /// In the profile `messages`, instances that still waited for a message at its end.
+    pub waiting: usize,
     /// Failures and surprises, also outside the measured time.
     pub irregularities: Irregularities,
     /// Processor time and memory of the server.
@@ -84,24 +66,29 @@ pub struct RateReport {
     pub series: Vec<Second>,
 }
 
+/// The figures of the instances of one process.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessReport {
+    /// The shape of the process.
+    pub process: String,
+    /// What was measured.
+    #[serde(flatten)]
+    pub measured: Measured,
+}
+
 impl Session {
     /// Runs at a fixed rate.
     pub async fn trial(&self, plan: &TrialPlan) -> Result<RateReport, LoadError> {
+        self.tracker.forget_irregularities();
+        if self.sender.profile.sends_messages() {
+            let schedule = Schedule { start: Duration::ZERO, end: plan.warm_up + plan.duration, rate: plan.rate };
+            self.make_beforehand(self.waiting.saturating_add(schedule.total())).await?;
+        }
         let start = self.timeline.now() + Duration::from_millis(5);
         let window_start = start + plan.warm_up;
         let planned_end = window_start + plan.duration;
-        self.tracker.forget_irregularities();
         self.tracker.open_window(window_start, planned_end);
-        let schedule = Schedule { start, end: planned_end, rate: plan.rate };
-        let pacer = Pacer::start(self.timeline, schedule)?;
-        let mut starter = AbortOnDrop(tokio::spawn(keep_schedule(
-            self.creator.clone(),
-            self.tracker.clone(),
-            self.timeline,
-            schedule,
-            pacer,
-            self.creations_in_flight.clone(),
-        )));
+        let mut starter = self.start(Schedule { start, end: planned_end, rate: plan.rate })?;
 
         let mut series = Series::new(self, start, plan);
         let overloaded = series.watch_until(window_start).await;
@@ -121,32 +108,20 @@ impl Session {
         let drain_seconds = self.drain(window_end + plan.drain_limit, &mut series).await;
         let unfinished = self.tracker.forget_instances();
         let (server, own) = after.since(&before);
-        let figures = self.tracker.figures();
+        let (by_kind, sum) = self.tracker.figures();
         let seconds = (window_end - window_start).as_secs_f64();
-        let per_second = |count: u64| {
-            if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
-        };
-        let Figures { created, completed, jobs_completed, late_sends, skipped_sends, .. } = figures;
+        let sum = sum.measured(seconds, unfinished.iter().sum());
+        let completed = sum.completed;
         Ok(RateReport {
             target_rate: plan.rate,
             seconds,
-            created,
-            completed,
-            jobs_completed,
-            created_per_second: per_second(created),
-            completed_per_second: per_second(completed),
-            late_sends,
-            skipped_sends,
-            unfinished,
+            sum,
+            by_process: self.by_process(&by_kind, &unfinished, seconds),
+            messages: self.tracker.messages(),
             drain_seconds,
             outstanding_at_start,
             outstanding_at_end,
-            process_latency: figures.process.quantiles(),
-            overhead: figures.overhead.quantiles(),
-            activation_from_command: figures.activation_from_command.quantiles(),
-            activation_from_acknowledgement: figures.activation_from_acknowledgement.quantiles(),
-            creation_latency: figures.creation.quantiles(),
-            completion_latency: figures.completion.quantiles(),
+            waiting: self.tracker.made_beforehand(),
             irregularities: self.tracker.irregularities(),
             server_cpu_microseconds_per_instance: server.and_then(|server| server.cpu_microseconds_per(completed)),
             server,
@@ -154,6 +129,24 @@ impl Session {
             own,
             series: series.seconds,
         })
+    }
+
+    /// Starts to keep a schedule.
+    pub fn start(&self, schedule: Schedule) -> Result<AbortOnDrop, LoadError> {
+        let pacer = Pacer::start(self.timeline, schedule)?;
+        let in_flight = Arc::clone(&self.creations_in_flight);
+        Ok(AbortOnDrop(tokio::spawn(keep_schedule(self.sender.clone(), self.timeline, schedule, pacer, in_flight))))
+    }
+
+    fn by_process(&self, figures: &[Figures], unfinished: &[u64], seconds: f64) -> Vec<ProcessReport> {
+        if self.kinds.len() == 1 {
+            return Vec::new();
+        }
+        let report = |(kind, figures): (usize, &Figures)| ProcessReport {
+            process: self.kinds[kind].to_string(),
+            measured: figures.measured(seconds, unfinished[kind]),
+        };
+        figures.iter().enumerate().map(report).collect()
     }
 
     /// Waits for the last instances and says how long that took.
@@ -168,7 +161,7 @@ impl Session {
 }
 
 /// The starter ends with the trial, also when the trial ends early.
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
+pub(crate) struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
@@ -215,9 +208,13 @@ impl<'a> Series<'a> {
         let second = self.session.tracker.take_second(self.next);
         self.next += 1;
         if self.session.progress {
+            let (sent, done) = match self.session.sender.profile.sends_messages() {
+                true => (second.published, "published"),
+                false => (second.created, "created"),
+            };
             eprintln!(
-                "{:>5} s  created {:>7}/s  completed {:>7}/s  outstanding {:>7}  process latency ms p50 {:>8.2}  p99 {:>8.2}  max {:>8.2}",
-                second.second, second.created, second.completed, second.outstanding, second.p50, second.p99, second.max
+                "{:>5} s  {done} {sent:>7}/s  completed {:>7}/s  outstanding {:>7}  process latency ms p50 {:>8.2}  p99 {:>8.2}  max {:>8.2}",
+                second.second, second.completed, second.outstanding, second.p50, second.p99, second.max
             );
         }
         if self.seconds.len() < SERIES_LIMIT_SECONDS {

@@ -57,12 +57,16 @@ pub(crate) struct WorkerSettings {
     pub job_type: String,
     pub options: WorkerOptions,
     pub request_timeout: Duration,
+    /// Completions without an answer at once, of all workers; none leaves it to the jobs that each worker holds.
+    pub completions_in_flight: Option<Arc<Semaphore>>,
 }
 
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Before something is tried again, doubled each time.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often a command is sent until it is given up.
+pub(crate) const ATTEMPTS: u32 = 6;
 const POLL_BESIDE_STREAMS_EVERY: Duration = Duration::from_secs(1);
-const COMPLETION_ATTEMPTS: u32 = 6;
 /// How long a poll waits at the server.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(10);
 
@@ -189,6 +193,7 @@ impl<O: JobObserver> Worker<O> {
             observer: self.observer.clone(),
             request_timeout: self.settings.request_timeout,
             key: job.key,
+            in_flight: self.settings.completions_in_flight.clone(),
         };
         let delay = self.settings.options.delay;
         tokio::spawn(async move {
@@ -237,15 +242,20 @@ struct Completion<O: JobObserver> {
     observer: O,
     request_timeout: Duration,
     key: i64,
+    in_flight: Option<Arc<Semaphore>>,
 }
 
 impl<O: JobObserver> Completion<O> {
     /// Sends it, again after errors that may pass.
     async fn send(mut self, mut job: O::Job) {
+        let _permit = match &self.in_flight {
+            Some(in_flight) => in_flight.acquire().await.ok(),
+            None => None,
+        };
         self.observer.completing(&mut job);
         let mut pause = FIRST_PAUSE;
         let mut unanswered = false;
-        for attempt in 1..=COMPLETION_ATTEMPTS {
+        for attempt in 1..=ATTEMPTS {
             let mut request = Request::new(CompleteJobRequest { job_key: self.key, ..CompleteJobRequest::default() });
             request.set_timeout(self.request_timeout);
             match self.client.complete_job(request).await {
@@ -253,7 +263,7 @@ impl<O: JobObserver> Completion<O> {
                 Err(status) if unanswered && status.code() == Code::NotFound => {
                     return self.observer.failed(Some(job), Failed::Unconfirmed);
                 }
-                Err(status) if attempt < COMPLETION_ATTEMPTS && may_pass(status.code()) => {
+                Err(status) if attempt < ATTEMPTS && may_pass(status.code()) => {
                     unanswered |= status.code() != Code::ResourceExhausted;
                     self.observer.failed(None, Failed::WillRepeat);
                     tokio::time::sleep(pause).await;
@@ -267,7 +277,8 @@ impl<O: JobObserver> Completion<O> {
     }
 }
 
-fn may_pass(code: Code) -> bool {
+/// Whether it makes sense to send a command again that ended so.
+pub(crate) fn may_pass(code: Code) -> bool {
     matches!(
         code,
         Code::Unavailable

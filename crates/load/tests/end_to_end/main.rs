@@ -1,5 +1,6 @@
 //! The whole tool against a gateway in this process whose behaviour is known.
 
+mod events;
 mod fake;
 
 use std::time::Duration;
@@ -28,6 +29,9 @@ async fn run(address: &str, mode: Mode) -> Report {
     let json = serde_json::to_value(&report).expect("a report serializes");
     assert_eq!(json["settings"]["addresses"][0], address);
     assert!(json["outcome"].is_object());
+    // A failure is seen by programs and by readers.
+    assert_eq!(json["failure"].is_string(), report.verdict().is_err(), "{json}");
+    assert_eq!(report.to_string().contains("FAILED"), report.verdict().is_err(), "{report}");
     report
 }
 
@@ -55,15 +59,15 @@ async fn pushed_sequences_complete_and_the_overhead_leaves_the_delay_out() {
     let mut work = Work::new(Profile::TenTasks);
     work.worker.delay = Duration::from_millis(10);
     let report = run_rate(Faults::default(), work, 50.0).await;
-    assert_eq!(report.process_latency.count, 100);
-    assert_eq!((report.unfinished, report.skipped_sends), (0, 0));
+    assert_eq!(report.sum.process_latency.count, 100);
+    assert_eq!((report.sum.unfinished, report.sum.skipped_sends), (0, 0));
     assert_eq!(report.irregularities.duplicate_jobs, 0);
     assert_eq!(report.irregularities.unknown_jobs, 0);
     assert_eq!(report.irregularities.rejected_completions.total(), 0);
-    assert!(report.process_latency.min >= 100.0, "{:?}", report.process_latency);
-    let difference = report.process_latency.mean - report.overhead.mean;
+    assert!(report.sum.process_latency.min >= 100.0, "{:?}", report.sum.process_latency);
+    let difference = report.sum.process_latency.mean - report.sum.overhead.mean;
     assert!((100.0..200.0).contains(&difference), "the workers took {difference} ms");
-    assert!(report.activation_from_command.count >= 900);
+    assert!(report.sum.activation_from_command.count >= 900);
     assert!(report.server_cpu_microseconds_per_instance.is_some_and(|cpu| cpu > 0.0));
     assert_eq!(report.series.len(), 2);
 }
@@ -75,9 +79,9 @@ async fn polled_parallel_tasks_complete() {
     work.worker.delivery = Delivery::Poll { max_jobs: 8 };
     work.worker.delay = Duration::from_millis(20);
     let report = run_rate(Faults::default(), work, 50.0).await;
-    assert_eq!((report.process_latency.count, report.unfinished), (100, 0));
+    assert_eq!((report.sum.process_latency.count, report.sum.unfinished), (100, 0));
     // In parallel the longest job counts, not the sum.
-    let difference = report.process_latency.mean - report.overhead.mean;
+    let difference = report.sum.process_latency.mean - report.sum.overhead.mean;
     assert!((20.0..80.0).contains(&difference), "the workers took {difference} ms");
     assert_eq!(report.irregularities.failed_streams.total(), 0);
 }
@@ -93,7 +97,7 @@ async fn refused_lost_and_repeated_work_is_counted() {
     let near = |value: u64, expected: u64| value.abs_diff(expected) <= 3;
     assert!(near(found.rejected_creations.total(), 63), "{found:?}");
     assert_eq!(found.completed_twice, 0);
-    assert!(near(report.unfinished, 15), "{} unfinished", report.unfinished);
+    assert!(near(report.sum.unfinished, 15), "{} unfinished", report.sum.unfinished);
     assert!(near(found.duplicate_jobs, 30), "{found:?}");
     assert!(near(found.rejected_completions.total(), 30), "{found:?}");
     assert!(found.rejected_completions.to_string().contains("NOT_FOUND"));
@@ -107,11 +111,11 @@ async fn a_stall_shows_in_all_sends_that_were_intended_meanwhile() {
     // Fewer than are intended during the stall: the bound must not hide them.
     work.creations_in_flight = 10;
     let report = run_rate(faults, work, 200.0).await;
-    assert_eq!(report.process_latency.count, 400);
-    assert!(report.late_sends >= 50, "{} late", report.late_sends);
+    assert_eq!(report.sum.process_latency.count, 400);
+    assert!(report.sum.late_sends >= 50, "{} late", report.sum.late_sends);
     // A quarter of the instances were intended during the stall and waited for half of it in the mean.
-    assert!(report.process_latency.p90 > 250.0, "{:?}", report.process_latency);
-    assert!(report.process_latency.max >= 500.0, "{:?}", report.process_latency);
+    assert!(report.sum.process_latency.p90 > 250.0, "{:?}", report.sum.process_latency);
+    assert!(report.sum.process_latency.max >= 500.0, "{:?}", report.sum.process_latency);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,12 @@
-//! A gateway in this process that runs just enough to be loaded: it knows the number of tasks of a process, keeps
-//! everything in memory and misbehaves on request.
+//! A gateway in this process that runs just enough to be loaded: it knows the steps of a process, keeps everything in
+//! memory and misbehaves on request.
+
+mod steps;
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gateway_interface::gateway_server::{Gateway, GatewayServer};
 use gateway_interface::*;
@@ -14,6 +16,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
+
+use steps::{Process, Step, correlation_key};
 
 /// How the gateway misbehaves; zero is never.
 #[derive(Clone, Copy, Default)]
@@ -28,6 +32,12 @@ pub struct Faults {
     pub stall_at: Option<(u64, Duration)>,
     /// Creations are answered one after the other, each after this long.
     pub creation_takes: Option<Duration>,
+    /// Refuses every nth publication.
+    pub refuse_publication_every: u64,
+    /// Goes nowhere on every nth message or timer.
+    pub lose_event_every: u64,
+    /// Goes on twice on every nth message or timer.
+    pub repeat_event_every: u64,
 }
 
 #[derive(Default)]
@@ -35,23 +45,23 @@ struct State {
     counter: i64,
     creations: u64,
     jobs: u64,
-    processes: HashMap<String, Process>,
+    publications: u64,
+    events: u64,
+    processes: HashMap<String, Arc<Process>>,
     waiting: HashMap<String, VecDeque<ActivatedJob>>,
     streams: HashMap<String, Vec<mpsc::Sender<ActivatedJob>>>,
     activated: HashMap<i64, Running>,
+    /// By name and correlation key.
+    subscriptions: HashMap<(String, String), Running>,
+    /// Until when they are buffered.
+    messages: HashMap<(String, String), tokio::time::Instant>,
 }
 
+/// An instance at one of its steps.
 #[derive(Clone)]
-struct Process {
-    job_type: String,
-    tasks: u16,
-    parallel: bool,
-}
-
-/// What happens when a job completes.
 struct Running {
-    process: Process,
-    tasks_after_this: u16,
+    process: Arc<Process>,
+    step: usize,
     variables: String,
 }
 
@@ -88,14 +98,70 @@ impl FakeGateway {
         self.state.lock().expect("no fake handler panics")
     }
 
-    fn start_task(&self, process: &Process, tasks_after_this: u16, variables: &str) {
+    pub fn publications(&self) -> u64 {
+        self.lock().publications
+    }
+
+    /// Instances that wait for a message.
+    pub fn subscriptions(&self) -> usize {
+        self.lock().subscriptions.len()
+    }
+
+    /// Takes an instance to its step, or ends it after the last.
+    fn enter(&self, running: Running) {
+        match running.process.steps.get(running.step).cloned() {
+            None => {}
+            Some(Step::Task(id)) => self.start_task(running, &id),
+            Some(Step::Timer(duration)) => self.fire_after(running, duration),
+            Some(Step::DueDate(seconds)) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+                self.fire_after(running, Duration::from_secs(seconds).saturating_sub(now));
+            }
+            Some(Step::Message(name)) => {
+                let subscription = (name, correlation_key(&running.variables));
+                let mut state = self.lock();
+                match state.messages.remove(&subscription) {
+                    Some(end) if end > tokio::time::Instant::now() => {
+                        drop(state);
+                        self.event(running);
+                    }
+                    _ => drop(state.subscriptions.insert(subscription, running)),
+                }
+            }
+        }
+    }
+
+    fn fire_after(&self, running: Running, duration: Duration) {
+        let gateway = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(duration).await;
+            gateway.event(running);
+        });
+    }
+
+    /// A message was correlated or a timer fired.
+    fn event(&self, running: Running) {
+        let mut state = self.lock();
+        state.events += 1;
+        let every = |nth: u64| nth != 0 && state.events.is_multiple_of(nth);
+        let times = match (every(self.faults.lose_event_every), every(self.faults.repeat_event_every)) {
+            (true, _) => 0,
+            (false, true) => 2,
+            (false, false) => 1,
+        };
+        drop(state);
+        for _ in 0..times {
+            self.enter(Running { step: running.step + 1, ..running.clone() });
+        }
+    }
+
+    fn start_task(&self, running: Running, element_id: &str) {
         let mut state = self.lock();
         state.counter += 1;
         state.jobs += 1;
         let key = (1 << 51) + state.counter;
-        state
-            .activated
-            .insert(key, Running { process: process.clone(), tasks_after_this, variables: variables.to_owned() });
+        let Running { process, variables, .. } = running.clone();
+        state.activated.insert(key, running);
         let every = |nth: u64| nth != 0 && state.jobs.is_multiple_of(nth);
         let copies = match (every(self.faults.lose_every), every(self.faults.deliver_twice_every)) {
             (true, _) => 0,
@@ -105,7 +171,9 @@ impl FakeGateway {
         let job = ActivatedJob {
             key,
             r#type: process.job_type.clone(),
-            variables: variables.to_owned(),
+            variables,
+            element_id: element_id.to_owned(),
+            bpmn_process_id: process.id.clone(),
             ..ActivatedJob::default()
         };
         for _ in 0..copies {
@@ -176,17 +244,10 @@ impl Gateway for FakeGateway {
         request: Request<DeployResourceRequest>,
     ) -> Result<Response<DeployResourceResponse>, Status> {
         let request = request.into_inner();
-        let text = String::from_utf8_lossy(&request.resources[0].content).into_owned();
-        let attribute = |before: &str| -> String {
-            let rest = &text[text.find(before).expect("the model has this") + before.len()..];
-            rest.chars().take_while(|character| *character != '"').collect()
-        };
-        let process = Process {
-            job_type: attribute("taskDefinition type=\""),
-            tasks: text.matches("<bpmn:serviceTask").count() as u16,
-            parallel: text.contains("parallelGateway"),
-        };
-        self.lock().processes.insert(attribute("<bpmn:process id=\""), process);
+        for resource in &request.resources {
+            let process = Process::read(&String::from_utf8_lossy(&resource.content));
+            self.lock().processes.insert(process.id.clone(), Arc::new(process));
+        }
         Ok(Response::new(DeployResourceResponse::default()))
     }
 
@@ -214,13 +275,9 @@ impl Gateway for FakeGateway {
         if self.faults.refuse_every != 0 && number.is_multiple_of(self.faults.refuse_every) {
             return Err(Status::resource_exhausted("every nth is refused"));
         }
-        if process.parallel {
-            for _ in 0..process.tasks {
-                self.start_task(&process, 0, &request.variables);
-            }
-        } else {
-            self.start_task(&process, process.tasks - 1, &request.variables);
-        }
+        let at = |step| Running { process: Arc::clone(&process), step, variables: request.variables.clone() };
+        let steps = if process.parallel { process.steps.len() } else { 1 };
+        (0..steps).for_each(|step| self.enter(at(step)));
         Ok(Response::new(CreateProcessInstanceResponse::default()))
     }
 
@@ -233,10 +290,32 @@ impl Gateway for FakeGateway {
             .activated
             .remove(&request.into_inner().job_key)
             .ok_or_else(|| Status::not_found("no such job"))?;
-        if running.tasks_after_this > 0 {
-            self.start_task(&running.process, running.tasks_after_this - 1, &running.variables);
+        if !running.process.parallel {
+            self.enter(Running { step: running.step + 1, ..running });
         }
         Ok(Response::new(CompleteJobResponse {}))
+    }
+
+    async fn publish_message(
+        &self,
+        request: Request<PublishMessageRequest>,
+    ) -> Result<Response<PublishMessageResponse>, Status> {
+        let request = request.into_inner();
+        let subscription = (request.name, request.correlation_key);
+        let mut state = self.lock();
+        state.publications += 1;
+        let refuse = self.faults.refuse_publication_every;
+        if refuse != 0 && state.publications.is_multiple_of(refuse) {
+            return Err(Status::resource_exhausted("every nth is refused"));
+        }
+        if let Some(running) = state.subscriptions.remove(&subscription) {
+            drop(state);
+            self.event(running);
+        } else if request.time_to_live > 0 {
+            let time_to_live = Duration::from_millis(request.time_to_live.unsigned_abs());
+            state.messages.insert(subscription, tokio::time::Instant::now() + time_to_live);
+        }
+        Ok(Response::new(PublishMessageResponse::default()))
     }
 
     async fn stream_activated_jobs(
@@ -288,7 +367,6 @@ impl Gateway for FakeGateway {
         fail_job: FailJobRequest -> FailJobResponse;
         migrate_process_instance: MigrateProcessInstanceRequest -> MigrateProcessInstanceResponse;
         modify_process_instance: ModifyProcessInstanceRequest -> ModifyProcessInstanceResponse;
-        publish_message: PublishMessageRequest -> PublishMessageResponse;
         resolve_incident: ResolveIncidentRequest -> ResolveIncidentResponse;
         set_variables: SetVariablesRequest -> SetVariablesResponse;
         throw_error: ThrowErrorRequest -> ThrowErrorResponse;

@@ -1,0 +1,111 @@
+//! Publishes messages: as the schedule wants it, or when an instance has reached its catch event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gateway_interface::{ActivatedJob, PublishMessageRequest};
+use tonic::{Request, Status};
+
+use crate::model::Tag;
+use crate::tracker::{TrackedJob, Tracker};
+use crate::worker::{
+    ATTEMPTS, Client, FIRST_PAUSE, Failed, JobObserver, LONGEST_PAUSE, Source, may_pass, milliseconds,
+};
+
+/// From the acknowledged completion that leads to a catch event to the publication of the message, so that the
+/// subscription is most likely open.
+pub(crate) const PAUSE_BEFORE_MESSAGE: Duration = Duration::from_millis(50);
+
+/// Publishes messages of one name over several connections.
+#[derive(Clone)]
+pub(crate) struct Publisher {
+    pub clients: Vec<Client>,
+    pub message: Arc<str>,
+    pub time_to_live: Duration,
+    pub request_timeout: Duration,
+}
+
+impl Publisher {
+    /// Sends one message with the tag as correlation key.
+    pub async fn publish(&self, tag: Tag) -> Result<(), Status> {
+        let connection = (tag.0 % self.clients.len() as u64) as usize;
+        let mut request = Request::new(PublishMessageRequest {
+            name: self.message.to_string(),
+            correlation_key: tag.to_string(),
+            time_to_live: milliseconds(self.time_to_live),
+            ..PublishMessageRequest::default()
+        });
+        request.set_timeout(self.request_timeout);
+        let mut client = self.clients[connection].clone();
+        client.publish_message(request).await.map(drop)
+    }
+
+    /// Sends the message that the schedule intended for this time, once, and tells the tracker.
+    pub async fn publish_tracked(&self, kind: usize, tag: Tag, intended: Duration, tracker: &Tracker) {
+        match self.publish(tag).await {
+            Ok(()) => tracker.published(kind, tag, intended),
+            Err(status) => tracker.publication_failed(tag, &status),
+        }
+    }
+
+    /// Sends the message without which an instance would wait for ever, again after errors that may pass. Of two
+    /// messages that arrive because an answer got lost the instance takes one, and the other ends with its time.
+    pub async fn publish_surely(&self, kind: usize, tag: Tag, tracker: &Tracker) {
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1..=ATTEMPTS {
+            let sent = tracker.now();
+            match self.publish(tag).await {
+                Ok(()) => return tracker.published(kind, tag, sent),
+                Err(status) if attempt < ATTEMPTS && may_pass(status.code()) => {
+                    tracker.publication_will_repeat();
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Err(status) => return tracker.publication_failed(tag, &status),
+            }
+        }
+    }
+}
+
+/// Tells the tracker about jobs, and publishes the message of an instance when its turn has come.
+#[derive(Clone)]
+pub(crate) struct InstanceObserver {
+    pub tracker: Tracker,
+    pub publisher: Publisher,
+}
+
+impl InstanceObserver {
+    fn publish_after_pause(&self, kind: usize, tag: Tag) {
+        let (tracker, publisher) = (self.tracker.clone(), self.publisher.clone());
+        // As many at most as there are instances.
+        tokio::spawn(async move {
+            tokio::time::sleep(PAUSE_BEFORE_MESSAGE).await;
+            tracker.publishing(tag);
+            publisher.publish_surely(kind, tag, &tracker).await;
+        });
+    }
+}
+
+impl JobObserver for InstanceObserver {
+    type Job = TrackedJob;
+
+    fn received(&self, source: Source, job: &ActivatedJob) -> TrackedJob {
+        self.tracker.received(source, job)
+    }
+
+    fn completing(&self, job: &mut TrackedJob) {
+        self.tracker.completing(job);
+    }
+
+    fn completed(&self, job: TrackedJob) {
+        if let Some((kind, tag)) = self.tracker.completed(&job) {
+            self.publish_after_pause(kind, tag);
+        }
+    }
+
+    fn failed(&self, job: Option<TrackedJob>, failed: Failed<'_>) {
+        if let Some((kind, tag)) = self.tracker.failed(job.as_ref(), &failed) {
+            self.publish_after_pause(kind, tag);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Lets many timers come due at the same moment, and watches how long until all have fired while other instances go on.
+
+mod fired;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::beforehand::Beforehand;
+use crate::connection::connect;
+use crate::error::LoadError;
+use crate::figures::{Failures, Figures, Irregularities, Measured, Quantiles};
+use crate::model::{RunNames, date};
+use crate::options::{Options, TimersOptions, WorkerOptions};
+use crate::process_statistics::{ProcessUse, Usage};
+use crate::profile::Kind;
+use crate::report::Context;
+use crate::schedule::{FOR_EVER, Schedule, Timeline};
+use crate::session::{SETTLE, Session, creator, deploy};
+use crate::worker::{WorkerSettings, Workers};
+
+pub use fired::FiredReport;
+
+use fired::Fired;
+
+/// Completions of the jobs after the timers without an answer at once. More would only wait in the server, before the
+/// commands of the instances beside.
+const COMPLETIONS_IN_FLIGHT: usize = 128;
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+
+/// How timers of the same moment fired.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimersReport {
+    /// Instances that waited for a timer.
+    pub created: u64,
+    /// Time to create them, in seconds.
+    pub creation_seconds: f64,
+    /// Creations per second.
+    pub created_per_second: f64,
+    /// From sending to acknowledgement; a closed loop, so that a slow server is asked less.
+    pub creation_latency: Quantiles,
+    /// Creations that failed; each was made up for by another.
+    pub rejected_creations: Failures,
+    /// The moment at which all were due.
+    pub due: String,
+    /// How the timers fired and their instances completed.
+    #[serde(flatten)]
+    pub fired: FiredReport,
+    /// Intended creations per second of the process beside.
+    pub rate_beside: f64,
+    /// The process beside in the time before the due date.
+    pub before: BesideReport,
+    /// The process beside from the due date to the completion of the last instance with a timer.
+    pub meanwhile: BesideReport,
+    /// Failures and surprises of the process beside.
+    pub irregularities: Irregularities,
+    /// Processor time and memory of the server from the due date to the completion of the last.
+    pub server: Option<ProcessUse>,
+    /// Microseconds of processor time of the server for each instance that completed, with a timer or beside.
+    pub server_cpu_microseconds_per_instance: Option<f64>,
+    /// Processor time and memory of the load generator.
+    pub own: Option<ProcessUse>,
+    /// Second by second from the due date.
+    pub series: Vec<TimersSecond>,
+}
+
+/// The process beside in one span of time.
+#[derive(Clone, Debug, Serialize)]
+pub struct BesideReport {
+    /// Length of the span.
+    pub seconds: f64,
+    /// What was measured in it.
+    #[serde(flatten)]
+    pub measured: Measured,
+}
+
+/// One second of firing timers.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TimersSecond {
+    /// Since the due date.
+    pub second: u64,
+    /// Timers that fired.
+    pub fired: u64,
+    /// Instances with a timer that completed.
+    pub completed: u64,
+    /// Instances beside that completed.
+    pub completed_beside: u64,
+    /// 99th percentile of the process latency of these, in milliseconds.
+    pub p99_beside: f64,
+}
+
+pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Context, TimersReport), LoadError> {
+    let session = Session::open(options, &timers.work).await?;
+    let names = RunNames::unique();
+    let (due_seconds, due) = due_date(session.timeline, timers.due_in);
+    let clients = connect(options, options.connections).await?;
+    let kind = Kind::TimerTask { due: due_seconds };
+    let process_ids = deploy(&clients[0], &[kind], &names, options.request_timeout).await?;
+    let fired = Fired::new(session.timeline, due);
+    let _firing = Firing::start(options, settings(options, timers, &names), &fired).await?;
+    tokio::time::sleep(SETTLE).await;
+    let beforehand = Beforehand {
+        creator: creator(options, clients, process_ids, timers.work.payload_bytes),
+        kind: 0,
+        timeline: session.timeline,
+        in_flight: timers.in_flight,
+        end: due.saturating_sub(timers.warm_up),
+        progress: options.progress,
+    };
+    let made = beforehand.create(timers.timers, &fired).await;
+    if made.created < timers.timers {
+        return Err(LoadError::DueTooSoon {
+            created: made.created,
+            wanted: timers.timers,
+            seconds: made.seconds as u64,
+            failures: made.rejected.to_string(),
+        });
+    }
+    let beside = session.beside(timers, due, &fired).await?;
+    let fired = fired.report();
+    let instances = fired.completed + beside.meanwhile.measured.completed;
+    let (server, own) = beside.used;
+    let report = TimersReport {
+        created: made.created,
+        creation_seconds: made.seconds,
+        created_per_second: made.created as f64 / made.seconds,
+        creation_latency: made.latency.quantiles(),
+        rejected_creations: made.rejected,
+        due: date(due_seconds),
+        fired,
+        rate_beside: timers.rate,
+        before: beside.before,
+        meanwhile: beside.meanwhile,
+        irregularities: session.tracker.irregularities(),
+        server_cpu_microseconds_per_instance: server.and_then(|server| server.cpu_microseconds_per(instances)),
+        server,
+        own,
+        series: beside.series,
+    };
+    let context =
+        Context::new(session.server.clone(), &session.process_ids, Some(&session.names), Some(timers.work.to_string()));
+    Ok((context, report))
+}
+
+/// The next full second after so long, since the Unix epoch and on the timeline.
+fn due_date(timeline: Timeline, after: Duration) -> (u64, Duration) {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = timeline.now();
+    let seconds = (since_epoch + after).as_secs() + 1;
+    (seconds, now + (Duration::from_secs(seconds) - since_epoch))
+}
+
+fn settings(options: &Options, timers: &TimersOptions, names: &RunNames) -> WorkerSettings {
+    WorkerSettings {
+        job_type: names.job_type.clone(),
+        options: WorkerOptions {
+            delay: Duration::ZERO,
+            // Every job is read when it comes, so that its arrival shows when the timer fired.
+            jobs_in_flight: usize::try_from(timers.timers).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS),
+            job_timeout: timers.work.worker.job_timeout + timers.limit,
+            ..timers.work.worker.clone()
+        },
+        request_timeout: options.request_timeout,
+        completions_in_flight: Some(Arc::new(Semaphore::new(COMPLETIONS_IN_FLIGHT))),
+    }
+}
+
+struct Beside {
+    before: BesideReport,
+    meanwhile: BesideReport,
+    used: (Option<ProcessUse>, Option<ProcessUse>),
+    series: Vec<TimersSecond>,
+}
+
+impl Session {
+    /// Runs the process beside until the timers have fired and their instances have completed.
+    async fn beside(&self, timers: &TimersOptions, due: Duration, fired: &Fired) -> Result<Beside, LoadError> {
+        let start = self.timeline.now() + Duration::from_millis(5);
+        let before_start = due.saturating_sub(timers.warm_up).max(start);
+        self.tracker.forget_irregularities();
+        self.tracker.open_window(before_start, due);
+        let starter = self.start(Schedule { start, end: due + timers.limit, rate: timers.rate })?;
+        if self.progress {
+            let left = due.saturating_sub(start).as_secs_f64();
+            eprintln!("{} timers are due in {left:.1} s", timers.timers);
+        }
+        self.timeline.sleep_until(due).await;
+        let (_, before) = self.tracker.figures();
+        self.tracker.open_window(due, FOR_EVER);
+        self.tracker.take_second(0);
+        let usage = Usage::take(&self.server_pids)?;
+        let series = self.watch(fired, due, due + timers.limit).await;
+        let end = self.timeline.now();
+        self.tracker.close_window(end);
+        let used = Usage::take(&self.server_pids)?.since(&usage);
+        drop(starter);
+        let drain_end = end + DRAIN_LIMIT;
+        while self.tracker.outstanding() > 0 && self.timeline.now() < drain_end {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let unfinished = self.tracker.forget_instances().iter().sum();
+        let (_, meanwhile) = self.tracker.figures();
+        let report = |figures: &Figures, from: Duration, to: Duration, unfinished| {
+            let seconds = to.saturating_sub(from).as_secs_f64();
+            BesideReport { seconds, measured: figures.measured(seconds, unfinished) }
+        };
+        Ok(Beside {
+            before: report(&before, before_start, due, 0),
+            meanwhile: report(&meanwhile, due, end, unfinished),
+            used,
+            series,
+        })
+    }
+
+    /// Takes a line each second until all timers have fired and their instances have completed, or the time is over.
+    async fn watch(&self, fired: &Fired, due: Duration, end: Duration) -> Vec<TimersSecond> {
+        let mut series = Vec::new();
+        let mut last = (0, 0);
+        let mut second = 1;
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let now = self.timeline.now();
+            let over = fired.is_over() || now >= end;
+            if over || now >= due + Duration::from_secs(second) {
+                let (fired, completed) = fired.so_far();
+                let beside = self.tracker.take_second(second);
+                let taken = TimersSecond {
+                    second,
+                    fired: fired - last.0,
+                    completed: completed - last.1,
+                    completed_beside: beside.completed,
+                    p99_beside: beside.p99,
+                };
+                if self.progress {
+                    eprintln!(
+                        "{second:>5} s  fired {:>7}  completed {:>7}  beside: completed {:>7}  process latency ms p99 {:>8.2}",
+                        taken.fired, taken.completed, taken.completed_beside, taken.p99_beside
+                    );
+                }
+                series.push(taken);
+                last = (fired, completed);
+                second += 1;
+            }
+            if over {
+                return series;
+            }
+        }
+    }
+}
+
+/// The workers of the jobs after the timers, on a thread of their own: the jobs come so fast that the instances beside
+/// would wait for this tool instead of for the server.
+struct Firing {
+    _stop: oneshot::Sender<()>,
+    _thread: JoinHandle<()>,
+}
+
+impl Firing {
+    async fn start(options: &Options, settings: WorkerSettings, fired: &Fired) -> Result<Self, LoadError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LoadError::Thread)?;
+        let (stop, stopped) = oneshot::channel();
+        let (connected, connecting) = oneshot::channel();
+        let (options, fired) = (options.clone(), fired.clone());
+        let work = async move {
+            let clients = match connect(&options, options.connections.min(settings.options.workers)).await {
+                Ok(clients) => clients,
+                // Nobody waits when the run was dropped.
+                Err(error) => return drop(connected.send(Err(error))),
+            };
+            let _workers = Workers::start(&clients, &settings, &fired);
+            let _ = connected.send(Ok(()));
+            // Ends when the other side is dropped.
+            let _ = stopped.await;
+        };
+        let thread = std::thread::Builder::new()
+            .name("load-timers".into())
+            .spawn(move || runtime.block_on(work))
+            .map_err(LoadError::Thread)?;
+        connecting.await.map_err(|_| LoadError::Ended)??;
+        Ok(Firing { _stop: stop, _thread: thread })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_due_date_is_a_full_second_and_the_same_on_both_clocks() {
+        let timeline = Timeline::start_now();
+        let after = Duration::from_millis(2_500);
+        let (seconds, due) = due_date(timeline, after);
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+        let left = Duration::from_secs(seconds).checked_sub(since_epoch).expect("a date in the future");
+        assert!((due - timeline.now()).abs_diff(left) < Duration::from_millis(20));
+        assert!(due >= after && due <= timeline.now() + after + Duration::from_secs(1));
+    }
+}
