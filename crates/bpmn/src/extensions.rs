@@ -232,8 +232,14 @@ fn input_mapping(node: Node, problems: &mut Problems) -> Option<Mapping> {
 
 fn output_mapping(node: Node, problems: &mut Problems) -> Option<Mapping> {
     let target = target_path(node, problems);
-    let source = required_expression(node, node.attribute("source").unwrap_or_default(), problems);
-    Some(Mapping { source: StaticOrExpression::Expression(source?), target: target? })
+    let text = node.attribute("source").unwrap_or_default();
+    // Static text is what it says, but there it is a mistake.
+    let source = if problems.is_deployed() && !text.is_empty() {
+        static_or_expression(node, text, problems)
+    } else {
+        required_expression(node, text, problems).map(StaticOrExpression::Expression)
+    };
+    Some(Mapping { source: source?, target: target? })
 }
 
 fn target_path(node: Node, problems: &mut Problems) -> Option<Vec<Arc<str>>> {
