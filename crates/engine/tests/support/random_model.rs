@@ -101,7 +101,7 @@ pub fn block() -> impl Strategy<Value = Block> {
             1 => several.clone().prop_map(Block::Inclusive),
             2 => several.prop_map(Block::Parallel),
             1 => (boxed.clone(), boxed.clone()).prop_map(|(first, second)| Block::FirstOfTwo(first, second)),
-            2 => (boxed.clone(), ends(), prop::option::of(handler()))
+            3 => (boxed.clone(), ends(), prop::option::of(handler()))
                 .prop_map(|(inside, ends, handler)| Block::SubProcess { inside, ends, handler }),
             2 => (boxed.clone(), ends(), handler()).prop_map(|(on, ends, handler)| Block::Boundary { on, ends, handler }),
             1 => (boxed, any::<bool>(), any::<bool>(), prop::option::of(handler())).prop_map(
