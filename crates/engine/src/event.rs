@@ -9,7 +9,9 @@ mod subscribe;
 mod trigger;
 
 pub(crate) use subscribe::{cancel_timers, subscribe, subscribe_timer, unsubscribe, unsubscribe_event_sub_processes};
-pub(crate) use trigger::{activate, can_trigger, find_boundary_trigger, find_trigger, trigger, trigger_process};
+pub(crate) use trigger::{
+    activate, can_trigger, find_boundary_trigger, find_interrupting_trigger, find_trigger, trigger, trigger_process,
+};
 
 use bpmn::model::{Behavior, ElementIndex, ExecutableProcess};
 

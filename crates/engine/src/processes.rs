@@ -16,6 +16,8 @@ const CACHED_PROCESSES_MAX: usize = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct ProcessCache {
     by_key: RefCell<FxHashMap<Key, Arc<ExecutableProcess>>>,
+    /// What was compiled during the command at hand.
+    compiled: RefCell<Vec<Key>>,
 }
 
 impl ProcessCache {
@@ -24,8 +26,8 @@ impl ProcessCache {
             return Some(process.clone());
         }
         let row = tables.processes.get(&definition.raw())?;
-        // It was valid when it was deployed, and stays so: a rule that is added later is for new deployments.
-        let process = bpmn::parse(&row.metadata.resource_name, &row.resource)
+        // It was valid when it was deployed, and stays so: a rule that was added later is for new deployments.
+        let process = bpmn::parse_deployed(&row.metadata.resource_name, &row.resource)
             .ok()?
             .into_iter()
             .find(|process| *process.id == *row.metadata.bpmn_process_id)
@@ -35,6 +37,24 @@ impl ProcessCache {
             by_key.clear();
         }
         by_key.insert(definition, process.clone());
+        self.compiled.borrow_mut().push(definition);
         Some(process)
+    }
+
+    /// A command begins.
+    pub fn begin(&mut self) {
+        self.compiled.get_mut().clear();
+    }
+
+    /// What the command did is undone.
+    pub fn rollback(&mut self) {
+        for definition in self.compiled.get_mut().drain(..) {
+            self.by_key.get_mut().remove(&definition);
+        }
+    }
+
+    /// A definition is gone.
+    pub fn forget(&mut self, definition: Key) {
+        self.by_key.get_mut().remove(&definition);
     }
 }

@@ -31,7 +31,6 @@ pub(super) fn call(execution: &mut Execution<'_>, token: &Token, called: &Called
     let instance = ProcessInstanceValue {
         parent_process_instance_key: value.process_instance_key,
         parent_element_instance_key: token.key,
-        tags: value.tags.clone(),
         ..process_instance::root_value(&metadata, key)
     };
     let variables = if called.propagate_all_parent_variables {
@@ -50,7 +49,8 @@ fn check_depth(execution: &Execution<'_>, token: &Token) -> Result<(), Problem> 
     let process = execution.state.element_instance(token.value().process_instance_key);
     let depth = process.map_or(0, |process| process.depth);
     let depth_max = execution.limits.call_depth_max;
-    if depth >= depth_max {
+    // The root counts too.
+    if depth + 1 >= depth_max {
         return Err(problem(format!(
             "The call activity has reached the maximum depth of {depth_max} calls that lead to one another. This is likely \
              due to a recursive call. Cancel the root process instance if this was unintentional."

@@ -3,7 +3,9 @@
 use bpmn::model::Behavior;
 use protocol::{BpmnElementType, JobIntent, Key, Payload, ProcessInstanceIntent};
 
-use super::{Step, TERMINATED_CHILDREN_PER_STEP_MAX, Token, complete, inclusive_gateway, multi_instance};
+use super::{
+    Step, TERMINATED_CHILDREN_PER_STEP_MAX, Token, complete, inclusive_gateway, multi_instance, runtime_instruction,
+};
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::message;
@@ -56,8 +58,23 @@ pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, afte
     Ok(())
 }
 
-/// TERMINATED. When a boundary event was the reason, it begins now, unless what is around is ending too.
+/// TERMINATED, and so on outwards as long as what is around was only waiting for this. A loop, because calls can be nested
+/// deeper than a stack is.
 fn finish(execution: &mut Execution<'_>, token: &Token) -> Outcome {
+    let mut around = finish_one(execution, token)?;
+    runtime_instruction::carry_out(execution, token);
+    while let Some(token) = around {
+        if let Behavior::MultiInstanceBody(_) = token.element().behavior {
+            resolve_incident(execution, &token);
+        }
+        around = finish_one(execution, &token)?;
+        runtime_instruction::carry_out(execution, &token);
+    }
+    Ok(())
+}
+
+/// Answers what is around and ends with it.
+fn finish_one(execution: &mut Execution<'_>, token: &Token) -> Outcome<Option<Token>> {
     let value = token.value();
     if value.bpmn_element_type == BpmnElementType::Process {
         return finish_process(execution, token);
@@ -65,62 +82,42 @@ fn finish(execution: &mut Execution<'_>, token: &Token) -> Outcome {
     let scope = value.flow_scope_key;
     let is_open = |scope: &ElementInstance| scope.lifecycle == Lifecycle::Activated && scope.interrupted_by.is_none();
     let goes_on = execution.state.element_instance(scope).is_some_and(|scope| is_open(&scope));
+    // When a boundary event was the reason, it begins now, unless what is around is ending too.
     let boundary_event = if goes_on { event::find_boundary_trigger(execution.state, token) } else { None };
     token.transition(execution, ProcessInstanceIntent::ElementTerminated);
     if let Some(pending) = boundary_event {
         event::activate(execution, token, scope, &pending);
-        return Ok(());
+        return Ok(None);
     }
-    if let Some(scope) = Token::find(execution, scope)? {
-        child_terminated(execution, &scope)?;
-        if scope.instance.lifecycle == Lifecycle::Activated {
+    let Some(scope) = Token::find(execution, scope)? else { return Ok(None) };
+    match scope.instance.lifecycle {
+        Lifecycle::Terminating => Ok((scope.instance.children == 0).then_some(scope)),
+        Lifecycle::Activated => {
+            if scope.instance.children == 0 {
+                interrupted_or_complete(execution, &scope);
+            }
             inclusive_gateway::look_again(execution, scope.key, value)?;
+            Ok(None)
         }
+        Lifecycle::Activating | Lifecycle::Completing => Ok(None),
     }
-    Ok(())
 }
 
-fn finish_process(execution: &mut Execution<'_>, token: &Token) -> Outcome {
+fn finish_process(execution: &mut Execution<'_>, token: &Token) -> Outcome<Option<Token>> {
     message::start_event::release_after(execution, token, |execution| {
         token.transition(execution, ProcessInstanceIntent::ElementTerminated);
     });
-    match Token::find(execution, token.value().parent_element_instance_key)? {
-        Some(caller) if caller.instance.lifecycle == Lifecycle::Terminating => finish(execution, &caller),
-        _ => Ok(()),
-    }
+    let caller = Token::find(execution, token.value().parent_element_instance_key)?;
+    Ok(caller.filter(|caller| caller.instance.lifecycle == Lifecycle::Terminating))
 }
 
-/// A scope whose child was terminated: it ends too, or what interrupted it begins, or it goes on without the child.
-fn child_terminated(execution: &mut Execution<'_>, scope: &Token) -> Outcome {
-    if scope.instance.children > 0 {
-        return Ok(());
-    }
-    match scope.instance.lifecycle {
-        Lifecycle::Terminating => {
-            if let Behavior::MultiInstanceBody(_) = scope.element().behavior {
-                resolve_incident(execution, scope);
-            }
-            finish(execution, scope)
-        }
-        Lifecycle::Activated => {
-            interrupted_or_complete(execution, scope);
-            Ok(())
-        }
-        Lifecycle::Activating | Lifecycle::Completing => Ok(()),
-    }
-}
-
+/// Nothing lives any more in a scope that is not ending: what interrupted it begins, or it completes.
 fn interrupted_or_complete(execution: &mut Execution<'_>, scope: &Token) {
     if let Behavior::MultiInstanceBody(_) = scope.element().behavior {
         multi_instance::inner_terminated(execution, scope);
         return;
     }
-    let event_sub_process = scope.instance.interrupted_by.as_ref().and_then(|interrupted_by| {
-        let pending = event::find_trigger(execution.state, &scope.process, scope.key)?;
-        let event_sub_process = event::event_sub_process_of(&scope.process, pending.event)?;
-        (*scope.process.element(event_sub_process).id == **interrupted_by).then_some(pending)
-    });
-    match event_sub_process {
+    match event::find_interrupting_trigger(execution.state, scope) {
         Some(pending) => event::activate(execution, scope, scope.key, &pending),
         None => complete::complete_scope_without_tokens(execution, scope.key),
     }

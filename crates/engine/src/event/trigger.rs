@@ -121,6 +121,15 @@ pub(crate) fn find_boundary_trigger(state: &State, token: &Token) -> Option<Pend
     find(state, &token.process, token.key, |event| boundary_events.contains(&event))
 }
 
+/// The trigger of the event sub-process that interrupted a scope.
+pub(crate) fn find_interrupting_trigger(state: &State, scope: &Token) -> Option<Pending> {
+    let interrupted_by = scope.instance.interrupted_by.as_ref()?;
+    find(state, &scope.process, scope.key, |event| {
+        let event_sub_process = event_sub_process_of(&scope.process, event);
+        event_sub_process.is_some_and(|index| *scope.process.element(index).id == **interrupted_by)
+    })
+}
+
 fn find(
     state: &State,
     process: &ExecutableProcess,
