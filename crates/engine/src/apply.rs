@@ -48,6 +48,14 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),
         Payload::ProcessEvent(intent, value) => process_event::apply(state, key, *intent, value),
         Payload::MultiInstance(intent, value) => process_event::apply_items(state, key, *intent, value),
+        Payload::Message(intent, value) => message::apply(state, key, *intent, value),
+        Payload::MessageSubscription(intent, value) => message::apply_subscription(state, key, *intent, value),
+        Payload::ProcessMessageSubscription(intent, value) => {
+            message::apply_process_subscription(state, key, *intent, value);
+        }
+        Payload::MessageStartEventSubscription(intent, value) => {
+            message::apply_start_event(state, key, *intent, value);
+        }
         Payload::RuntimeInstruction(intent, value) => operation::apply_runtime_instruction(state, *intent, value),
         Payload::Deployment(..)
         | Payload::VariableDocument(..)

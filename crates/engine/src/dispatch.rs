@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use protocol::{
     Command, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent,
-    Key, OutboxIntent, Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent, Rejection, RejectionType,
+    Key, MessageBatchIntent, MessageIntent, MessageSubscriptionIntent, OutboxIntent, Payload,
+    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessMessageSubscriptionIntent, Rejection, RejectionType,
     TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 use state::StoreError;
@@ -15,7 +16,8 @@ use crate::element::Step;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::output::{Output, Reply};
 use crate::state::State;
-use crate::{EngineOptions, deployment, incident, job, job_stream, process_instance, timer, variable};
+use crate::message::{message_subscription, process_message_subscription};
+use crate::{EngineOptions, deployment, incident, job, job_stream, message, process_instance, timer, variable};
 
 /// How much of the output belonged to the commands before.
 struct Mark {
@@ -167,8 +169,36 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         }
         Payload::Timer(TimerIntent::Trigger, _) => timer::trigger::trigger(execution, key),
         Payload::Incident(IncidentIntent::Resolve, _) => incident::resolve_command(execution, key),
+        Payload::Message(MessageIntent::Publish, value) => message::publish::publish(execution, value),
+        Payload::MessageBatch(MessageBatchIntent::Expire, value) => message::expire::expire(execution, value),
+        Payload::MessageSubscription(..) | Payload::ProcessMessageSubscription(..) => {
+            handle_subscription(execution, command)
+        }
         Payload::Outbox(OutboxIntent::Acknowledge, value) => distribution::acknowledged(execution, value),
         Payload::Work(WorkIntent::Continue, value) => continue_work(execution, value),
+        _ => not_a_command(command),
+    }
+}
+
+/// What the partitions of a message and of an instance tell each other.
+fn handle_subscription(execution: &mut Execution<'_>, command: &Command) -> Outcome {
+    match &command.payload {
+        Payload::MessageSubscription(intent, value) => match intent {
+            MessageSubscriptionIntent::Create => message_subscription::create(execution, command, value),
+            MessageSubscriptionIntent::Correlate => message_subscription::correlate(execution, value),
+            MessageSubscriptionIntent::Reject => message_subscription::reject(execution, value),
+            MessageSubscriptionIntent::Delete => message_subscription::delete(execution, command, value),
+            MessageSubscriptionIntent::Migrate => message_subscription::migrate(execution, value),
+            _ => not_a_command(command),
+        },
+        Payload::ProcessMessageSubscription(intent, value) => match intent {
+            ProcessMessageSubscriptionIntent::Create => process_message_subscription::create(execution, value),
+            ProcessMessageSubscriptionIntent::Correlate => {
+                process_message_subscription::correlate(execution, command, value)
+            }
+            ProcessMessageSubscriptionIntent::Delete => process_message_subscription::delete(execution, value),
+            _ => not_a_command(command),
+        },
         _ => not_a_command(command),
     }
 }

@@ -6,6 +6,7 @@ use protocol::{
     PartitionId, Payload, Rejection,
 };
 
+use crate::element::Step;
 use crate::execution::{Execution, Outcome};
 
 /// Sends a command to every other partition; when all have it, the distribution is finished.
@@ -28,6 +29,16 @@ pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
             Payload::CommandDistribution(CommandDistributionIntent::Distributing, value(partition, None));
         execution.emit(key, distributing);
         enqueue(execution, partition, key, command.clone());
+    }
+}
+
+/// Sends a command to another partition, where it arrives once and in order; to this one, as a step of its own that follows
+/// those that wait already.
+pub(crate) fn send_command(execution: &mut Execution<'_>, partition: PartitionId, command: Command) {
+    if partition == execution.state.partition {
+        execution.steps.push_back(Step::Command(Box::new(command)));
+    } else {
+        enqueue(execution, partition, Key::NONE, command);
     }
 }
 

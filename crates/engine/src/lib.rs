@@ -84,6 +84,10 @@ pub struct EngineStatistics {
     pub work_entries: u64,
     /// Open timers.
     pub timers: u64,
+    /// Messages that are kept.
+    pub messages: u64,
+    /// Open subscriptions to messages that arrive here.
+    pub message_subscriptions: u64,
     /// Memory and file of the state.
     pub store: ::state::Statistics,
 }
@@ -263,6 +267,8 @@ impl Engine {
             job_streams: counters.job_streams,
             work_entries: counters.work_entries,
             timers: counters.timers,
+            messages: counters.messages,
+            message_subscriptions: counters.message_subscriptions,
             store: self.state.tables.statistics(),
         }
     }

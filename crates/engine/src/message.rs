@@ -1,4 +1,69 @@
-//! Messages and what waits for them.
+//! Messages and what waits for them: one file per subject of commands.
+//!
+//! A message is kept and correlated on the partition of its correlation key. An element instance that waits has a
+//! subscription in two places: where it lives (`PROCESS_MESSAGE_SUBSCRIPTION`) and where the message arrives
+//! (`MESSAGE_SUBSCRIPTION`). Commands keep the two in step. Between two partitions they arrive once and in order, so every
+//! CORRELATE is answered by exactly one CORRELATE or REJECT, and nothing is ever repeated.
 
+pub(crate) mod buffer;
+pub(crate) mod expire;
+pub(crate) mod message_subscription;
+pub(crate) mod process_message_subscription;
+pub(crate) mod publish;
 pub(crate) mod start_event;
 pub(crate) mod subscription;
+
+use protocol::{
+    Command, Key, MessageSubscriptionIntent, MessageSubscriptionValue, PartitionId, Payload,
+    ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, Text, partition_for_correlation_key,
+};
+
+use crate::distribution;
+use crate::execution::Execution;
+use crate::state::MessagePlace;
+
+/// Where messages and those who wait for them meet.
+pub(crate) fn place(tenant_id: &Text, message_name: &Text, correlation_key: &Text) -> MessagePlace {
+    (tenant_id.shared().clone(), message_name.shared().clone(), correlation_key.shared().clone())
+}
+
+/// Bytes that a text takes in the key of a table.
+fn key_bytes(text: &str) -> usize {
+    // The store ends texts with a 0, and so writes the bytes 0 and 1 as two.
+    text.len() + text.bytes().filter(|byte| *byte <= 1).count()
+}
+
+/// What is too long to be a key, as in "at most 512 bytes, but it has 600".
+fn too_long(text: &str, bytes_max: usize) -> Option<String> {
+    let bytes = key_bytes(text);
+    (bytes > bytes_max).then(|| format!("at most {bytes_max} bytes, but it has {bytes}"))
+}
+
+/// To the partition where the messages of a correlation key arrive.
+fn send_to_message(
+    execution: &mut Execution<'_>,
+    correlation_key: &str,
+    intent: MessageSubscriptionIntent,
+    value: MessageSubscriptionValue,
+) {
+    let partition = partition_for_correlation_key(correlation_key, execution.partition_count);
+    let command = Command::new(Key::NONE, Payload::MessageSubscription(intent, Box::new(value)));
+    distribution::send_command(execution, partition, command);
+}
+
+/// To the partition where the instance lives.
+fn send_to_instance(
+    execution: &mut Execution<'_>,
+    intent: ProcessMessageSubscriptionIntent,
+    value: ProcessMessageSubscriptionValue,
+) {
+    let partition = value.process_instance_key.partition().unwrap_or(execution.state.partition);
+    let command = Command::new(Key::NONE, Payload::ProcessMessageSubscription(intent, Box::new(value)));
+    distribution::send_command(execution, partition, command);
+}
+
+/// Whether this is the partition of a correlation key.
+fn is_here(execution: &Execution<'_>, correlation_key: &str) -> bool {
+    let partition: PartitionId = partition_for_correlation_key(correlation_key, execution.partition_count);
+    execution.partition_count <= 1 || partition == execution.state.partition
+}

@@ -74,6 +74,32 @@ state::tables! {
         pub processes_by_deployment: state::Table<(i64, Arc<str>), i64> = 29,
         /// The newest definition key by tenant, BPMN process id and version tag.
         pub processes_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 30,
+        /// Buffered messages.
+        pub messages: state::Table<i64, MessageRow> = 31,
+        /// Buffered messages by (place, message), so first in, first out.
+        pub messages_by_place: state::Table<(MessagePlace, i64), ()> = 32,
+        /// Ids of buffered messages, by (place, id).
+        pub message_ids: state::Table<(MessagePlace, Arc<str>), ()> = 33,
+        /// Buffered messages by their deadline.
+        pub message_deadlines: state::Queue<(), (i64, i64), ()> = 34,
+        /// Which processes a buffered message was correlated to, by (message, BPMN process id).
+        pub message_correlations: state::Table<(i64, Arc<str>), ()> = 35,
+        /// Waits for messages, where the messages arrive, by (element instance, message name).
+        pub message_subscriptions: state::Table<(i64, Arc<str>), MessageSubscriptionRow> = 36,
+        /// The element instances that wait and are not being correlated, by place and BPMN process id, oldest first.
+        pub waiting_subscriptions: state::Queue<(MessagePlace, Arc<str>), i64, ()> = 37,
+        /// How many of them there are, by (place, BPMN process id).
+        pub waiting_processes: state::Table<(MessagePlace, Arc<str>), u32> = 38,
+        /// Waits for messages, where the element instances live, by (element instance, message name).
+        pub process_message_subscriptions: state::Table<(i64, Arc<str>), ProcessMessageSubscriptionRow> = 39,
+        /// Waits of start events, by (definition, message name).
+        pub message_start_subscriptions: state::Table<(i64, Arc<str>), MessageStartEventSubscriptionRow> = 40,
+        /// Definitions that messages start, by (tenant, message name, definition).
+        pub message_started_processes: state::Table<(Arc<str>, Arc<str>, i64), ()> = 41,
+        /// The living instance that a message with a correlation key started, by (tenant, BPMN process id, correlation key).
+        pub message_locks: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 42,
+        /// The correlation key of the message that started an instance.
+        pub message_lock_keys: state::Table<i64, Arc<str>> = 43,
         /// What is to happen to instances on their way, by (process instance, BPMN id of the element after which); the id is
         /// empty when it happens.
         pub runtime_instructions: state::Table<(i64, Arc<str>), ()> = 60,
@@ -114,6 +140,18 @@ pub(crate) struct Counters {
     #[n(9)]
     #[cbor(default)]
     pub timers: u64,
+    /// Buffered messages.
+    #[n(10)]
+    #[cbor(default)]
+    pub messages: u64,
+    /// Open subscriptions to messages that arrive here.
+    #[n(11)]
+    #[cbor(default)]
+    pub message_subscriptions: u64,
+    /// Living instances that a message with a correlation key started; while it is zero, nobody looks them up.
+    #[n(12)]
+    #[cbor(default)]
+    pub message_locks: u64,
 }
 
 /// Tables, counters and the compiled processes that belong to them. Only [`crate::apply`] changes it.

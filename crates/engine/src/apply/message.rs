@@ -1,1 +1,232 @@
 //! Events of messages and their subscriptions.
+
+use std::sync::Arc;
+
+use protocol::{
+    Key, MessageIntent, MessageStartEventSubscriptionIntent, MessageStartEventSubscriptionValue,
+    MessageSubscriptionIntent, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
+    ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, Text,
+};
+
+use crate::message::place;
+use crate::state::{
+    MessagePlace, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow, ProcessMessageSubscriptionRow,
+    State, SubscriptionState,
+};
+
+pub(super) fn apply(state: &mut State, key: Key, intent: MessageIntent, value: &MessageValue) {
+    match intent {
+        MessageIntent::Published => published(state, key, value),
+        MessageIntent::Expired => expired(state, key),
+        MessageIntent::Publish | MessageIntent::Expire => {}
+    }
+}
+
+fn published(state: &mut State, key: Key, value: &MessageValue) {
+    let place = place(&value.tenant_id, &value.name, &value.correlation_key);
+    if !value.message_id.is_empty() {
+        state.tables.message_ids.insert_new((place.clone(), value.message_id.shared().clone()), ());
+    }
+    state.tables.messages_by_place.insert_new((place, key.raw()), ());
+    state.tables.message_deadlines.insert((), (value.deadline, key.raw()), ());
+    state.tables.messages.insert_new(key.raw(), MessageRow { value: value.clone() });
+    state.counters.messages += 1;
+}
+
+fn expired(state: &mut State, key: Key) {
+    let raw = key.raw();
+    let Some(row) = state.tables.messages.get(&raw) else { return };
+    let value = &row.value;
+    let place = place(&value.tenant_id, &value.name, &value.correlation_key);
+    let nothing: Arc<str> = Arc::default();
+    let correlations = state.tables.message_correlations.range((raw, nothing.clone())..(raw + 1, nothing));
+    let correlations: Vec<_> = correlations.map(|(correlation, _)| correlation).collect();
+    for correlation in correlations {
+        state.tables.message_correlations.delete(&correlation);
+    }
+    if !value.message_id.is_empty() {
+        state.tables.message_ids.delete(&(place.clone(), value.message_id.shared().clone()));
+    }
+    state.tables.messages_by_place.delete(&(place, raw));
+    state.tables.message_deadlines.remove(&(), &(value.deadline, raw));
+    state.tables.messages.delete(&raw);
+    state.counters.messages -= 1;
+}
+
+/// A message goes to a process once; what is not buffered cannot go anywhere again.
+fn correlated(state: &mut State, message: Key, process_id: &Text) {
+    if state.tables.messages.contains(&message.raw()) {
+        state.tables.message_correlations.put((message.raw(), process_id.shared().clone()), ());
+    }
+}
+
+pub(super) fn apply_subscription(
+    state: &mut State,
+    key: Key,
+    intent: MessageSubscriptionIntent,
+    value: &MessageSubscriptionValue,
+) {
+    let entry = (value.element_instance_key.raw(), value.message_name.shared().clone());
+    match intent {
+        MessageSubscriptionIntent::Created => {
+            wait(state, value);
+            let row = MessageSubscriptionRow { key, value: value.clone(), is_correlating: false };
+            state.tables.message_subscriptions.insert_new(entry, row);
+            state.counters.message_subscriptions += 1;
+        }
+        MessageSubscriptionIntent::Correlating => {
+            wait_no_more(state, value);
+            state.tables.message_subscriptions.update(&entry, |row| {
+                row.value = value.clone();
+                row.is_correlating = true;
+            });
+            correlated(state, value.message_key, &value.bpmn_process_id);
+        }
+        MessageSubscriptionIntent::Correlated if value.interrupting => remove(state, &entry),
+        MessageSubscriptionIntent::Correlated => {
+            wait(state, value);
+            state.tables.message_subscriptions.update(&entry, |row| row.is_correlating = false);
+        }
+        MessageSubscriptionIntent::Rejected => rejected(state, &entry, value),
+        MessageSubscriptionIntent::Deleted => remove(state, &entry),
+        MessageSubscriptionIntent::Migrated => migrated(state, &entry, value),
+        MessageSubscriptionIntent::Create
+        | MessageSubscriptionIntent::Correlate
+        | MessageSubscriptionIntent::Reject
+        | MessageSubscriptionIntent::Delete
+        | MessageSubscriptionIntent::Migrate => {}
+    }
+}
+
+/// The subscription takes the next message.
+fn wait(state: &mut State, value: &MessageSubscriptionValue) {
+    let process = process_at(value);
+    let count = state.tables.waiting_processes.get(&process).map_or(0, |count| *count);
+    state.tables.waiting_processes.put(process.clone(), count + 1);
+    state.tables.waiting_subscriptions.insert(process, value.element_instance_key.raw(), ());
+}
+
+fn wait_no_more(state: &mut State, value: &MessageSubscriptionValue) {
+    let process = process_at(value);
+    state.tables.waiting_subscriptions.remove(&process, &value.element_instance_key.raw());
+    match state.tables.waiting_processes.get(&process).map_or(0, |count| *count) {
+        0 | 1 => state.tables.waiting_processes.delete(&process),
+        count => state.tables.waiting_processes.put(process, count - 1),
+    }
+}
+
+fn process_at(value: &MessageSubscriptionValue) -> (MessagePlace, Arc<str>) {
+    let place = place(&value.tenant_id, &value.message_name, &value.correlation_key);
+    (place, value.bpmn_process_id.shared().clone())
+}
+
+fn remove(state: &mut State, entry: &(i64, Arc<str>)) {
+    let Some(row) = state.tables.message_subscriptions.get(entry) else { return };
+    if !row.is_correlating {
+        wait_no_more(state, &row.value);
+    }
+    state.tables.message_subscriptions.delete(entry);
+    state.counters.message_subscriptions -= 1;
+}
+
+/// The message may go to another instance of the process.
+fn rejected(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscriptionValue) {
+    let row = state.tables.message_subscriptions.get(entry);
+    if row.is_some_and(|row| row.is_correlating && row.value.message_key == value.message_key) {
+        remove(state, entry);
+    }
+    let correlation = (value.message_key.raw(), value.bpmn_process_id.shared().clone());
+    state.tables.message_correlations.delete(&correlation);
+}
+
+fn migrated(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscriptionValue) {
+    let Some(row) = state.tables.message_subscriptions.get(entry) else { return };
+    if !row.is_correlating {
+        wait_no_more(state, &row.value);
+        wait(state, value);
+    }
+    state.tables.message_subscriptions.update(entry, |row| row.value = value.clone());
+}
+
+pub(super) fn apply_process_subscription(
+    state: &mut State,
+    key: Key,
+    intent: ProcessMessageSubscriptionIntent,
+    value: &ProcessMessageSubscriptionValue,
+) {
+    let element_instance = value.element_instance_key.raw();
+    let entry = (element_instance, value.message_name.shared().clone());
+    let row = |state| ProcessMessageSubscriptionRow { key, value: value.clone(), state };
+    let subscriptions = &mut state.tables.process_message_subscriptions;
+    match intent {
+        ProcessMessageSubscriptionIntent::Creating => {
+            subscriptions.insert_new(entry, row(SubscriptionState::Opening));
+            state.tables.element_instances.update(&element_instance, |instance| instance.has_subscriptions = true);
+        }
+        ProcessMessageSubscriptionIntent::Created => subscriptions.put(entry, row(SubscriptionState::Open)),
+        ProcessMessageSubscriptionIntent::Correlated if value.interrupting => subscriptions.delete(&entry),
+        ProcessMessageSubscriptionIntent::Correlated => subscriptions.put(entry, row(SubscriptionState::Open)),
+        ProcessMessageSubscriptionIntent::Deleting => subscriptions.put(entry, row(SubscriptionState::Closing)),
+        ProcessMessageSubscriptionIntent::Deleted => subscriptions.delete(&entry),
+        ProcessMessageSubscriptionIntent::Migrated => {
+            subscriptions.update(&entry, |row| row.value = value.clone());
+        }
+        ProcessMessageSubscriptionIntent::Create
+        | ProcessMessageSubscriptionIntent::Correlate
+        | ProcessMessageSubscriptionIntent::Delete => {}
+    }
+}
+
+pub(super) fn apply_start_event(
+    state: &mut State,
+    key: Key,
+    intent: MessageStartEventSubscriptionIntent,
+    value: &MessageStartEventSubscriptionValue,
+) {
+    let definition = value.process_definition_key.raw();
+    let entry = (definition, value.message_name.shared().clone());
+    let by_name = (value.tenant_id.shared().clone(), value.message_name.shared().clone(), definition);
+    match intent {
+        MessageStartEventSubscriptionIntent::Created => {
+            let row = MessageStartEventSubscriptionRow { key, value: value.clone() };
+            state.tables.message_start_subscriptions.put(entry, row);
+            state.tables.message_started_processes.put(by_name, ());
+        }
+        MessageStartEventSubscriptionIntent::Deleted => {
+            state.tables.message_start_subscriptions.delete(&entry);
+            state.tables.message_started_processes.delete(&by_name);
+        }
+        MessageStartEventSubscriptionIntent::Correlated => {
+            correlated(state, value.message_key, &value.bpmn_process_id);
+            if !value.correlation_key.is_empty() {
+                lock(state, value);
+            }
+        }
+    }
+}
+
+/// Until the instance ends, no other message with this correlation key starts one of the process.
+fn lock(state: &mut State, value: &MessageStartEventSubscriptionValue) {
+    let correlation_key = value.correlation_key.shared().clone();
+    let lock = (value.tenant_id.shared().clone(), value.bpmn_process_id.shared().clone(), correlation_key.clone());
+    let instance = value.process_instance_key.raw();
+    match state.tables.message_locks.get(&lock) {
+        // It passes from an instance that is banned, and so never ends.
+        Some(before) => state.tables.message_lock_keys.delete(&before),
+        None => state.counters.message_locks += 1,
+    }
+    state.tables.message_locks.put(lock, instance);
+    state.tables.message_lock_keys.insert_new(instance, correlation_key);
+}
+
+/// A process instance ended.
+pub(super) fn release_lock(state: &mut State, key: Key, value: &ProcessInstanceValue) {
+    if state.counters.message_locks == 0 {
+        return;
+    }
+    let Some(correlation_key) = state.tables.message_lock_keys.get(&key.raw()) else { return };
+    let lock = (value.tenant_id.shared().clone(), value.bpmn_process_id.shared().clone(), (*correlation_key).clone());
+    state.tables.message_lock_keys.delete(&key.raw());
+    state.tables.message_locks.delete(&lock);
+    state.counters.message_locks -= 1;
+}

@@ -181,6 +181,7 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
             state.tables.awaited_results.delete(&raw);
             state.counters.awaited_results -= 1;
         }
+        super::message::release_lock(state, key, value);
         super::operation::process_ended(state, key);
         return;
     }

@@ -3,11 +3,17 @@
 use std::sync::Arc;
 
 use bpmn::model::{ElementIndex, ExecutableProcess, MessageDefinition};
-use protocol::{Key, Text};
+use protocol::{
+    ErrorType, Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
+    ProcessMessageSubscriptionValue, Text,
+};
 
+use super::{send_to_message, too_long};
 use crate::element::Token;
+use crate::event;
 use crate::execution::Execution;
 use crate::incident::Problem;
+use crate::state::SubscriptionState;
 use crate::variable::expression;
 
 /// What a message must have to be meant.
@@ -20,8 +26,8 @@ pub(crate) struct Correlation {
 pub(crate) fn correlation(
     execution: &Execution<'_>,
     scope: Key,
-    _event: ElementIndex,
-    _process: &ExecutableProcess,
+    event: ElementIndex,
+    process: &ExecutableProcess,
     name: &Arc<str>,
     definition: &MessageDefinition,
 ) -> Result<Correlation, Problem> {
@@ -29,11 +35,69 @@ pub(crate) fn correlation(
         Some(key) => expression::correlation_key(execution, scope, key)?,
         None => Text::default(),
     };
+    for (what, text) in [("message name", &**name), ("correlation key", &*correlation_key)] {
+        if let Some(but) = too_long(text, execution.limits.name_bytes_max) {
+            let message = format!("Expected the {what} of '{}' to have {but}", process.element(event).id);
+            return Err(Problem::new(ErrorType::ExtractValueError, message));
+        }
+    }
     Ok(Correlation { message_name: name.into(), correlation_key })
 }
 
-/// Opens a subscription of an element instance.
-pub(crate) fn open(_execution: &mut Execution<'_>, _token: &Token, _event: ElementIndex, _correlation: &Correlation) {}
+/// Opens a subscription of an element instance. It has at most one for a message name; a second one would never get a
+/// message before the first, and so is not opened.
+pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementIndex, correlation: &Correlation) {
+    let Correlation { message_name, correlation_key } = correlation;
+    let entry = (token.key.raw(), message_name.shared().clone());
+    if execution.state.tables.process_message_subscriptions.contains(&entry) {
+        return;
+    }
+    let of = token.value();
+    let interrupting = event::is_interrupting(&token.process, event);
+    let value = ProcessMessageSubscriptionValue {
+        process_instance_key: of.process_instance_key,
+        element_instance_key: token.key,
+        bpmn_process_id: of.bpmn_process_id.clone(),
+        message_name: message_name.clone(),
+        correlation_key: correlation_key.clone(),
+        element_id: (&token.process.element(event).id).into(),
+        interrupting,
+        tenant_id: of.tenant_id.clone(),
+        ..ProcessMessageSubscriptionValue::default()
+    };
+    let key = execution.state.next_key();
+    let creating = ProcessMessageSubscriptionIntent::Creating;
+    execution.emit(key, Payload::ProcessMessageSubscription(creating, Box::new(value)));
+    let value = MessageSubscriptionValue {
+        process_instance_key: of.process_instance_key,
+        element_instance_key: token.key,
+        bpmn_process_id: of.bpmn_process_id.clone(),
+        message_name: message_name.clone(),
+        correlation_key: correlation_key.clone(),
+        interrupting,
+        tenant_id: of.tenant_id.clone(),
+        ..MessageSubscriptionValue::default()
+    };
+    send_to_message(execution, correlation_key, MessageSubscriptionIntent::Create, value);
+}
 
 /// Closes the subscriptions of an element instance whose event `is_closed` names.
-pub(crate) fn close(_execution: &mut Execution<'_>, _element_instance: Key, _is_closed: impl Fn(&str) -> bool) {}
+pub(crate) fn close(execution: &mut Execution<'_>, element_instance: Key, is_closed: impl Fn(&str) -> bool) {
+    let (raw, nothing) = (element_instance.raw(), Arc::<str>::default());
+    let range = (raw, nothing.clone())..(raw + 1, nothing);
+    let rows = execution.state.tables.process_message_subscriptions.range(range).map(|(_, row)| row);
+    let rows: Vec<_> =
+        rows.filter(|row| row.state != SubscriptionState::Closing && is_closed(&row.value.element_id)).collect();
+    for row in rows {
+        let deleting = ProcessMessageSubscriptionIntent::Deleting;
+        execution.emit(row.key, Payload::ProcessMessageSubscription(deleting, Box::new(row.value.clone())));
+        let value = MessageSubscriptionValue {
+            process_instance_key: row.value.process_instance_key,
+            element_instance_key: row.value.element_instance_key,
+            message_name: row.value.message_name.clone(),
+            tenant_id: row.value.tenant_id.clone(),
+            ..MessageSubscriptionValue::default()
+        };
+        send_to_message(execution, &row.value.correlation_key, MessageSubscriptionIntent::Delete, value);
+    }
+}

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 use protocol::{
-    Command, CommandDistributionValue, IncidentValue, JobStreamValue, JobValue, Key, ProcessInstanceValue,
-    ProcessMetadata, Request, StreamId, Text, TimerValue,
+    Command, CommandDistributionValue, IncidentValue, JobStreamValue, JobValue, Key,
+    MessageStartEventSubscriptionValue, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
+    ProcessMessageSubscriptionValue, ProcessMetadata, Request, StreamId, Text, TimerValue,
 };
 
 /// Where an element instance is in its life.
@@ -245,6 +246,56 @@ pub(crate) struct DistributionRow {
     pub value: CommandDistributionValue,
 }
 
+/// What a message and those who wait for it have in common: tenant, name, correlation key.
+pub(crate) type MessagePlace = (Arc<str>, Arc<str>, Arc<str>);
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct MessageRow {
+    #[n(0)]
+    pub value: MessageValue,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct MessageSubscriptionRow {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub value: MessageSubscriptionValue,
+    /// Whether a message is on its way to the element instance; it gets no other one until that is answered.
+    #[n(2)]
+    pub is_correlating: bool,
+}
+
+/// Where the wait of an element instance is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub(crate) enum SubscriptionState {
+    #[n(0)]
+    Opening,
+    #[n(1)]
+    Open,
+    #[n(2)]
+    Closing,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct ProcessMessageSubscriptionRow {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub value: ProcessMessageSubscriptionValue,
+    #[n(2)]
+    pub state: SubscriptionState,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct MessageStartEventSubscriptionRow {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub value: MessageStartEventSubscriptionValue,
+}
+
 state::cbor_values!(
     ElementInstance => |row| 200 + row.result.as_ref().map_or(0, |result| result.len()),
     TimerRow => |_| 150,
@@ -260,4 +311,8 @@ state::cbor_values!(
     WorkRow => |row| row.commands.len() * 300,
     OutboxRow => |_| 300,
     DistributionRow => |_| 300,
+    MessageRow => |row| 200 + row.value.variables.len(),
+    MessageSubscriptionRow => |row| 300 + row.value.variables.len(),
+    ProcessMessageSubscriptionRow => |row| 300 + row.value.variables.len(),
+    MessageStartEventSubscriptionRow => |_| 200,
 );

@@ -1,0 +1,177 @@
+//! MESSAGE_SUBSCRIPTION commands: what the partition of the message is told by the partition of the instance.
+
+use protocol::{
+    Command, Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
+    ProcessMessageSubscriptionValue, Rejection,
+};
+
+use super::{buffer, place, send_to_instance};
+use crate::execution::{Execution, Outcome};
+use crate::state::MessageSubscriptionRow;
+
+/// An element instance waits from now on. The oldest buffered message that fits goes to it at once.
+pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &MessageSubscriptionValue) -> Outcome {
+    if find(execution, value).is_some() {
+        acknowledge(execution, value, ProcessMessageSubscriptionIntent::Create);
+        let reason = format!(
+            "Expected to open a new message subscription for element with key '{}' and message name '{}', but there is \
+             already one",
+            value.element_instance_key, value.message_name
+        );
+        execution.emit_rejection(command.key, command.payload.clone(), Rejection::invalid_state(reason));
+        return Ok(());
+    }
+    let key = execution.state.next_key();
+    let created = Payload::MessageSubscription(MessageSubscriptionIntent::Created, Box::new(value.clone()));
+    execution.emit(key, created);
+    if !correlate_next_message(execution, key, value) {
+        acknowledge(execution, value, ProcessMessageSubscriptionIntent::Create);
+    }
+    Ok(())
+}
+
+/// The message arrived at the element instance.
+pub(crate) fn correlate(execution: &mut Execution<'_>, value: &MessageSubscriptionValue) -> Outcome {
+    let Some(row) = find(execution, value) else {
+        return Err(Rejection::not_found(format!(
+            "Expected to correlate subscription for element with key '{}' and message name '{}', but no such message \
+             subscription exists",
+            value.element_instance_key, value.message_name
+        ))
+        .into());
+    };
+    if !row.is_correlating || row.value.message_key != value.message_key {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to acknowledge correlating message with key '{}' to subscription with key '{}', but that is not the \
+             message on its way",
+            value.message_key, row.key
+        ))
+        .into());
+    }
+    let correlated = Payload::MessageSubscription(MessageSubscriptionIntent::Correlated, Box::new(row.value.clone()));
+    execution.emit(row.key, correlated);
+    if !row.value.interrupting {
+        correlate_next_message(execution, row.key, &row.value);
+    }
+    Ok(())
+}
+
+/// The element instance does not wait any more, so the message goes to another one of the process.
+pub(crate) fn reject(execution: &mut Execution<'_>, value: &MessageSubscriptionValue) -> Outcome {
+    let key = find(execution, value).map_or(Key::NONE, |row| row.key);
+    let rejected = Payload::MessageSubscription(MessageSubscriptionIntent::Rejected, Box::new(value.clone()));
+    execution.emit(key, rejected);
+    let tables = &execution.state.tables;
+    let Some(message) = tables.messages.get(&value.message_key.raw()) else { return Ok(()) };
+    let process =
+        (place(&value.tenant_id, &value.message_name, &value.correlation_key), value.bpmn_process_id.shared().clone());
+    let other = tables.waiting_subscriptions.first(&process).and_then(|(element_instance, _)| {
+        tables.message_subscriptions.get(&(element_instance, value.message_name.shared().clone()))
+    });
+    if let Some(other) = other {
+        let value = MessageSubscriptionValue {
+            message_key: value.message_key,
+            variables: message.value.variables.clone(),
+            ..other.value.clone()
+        };
+        begin_correlation(execution, other.key, value);
+    }
+    Ok(())
+}
+
+/// The element instance waits no more.
+pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &MessageSubscriptionValue) -> Outcome {
+    match find(execution, value) {
+        Some(row) => {
+            let deleted = Payload::MessageSubscription(MessageSubscriptionIntent::Deleted, Box::new(row.value.clone()));
+            execution.emit(row.key, deleted);
+        }
+        None => {
+            let reason = format!(
+                "Expected to close message subscription for element with key '{}' and message name '{}', but no such message \
+                 subscription exists",
+                value.element_instance_key, value.message_name
+            );
+            execution.emit_rejection(command.key, command.payload.clone(), Rejection::not_found(reason));
+        }
+    }
+    acknowledge(execution, value, ProcessMessageSubscriptionIntent::Delete);
+    Ok(())
+}
+
+/// The element instance belongs to another process from now on.
+pub(crate) fn migrate(execution: &mut Execution<'_>, value: &MessageSubscriptionValue) -> Outcome {
+    let Some(row) = find(execution, value) else {
+        return Err(Rejection::not_found(format!(
+            "Expected to migrate a message subscription for element with key '{}' and message name '{}', but no such message \
+             subscription exists",
+            value.element_instance_key, value.message_name
+        ))
+        .into());
+    };
+    let migrated = MessageSubscriptionValue {
+        bpmn_process_id: value.bpmn_process_id.clone(),
+        interrupting: value.interrupting,
+        ..row.value.clone()
+    };
+    let payload = Payload::MessageSubscription(MessageSubscriptionIntent::Migrated, Box::new(migrated));
+    execution.emit(row.key, payload);
+    Ok(())
+}
+
+fn find(execution: &Execution<'_>, value: &MessageSubscriptionValue) -> Option<std::sync::Arc<MessageSubscriptionRow>> {
+    let entry = (value.element_instance_key.raw(), value.message_name.shared().clone());
+    execution.state.tables.message_subscriptions.get(&entry)
+}
+
+/// Answers whether there was a message.
+fn correlate_next_message(execution: &mut Execution<'_>, key: Key, value: &MessageSubscriptionValue) -> bool {
+    let place = place(&value.tenant_id, &value.message_name, &value.correlation_key);
+    let process = value.bpmn_process_id.shared();
+    let Some(message_key) = buffer::next_message(execution.state, &place, process, execution.timestamp) else {
+        return false;
+    };
+    let Some(message) = execution.state.tables.messages.get(&message_key.raw()) else { return false };
+    let variables = message.value.variables.clone();
+    begin_correlation(execution, key, MessageSubscriptionValue { message_key, variables, ..value.clone() });
+    true
+}
+
+fn begin_correlation(execution: &mut Execution<'_>, key: Key, value: MessageSubscriptionValue) {
+    let payload = Payload::MessageSubscription(MessageSubscriptionIntent::Correlating, Box::new(value.clone()));
+    execution.emit(key, payload);
+    send_correlate(execution, &value);
+}
+
+/// Sends the message on its way to the element instance.
+pub(super) fn send_correlate(execution: &mut Execution<'_>, value: &MessageSubscriptionValue) {
+    let value = ProcessMessageSubscriptionValue {
+        process_instance_key: value.process_instance_key,
+        element_instance_key: value.element_instance_key,
+        bpmn_process_id: value.bpmn_process_id.clone(),
+        message_key: value.message_key,
+        message_name: value.message_name.clone(),
+        variables: value.variables.clone(),
+        correlation_key: value.correlation_key.clone(),
+        tenant_id: value.tenant_id.clone(),
+        ..ProcessMessageSubscriptionValue::default()
+    };
+    send_to_instance(execution, ProcessMessageSubscriptionIntent::Correlate, value);
+}
+
+/// Tells the partition of the instance that its subscription was opened or closed.
+fn acknowledge(
+    execution: &mut Execution<'_>,
+    value: &MessageSubscriptionValue,
+    intent: ProcessMessageSubscriptionIntent,
+) {
+    let value = ProcessMessageSubscriptionValue {
+        process_instance_key: value.process_instance_key,
+        element_instance_key: value.element_instance_key,
+        message_name: value.message_name.clone(),
+        interrupting: value.interrupting,
+        tenant_id: value.tenant_id.clone(),
+        ..ProcessMessageSubscriptionValue::default()
+    };
+    send_to_instance(execution, intent, value);
+}

@@ -1,0 +1,123 @@
+//! PROCESS_MESSAGE_SUBSCRIPTION commands: what the partition of the instance is told by the partition of the message.
+
+use std::sync::Arc;
+
+use protocol::{
+    Command, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
+    ProcessMessageSubscriptionValue, Rejection,
+};
+
+use super::send_to_message;
+use crate::element::Token;
+use crate::event;
+use crate::execution::{Execution, Outcome};
+use crate::state::{ProcessMessageSubscriptionRow, SubscriptionState};
+
+/// The subscription is open where the message arrives.
+pub(crate) fn create(execution: &mut Execution<'_>, value: &ProcessMessageSubscriptionValue) -> Outcome {
+    let expected = "create process message subscription";
+    let row = find(execution, value).ok_or_else(|| not_found(expected, value))?;
+    match row.state {
+        SubscriptionState::Opening => {}
+        SubscriptionState::Open => return Err(unexpected(expected, value, "it is already opened").into()),
+        SubscriptionState::Closing => return Err(unexpected(expected, value, "it is already closing").into()),
+    }
+    emit(execution, &row, ProcessMessageSubscriptionIntent::Created);
+    Ok(())
+}
+
+/// A message for the element instance. It is acknowledged, or rejected back, and then goes to another one.
+pub(crate) fn correlate(
+    execution: &mut Execution<'_>,
+    command: &Command,
+    value: &ProcessMessageSubscriptionValue,
+) -> Outcome {
+    let found = match find(execution, value) {
+        None => Err(not_found(CORRELATE, value)),
+        Some(row) if row.state == SubscriptionState::Closing => {
+            Err(unexpected(CORRELATE, value, "it is already closing"))
+        }
+        Some(row) => execution.check_not_banned(value.process_instance_key).map(|()| row),
+    };
+    let refusal = match found {
+        Ok(row) if trigger(execution, &row, value)? => return Ok(()),
+        Ok(_) => unexpected(CORRELATE, value, "the subscription is not active anymore"),
+        Err(refusal) => refusal,
+    };
+    execution.emit_rejection(command.key, command.payload.clone(), refusal);
+    let rejected = MessageSubscriptionValue { correlation_key: value.correlation_key.clone(), ..answer(value) };
+    send_to_message(execution, &value.correlation_key, MessageSubscriptionIntent::Reject, rejected);
+    Ok(())
+}
+
+const CORRELATE: &str = "correlate process message subscription";
+
+/// Answers whether the element instance can take the message.
+fn trigger(
+    execution: &mut Execution<'_>,
+    row: &ProcessMessageSubscriptionRow,
+    value: &ProcessMessageSubscriptionValue,
+) -> Outcome<bool> {
+    let Some(scope) = Token::find(execution, value.element_instance_key)? else { return Ok(false) };
+    let Some(event) = scope.process.element_by_id.get(&*row.value.element_id).copied() else { return Ok(false) };
+    let is_boundary_event = scope.element().boundary_events.contains(&event);
+    if !event::can_trigger(execution.state, &scope.instance, is_boundary_event) {
+        return Ok(false);
+    }
+    let correlated = ProcessMessageSubscriptionValue {
+        element_id: row.value.element_id.clone(),
+        interrupting: row.value.interrupting,
+        ..value.clone()
+    };
+    let intent = ProcessMessageSubscriptionIntent::Correlated;
+    execution.emit(row.key, Payload::ProcessMessageSubscription(intent, Box::new(correlated)));
+    event::trigger(execution, &scope, event, value.variables.clone());
+    send_to_message(execution, &value.correlation_key, MessageSubscriptionIntent::Correlate, answer(value));
+    Ok(true)
+}
+
+/// The subscription is closed where messages arrive.
+pub(crate) fn delete(execution: &mut Execution<'_>, value: &ProcessMessageSubscriptionValue) -> Outcome {
+    let row = find(execution, value).ok_or_else(|| not_found("delete process message subscription", value))?;
+    emit(execution, &row, ProcessMessageSubscriptionIntent::Deleted);
+    Ok(())
+}
+
+fn emit(execution: &mut Execution<'_>, row: &ProcessMessageSubscriptionRow, intent: ProcessMessageSubscriptionIntent) {
+    execution.emit(row.key, Payload::ProcessMessageSubscription(intent, Box::new(row.value.clone())));
+}
+
+fn find(
+    execution: &Execution<'_>,
+    value: &ProcessMessageSubscriptionValue,
+) -> Option<Arc<ProcessMessageSubscriptionRow>> {
+    let entry = (value.element_instance_key.raw(), value.message_name.shared().clone());
+    execution.state.tables.process_message_subscriptions.get(&entry)
+}
+
+fn answer(value: &ProcessMessageSubscriptionValue) -> MessageSubscriptionValue {
+    MessageSubscriptionValue {
+        process_instance_key: value.process_instance_key,
+        element_instance_key: value.element_instance_key,
+        bpmn_process_id: value.bpmn_process_id.clone(),
+        message_name: value.message_name.clone(),
+        message_key: value.message_key,
+        tenant_id: value.tenant_id.clone(),
+        ..MessageSubscriptionValue::default()
+    }
+}
+
+fn not_found(expected: &str, value: &ProcessMessageSubscriptionValue) -> Rejection {
+    Rejection::not_found(text(expected, value, "no such subscription was found"))
+}
+
+fn unexpected(expected: &str, value: &ProcessMessageSubscriptionValue, but: &str) -> Rejection {
+    Rejection::invalid_state(text(expected, value, but))
+}
+
+fn text(expected: &str, value: &ProcessMessageSubscriptionValue, but: &str) -> String {
+    format!(
+        "Expected to {expected} with element key '{}' and message name '{}', but {but}",
+        value.element_instance_key, value.message_name
+    )
+}

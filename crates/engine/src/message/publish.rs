@@ -1,0 +1,84 @@
+//! MESSAGE PUBLISH.
+
+use protocol::{
+    Key, MessageIntent, MessageSubscriptionIntent, MessageSubscriptionValue, MessageValue, Payload, Rejection, Text,
+};
+
+use super::message_subscription::send_correlate;
+use super::{is_here, place, start_event, too_long};
+use crate::execution::{Execution, Outcome};
+use crate::state::MessagePlace;
+use crate::variable::document;
+
+pub(crate) fn publish(execution: &mut Execution<'_>, value: &MessageValue) -> Outcome {
+    let place = place(&value.tenant_id, &value.name, &value.correlation_key);
+    check(execution, value, &place)?;
+    let key = execution.state.next_key();
+    let message = MessageValue { deadline: execution.timestamp.saturating_add(value.time_to_live), ..value.clone() };
+    let published = Payload::Message(MessageIntent::Published, Box::new(message.clone()));
+    execution.emit(key, published.clone());
+    execution.reply(key, published);
+    let correlating = correlate_to_waiting(execution, key, &message, &place);
+    let processes: Vec<Text> = correlating.iter().map(|subscription| subscription.bpmn_process_id.clone()).collect();
+    start_event::correlate(execution, key, &message, processes);
+    for subscription in &correlating {
+        send_correlate(execution, subscription);
+    }
+    if message.time_to_live <= 0 {
+        // Whoever comes later must not find it.
+        execution.emit(key, Payload::Message(MessageIntent::Expired, Box::new(message)));
+    }
+    Ok(())
+}
+
+fn check(execution: &Execution<'_>, value: &MessageValue, place: &MessagePlace) -> Result<(), Rejection> {
+    if !is_here(execution, &value.correlation_key) {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to publish a message with correlation key '{}' on the partition of this key, but it was sent to \
+             partition {}; publish it again, to a gateway that knows how many partitions there are",
+            value.correlation_key, execution.state.partition
+        )));
+    }
+    let bytes_max = execution.limits.name_bytes_max;
+    let texts = [("name", &value.name), ("correlation key", &value.correlation_key), ("id", &value.message_id)];
+    for (what, text) in texts {
+        if let Some(but) = too_long(text, bytes_max) {
+            return Err(Rejection::invalid_argument(format!("Expected the {what} of a message to have {but}")));
+        }
+    }
+    document::split(&value.variables, bytes_max)?;
+    let id = (place.clone(), value.message_id.shared().clone());
+    if !value.message_id.is_empty() && execution.state.tables.message_ids.contains(&id) {
+        return Err(Rejection::already_exists(format!(
+            "Expected to publish a new message with id '{}', but a message with that id was already published",
+            value.message_id
+        )));
+    }
+    Ok(())
+}
+
+/// The message goes to one waiting element instance of each process, the oldest.
+fn correlate_to_waiting(
+    execution: &mut Execution<'_>,
+    key: Key,
+    message: &MessageValue,
+    place: &MessagePlace,
+) -> Vec<MessageSubscriptionValue> {
+    let tables = &execution.state.tables;
+    let processes = tables.waiting_processes.range((place.clone(), Default::default())..);
+    let processes = processes.map(|(process, _)| process).take_while(|process| process.0 == *place);
+    let oldest = processes.filter_map(|process| Some(tables.waiting_subscriptions.first(&process)?.0));
+    let mut oldest: Vec<i64> = oldest.collect();
+    oldest.sort_unstable();
+    let mut correlating = Vec::with_capacity(oldest.len());
+    for element_instance in oldest {
+        let entry = (element_instance, message.name.shared().clone());
+        let Some(row) = execution.state.tables.message_subscriptions.get(&entry) else { continue };
+        let value =
+            MessageSubscriptionValue { message_key: key, variables: message.variables.clone(), ..row.value.clone() };
+        let payload = Payload::MessageSubscription(MessageSubscriptionIntent::Correlating, Box::new(value.clone()));
+        execution.emit(row.key, payload);
+        correlating.push(value);
+    }
+    correlating
+}
