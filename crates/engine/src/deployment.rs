@@ -22,8 +22,12 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     let key = execution.state.next_key();
     let found = read_processes(execution, value)?;
     let mut processes_metadata = Vec::with_capacity(found.len());
+    // What is deployed together is versioned together, so that it can be called as one.
+    let is_new = found.iter().any(|(process, resource)| duplicate_of(execution, value, process, *resource).is_none());
     for (process, resource) in found {
-        processes_metadata.push(version_of(execution, value, key, &process, resource));
+        let duplicate = if is_new { None } else { duplicate_of(execution, value, &process, resource) };
+        let metadata = duplicate.unwrap_or_else(|| new_version(execution, value, key, &process, resource));
+        processes_metadata.push(metadata);
     }
     let deployed =
         DeploymentValue { processes_metadata, deployment_key: key, awaiting: execution.request, ..value.clone() };
@@ -126,20 +130,29 @@ fn read_processes(
     execution: &Execution<'_>,
     value: &DeploymentValue,
 ) -> Result<Vec<(Found<'static>, usize)>, Rejection> {
-    let mut found: Vec<(Found<'static>, usize)> = Vec::new();
+    let mut files = Vec::with_capacity(value.resources.len());
     let mut problems = Vec::new();
     for (index, resource) in value.resources.iter().enumerate() {
         check_type(&resource.resource_name)?;
         match bpmn::parse(&resource.resource_name, &resource.resource) {
-            Ok(processes) => {
-                found.extend(processes.into_iter().map(|process| ((process.id, process.version_tag), index)));
-            }
+            Ok(processes) => files.push((index, processes)),
             Err(report) => problems.push((resource.resource_name.as_str(), report)),
+        }
+    }
+    let is_deployed = |id: &str| files.iter().any(|(_, processes)| processes.iter().any(|process| *process.id == *id));
+    for (index, processes) in &files {
+        let name = value.resources[*index].resource_name.as_str();
+        if let Err(report) = bpmn::check_deployment_bindings(name, processes, is_deployed) {
+            problems.push((name, report));
         }
     }
     if !problems.is_empty() {
         let problems: Vec<_> = problems.iter().map(|(name, report)| (*name, report)).collect();
         return Err(Rejection::invalid_argument(bpmn::render_reports(&problems)));
+    }
+    let mut found: Vec<(Found<'static>, usize)> = Vec::new();
+    for (index, processes) in files {
+        found.extend(processes.into_iter().map(|process| ((process.id, process.version_tag), index)));
     }
     for (index, ((id, _), resource)) in found.iter().enumerate() {
         if let Some((_, other)) = found[..index].iter().find(|((other, _), _)| other == id) {
@@ -176,8 +189,23 @@ fn check_type(name: &str) -> Result<(), Rejection> {
     }
 }
 
-/// The next version of a process, or its newest one when nothing changed.
-fn version_of(
+/// The newest version of a process, when the deployment would change nothing.
+fn duplicate_of(
+    execution: &Execution<'_>,
+    deployment: &DeploymentValue,
+    (id, _): &Found<'_>,
+    resource: usize,
+) -> Option<ProcessMetadata> {
+    let resource = &deployment.resources[resource];
+    let tables = &execution.state.tables;
+    let latest = tables.latest_processes.get(&(deployment.tenant_id.shared().clone(), id.clone()))?;
+    let row = tables.processes.get(&latest.key.raw())?;
+    let is_same = row.metadata.resource_name == resource.resource_name && *row.resource == *resource.resource;
+    is_same.then(|| ProcessMetadata { duplicate: true, ..row.metadata.clone() })
+}
+
+/// The next version of a process.
+fn new_version(
     execution: &mut Execution<'_>,
     deployment: &DeploymentValue,
     deployment_key: Key,
@@ -188,14 +216,9 @@ fn version_of(
     let tables = &execution.state.tables;
     let name = (deployment.tenant_id.shared().clone(), id.clone());
     let latest = tables.latest_processes.get(&name);
-    if let Some(latest) = &latest
-        && let Some(row) = tables.processes.get(&latest.key.raw())
-        && row.metadata.resource_name == resource.resource_name
-        && *row.resource == *resource.resource
-    {
-        return ProcessMetadata { duplicate: true, ..row.metadata.clone() };
-    }
-    let version = latest.map_or(0, |latest| latest.version) + 1;
+    // The number of a deleted version is not given again.
+    let deleted = tables.deleted_versions.get(&name).map_or(0, |deleted| deleted.version);
+    let version = latest.map_or(0, |latest| latest.version).max(deleted) + 1;
     ProcessMetadata {
         bpmn_process_id: id.into(),
         version,
