@@ -2,6 +2,7 @@
 //! alone rebuild what it did.
 
 mod creation;
+mod deletion;
 #[path = "../support/mod.rs"]
 mod support;
 mod tools;
