@@ -14,6 +14,7 @@ use state::StoreError;
 use crate::distribution::{self, Arrival};
 use crate::element::Step;
 use crate::execution::{Execution, Failure, Outcome};
+use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
 use crate::state::State;
 use crate::message::{message_subscription, process_message_subscription};
@@ -68,36 +69,66 @@ pub(crate) fn process(
         }
         execution.state.begin();
     }
-    let mark = Mark::of(execution.output);
-    let outcome = match catch_unwind(AssertUnwindSafe(|| run(&mut execution, command))) {
-        Ok(outcome) => outcome,
-        Err(panic) => {
-            Err(Failure::Broken { process_instance: concerned(execution.state, command), reason: panic_text(&*panic) })
-        }
-    };
     let source_position = execution.source_position;
-    let outcome = match outcome {
-        Ok(()) => match state.commit() {
-            Ok(()) => return Ok(()),
-            Err(error) if error.concerns_one_command() => {
-                Failure::Rejected(Rejection::invalid_argument(error.to_string()))
-            }
-            Err(error) => return Err(error),
-        },
-        Err(failure) => failure,
-    };
-    state.rollback();
-    mark.reset(output);
-    state.begin();
-    // The command keeps its position, and so does the note that it arrived from another partition.
-    state.counters.position = state.counters.position.max(source_position);
-    let mut execution = self::execution(state, options, timestamp, command, output);
-    execution.source_position = source_position;
-    refuse(&mut execution, command, outcome);
+    for attempt in 1.. {
+        let mark = Mark::of(output);
+        let mut execution = self::execution(state, options, timestamp, command, output);
+        execution.source_position = source_position;
+        let outcome = attempt_to_run(&mut execution, command);
+        let failure = match outcome {
+            Ok(()) => match state.commit() {
+                Ok(()) => return Ok(()),
+                Err(error) if error.concerns_one_command() => {
+                    Failure::Rejected(Rejection::invalid_argument(error.to_string()))
+                }
+                Err(error) => return Err(error),
+            },
+            Err(failure) => failure,
+        };
+        state.rollback();
+        mark.reset(output);
+        state.begin();
+        // The command keeps its position, and so does the note that it arrived from another partition.
+        state.counters.position = state.counters.position.max(source_position);
+        let mut execution = self::execution(state, options, timestamp, command, output);
+        execution.source_position = source_position;
+        if attempt == ATTEMPTS_MAX || !ban_bystander(&mut execution, command, &failure) {
+            refuse(&mut execution, command, failure);
+            break;
+        }
+        state.commit()?;
+        state.begin();
+    }
     state.commit()
 }
 
 fn execution<'a>(
+/// How often a command is tried. Before each time but the first, an instance was put aside that is not the command's own.
+const ATTEMPTS_MAX: u32 = 20;
+
+fn attempt_to_run(execution: &mut Execution<'_>, command: &Command) -> Outcome {
+    catch_unwind(AssertUnwindSafe(|| run(execution, command))).unwrap_or_else(|panic| {
+        let at = execution.state.element_instance(execution.at).map(|instance| instance.value.process_instance_key);
+        let process_instance = at.unwrap_or_else(|| concerned(execution.state, command));
+        Err(Failure::Broken { process_instance, reason: panic_text(&*panic) })
+    })
+}
+
+/// Puts an instance aside that a command happened to meet, such as one that the command's message was correlated to, so that
+/// the command can be tried again without it. Answers whether it did.
+fn ban_bystander(execution: &mut Execution<'_>, command: &Command, failure: &Failure) -> bool {
+    let Failure::Broken { process_instance, reason } = failure else { return false };
+    // Of these, something else is to be done even if the instance that they name is put aside.
+    let is_shared = matches!(command.payload, Payload::Work(..) | Payload::ProcessMessageSubscription(..));
+    let is_own = *process_instance == concerned(execution.state, command) && !is_shared;
+    let is_living = execution.state.element_instance(*process_instance).is_some();
+    if is_own || !is_living || execution.state.is_banned(*process_instance) {
+        return false;
+    }
+    ban(execution, *process_instance, reason);
+    true
+}
+
     state: &'a mut State,
     options: &'a EngineOptions,
     timestamp: Timestamp,
@@ -114,6 +145,7 @@ fn execution<'a>(
         operation_reference: command.operation_reference,
         request: command.request,
         steps: VecDeque::new(),
+        at: Key::NONE,
     }
 }
 
@@ -185,7 +217,7 @@ fn handle_subscription(execution: &mut Execution<'_>, command: &Command) -> Outc
     match &command.payload {
         Payload::MessageSubscription(intent, value) => match intent {
             MessageSubscriptionIntent::Create => message_subscription::create(execution, command, value),
-            MessageSubscriptionIntent::Correlate => message_subscription::correlate(execution, value),
+            MessageSubscriptionIntent::Correlate => message_subscription::correlate(execution, command, value),
             MessageSubscriptionIntent::Reject => message_subscription::reject(execution, value),
             MessageSubscriptionIntent::Delete => message_subscription::delete(execution, command, value),
             MessageSubscriptionIntent::Migrate => message_subscription::migrate(execution, value),
@@ -224,10 +256,12 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     let dequeued =
         WorkValue { sequence: value.sequence, process_instance_key: row.process_instance_key, commands: Vec::new() };
     execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
-    if execution.state.is_banned(row.process_instance_key) {
-        return Ok(());
-    }
-    execution.steps.extend(row.commands.iter().cloned().map(Step::from_command));
+    let state = &*execution.state;
+    // One command may cause steps of several instances. What comes from another partition or goes there is always done.
+    let is_left_out =
+        |step: &Step| !matches!(step, Step::Command(_)) && state.is_banned(step.process_instance(state));
+    let steps = row.commands.iter().cloned().map(Step::from_command);
+    execution.steps.extend(steps.filter(|step| state.counters.banned_instances == 0 || !is_left_out(step)));
     Ok(())
 }
 
@@ -236,7 +270,12 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
     let rejection = match failure {
         Failure::Rejected(rejection) => rejection,
         Failure::Broken { process_instance, reason } => {
-            ban(execution, command, process_instance, &reason);
+            if let Payload::Work(WorkIntent::Continue, value) = &command.payload {
+                // The work that failed must not be tried again and again.
+                let dequeued = WorkValue { commands: Vec::new(), ..(**value).clone() };
+                execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
+            }
+            ban(execution, process_instance, &reason);
             Rejection::new(
                 RejectionType::ProcessingError,
                 format!("Expected to process the command without errors, but this happened: {reason}"),
@@ -255,12 +294,7 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
 }
 
 /// The instance is put aside with the reason; everything else goes on.
-fn ban(execution: &mut Execution<'_>, command: &Command, process_instance: Key, reason: &str) {
-    if let Payload::Work(WorkIntent::Continue, value) = &command.payload {
-        // The work that failed must not be tried again and again.
-        let dequeued = WorkValue { commands: Vec::new(), ..(**value).clone() };
-        execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
-    }
+fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: &str) {
     let value = ErrorValue {
         exception_message: reason.into(),
         stacktrace: Default::default(),

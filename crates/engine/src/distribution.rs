@@ -2,12 +2,18 @@
 //! not acknowledged, and is taken once, in order, whatever was sent twice or overtaken on the way.
 
 use protocol::{
-    Command, CommandDistributionIntent, CommandDistributionValue, Key, OutboxIntent, OutboxSource, OutboxValue,
-    PartitionId, Payload, Rejection,
+    Command, CommandBatch, CommandDistributionIntent, CommandDistributionValue, Key, OutboxIntent, OutboxSource,
+    OutboxValue, PartitionId, Payload, Rejection,
 };
 
 use crate::element::Step;
 use crate::execution::{Execution, Outcome};
+use crate::output::{Output, Send};
+use crate::state::State;
+
+/// Commands that one acknowledgement takes out of the outbox; more are there only if many acknowledgements were lost, and go
+/// with the next one.
+const ACKNOWLEDGED_PER_COMMAND_MAX: usize = 10_000;
 
 /// Sends a command to every other partition; when all have it, the distribution is finished.
 pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
@@ -59,14 +65,10 @@ pub(crate) enum Arrival {
     NotNext,
 }
 
-/// Notes the arrival of a command from another partition and acknowledges it.
+/// Notes the arrival of a command from another partition.
 pub(crate) fn receive(execution: &mut Execution<'_>, source: OutboxSource) -> Arrival {
     let received = execution.state.tables.inbox_sequences.get(&source.partition.0).map_or(0, |sequence| *sequence);
-    if source.sequence > received + 1 {
-        return Arrival::NotNext;
-    }
-    acknowledge(execution, source);
-    if source.sequence <= received {
+    if source.sequence != received + 1 {
         return Arrival::NotNext;
     }
     let value = OutboxValue {
@@ -79,32 +81,42 @@ pub(crate) fn receive(execution: &mut Execution<'_>, source: OutboxSource) -> Ar
     Arrival::Next
 }
 
-fn acknowledge(execution: &mut Execution<'_>, source: OutboxSource) {
-    let value = OutboxValue {
-        partition: execution.state.partition,
-        sequence: source.sequence,
-        distribution_key: Key::NONE,
-        command: None,
-    };
-    let command = Command::new(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledge, Box::new(value)));
-    execution.send(source.partition, command);
+/// Tells each partition that sent something with a batch up to which of its commands all were taken.
+pub(crate) fn acknowledge(state: &State, batch: &CommandBatch, output: &mut Output) {
+    let mut acknowledged: Vec<PartitionId> = Vec::new();
+    for source in batch.commands.iter().filter_map(|command| command.source) {
+        if acknowledged.contains(&source.partition) {
+            continue;
+        }
+        let sequence = state.tables.inbox_sequences.get(&source.partition.0).map_or(0, |sequence| *sequence);
+        if source.sequence > sequence {
+            // One before it is missing.
+            continue;
+        }
+        acknowledged.push(source.partition);
+        let value = OutboxValue { partition: state.partition, sequence, distribution_key: Key::NONE, command: None };
+        let command = Command::new(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledge, Box::new(value)));
+        output.sends.push(Send { partition: source.partition, command });
+    }
 }
 
-/// OUTBOX ACKNOWLEDGE: the other partition has the command.
+/// OUTBOX ACKNOWLEDGE: the other partition has this command and all before it.
 pub(crate) fn acknowledged(execution: &mut Execution<'_>, value: &OutboxValue) -> Outcome {
-    let place = (value.partition.0, value.sequence);
-    let Some(row) = execution.state.tables.outbox.get(&place) else {
+    let partition = value.partition.0;
+    let rows = execution.state.tables.outbox.range((partition, 0)..=(partition, value.sequence));
+    let rows = rows.take(ACKNOWLEDGED_PER_COMMAND_MAX).map(|((_, sequence), row)| (sequence, row.distribution));
+    let rows: Vec<(u64, Key)> = rows.collect();
+    let Some((sequence, _)) = rows.last().copied() else {
         return Err(Rejection::not_found(format!(
-            "Expected to acknowledge command {} for partition {}, but it is acknowledged already",
-            value.sequence, value.partition
+            "Expected to acknowledge the commands for partition {} up to {}, but they are acknowledged already",
+            value.partition, value.sequence
         ))
         .into());
     };
-    let distribution_key = row.distribution;
-    let acknowledged = OutboxValue { distribution_key, command: None, ..value.clone() };
+    let acknowledged = OutboxValue { sequence, distribution_key: Key::NONE, command: None, ..value.clone() };
     execution.emit(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledged, Box::new(acknowledged)));
-    if distribution_key.is_some() {
-        distributed_to(execution, distribution_key, value.partition);
+    for (_, distribution) in rows.iter().filter(|(_, distribution)| distribution.is_some()) {
+        distributed_to(execution, *distribution, value.partition);
     }
     Ok(())
 }

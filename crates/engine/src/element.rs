@@ -13,7 +13,7 @@ mod terminate;
 mod throw_event;
 
 pub(crate) use activate_at::{Place, activate_at};
-pub(crate) use terminate::begin as begin_termination;
+pub(crate) use terminate::{begin as begin_termination, interrupt_children};
 
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ pub(crate) enum Step {
     Command(Box<Command>),
 }
 
-/// Children that are told to end per step.
-const TERMINATED_CHILDREN_PER_STEP_MAX: usize = 50;
+/// Children that an interrupting event tells to end at once.
+const INTERRUPTED_CHILDREN_AT_ONCE_MAX: usize = 50;
 
 /// A batch step for one element instance.
 fn batch_command(intent: ProcessInstanceBatchIntent, of: Key, index: i64) -> Command {
@@ -101,6 +101,22 @@ impl Step {
         }
     }
 
+    /// The element instance that the step is about, or the process instance of one that is not there yet.
+    pub fn element_instance(&self) -> Key {
+        match self {
+            Step::Activate { value, .. } => value.process_instance_key,
+            Step::ContinueActivation { key }
+            | Step::Complete { key }
+            | Step::Terminate { key }
+            | Step::TerminateChildren { scope: key, .. }
+            | Step::ActivateInnerInstances { body: key } => *key,
+            Step::Command(command) => match &command.payload {
+                Payload::ProcessMessageSubscription(_, value) => value.process_instance_key,
+                _ => command.key,
+            },
+        }
+    }
+
     /// The instance that the step belongs to.
     pub fn process_instance(&self, state: &State) -> Key {
         match self {
@@ -142,7 +158,13 @@ impl Token {
     /// The living instance with this key, if it is (still) there.
     pub fn find(execution: &Execution<'_>, key: Key) -> Outcome<Option<Token>> {
         let Some(instance) = execution.state.element_instance(key) else { return Ok(None) };
-        let (process, element) = execution.element_of(&instance.value)?;
+        let is_orphan = |execution: &Execution<'_>| execution.state.is_banned(instance.value.process_instance_key);
+        let (process, element) = match execution.element_of(&instance.value) {
+            Ok(found) => found,
+            // A banned instance does not keep its definition.
+            Err(_) if is_orphan(execution) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
         Ok(Some(Token { key, instance, process, element }))
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct Execution<'a> {
     pub source_position: u64,
     pub operation_reference: Option<u64>,
     pub request: Option<Request>,
+    /// The element instance of the step under way.
+    pub at: Key,
     /// What is still to be done, in order.
     pub steps: VecDeque<Step>,
 }
@@ -108,6 +110,7 @@ impl Execution<'_> {
     pub fn run_steps(&mut self) -> Outcome {
         for _ in 0..self.limits.steps_per_command_max {
             let Some(step) = self.steps.pop_front() else { return Ok(()) };
+            self.at = step.element_instance();
             crate::element::take_step(self, step)?;
         }
         self.enqueue_remaining_steps();

@@ -57,13 +57,23 @@ fn check_workable(key: Key, job: &JobRow, action: &str) -> Result<(), Rejection>
 }
 
 /// Emits an event that makes a job available again, and hands it out.
-fn make_available(execution: &mut Execution<'_>, key: Key, intent: JobIntent, mut value: JobValue) -> Payload {
+fn make_available(execution: &mut Execution<'_>, key: Key, intent: JobIntent, value: JobValue) {
+    let (_, queue) = emit_available(execution, key, intent, value);
+    delivery::deliver(execution, &queue);
+}
+
+/// Emits an event that makes a job available again; the queue is to be delivered.
+fn emit_available(
+    execution: &mut Execution<'_>,
+    key: Key,
+    intent: JobIntent,
+    mut value: JobValue,
+) -> (Payload, JobQueue) {
     value.deadline = -1;
     value.recurring_time = -1;
     let queue = JobQueue::of(&value);
     let had_jobs = queue.has_jobs(execution.state);
     let payload = Payload::Job(intent, Arc::new(value));
     execution.emit(key, payload.clone());
-    delivery::deliver(execution, &queue.after_insertion(had_jobs));
-    payload
+    (payload, queue.after_insertion(had_jobs))
 }

@@ -153,6 +153,7 @@ impl Engine {
                 .map_err(|source| Fault::Store { partition: self.options.partition, source })?;
         }
         self.state.counters.timestamp = self.state.counters.timestamp.max(batch.timestamp);
+        distribution::acknowledge(&self.state, batch, output);
         self.applied = index;
         Ok(())
     }

@@ -31,7 +31,13 @@ pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &Outb
             }
             state.tables.outbox_sequences.put(partition, value.sequence);
         }
-        OutboxIntent::Acknowledged => state.tables.outbox.delete(&(partition, value.sequence)),
+        OutboxIntent::Acknowledged => {
+            let rows = state.tables.outbox.range((partition, 0)..=(partition, value.sequence));
+            let places: Vec<_> = rows.map(|(place, _)| place).collect();
+            for place in places {
+                state.tables.outbox.delete(&place);
+            }
+        }
         OutboxIntent::Received => state.tables.inbox_sequences.put(partition, value.sequence),
         OutboxIntent::Acknowledge => {}
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use protocol::{JobBatchValue, JobIntent, JobValue, Key, Text};
 
+use crate::job::throw_error::NO_CATCH_EVENT_FOUND;
 use crate::state::{JobRow, JobState, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<JobValue>) {
@@ -36,10 +37,21 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
         JobIntent::Failed | JobIntent::TimedOut | JobIntent::Yielded | JobIntent::RecurredAfterBackoff => {
             change(state, key, JobState::Activatable, value);
         }
-        JobIntent::ErrorThrown => change(state, key, JobState::ErrorThrown, value),
+        JobIntent::ErrorThrown => error_thrown(state, key, value),
         JobIntent::RetriesUpdated | JobIntent::TimeoutUpdated | JobIntent::Updated => updated(state, key, value),
         // The others are commands.
         _ => {}
+    }
+}
+
+/// An error that was caught ends the job; without that, it waits for its incident to be resolved.
+fn error_thrown(state: &mut State, key: Key, value: &Arc<JobValue>) {
+    if value.element_id != *NO_CATCH_EVENT_FOUND {
+        remove(state, key);
+        state.tables.element_instances.update(&value.element_instance_key.raw(), |instance| instance.job = Key::NONE);
+    } else if let Some(row) = state.job(key) {
+        let value = JobValue { element_id: row.value.element_id.clone(), ..(**value).clone() };
+        change(state, key, JobState::ErrorThrown, &Arc::new(value));
     }
 }
 

@@ -101,8 +101,10 @@ pub(super) fn apply_subscription(
 /// The subscription takes the next message.
 fn wait(state: &mut State, value: &MessageSubscriptionValue) {
     let process = process_at(value);
-    let count = state.tables.waiting_processes.get(&process).map_or(0, |count| *count);
-    state.tables.waiting_processes.put(process.clone(), count + 1);
+    match state.tables.waiting_processes.get(&process) {
+        None => state.tables.waiting_processes.insert_new(process.clone(), 1),
+        Some(count) => state.tables.waiting_processes.put(process.clone(), *count + 1),
+    }
     state.tables.waiting_subscriptions.insert(process, value.element_instance_key.raw(), ());
 }
 
@@ -160,7 +162,8 @@ pub(super) fn apply_process_subscription(
     let subscriptions = &mut state.tables.process_message_subscriptions;
     match intent {
         ProcessMessageSubscriptionIntent::Creating => {
-            subscriptions.insert_new(entry, row(SubscriptionState::Opening));
+            // One with the same name may still be closing.
+            subscriptions.put(entry, row(SubscriptionState::Opening));
             state.tables.element_instances.update(&element_instance, |instance| instance.has_subscriptions = true);
         }
         ProcessMessageSubscriptionIntent::Created => subscriptions.put(entry, row(SubscriptionState::Open)),
@@ -212,10 +215,15 @@ fn lock(state: &mut State, value: &MessageStartEventSubscriptionValue) {
     let instance = value.process_instance_key.raw();
     match state.tables.message_locks.get(&lock) {
         // It passes from an instance that is banned, and so never ends.
-        Some(before) => state.tables.message_lock_keys.delete(&before),
-        None => state.counters.message_locks += 1,
+        Some(before) => {
+            state.tables.message_lock_keys.delete(&before);
+            state.tables.message_locks.put(lock, instance);
+        }
+        None => {
+            state.tables.message_locks.insert_new(lock, instance);
+            state.counters.message_locks += 1;
+        }
     }
-    state.tables.message_locks.put(lock, instance);
     state.tables.message_lock_keys.insert_new(instance, correlation_key);
 }
 

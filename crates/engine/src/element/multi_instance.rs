@@ -19,8 +19,6 @@ use crate::variable::expression;
 
 /// The variable with the place of an inner instance among its siblings, from 1.
 const LOOP_COUNTER: &str = "loopCounter";
-/// Inner instances that begin per step.
-const INNER_INSTANCES_PER_STEP_MAX: u32 = 50;
 
 impl Token {
     /// Whether this is one of the instances that a multi-instance body runs.
@@ -70,7 +68,8 @@ fn begin_inner_instance(execution: &mut Execution<'_>, token: &Token, body: &Mul
     execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
 }
 
-/// Inner instances of a parallel body begin, a slice at a time, so that a long list does not hold the partition.
+/// The next inner instance of a parallel body begins, and after it the others, one step each, so that a long list does not
+/// hold the partition.
 pub(super) fn activate_inner_instances(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(token) = Token::find(execution, key)? else { return Ok(()) };
     let Behavior::MultiInstanceBody(body) = &token.element().behavior else { return Ok(()) };
@@ -78,10 +77,10 @@ pub(super) fn activate_inner_instances(execution: &mut Execution<'_>, key: Key) 
         return Ok(());
     }
     let missing = token.instance.items.saturating_sub(token.instance.loop_counter);
-    for _ in 0..missing.min(INNER_INSTANCES_PER_STEP_MAX) {
+    if missing > 0 {
         begin_inner_instance(execution, &token, body);
     }
-    if missing > INNER_INSTANCES_PER_STEP_MAX {
+    if missing > 1 {
         execution.steps.push_back(Step::ActivateInnerInstances { body: key });
     }
     Ok(())

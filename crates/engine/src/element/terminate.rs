@@ -4,7 +4,7 @@ use bpmn::model::Behavior;
 use protocol::{BpmnElementType, JobIntent, Key, Payload, ProcessInstanceIntent};
 
 use super::{
-    Step, TERMINATED_CHILDREN_PER_STEP_MAX, Token, complete, inclusive_gateway, multi_instance, runtime_instruction,
+    INTERRUPTED_CHILDREN_AT_ONCE_MAX, Step, Token, complete, inclusive_gateway, multi_instance, runtime_instruction,
 };
 use crate::event;
 use crate::execution::{Execution, Outcome};
@@ -39,23 +39,37 @@ pub(crate) fn begin(execution: &mut Execution<'_>, token: &Token) -> Outcome {
     finish(execution, token)
 }
 
+/// The next child of a scope is to end, and after it the others, one step each.
 pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, after: Key) -> Outcome {
-    let range = (scope.raw(), after.raw().saturating_add(1).max(0))..(scope.raw(), i64::MAX);
-    let children: Vec<Key> = execution
-        .state
-        .tables
-        .children
-        .range(range)
-        .take(TERMINATED_CHILDREN_PER_STEP_MAX)
-        .map(|((_, child), _)| Key::from_raw(child))
-        .collect();
+    let children = children_after(execution, scope, after, 2);
+    if let Some(child) = children.first() {
+        execution.steps.push_back(Step::Terminate { key: *child });
+    }
+    if let [child, _] = children.as_slice() {
+        execution.steps.push_back(Step::TerminateChildren { scope, after: *child });
+    }
+    Ok(())
+}
+
+/// The children of a scope are to end because an event interrupts it: all at once, as on the reference engine, unless they
+/// are many.
+pub(crate) fn interrupt_children(execution: &mut Execution<'_>, scope: Key) {
+    let children = children_after(execution, scope, Key::NONE, INTERRUPTED_CHILDREN_AT_ONCE_MAX);
     execution.steps.extend(children.iter().map(|child| Step::Terminate { key: *child }));
     if let Some(last) = children.last()
-        && children.len() == TERMINATED_CHILDREN_PER_STEP_MAX
+        && children.len() == INTERRUPTED_CHILDREN_AT_ONCE_MAX
     {
         execution.steps.push_back(Step::TerminateChildren { scope, after: *last });
     }
-    Ok(())
+}
+
+fn children_after(execution: &Execution<'_>, scope: Key, after: Key, count_max: usize) -> Vec<Key> {
+    let range = (scope.raw(), after.raw().saturating_add(1).max(0))..(scope.raw(), i64::MAX);
+    let children = execution.state.tables.children.range(range).map(|((_, child), _)| Key::from_raw(child));
+    let can_end = |child: &Key| {
+        execution.state.element_instance(*child).is_some_and(|child| child.lifecycle != Lifecycle::Terminating)
+    };
+    children.filter(can_end).take(count_max).collect()
 }
 
 /// TERMINATED, and so on outwards as long as what is around was only waiting for this. A loop, because calls can be nested

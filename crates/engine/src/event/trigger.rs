@@ -9,7 +9,7 @@ use protocol::{
 };
 
 use super::{event_sub_process_of, is_interrupting, unsubscribe_event_sub_processes};
-use crate::element::{Step, Token, value_of};
+use crate::element::{Step, Token, interrupt_children, value_of};
 use crate::execution::Execution;
 use crate::state::{ElementInstance, EventGate, EventTriggerRow, Lifecycle, State};
 use crate::variable::document;
@@ -73,7 +73,7 @@ fn trigger_event_sub_process(
         let children = execution.state.element_instance(scope.key).map_or(0, |instance| instance.children);
         if children > 0 {
             // It begins when the last of them has ended.
-            execution.steps.push_back(Step::TerminateChildren { scope: scope.key, after: Key::NONE });
+            interrupt_children(execution, scope.key);
             return;
         }
     }

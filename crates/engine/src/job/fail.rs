@@ -6,6 +6,7 @@ use protocol::{ErrorType, JobIntent, JobValue, Key, Payload};
 
 use crate::execution::{Execution, Outcome};
 use crate::incident::{self, Problem};
+use crate::job::delivery;
 use crate::variable::document;
 
 pub(crate) fn fail(execution: &mut Execution<'_>, key: Key, command: &JobValue) -> Outcome {
@@ -22,10 +23,12 @@ pub(crate) fn fail(execution: &mut Execution<'_>, key: Key, command: &JobValue) 
         ..(*job.value).clone()
     };
     drop(job);
-    document::set_local(execution, failed.element_instance_key, variables);
+    let element = failed.element_instance_key;
     if failed.retries > 0 && failed.retry_backoff == 0 {
-        let payload = super::make_available(execution, key, JobIntent::Failed, failed);
+        let (payload, queue) = super::emit_available(execution, key, JobIntent::Failed, failed);
         execution.reply(key, payload);
+        document::set_local(execution, element, variables);
+        delivery::deliver(execution, &queue);
         return Ok(());
     }
     if failed.retries > 0 {
@@ -35,6 +38,7 @@ pub(crate) fn fail(execution: &mut Execution<'_>, key: Key, command: &JobValue) 
     let payload = Payload::Job(JobIntent::Failed, failed.clone());
     execution.emit(key, payload.clone());
     execution.reply(key, payload);
+    document::set_local(execution, element, variables);
     if failed.retries <= 0 {
         let message = if failed.error_message.is_empty() { "No more retries left." } else { &failed.error_message };
         incident::raise_for_job(execution, key, &failed, Problem::new(ErrorType::JobNoRetries, message));

@@ -9,6 +9,9 @@ use crate::execution::{Execution, Outcome};
 use crate::incident;
 use crate::variable::document;
 
+/// What the record has in the place of the element when nobody catches the error, as exporters know it.
+pub(crate) const NO_CATCH_EVENT_FOUND: &str = "NO_CATCH_EVENT_FOUND";
+
 pub(crate) fn throw_error(execution: &mut Execution<'_>, key: Key, command: &JobValue) -> Outcome {
     let job = super::find(execution, key, "throw an error for")?;
     super::check_workable(key, &job, "throw an error for")?;
@@ -30,7 +33,11 @@ pub(crate) fn throw_error(execution: &mut Execution<'_>, key: Key, command: &Job
         ))
         .into());
     }
-    let payload = Payload::Job(JobIntent::ErrorThrown, thrown.clone());
+    let event = match &found {
+        Ok(_) => thrown.clone(),
+        Err(_) => Arc::new(JobValue { element_id: NO_CATCH_EVENT_FOUND.into(), ..(*thrown).clone() }),
+    };
+    let payload = Payload::Job(JobIntent::ErrorThrown, event);
     execution.emit(key, payload.clone());
     execution.reply(key, payload);
     match found {

@@ -14,7 +14,8 @@ pub(crate) fn r#yield(execution: &mut Execution<'_>, key: Key) -> Outcome {
         ))
         .into());
     }
-    let payload = super::make_available(execution, key, JobIntent::Yielded, (*job.value).clone());
+    let (payload, queue) = super::emit_available(execution, key, JobIntent::Yielded, (*job.value).clone());
     execution.reply(key, payload);
+    super::delivery::deliver(execution, &queue);
     Ok(())
 }

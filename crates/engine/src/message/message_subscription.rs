@@ -1,5 +1,7 @@
 //! MESSAGE_SUBSCRIPTION commands: what the partition of the message is told by the partition of the instance.
 
+use std::sync::Arc;
+
 use protocol::{
     Command, Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
     ProcessMessageSubscriptionValue, Rejection,
@@ -7,10 +9,13 @@ use protocol::{
 
 use super::{buffer, place, send_to_instance};
 use crate::execution::{Execution, Outcome};
-use crate::state::MessageSubscriptionRow;
+use crate::state::{MessageSubscriptionRow, SubscriptionState};
 
 /// An element instance waits from now on. The oldest buffered message that fits goes to it at once.
 pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &MessageSubscriptionValue) -> Outcome {
+    if command.source.is_none() {
+        check_is_opening(execution, value)?;
+    }
     if find(execution, value).is_some() {
         acknowledge(execution, value, ProcessMessageSubscriptionIntent::Create);
         let reason = format!(
@@ -30,8 +35,22 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &M
     Ok(())
 }
 
+/// A command of this partition to itself may have waited in the work queue, and its closing overtaken it.
+fn check_is_opening(execution: &Execution<'_>, value: &MessageSubscriptionValue) -> Result<(), Rejection> {
+    let entry = (value.element_instance_key.raw(), value.message_name.shared().clone());
+    let row = execution.state.tables.process_message_subscriptions.get(&entry);
+    if row.is_some_and(|row| row.state == SubscriptionState::Opening) {
+        return Ok(());
+    }
+    Err(Rejection::invalid_state(format!(
+        "Expected to open a new message subscription for element with key '{}' and message name '{}', but the element does \
+         not wait any more",
+        value.element_instance_key, value.message_name
+    )))
+}
+
 /// The message arrived at the element instance.
-pub(crate) fn correlate(execution: &mut Execution<'_>, value: &MessageSubscriptionValue) -> Outcome {
+pub(crate) fn correlate(execution: &mut Execution<'_>, command: &Command, value: &MessageSubscriptionValue) -> Outcome {
     let Some(row) = find(execution, value) else {
         return Err(Rejection::not_found(format!(
             "Expected to correlate subscription for element with key '{}' and message name '{}', but no such message \
@@ -40,18 +59,23 @@ pub(crate) fn correlate(execution: &mut Execution<'_>, value: &MessageSubscripti
         ))
         .into());
     };
-    if !row.is_correlating || row.value.message_key != value.message_key {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to acknowledge correlating message with key '{}' to subscription with key '{}', but that is not the \
-             message on its way",
-            value.message_key, row.key
-        ))
-        .into());
+    let is_expected = row.is_correlating && row.value.message_key == value.message_key;
+    if is_expected {
+        emit(execution, &row, MessageSubscriptionIntent::Correlated);
+        if !row.value.interrupting {
+            correlate_next_message(execution, row.key, &row.value);
+        }
+        return Ok(());
     }
-    let correlated = Payload::MessageSubscription(MessageSubscriptionIntent::Correlated, Box::new(row.value.clone()));
-    execution.emit(row.key, correlated);
-    if !row.value.interrupting {
-        correlate_next_message(execution, row.key, &row.value);
+    let reason = format!(
+        "Expected to acknowledge correlating message with key '{}' to subscription with key '{}', but that is not the message \
+         on its way",
+        value.message_key, row.key
+    );
+    execution.emit_rejection(command.key, command.payload.clone(), Rejection::invalid_state(reason));
+    if row.value.interrupting && !row.is_correlating {
+        // The element instance opened its subscription anew and then took a message of the one before: it waits no more.
+        emit(execution, &row, MessageSubscriptionIntent::Deleted);
     }
     Ok(())
 }
@@ -82,10 +106,7 @@ pub(crate) fn reject(execution: &mut Execution<'_>, value: &MessageSubscriptionV
 /// The element instance waits no more.
 pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &MessageSubscriptionValue) -> Outcome {
     match find(execution, value) {
-        Some(row) => {
-            let deleted = Payload::MessageSubscription(MessageSubscriptionIntent::Deleted, Box::new(row.value.clone()));
-            execution.emit(row.key, deleted);
-        }
+        Some(row) => emit(execution, &row, MessageSubscriptionIntent::Deleted),
         None => {
             let reason = format!(
                 "Expected to close message subscription for element with key '{}' and message name '{}', but no such message \
@@ -119,7 +140,11 @@ pub(crate) fn migrate(execution: &mut Execution<'_>, value: &MessageSubscription
     Ok(())
 }
 
-fn find(execution: &Execution<'_>, value: &MessageSubscriptionValue) -> Option<std::sync::Arc<MessageSubscriptionRow>> {
+fn emit(execution: &mut Execution<'_>, row: &MessageSubscriptionRow, intent: MessageSubscriptionIntent) {
+    execution.emit(row.key, Payload::MessageSubscription(intent, Box::new(row.value.clone())));
+}
+
+fn find(execution: &Execution<'_>, value: &MessageSubscriptionValue) -> Option<Arc<MessageSubscriptionRow>> {
     let entry = (value.element_instance_key.raw(), value.message_name.shared().clone());
     execution.state.tables.message_subscriptions.get(&entry)
 }

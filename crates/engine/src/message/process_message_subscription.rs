@@ -37,6 +37,9 @@ pub(crate) fn correlate(
         Some(row) if row.state == SubscriptionState::Closing => {
             Err(unexpected(CORRELATE, value, "it is already closing"))
         }
+        Some(row) if row.value.correlation_key != value.correlation_key => {
+            Err(unexpected(CORRELATE, value, "it waits for another correlation key"))
+        }
         Some(row) => execution.check_not_banned(value.process_instance_key).map(|()| row),
     };
     let refusal = match found {
@@ -78,7 +81,11 @@ fn trigger(
 
 /// The subscription is closed where messages arrive.
 pub(crate) fn delete(execution: &mut Execution<'_>, value: &ProcessMessageSubscriptionValue) -> Outcome {
-    let row = find(execution, value).ok_or_else(|| not_found("delete process message subscription", value))?;
+    let expected = "delete process message subscription";
+    let row = find(execution, value).ok_or_else(|| not_found(expected, value))?;
+    if row.state != SubscriptionState::Closing {
+        return Err(unexpected(expected, value, "it was opened anew").into());
+    }
     emit(execution, &row, ProcessMessageSubscriptionIntent::Deleted);
     Ok(())
 }

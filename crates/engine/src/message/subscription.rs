@@ -49,7 +49,8 @@ pub(crate) fn correlation(
 pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementIndex, correlation: &Correlation) {
     let Correlation { message_name, correlation_key } = correlation;
     let entry = (token.key.raw(), message_name.shared().clone());
-    if execution.state.tables.process_message_subscriptions.contains(&entry) {
+    let before = execution.state.tables.process_message_subscriptions.get(&entry);
+    if before.is_some_and(|before| before.state != SubscriptionState::Closing) {
         return;
     }
     let of = token.value();

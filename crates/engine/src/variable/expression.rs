@@ -12,7 +12,7 @@ use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::state::State;
 
-/// What an expression sees: entries of its own first, then the variables of a scope, looking outwards.
+/// What an expression sees: entries of its own first, the last of a name, then the variables of a scope, looking outwards.
 struct Visible<'a> {
     state: &'a State,
     scope: Key,
@@ -21,7 +21,7 @@ struct Visible<'a> {
 
 impl Scope for Visible<'_> {
     fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        if let Some((_, value)) = self.own.iter().find(|(own, _)| &**own == name) {
+        if let Some((_, value)) = self.own.iter().rev().find(|(own, _)| &**own == name) {
             return Some(Cow::Borrowed(value.as_str()));
         }
         let row = super::find(self.state, self.scope, &Arc::from(name))?;

@@ -70,49 +70,88 @@ enum Merge {
     Existing,
 }
 
-/// Mappings are evaluated in order; each sees the targets of those before it.
-fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: Merge) -> Result<Vec<Entry>, Problem> {
-    let mut entries: Vec<Entry> = Vec::with_capacity(mappings.len());
-    for mapping in mappings {
-        let value = match &mapping.source {
-            StaticOrExpression::Static(text) => Value::string(text),
-            StaticOrExpression::Expression(source) => {
-                expression::evaluate(execution, scope, &entries, source)
-                    .map_err(|reason| Problem::new(ErrorType::IoMappingError, reason))?
-                    .value
-            }
-        };
-        let (name, path) = mapping.target.split_first().expect("a mapping has a target");
-        let known = entries.iter().position(|(known, _)| known == name);
-        let value = if path.is_empty() {
-            value
-        } else {
-            let base = match known {
-                Some(index) => Value::from_json(&entries[index].1).ok(),
-                None if merge == Merge::Existing => {
-                    super::find(execution.state, scope, name).and_then(|row| Value::from_json(&row.value).ok())
-                }
-                None => None,
-            };
-            nest(base, path, value)
-        };
-        let entry = (name.clone(), value.to_json().into());
-        match known {
-            Some(index) => entries[index] = entry,
-            None => entries.push(entry),
-        }
-    }
-    Ok(entries)
+/// Mappings by the contexts that their targets make: `a.b` and `a.c` belong to one entry `a`, where the first of them stands.
+struct Entries<'a>(Vec<(&'a Arc<str>, Target<'a>)>);
+
+enum Target<'a> {
+    Source(&'a StaticOrExpression),
+    Context(Entries<'a>),
 }
 
-/// Puts a value at a path inside a context; what is not a context on the way is replaced by one.
-fn nest(base: Option<Value>, path: &[Arc<str>], value: Value) -> Value {
-    let Some((name, rest)) = path.split_first() else { return value };
-    let mut context = match &base {
-        Some(base) => base.as_context().cloned().unwrap_or_else(Context::new),
-        None => Context::new(),
-    };
-    let inner = nest(context.get(name).cloned(), rest, value);
-    context.put(name.clone(), inner);
-    Value::Context(Arc::new(context))
+impl<'a> Entries<'a> {
+    fn of(mappings: &'a [Mapping]) -> Self {
+        let mut entries = Entries(Vec::with_capacity(mappings.len()));
+        for mapping in mappings {
+            entries.add(&mapping.target, &mapping.source);
+        }
+        entries
+    }
+
+    fn add(&mut self, target: &'a [Arc<str>], source: &'a StaticOrExpression) {
+        let Some((name, rest)) = target.split_first() else { return };
+        let position = self.0.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            self.0.push((name, Target::Source(source)));
+            self.0.len() - 1
+        });
+        let place = &mut self.0[position].1;
+        if rest.is_empty() {
+            *place = Target::Source(source);
+            return;
+        }
+        if let Target::Source(_) = place {
+            *place = Target::Context(Entries(Vec::new()));
+        }
+        if let Target::Context(inner) = place {
+            inner.add(rest, source);
+        }
+    }
+}
+
+/// Mappings are evaluated in order; each sees the entries before it in its own context and in those around.
+fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: Merge) -> Result<Vec<Entry>, Problem> {
+    let mut visible = Vec::with_capacity(mappings.len());
+    let evaluation = Evaluation { execution, scope };
+    for (name, target) in &Entries::of(mappings).0 {
+        let row = match target {
+            Target::Context(_) if merge == Merge::Existing => super::find(execution.state, scope, name),
+            _ => None,
+        };
+        let existing = row.and_then(|row| Value::from_json(&row.value).ok());
+        let value = evaluation.value(target, existing, &mut visible)?;
+        visible.push(((*name).clone(), value.to_json().into()));
+    }
+    Ok(visible)
+}
+
+struct Evaluation<'a> {
+    execution: &'a Execution<'a>,
+    scope: Key,
+}
+
+impl Evaluation<'_> {
+    /// The value of a target. `existing` is what a context starts from; what is no context is replaced by one.
+    fn value(&self, target: &Target<'_>, existing: Option<Value>, visible: &mut Vec<Entry>) -> Result<Value, Problem> {
+        let entries = match target {
+            Target::Source(StaticOrExpression::Static(text)) => return Ok(Value::string(text)),
+            Target::Source(StaticOrExpression::Expression(source)) => {
+                return expression::evaluate(self.execution, self.scope, visible, source)
+                    .map(|evaluation| evaluation.value)
+                    .map_err(|reason| Problem::new(ErrorType::IoMappingError, reason));
+            }
+            Target::Context(entries) => entries,
+        };
+        let mut context = match existing {
+            Some(Value::Context(existing)) => (*existing).clone(),
+            _ => Context::new(),
+        };
+        let before = visible.len();
+        for (name, target) in &entries.0 {
+            let inner = context.get(name).cloned();
+            let value = self.value(target, inner, visible)?;
+            visible.push(((*name).clone(), value.to_json().into()));
+            context.put((*name).clone(), value);
+        }
+        visible.truncate(before);
+        Ok(Value::Context(Arc::new(context)))
+    }
 }
