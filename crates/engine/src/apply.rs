@@ -9,17 +9,18 @@ mod job;
 mod job_stream;
 mod message;
 mod operation;
+mod process;
 mod process_event;
 mod process_instance;
 mod timer;
 mod variable;
 
 use protocol::{
-    ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessIntent,
-    ProcessValue, Record, RecordType, WorkIntent, WorkValue,
+    ErrorIntent, ErrorValue, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, Record, RecordType,
+    WorkIntent, WorkValue,
 };
 
-use crate::state::{AwaitedResult, LatestProcess, ProcessRow, State, WorkRow};
+use crate::state::{AwaitedResult, State, WorkRow};
 
 /// Applies one record. Rejections change nothing.
 pub(crate) fn apply(state: &mut State, record: &Record) {
@@ -40,7 +41,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::Variable(intent, value) => variable::apply(state, key, *intent, value),
         Payload::Incident(intent, value) => incident::apply(state, key, *intent, value),
         Payload::ProcessInstanceCreation(intent, value) => apply_creation(state, *intent, value),
-        Payload::Process(intent, value) => apply_process(state, key, *intent, value),
+        Payload::Process(intent, value) => process::apply(state, *intent, value),
         Payload::CommandDistribution(intent, value) => distribution::apply(state, key, *intent, value),
         Payload::Outbox(intent, value) => distribution::apply_outbox(state, *intent, value),
         Payload::Work(intent, value) => apply_work(state, *intent, value),
@@ -56,6 +57,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::MessageStartEventSubscription(intent, value) => {
             message::apply_start_event(state, key, *intent, value);
         }
+        Payload::ResourceDeletion(intent, value) => process::apply_deletion(state, key, *intent, value),
         Payload::RuntimeInstruction(intent, value) => operation::apply_runtime_instruction(state, *intent, value),
         Payload::Deployment(..)
         | Payload::VariableDocument(..)
@@ -71,27 +73,9 @@ fn apply_creation(state: &mut State, intent: ProcessInstanceCreationIntent, valu
         state.tables.awaited_results.insert_new(value.process_instance_key.raw(), awaited);
         state.counters.awaited_results += 1;
     }
-}
-
-fn apply_process(state: &mut State, key: Key, intent: ProcessIntent, value: &ProcessValue) {
-    if intent != ProcessIntent::Created {
-        return;
-    }
-    let metadata = &value.metadata;
-    let name = (metadata.tenant_id.shared().clone(), metadata.bpmn_process_id.shared().clone());
     if intent == ProcessInstanceCreationIntent::Created {
         operation::keep_runtime_instructions(state, value);
     }
-    let row = ProcessRow { metadata: metadata.clone(), resource: value.resource.to_vec() };
-    let by_deployment = (metadata.deployment_key.raw(), name.1.clone());
-    state.tables.processes_by_deployment.insert_new(by_deployment, key.raw());
-    if !metadata.version_tag.is_empty() {
-        let by_tag = (name.0.clone(), name.1.clone(), metadata.version_tag.shared().clone());
-        state.tables.processes_by_version_tag.put(by_tag, key.raw());
-    }
-    state.tables.processes.insert_new(key.raw(), row);
-    state.tables.process_versions.insert_new((name.0.clone(), name.1.clone(), metadata.version), key.raw());
-    state.tables.latest_processes.put(name, LatestProcess { key, version: metadata.version });
 }
 
 fn apply_work(state: &mut State, intent: WorkIntent, value: &WorkValue) {
@@ -113,6 +97,7 @@ fn apply_work(state: &mut State, intent: WorkIntent, value: &WorkValue) {
 fn apply_error(state: &mut State, intent: ErrorIntent, value: &ErrorValue) {
     let ErrorIntent::Created = intent;
     if value.process_instance_key.is_some() && !state.is_banned(value.process_instance_key) {
+        process::instance_banned(state, value.process_instance_key);
         state.tables.banned_instances.insert_new(value.process_instance_key.raw(), ());
         state.counters.banned_instances += 1;
     }

@@ -7,7 +7,7 @@ use protocol::{
     Command, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent,
     Key, MessageBatchIntent, MessageIntent, MessageSubscriptionIntent, OutboxIntent, Payload,
     ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessMessageSubscriptionIntent, Rejection, RejectionType,
-    TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
+    ResourceDeletionIntent, TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 use state::StoreError;
 
@@ -17,8 +17,9 @@ use crate::execution::{Execution, Failure, Outcome};
 use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
 use crate::state::State;
-use crate::message::{message_subscription, process_message_subscription};
-use crate::{EngineOptions, deployment, incident, job, job_stream, message, process_instance, timer, variable};
+use crate::{
+    EngineOptions, deployment, incident, job, job_stream, message, process_instance, resource_deletion, timer, variable,
+};
 
 /// How much of the output belonged to the commands before.
 struct Mark {
@@ -102,7 +103,6 @@ pub(crate) fn process(
     state.commit()
 }
 
-fn execution<'a>(
 /// How often a command is tried. Before each time but the first, an instance was put aside that is not the command's own.
 const ATTEMPTS_MAX: u32 = 20;
 
@@ -129,6 +129,7 @@ fn ban_bystander(execution: &mut Execution<'_>, command: &Command, failure: &Fai
     true
 }
 
+fn execution<'a>(
     state: &'a mut State,
     options: &'a EngineOptions,
     timestamp: Timestamp,
@@ -144,8 +145,8 @@ fn ban_bystander(execution: &mut Execution<'_>, command: &Command, failure: &Fai
         timestamp,
         operation_reference: command.operation_reference,
         request: command.request,
-        steps: VecDeque::new(),
         at: Key::NONE,
+        steps: VecDeque::new(),
     }
 }
 
@@ -163,7 +164,9 @@ pub(crate) fn follow_up(execution: &mut Execution<'_>, command: &Command) -> Out
 
 fn run(execution: &mut Execution<'_>, command: &Command) -> Outcome {
     handle(execution, command)?;
-    execution.run_steps()
+    execution.run_steps()?;
+    resource_deletion::finish_unused(execution);
+    Ok(())
 }
 
 /// The table of commands.
@@ -205,6 +208,9 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         Payload::MessageBatch(MessageBatchIntent::Expire, value) => message::expire::expire(execution, value),
         Payload::MessageSubscription(..) | Payload::ProcessMessageSubscription(..) => {
             handle_subscription(execution, command)
+        }
+        Payload::ResourceDeletion(ResourceDeletionIntent::Delete, value) => {
+            resource_deletion::delete(execution, command, value)
         }
         Payload::Outbox(OutboxIntent::Acknowledge, value) => distribution::acknowledged(execution, value),
         Payload::Work(WorkIntent::Continue, value) => continue_work(execution, value),
@@ -258,8 +264,7 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
     let state = &*execution.state;
     // One command may cause steps of several instances. What comes from another partition or goes there is always done.
-    let is_left_out =
-        |step: &Step| !matches!(step, Step::Command(_)) && state.is_banned(step.process_instance(state));
+    let is_left_out = |step: &Step| !matches!(step, Step::Command(_)) && state.is_banned(step.process_instance(state));
     let steps = row.commands.iter().cloned().map(Step::from_command);
     execution.steps.extend(steps.filter(|step| state.counters.banned_instances == 0 || !is_left_out(step)));
     Ok(())

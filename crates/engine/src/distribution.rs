@@ -18,17 +18,18 @@ const ACKNOWLEDGED_PER_COMMAND_MAX: usize = 10_000;
 /// Sends a command to every other partition; when all have it, the distribution is finished.
 pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
     let command = Command::new(key, payload);
-    let value = |partition_id, command| {
+    let value = |partition_id, command_of| {
         Box::new(CommandDistributionValue {
             partition_id,
             queue_id: "DEPLOYMENT".into(),
-            value_type: "DEPLOYMENT".into(),
-            intent: "CREATE".into(),
-            command,
+            value_type: command.payload.value_type().name().into(),
+            intent: command.payload.intent_name().into(),
+            command: command_of,
         })
     };
     let own = execution.state.partition;
-    let started = value(own, Some(Box::new(command.clone())));
+    // Who waits stays here.
+    let started = value(own, Some(Box::new(Command { request: execution.request, ..command.clone() })));
     execution.emit(key, Payload::CommandDistribution(CommandDistributionIntent::Started, started));
     for partition in (1..=execution.partition_count).map(PartitionId).filter(|partition| *partition != own) {
         let distributing =
@@ -133,7 +134,12 @@ fn distributed_to(execution: &mut Execution<'_>, key: Key, partition: PartitionI
     }
     let finished = CommandDistributionValue { command: None, ..row.value.clone() };
     execution.emit(key, Payload::CommandDistribution(CommandDistributionIntent::Finished, Box::new(finished)));
-    if let Some(Payload::Deployment(_, deployment)) = row.value.command.as_ref().map(|command| &command.payload) {
-        crate::deployment::fully_distributed(execution, key, deployment);
+    let Some(command) = &row.value.command else { return };
+    match &command.payload {
+        Payload::Deployment(_, deployment) => crate::deployment::fully_distributed(execution, key, deployment),
+        Payload::ResourceDeletion(_, deletion) => {
+            crate::resource_deletion::fully_distributed(execution, key, deletion, command.request);
+        }
+        _ => {}
     }
 }

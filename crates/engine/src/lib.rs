@@ -20,6 +20,7 @@ mod message;
 mod output;
 mod process_instance;
 mod processes;
+mod resource_deletion;
 mod state;
 mod timer;
 mod variable;
@@ -152,8 +153,8 @@ impl Engine {
             dispatch::process(&mut self.state, &self.options, batch.timestamp, command, output)
                 .map_err(|source| Fault::Store { partition: self.options.partition, source })?;
         }
-        self.state.counters.timestamp = self.state.counters.timestamp.max(batch.timestamp);
         distribution::acknowledge(&self.state, batch, output);
+        self.state.counters.timestamp = self.state.counters.timestamp.max(batch.timestamp);
         self.applied = index;
         Ok(())
     }

@@ -103,6 +103,12 @@ state::tables! {
         /// What is to happen to instances on their way, by (process instance, BPMN id of the element after which); the id is
         /// empty when it happens.
         pub runtime_instructions: state::Table<(i64, Arc<str>), ()> = 60,
+        /// How many process instances live, by definition. A banned one is not counted unless another one called it.
+        pub living_instances: state::Table<i64, u64> = 61,
+        /// The newest version that was deleted and is newer than those that are there, by tenant and BPMN process id.
+        pub deleted_versions: state::Table<(Arc<str>, Arc<str>), LatestProcess> = 62,
+        /// Definitions that go as soon as nothing uses them.
+        pub deleting_processes: state::Table<i64, DeletingProcess> = 63,
     }
 }
 
@@ -152,6 +158,14 @@ pub(crate) struct Counters {
     #[n(12)]
     #[cbor(default)]
     pub message_locks: u64,
+    /// Entries about what is to happen to instances on their way; while it is zero, nobody looks them up.
+    #[n(13)]
+    #[cbor(default)]
+    pub runtime_instructions: u64,
+    /// Definitions that are to go and are not used any more; while it is zero, nobody looks for them.
+    #[n(14)]
+    #[cbor(default)]
+    pub unused_processes: u64,
 }
 
 /// Tables, counters and the compiled processes that belong to them. Only [`crate::apply`] changes it.
@@ -172,19 +186,18 @@ impl State {
 
     pub fn begin(&mut self) {
         self.tables.begin();
+        self.processes.begin();
         self.saved_counters = self.counters;
     }
 
     pub fn commit(&mut self) -> Result<(), state::StoreError> {
         self.tables.commit().inspect_err(|_| self.counters = self.saved_counters)
     }
-    /// Entries about what is to happen to instances on their way; while it is zero, nobody looks them up.
-    #[n(13)]
-    #[cbor(default)]
-    pub runtime_instructions: u64,
 
     pub fn rollback(&mut self) {
         self.tables.rollback();
+        // Keys that were given are given again, perhaps to other definitions.
+        self.processes.rollback();
         self.counters = self.saved_counters;
     }
 
@@ -205,6 +218,11 @@ impl State {
 
     pub fn job(&self, key: Key) -> Option<Arc<JobRow>> {
         self.tables.jobs.get(&key.raw())
+    }
+
+    /// Whether the definition is about to go, so that nothing may begin with it.
+    pub fn is_deleting(&self, definition: Key) -> bool {
+        self.tables.deleting_processes.contains(&definition.raw())
     }
 
     pub fn is_banned(&self, process_instance: Key) -> bool {

@@ -49,6 +49,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     };
     state.tables.element_instances.insert_new(key.raw(), instance);
     if is_process {
+        super::process::instance_began(state, value.process_definition_key);
         called(state, key, value);
         return;
     }
@@ -183,6 +184,7 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
         }
         super::message::release_lock(state, key, value);
         super::operation::process_ended(state, key);
+        super::process::instance_ended(state, key, value);
         return;
     }
     let scope = value.flow_scope_key.raw();

@@ -16,10 +16,11 @@ use crate::state::Lifecycle;
 use crate::variable::mapping;
 
 pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
-    let (process, element) = execution.element_of(&value)?;
+    // First, because what ended may have taken its definition with it.
     if !is_expected(execution, &value) {
         return Ok(());
     }
+    let (process, element) = execution.element_of(&value)?;
     if !value.without_token && !has_all_tokens(execution, &process, element, value.flow_scope_key) {
         return Ok(());
     }

@@ -174,7 +174,12 @@ fn find_definition(
     };
     let row = key.and_then(|key| tables.processes.get(&key.raw()));
     match row {
-        Some(row) if row.metadata.tenant_id == value.tenant_id => Ok(row.metadata.clone()),
+        Some(row)
+            if row.metadata.tenant_id == value.tenant_id
+                && !execution.state.is_deleting(row.metadata.process_definition_key) =>
+        {
+            Ok(row.metadata.clone())
+        }
         _ => Err(Rejection::not_found(format!("Expected to find process definition with {missing}, but none found"))),
     }
 }

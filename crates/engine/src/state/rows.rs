@@ -211,6 +211,17 @@ pub(crate) struct LatestProcess {
     pub version: i32,
 }
 
+/// A definition that goes as soon as nothing uses it.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct DeletingProcess {
+    /// The deletion.
+    #[n(0)]
+    pub deletion: Key,
+    /// Whether it was used and is not any more.
+    #[n(1)]
+    pub is_unused: bool,
+}
+
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct JobStreamRow {
     /// As registered; `credit` is what is left.
@@ -306,6 +317,7 @@ state::cbor_values!(
     ProcessRow => |row| row.resource.len(),
     AwaitedResult,
     LatestProcess,
+    DeletingProcess,
     JobStreamRow,
     ServedStream,
     WorkRow => |row| row.commands.len() * 300,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bpmn::model::{ExecutableProcess, Trigger};
+use bpmn::model::{Element, ExecutableProcess, TimerDefinition, Trigger};
 use protocol::{Key, ProcessMetadata, Rejection, TimerValue, Timestamp};
 
 use crate::event;
@@ -13,22 +13,35 @@ pub(crate) fn prepare(
     execution: &Execution<'_>,
     process: &ExecutableProcess,
 ) -> Result<Vec<(Arc<str>, Timestamp, i32)>, Rejection> {
-    let mut timers = Vec::new();
-    for start in &process.triggered_start_events {
-        let start = process.element(*start);
-        let Some(Trigger::Timer(definition)) = start.catch_event().map(|event| &event.trigger) else { continue };
-        let refused = |reason: &str| {
-            Rejection::invalid_argument(format!(
-                "Expected to deploy new resources, but encountered the following errors:\nInvalid timer expression of start \
-                 event '{}' of process '{}' ({reason})",
-                start.id, process.id
-            ))
-        };
-        let timer = super::evaluate(execution, Key::NONE, definition).map_err(|problem| refused(&problem.message))?;
-        let due = timer.first_due(execution.timestamp).ok_or_else(|| refused("it is never due"))?;
-        timers.push((start.id.clone(), due, timer.repetitions()));
-    }
-    Ok(timers)
+    let refused = |start: &Element, reason: String| {
+        Rejection::invalid_argument(format!(
+            "Expected to deploy new resources, but encountered the following errors:\nInvalid timer expression of start \
+             event '{}' of process '{}' ({reason})",
+            start.id, process.id
+        ))
+    };
+    timers_of(process)
+        .map(|(start, definition)| first_turn(execution, start, definition).map_err(|reason| refused(start, reason)))
+        .collect()
+}
+
+/// The start events of a process that wait for a timer.
+fn timers_of(process: &ExecutableProcess) -> impl Iterator<Item = (&Element, &TimerDefinition)> {
+    let starts = process.triggered_start_events.iter().map(|start| process.element(*start));
+    starts.filter_map(|start| match &start.catch_event()?.trigger {
+        Trigger::Timer(definition) => Some((start, definition)),
+        _ => None,
+    })
+}
+
+fn first_turn(
+    execution: &Execution<'_>,
+    start: &Element,
+    definition: &TimerDefinition,
+) -> Result<(Arc<str>, Timestamp, i32), String> {
+    let timer = super::evaluate(execution, Key::NONE, definition).map_err(|problem| problem.message)?;
+    let due = timer.first_due(execution.timestamp).ok_or("it is never due")?;
+    Ok((start.id.clone(), due, timer.repetitions()))
 }
 
 /// Opens the timers of a version that became the newest.
@@ -45,6 +58,13 @@ pub(crate) fn open(execution: &mut Execution<'_>, metadata: &ProcessMetadata, ti
         };
         event::subscribe_timer(execution, value);
     }
+}
+
+/// Opens the timers of a version that is the newest again. Those that are not due any more stay closed.
+pub(crate) fn reopen(execution: &mut Execution<'_>, metadata: &ProcessMetadata, process: &ExecutableProcess) {
+    let turns = timers_of(process).filter_map(|(start, definition)| first_turn(execution, start, definition).ok());
+    let turns = turns.collect();
+    open(execution, metadata, turns);
 }
 
 /// Cancels the timers of a version that is not the newest any more.

@@ -1,0 +1,159 @@
+//! RESOURCE_DELETION DELETE: a version of a process goes, here and on every other partition.
+//!
+//! Partition 1 decides, and refuses while instances of the definition live there. Another partition that hears of the
+//! decision closes the definition at once, so that nothing new begins with it, but keeps it until the last instance that it
+//! runs there has ended: a definition in use never goes.
+
+use protocol::{
+    Command, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, ProcessMetadata, ProcessValue, Rejection,
+    Request, ResourceDeletionIntent, ResourceDeletionValue, WorkIntent, WorkValue,
+};
+
+use crate::execution::{Execution, Outcome};
+use crate::state::State;
+use crate::{distribution, message, timer};
+
+pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &ResourceDeletionValue) -> Outcome {
+    let definition = value.resource_key;
+    let metadata = find(execution.state, value).ok_or_else(|| {
+        Rejection::not_found(format!("Expected to delete resource but no resource found with key `{definition}`"))
+    })?;
+    let is_decided = command.source.is_some();
+    let has_waiting_work = has_waiting_work(execution.state, definition);
+    let is_in_use = has_waiting_work || has_living_instances(execution.state, definition);
+    if is_in_use && !is_decided {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to delete resource with key `{definition}` but there are still running instances of process '{}' \
+             version {}. Cancel them or let them end first.",
+            metadata.bpmn_process_id, metadata.version
+        ))
+        .into());
+    }
+    if has_waiting_work {
+        wait_behind_work(execution, command);
+        return Ok(());
+    }
+    let key = if is_decided { command.key } else { execution.state.next_key() };
+    let value = ResourceDeletionValue { resource_key: definition, tenant_id: metadata.tenant_id.clone() };
+    let deletion = |intent| Payload::ResourceDeletion(intent, Box::new(value.clone()));
+    execution.emit(key, deletion(ResourceDeletionIntent::Deleting));
+    close(execution, &metadata);
+    if !is_in_use {
+        finish(execution, definition);
+    }
+    if is_decided {
+        return Ok(());
+    }
+    if execution.partition_count > 1 {
+        // Whoever deleted it is answered when every partition has heard of it.
+        distribution::start(execution, key, deletion(ResourceDeletionIntent::Delete));
+    } else {
+        execution.reply(key, deletion(ResourceDeletionIntent::Deleted));
+    }
+    Ok(())
+}
+
+/// Every partition knows: whoever waits is answered.
+pub(crate) fn fully_distributed(
+    execution: &mut Execution<'_>,
+    key: Key,
+    value: &ResourceDeletionValue,
+    request: Option<Request>,
+) {
+    if let Some(request) = request {
+        let deleted = Payload::ResourceDeletion(ResourceDeletionIntent::Deleted, Box::new(value.clone()));
+        execution.reply_to(request, key, deleted);
+    }
+}
+
+/// The definition, unless it is gone or going.
+fn find(state: &State, value: &ResourceDeletionValue) -> Option<ProcessMetadata> {
+    let row = state.tables.processes.get(&value.resource_key.raw())?;
+    let is_of_tenant = value.tenant_id.is_empty() || value.tenant_id == row.metadata.tenant_id;
+    (is_of_tenant && !state.is_deleting(value.resource_key)).then(|| row.metadata.clone())
+}
+
+fn has_living_instances(state: &State, definition: Key) -> bool {
+    state.tables.living_instances.contains(&definition.raw())
+}
+
+/// Whether an element of the definition, perhaps a whole instance, is yet to begin by interrupted work. There is little of
+/// that, if any at all.
+fn has_waiting_work(state: &State, definition: Key) -> bool {
+    let begins = |command: &Command| match &command.payload {
+        Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) => {
+            value.process_definition_key == definition
+        }
+        _ => false,
+    };
+    state.counters.work_entries > 0 && state.tables.work.iter().any(|(_, row)| row.commands.iter().any(begins))
+}
+
+/// What is decided cannot be refused: the deletion waits its turn behind the work.
+fn wait_behind_work(execution: &mut Execution<'_>, command: &Command) {
+    let sequence = execution.state.counters.work_in + 1;
+    let value = WorkValue { sequence, process_instance_key: Key::NONE, commands: vec![command.clone()] };
+    execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
+}
+
+/// Nothing begins any more with the definition. If it was the newest version, the one before is the newest again.
+fn close(execution: &mut Execution<'_>, metadata: &ProcessMetadata) {
+    let definition = metadata.process_definition_key;
+    let was_newest = newest(execution.state, metadata) == Some(definition);
+    emit(execution, ProcessIntent::Deleting, metadata);
+    if !was_newest {
+        return;
+    }
+    timer::start_event::close(execution, definition);
+    message::start_event::close(execution, definition);
+    let Some(previous) = newest(execution.state, metadata) else { return };
+    let Some(row) = execution.state.tables.processes.get(&previous.raw()) else { return };
+    let Some(process) = execution.state.process(previous) else { return };
+    message::start_event::open(execution, &row.metadata, &process);
+    // The timers of start events are kept where versions are decided.
+    if execution.state.partition == PartitionId::DEPLOYMENT {
+        timer::start_event::reopen(execution, &row.metadata, &process);
+    }
+}
+
+fn newest(state: &State, metadata: &ProcessMetadata) -> Option<Key> {
+    let name = (metadata.tenant_id.shared().clone(), metadata.bpmn_process_id.shared().clone());
+    state.tables.latest_processes.get(&name).map(|latest| latest.key)
+}
+
+/// The resource is left out: the record names what goes.
+fn emit(execution: &mut Execution<'_>, intent: ProcessIntent, metadata: &ProcessMetadata) {
+    let key = execution.state.next_key();
+    let value = ProcessValue { metadata: metadata.clone(), resource: [].into() };
+    execution.emit(key, Payload::Process(intent, Box::new(value)));
+}
+
+/// The definition goes: nothing uses it any more.
+fn finish(execution: &mut Execution<'_>, definition: Key) {
+    let tables = &execution.state.tables;
+    let (Some(deleting), Some(row)) =
+        (tables.deleting_processes.get(&definition.raw()), tables.processes.get(&definition.raw()))
+    else {
+        return;
+    };
+    emit(execution, ProcessIntent::Deleted, &row.metadata);
+    let value = ResourceDeletionValue { resource_key: definition, tenant_id: row.metadata.tenant_id.clone() };
+    let deleted = Payload::ResourceDeletion(ResourceDeletionIntent::Deleted, Box::new(value));
+    execution.emit(deleting.deletion, deleted);
+}
+
+/// At the end of a command: definitions go whose last instance has ended.
+pub(crate) fn finish_unused(execution: &mut Execution<'_>) {
+    if execution.state.counters.unused_processes == 0 {
+        return;
+    }
+    let deleting = execution.state.tables.deleting_processes.iter();
+    let unused: Vec<Key> =
+        deleting.filter(|(_, row)| row.is_unused).map(|(definition, _)| Key::from_raw(definition)).collect();
+    for definition in unused {
+        let state = &*execution.state;
+        if !has_living_instances(state, definition) && !has_waiting_work(state, definition) {
+            finish(execution, definition);
+        }
+    }
+}
