@@ -100,6 +100,10 @@ state::tables! {
         pub message_locks: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 42,
         /// The correlation key of the message that started an instance.
         pub message_lock_keys: state::Table<i64, Arc<str>> = 43,
+        /// A buffered message up to which all of its place were correlated to a process, by (place, BPMN process id).
+        pub message_cursors: state::Table<(MessagePlace, Arc<str>), i64> = 44,
+        /// Buffered messages up to there that were rejected and may be correlated again, by ((place, BPMN process id), message).
+        pub released_messages: state::Table<((MessagePlace, Arc<str>), i64), ()> = 45,
         /// What is to happen to instances on their way, by (process instance, BPMN id of the element after which); the id is
         /// empty when it happens.
         pub runtime_instructions: state::Table<(i64, Arc<str>), ()> = 60,

@@ -182,6 +182,33 @@ fn buffered_messages_go_first_in_first_out() {
 }
 
 #[test]
+fn the_next_message_is_found_behind_many_that_were_taken() {
+    let mut cluster = Cluster::new(1);
+    cluster.deploy(&waiting("p"));
+    cluster.deploy(&waiting("q"));
+    let mut messages = Vec::new();
+    for number in 0..30 {
+        // Some expire early, and with them what is remembered of those before.
+        let time_to_live = if number % 7 == 6 { 1_000 } else { 60_000 };
+        messages.push(cluster.publish(&Message::new("m", "k").kept(time_to_live)).expect("published"));
+    }
+    for _ in 0..10 {
+        cluster.create(1, "p", KEY_K);
+    }
+    cluster.advance(1_000);
+    for _ in 0..20 {
+        cluster.create(1, "p", KEY_K);
+    }
+    let taken: Vec<Key> = correlated(&cluster).into_iter().map(|(message, _)| message).collect();
+    let expected: Vec<Key> = (0..30).filter(|number| *number < 10 || number % 7 != 6).map(|at| messages[at]).collect();
+    assert_eq!(taken, expected);
+    // Another process begins at the front.
+    let instance = cluster.create(1, "q", KEY_K);
+    assert_eq!(correlated(&cluster).last(), Some(&(messages[0], instance)));
+    check_nothing_stays(&mut cluster);
+}
+
+#[test]
 fn messages_expire() {
     let mut cluster = Cluster::new(1);
     cluster.deploy(&waiting("p"));

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use protocol::{
     Key, MessageIntent, MessageStartEventSubscriptionIntent, MessageStartEventSubscriptionValue,
     MessageSubscriptionIntent, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
-    ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, Text,
+    ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue,
 };
 
-use crate::message::place;
+use crate::message::{buffer, place};
 use crate::state::{
     MessagePlace, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow, ProcessMessageSubscriptionRow,
     State, SubscriptionState,
@@ -38,12 +38,7 @@ fn expired(state: &mut State, key: Key) {
     let Some(row) = state.tables.messages.get(&raw) else { return };
     let value = &row.value;
     let place = place(&value.tenant_id, &value.name, &value.correlation_key);
-    let nothing: Arc<str> = Arc::default();
-    let correlations = state.tables.message_correlations.range((raw, nothing.clone())..(raw + 1, nothing));
-    let correlations: Vec<_> = correlations.map(|(correlation, _)| correlation).collect();
-    for correlation in correlations {
-        state.tables.message_correlations.delete(&correlation);
-    }
+    buffer::forget(state, key, &row);
     if !value.message_id.is_empty() {
         state.tables.message_ids.delete(&(place.clone(), value.message_id.shared().clone()));
     }
@@ -51,13 +46,6 @@ fn expired(state: &mut State, key: Key) {
     state.tables.message_deadlines.remove(&(), &(value.deadline, raw));
     state.tables.messages.delete(&raw);
     state.counters.messages -= 1;
-}
-
-/// A message goes to a process once; what is not buffered cannot go anywhere again.
-fn correlated(state: &mut State, message: Key, process_id: &Text) {
-    if state.tables.messages.contains(&message.raw()) {
-        state.tables.message_correlations.put((message.raw(), process_id.shared().clone()), ());
-    }
 }
 
 pub(super) fn apply_subscription(
@@ -80,7 +68,7 @@ pub(super) fn apply_subscription(
                 row.value = value.clone();
                 row.is_correlating = true;
             });
-            correlated(state, value.message_key, &value.bpmn_process_id);
+            buffer::correlated(state, value.message_key, &value.bpmn_process_id);
         }
         MessageSubscriptionIntent::Correlated if value.interrupting => remove(state, &entry),
         MessageSubscriptionIntent::Correlated => {
@@ -137,8 +125,7 @@ fn rejected(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscript
     if row.is_some_and(|row| row.is_correlating && row.value.message_key == value.message_key) {
         remove(state, entry);
     }
-    let correlation = (value.message_key.raw(), value.bpmn_process_id.shared().clone());
-    state.tables.message_correlations.delete(&correlation);
+    buffer::released(state, value.message_key, &value.bpmn_process_id);
 }
 
 fn migrated(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscriptionValue) {
@@ -200,7 +187,7 @@ pub(super) fn apply_start_event(
             state.tables.message_started_processes.delete(&by_name);
         }
         MessageStartEventSubscriptionIntent::Correlated => {
-            correlated(state, value.message_key, &value.bpmn_process_id);
+            buffer::correlated(state, value.message_key, &value.bpmn_process_id);
             if !value.correlation_key.is_empty() {
                 lock(state, value);
             }

@@ -152,8 +152,8 @@ fn find(execution: &Execution<'_>, value: &MessageSubscriptionValue) -> Option<A
 /// Answers whether there was a message.
 fn correlate_next_message(execution: &mut Execution<'_>, key: Key, value: &MessageSubscriptionValue) -> bool {
     let place = place(&value.tenant_id, &value.message_name, &value.correlation_key);
-    let process = value.bpmn_process_id.shared();
-    let Some(message_key) = buffer::next_message(execution.state, &place, process, execution.timestamp) else {
+    let process_id = &value.bpmn_process_id;
+    let Some(message_key) = buffer::next_message(execution.state, place, process_id, execution.timestamp) else {
         return false;
     };
     let Some(message) = execution.state.tables.messages.get(&message_key.raw()) else { return false };

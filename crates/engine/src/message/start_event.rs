@@ -141,7 +141,7 @@ fn start_next(execution: &mut Execution<'_>, tenant_id: &Text, process_id: &Text
     let Some(latest) = state.tables.latest_processes.get(&name) else { return };
     let next = subscriptions_of(state, latest.key).into_iter().filter_map(|row| {
         let place = place(tenant_id, &row.value.message_name, correlation_key);
-        let message = buffer::next_message(state, &place, process_id.shared(), execution.timestamp)?;
+        let message = buffer::next_message(state, place, process_id, execution.timestamp)?;
         Some((message, row))
     });
     let Some((message_key, row)) = next.min_by_key(|(message, _)| *message) else { return };
