@@ -315,6 +315,15 @@ impl ExecutableProcess {
         }
     }
 
+    /// The element with this id that waits for an event: of an activity that runs several times, the inner activity.
+    pub fn find_event(&self, id: &str) -> Option<ElementIndex> {
+        let index = *self.element_by_id.get(id)?;
+        match &self.element(index).behavior {
+            Behavior::MultiInstanceBody(body) => Some(body.inner),
+            _ => Some(index),
+        }
+    }
+
     /// The none start event at process level, if there is one.
     pub fn none_start_event(&self) -> Option<ElementIndex> {
         match self.element(PROCESS).behavior {

@@ -58,6 +58,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
             message::apply_start_event(state, key, *intent, value);
         }
         Payload::ResourceDeletion(intent, value) => process::apply_deletion(state, key, *intent, value),
+        Payload::ProcessInstanceModification(intent, value) => operation::apply_modification(state, *intent, value),
         Payload::RuntimeInstruction(intent, value) => operation::apply_runtime_instruction(state, *intent, value),
         Payload::Deployment(..)
         | Payload::VariableDocument(..)

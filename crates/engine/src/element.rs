@@ -10,10 +10,12 @@ mod job_worker_task;
 mod multi_instance;
 mod runtime_instruction;
 mod terminate;
+mod terminate_at_once;
 mod throw_event;
 
-pub(crate) use activate_at::{Place, activate_at};
+pub(crate) use activate_at::{Activations, Place, ScopeVariables, scopes_of};
 pub(crate) use terminate::{begin as begin_termination, interrupt_children};
+pub(crate) use terminate_at_once::Terminations;
 
 use std::sync::Arc;
 

@@ -2,6 +2,8 @@
 
 pub(crate) mod cancel;
 pub(crate) mod create;
+mod modification;
+pub(crate) mod modify;
 mod target;
 
 use protocol::{BpmnElementType, Key, ProcessInstanceValue, ProcessMetadata};

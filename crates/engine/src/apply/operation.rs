@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use protocol::{Key, ProcessInstanceCreationValue, RuntimeInstructionIntent, RuntimeInstructionValue};
+use protocol::{
+    Key, ProcessInstanceCreationValue, ProcessInstanceModificationIntent, ProcessInstanceModificationValue,
+    RuntimeInstructionIntent, RuntimeInstructionValue,
+};
 
 use crate::state::State;
 
@@ -20,6 +23,22 @@ pub(super) fn apply_runtime_instruction(
 ) {
     let RuntimeInstructionIntent::Interrupted = intent;
     keep(state, value.process_instance_key, Arc::default());
+}
+
+/// Scopes in which something began go on, whatever interrupted them before.
+pub(super) fn apply_modification(
+    state: &mut State,
+    intent: ProcessInstanceModificationIntent,
+    value: &ProcessInstanceModificationValue,
+) {
+    if intent != ProcessInstanceModificationIntent::Modified {
+        return;
+    }
+    for scope in &value.ancestor_scope_keys {
+        if state.element_instance(*scope).is_some_and(|instance| instance.interrupted_by.is_some()) {
+            state.tables.element_instances.update(&scope.raw(), |instance| instance.interrupted_by = None);
+        }
+    }
 }
 
 fn keep(state: &mut State, process_instance: Key, element_id: Arc<str>) {

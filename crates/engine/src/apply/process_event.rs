@@ -25,7 +25,7 @@ fn insert(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue) {
 fn triggering(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue) {
     let Some(instance) = state.element_instance(scope) else { return };
     let Some(process) = state.process(value.process_definition_key) else { return };
-    let Some(event) = process.element_by_id.get(&*value.target_element_id).copied() else { return };
+    let Some(event) = process.find_event(&value.target_element_id) else { return };
     let own = instance.value.element_id == value.target_element_id;
     let interrupting_event_sub_process =
         event_sub_process_of(&process, event).filter(|_| is_interrupting(&process, event));

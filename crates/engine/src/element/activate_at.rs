@@ -1,9 +1,10 @@
 //! An element begins where no flow leads to it: at the creation of an instance or by its modification. The flow scopes
 //! around it that are not there yet begin first.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bpmn::model::{Behavior, ElementIndex, ExecutableProcess, PROCESS};
+use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, PROCESS};
 use protocol::{Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
 
 use super::{Step, Token, value_of};
@@ -12,11 +13,25 @@ use crate::execution::{Execution, Failure};
 use crate::state::{ElementInstance, Lifecycle};
 use crate::variable::document::{self, Entry};
 
-/// What is to begin.
-pub(crate) struct Place<'a> {
+/// Elements that begin together in one instance.
+pub(crate) struct Activations<'a> {
     /// The value of the process itself, which need not have begun.
     pub instance: &'a Arc<ProcessInstanceValue>,
     pub process: &'a Arc<ExecutableProcess>,
+    /// What was found of flow scopes, by (element, instance around).
+    found: BTreeMap<(ElementIndex, Key), Found>,
+}
+
+/// The living instances of a flow scope.
+#[derive(Clone, Copy)]
+enum Found {
+    None,
+    One(Key),
+    Several,
+}
+
+/// Where and how an element begins.
+pub(crate) struct Place<'a> {
     pub element: ElementIndex,
     /// The flow scope in which it begins, or one around that; none to take the only one. It lives in the instance, and
     /// its element is around the one that begins.
@@ -77,29 +92,121 @@ impl Obstacle {
     }
 }
 
-/// Begins the element. Answers the flow scopes around it, outermost first. Its work begins with a step, when the command
-/// has said what else it has to say.
-pub(crate) fn activate_at(execution: &mut Execution<'_>, place: &Place<'_>) -> Result<Vec<Key>, Obstacle> {
-    let chosen = chosen_scopes(execution, place.ancestor);
-    let mut scopes = Vec::new();
-    let mut around = Key::NONE;
-    for scope in scopes_of(place.process, place.element) {
-        around = match find_scope(execution, place, scope, around, &chosen)? {
-            Some(key) => {
-                check_open(execution, place, scope, key)?;
-                set_variables(execution, place, scope, key);
-                key
-            }
-            None => begin_scope(execution, place, scope, around)?,
-        };
-        scopes.push(around);
+impl<'a> Activations<'a> {
+    pub fn new(instance: &'a Arc<ProcessInstanceValue>, process: &'a Arc<ExecutableProcess>) -> Self {
+        Activations { instance, process, found: BTreeMap::new() }
     }
-    let key = execution.state.next_key();
-    let value = value_of(place.process, place.element, around, place.instance, true);
-    activating(execution, key, value);
-    set_variables(execution, place, place.element, key);
-    execution.steps.push_back(Step::ContinueActivation { key });
-    Ok(scopes)
+
+    /// Begins an element. Answers the flow scopes around it, outermost first. Its work begins with a step, when the command
+    /// has said what else it has to say.
+    pub fn begin(&mut self, execution: &mut Execution<'_>, place: &Place<'_>) -> Result<Vec<Key>, Obstacle> {
+        let chosen = chosen_scopes(execution, place.ancestor);
+        let mut scopes = Vec::new();
+        let mut around = Key::NONE;
+        for scope in scopes_of(self.process, place.element) {
+            around = match self.find_scope(execution, scope, around, &chosen)? {
+                Some(key) => {
+                    self.check_open(execution, scope, key)?;
+                    self.set_variables(execution, place, scope, key);
+                    key
+                }
+                None => self.begin_scope(execution, place, scope, around)?,
+            };
+            scopes.push(around);
+        }
+        let key = execution.state.next_key();
+        let value = value_of(self.process, place.element, around, self.instance, true);
+        activating(execution, key, value);
+        self.set_variables(execution, place, place.element, key);
+        execution.steps.push_back(Step::ContinueActivation { key });
+        Ok(scopes)
+    }
+
+    /// The living instance of a flow scope: inside the chosen one there is none yet.
+    fn find_scope(
+        &mut self,
+        execution: &Execution<'_>,
+        scope: ElementIndex,
+        around: Key,
+        chosen: &[(Key, Arc<ElementInstance>)],
+    ) -> Result<Option<Key>, Obstacle> {
+        let definition = self.process.element(scope);
+        if scope == PROCESS {
+            let key = self.instance.process_instance_key;
+            return Ok(execution.state.element_instance(key).map(|_| key));
+        }
+        if !chosen.is_empty() {
+            return Ok(chosen.iter().find(|(_, instance)| is_instance(instance, definition)).map(|(key, _)| *key));
+        }
+        let found =
+            self.found.entry((scope, around)).or_insert_with(|| find_among_children(execution, definition, around));
+        match *found {
+            Found::None => Ok(None),
+            Found::One(key) => Ok(Some(key)),
+            Found::Several => Err(Obstacle::SeveralInstances { scope_id: definition.id.clone() }),
+        }
+    }
+
+    /// Refuses a flow scope in which nothing can begin, although the one who modifies may not see that.
+    fn check_open(&self, execution: &Execution<'_>, scope: ElementIndex, key: Key) -> Result<(), Obstacle> {
+        let Some(instance) = execution.state.element_instance(key) else { return Ok(()) };
+        let scope_id = || self.process.element(scope).id.clone();
+        let not_active = |reason| Err(Obstacle::NotActive { scope_id: scope_id(), key, reason });
+        match instance.lifecycle {
+            Lifecycle::Activating => not_active("it has not begun; resolve its incident first"),
+            Lifecycle::Activated => {
+                let is_being_interrupted = instance.interrupted_by.is_some()
+                    && event::find_trigger(execution.state, self.process, key).is_some();
+                if is_being_interrupted { not_active("an event is interrupting it; try again") } else { Ok(()) }
+            }
+            Lifecycle::Completing => not_active("it is completing"),
+            Lifecycle::Terminating => not_active("it is being terminated"),
+        }
+    }
+
+    fn begin_scope(
+        &mut self,
+        execution: &mut Execution<'_>,
+        place: &Place<'_>,
+        scope: ElementIndex,
+        around: Key,
+    ) -> Result<Key, Obstacle> {
+        let definition = self.process.element(scope);
+        let is_body =
+            |element: ElementIndex| matches!(self.process.element(element).behavior, Behavior::MultiInstanceBody(_));
+        if is_body(scope) || definition.flow_scope.is_some_and(is_body) {
+            return Err(Obstacle::MultiInstance { scope_id: definition.id.clone() });
+        }
+        let (key, value) = if scope == PROCESS {
+            (self.instance.process_instance_key, (**self.instance).clone())
+        } else {
+            (execution.state.next_key(), value_of(self.process, scope, around, self.instance, true))
+        };
+        let value = activating(execution, key, value);
+        self.set_variables(execution, place, scope, key);
+        execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value));
+        if let Some(token) = Token::find(execution, key)? {
+            event::subscribe(execution, &token).map_err(|problem| Obstacle::Subscription {
+                scope_id: definition.id.clone(),
+                message: problem.message,
+            })?;
+        }
+        if let Some(found) = self.found.get_mut(&(scope, around)) {
+            *found = if let Found::None = found { Found::One(key) } else { Found::Several };
+        }
+        Ok(key)
+    }
+
+    fn set_variables(&self, execution: &mut Execution<'_>, place: &Place<'_>, element: ElementIndex, key: Key) {
+        let id = &self.process.element(element).id;
+        for variables in place.variables {
+            let is_meant =
+                if variables.element_id.is_empty() { element == PROCESS } else { variables.element_id == **id };
+            if is_meant {
+                document::set_local(execution, key, variables.entries.clone());
+            }
+        }
+    }
 }
 
 /// The elements around an element, the process first.
@@ -116,95 +223,27 @@ fn chosen_scopes(execution: &Execution<'_>, ancestor: Key) -> Vec<(Key, Arc<Elem
     std::iter::successors(find(ancestor), |(_, instance)| find(instance.value.flow_scope_key)).collect()
 }
 
-/// The living instance of a flow scope: inside the chosen one there is none yet.
-fn find_scope(
-    execution: &Execution<'_>,
-    place: &Place<'_>,
-    scope: ElementIndex,
-    around: Key,
-    chosen: &[(Key, Arc<ElementInstance>)],
-) -> Result<Option<Key>, Obstacle> {
-    let definition = place.process.element(scope);
-    if scope == PROCESS {
-        let key = place.instance.process_instance_key;
-        return Ok(execution.state.element_instance(key).map(|_| key));
-    }
-    let is_instance = |instance: &ElementInstance| {
-        instance.value.element_id == *definition.id && instance.value.bpmn_element_type == definition.element_type
-    };
-    if !chosen.is_empty() {
-        return Ok(chosen.iter().find(|(_, instance)| is_instance(instance)).map(|(key, _)| *key));
-    }
+fn is_instance(instance: &ElementInstance, definition: &Element) -> bool {
+    instance.value.element_id == *definition.id && instance.value.bpmn_element_type == definition.element_type
+}
+
+fn find_among_children(execution: &Execution<'_>, definition: &Element, around: Key) -> Found {
     let tables = &execution.state.tables;
     let children = tables.children.range((around.raw(), i64::MIN)..=(around.raw(), i64::MAX));
     let mut instances = children.map(|((_, child), _)| child).filter(|child| {
         let instance = tables.element_instances.get(child);
         let is_living = |lifecycle| matches!(lifecycle, Lifecycle::Activating | Lifecycle::Activated);
-        instance.is_some_and(|instance| is_instance(&instance) && is_living(instance.lifecycle))
+        instance.is_some_and(|instance| is_instance(&instance, definition) && is_living(instance.lifecycle))
     });
-    let first = instances.next();
-    if instances.next().is_some() {
-        return Err(Obstacle::SeveralInstances { scope_id: definition.id.clone() });
+    match (instances.next(), instances.next()) {
+        (None, _) => Found::None,
+        (Some(instance), None) => Found::One(Key::from_raw(instance)),
+        (Some(_), Some(_)) => Found::Several,
     }
-    Ok(first.map(Key::from_raw))
-}
-
-/// Refuses a flow scope in which nothing can begin, although the one who modifies may not see that.
-fn check_open(execution: &Execution<'_>, place: &Place<'_>, scope: ElementIndex, key: Key) -> Result<(), Obstacle> {
-    let Some(instance) = execution.state.element_instance(key) else { return Ok(()) };
-    let not_active =
-        |reason| Err(Obstacle::NotActive { scope_id: place.process.element(scope).id.clone(), key, reason });
-    match instance.lifecycle {
-        Lifecycle::Activating => not_active("it has not begun; resolve its incident first"),
-        Lifecycle::Activated => {
-            let is_being_interrupted =
-                instance.interrupted_by.is_some() && event::find_trigger(execution.state, place.process, key).is_some();
-            if is_being_interrupted { not_active("an event is interrupting it; try again") } else { Ok(()) }
-        }
-        Lifecycle::Completing => not_active("it is completing"),
-        Lifecycle::Terminating => not_active("it is being terminated"),
-    }
-}
-
-fn begin_scope(
-    execution: &mut Execution<'_>,
-    place: &Place<'_>,
-    scope: ElementIndex,
-    around: Key,
-) -> Result<Key, Obstacle> {
-    let definition = place.process.element(scope);
-    let is_body =
-        |element: ElementIndex| matches!(place.process.element(element).behavior, Behavior::MultiInstanceBody(_));
-    if is_body(scope) || definition.flow_scope.is_some_and(is_body) {
-        return Err(Obstacle::MultiInstance { scope_id: definition.id.clone() });
-    }
-    let (key, value) = if scope == PROCESS {
-        (place.instance.process_instance_key, (**place.instance).clone())
-    } else {
-        (execution.state.next_key(), value_of(place.process, scope, around, place.instance, true))
-    };
-    let value = activating(execution, key, value);
-    set_variables(execution, place, scope, key);
-    execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value));
-    if let Some(token) = Token::find(execution, key)? {
-        event::subscribe(execution, &token)
-            .map_err(|problem| Obstacle::Subscription { scope_id: definition.id.clone(), message: problem.message })?;
-    }
-    Ok(key)
 }
 
 fn activating(execution: &mut Execution<'_>, key: Key, value: ProcessInstanceValue) -> Arc<ProcessInstanceValue> {
     let value = Arc::new(value);
     execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value.clone()));
     value
-}
-
-fn set_variables(execution: &mut Execution<'_>, place: &Place<'_>, element: ElementIndex, key: Key) {
-    let id = &place.process.element(element).id;
-    for variables in place.variables {
-        let is_meant = if variables.element_id.is_empty() { element == PROCESS } else { variables.element_id == **id };
-        if is_meant {
-            document::set_local(execution, key, variables.entries.clone());
-        }
-    }
 }

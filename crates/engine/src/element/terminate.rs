@@ -137,7 +137,7 @@ fn interrupted_or_complete(execution: &mut Execution<'_>, scope: &Token) {
     }
 }
 
-fn cancel_job(execution: &mut Execution<'_>, token: &Token) {
+pub(super) fn cancel_job(execution: &mut Execution<'_>, token: &Token) {
     if !token.instance.job.is_some() {
         return;
     }
@@ -148,7 +148,7 @@ fn cancel_job(execution: &mut Execution<'_>, token: &Token) {
     }
 }
 
-fn resolve_incident(execution: &mut Execution<'_>, token: &Token) {
+pub(super) fn resolve_incident(execution: &mut Execution<'_>, token: &Token) {
     if token.instance.incident.is_some() {
         crate::incident::resolve(execution, token.instance.incident);
     }

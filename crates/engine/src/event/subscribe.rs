@@ -126,8 +126,8 @@ fn close(execution: &mut Execution<'_>, token: &Token, kept: Kept) {
     let is_closed = |event_id: &str| match kept {
         Kept::None => true,
         Kept::Others => {
-            let event = token.process.element_by_id.get(event_id);
-            event.is_some_and(|event| event_sub_process_of(&token.process, *event).is_some())
+            let event = token.process.find_event(event_id);
+            event.is_some_and(|event| event_sub_process_of(&token.process, event).is_some())
         }
     };
     cancel_timers(execution, token.key, is_closed);

@@ -139,7 +139,7 @@ fn find(
     let range = (scope.raw(), i64::MIN)..=(scope.raw(), i64::MAX);
     state.tables.event_triggers.range(range).find_map(|((_, key), row)| {
         let EventTriggerRow { target_element_id, variables } = &*row;
-        let event = *process.element_by_id.get(&**target_element_id)?;
+        let event = process.find_event(target_element_id)?;
         wanted(event).then(|| Pending { key: Key::from_raw(key), event, variables: variables.clone() })
     })
 }

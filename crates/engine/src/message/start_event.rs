@@ -106,7 +106,7 @@ fn start(
     let definition = row.value.process_definition_key;
     let Some(process) = execution.state.process(definition) else { return };
     let Some(metadata) = execution.state.tables.processes.get(&definition.raw()) else { return };
-    let Some(start_event) = process.element_by_id.get(&*row.value.start_event_id).copied() else { return };
+    let Some(start_event) = process.find_event(&row.value.start_event_id) else { return };
     let instance = execution.state.next_key();
     let value = MessageStartEventSubscriptionValue {
         process_instance_key: instance,

@@ -9,7 +9,7 @@ use protocol::{
 };
 
 use super::target;
-use crate::element::{self, Place, Step};
+use crate::element::{Activations, Place, Step};
 use crate::execution::{Execution, Outcome};
 use crate::variable::document;
 
@@ -121,9 +121,10 @@ fn begin(
         "Expected to create instance of process '{}' with start instructions, but it contains one or more start instructions",
         process.id
     );
+    let mut activations = Activations::new(&instance, process);
     for element in starts {
-        let place = Place { instance: &instance, process, element: *element, ancestor: Key::NONE, variables: &[] };
-        element::activate_at(execution, &place).map_err(|obstacle| obstacle.refuse(&instructions))?;
+        let place = Place { element: *element, ancestor: Key::NONE, variables: &[] };
+        activations.begin(execution, &place).map_err(|obstacle| obstacle.refuse(&instructions))?;
     }
     Ok(())
 }

@@ -56,7 +56,7 @@ fn trigger_element(execution: &mut Execution<'_>, key: Key, value: &TimerValue) 
 }
 
 fn event_of(process: &ExecutableProcess, value: &TimerValue) -> Option<ElementIndex> {
-    process.element_by_id.get(&*value.target_element_id).copied()
+    process.find_event(&value.target_element_id)
 }
 
 /// A timer start event begins an instance.

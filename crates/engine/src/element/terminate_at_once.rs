@@ -1,0 +1,103 @@
+//! Element instances that end by the modification of their instance: at once, all or none, and without what otherwise
+//! follows the end of an element.
+
+use std::collections::BTreeSet;
+
+use protocol::{BpmnElementType, Key, ProcessInstanceIntent, Rejection};
+
+use super::{Token, inclusive_gateway, terminate};
+use crate::event;
+use crate::execution::{Execution, Outcome};
+use crate::message;
+use crate::state::Lifecycle;
+
+/// Terminations that belong together.
+pub(crate) struct Terminations {
+    /// How many element instances may still end.
+    left: usize,
+    /// Scopes that something left and that go on.
+    scopes: BTreeSet<Key>,
+    /// The refusal when there are too many.
+    too_many: Rejection,
+}
+
+impl Terminations {
+    pub fn new(elements_max: usize, too_many: Rejection) -> Self {
+        Terminations { left: elements_max, scopes: BTreeSet::new(), too_many }
+    }
+
+    /// Ends an element instance with everything in it, and then what is around it as far as nothing is left there.
+    /// `called_process` refuses the end of a process that another one called.
+    pub fn end(
+        &mut self,
+        execution: &mut Execution<'_>,
+        key: Key,
+        called_process: impl Fn(&Token) -> Rejection,
+    ) -> Outcome {
+        let Some(mut token) = Token::find(execution, key)? else { return Ok(()) };
+        loop {
+            let value = token.value();
+            if value.bpmn_element_type == BpmnElementType::Process && value.parent_process_instance_key.is_some() {
+                return Err(called_process(&token).into());
+            }
+            self.end_tree(execution, token.key)?;
+            let Some(scope) = Token::find(execution, token.value().flow_scope_key)? else { return Ok(()) };
+            if scope.instance.children > 0 || scope.instance.tokens > 0 {
+                self.scopes.insert(scope.key);
+                return Ok(());
+            }
+            token = scope;
+        }
+    }
+
+    fn end_tree(&mut self, execution: &mut Execution<'_>, key: Key) -> Outcome {
+        let mut open = vec![key];
+        let mut ending = Vec::new();
+        while let Some(key) = open.pop() {
+            let Some(token) = Token::find(execution, key)? else { continue };
+            self.left = self.left.checked_sub(1).ok_or_else(|| self.too_many.clone())?;
+            begin(execution, &token);
+            let children = (key.raw(), i64::MIN)..=(key.raw(), i64::MAX);
+            open.extend(execution.state.tables.children.range(children).map(|((_, child), _)| Key::from_raw(child)));
+            if token.instance.called_instance.is_some() {
+                open.push(token.instance.called_instance);
+            }
+            ending.push(token);
+        }
+        for token in ending.iter().rev() {
+            finish(execution, token);
+        }
+        Ok(())
+    }
+
+    /// When all have ended: a path of a scope that goes on may have been the last that a joining gateway waited for.
+    pub fn finish(self, execution: &mut Execution<'_>) -> Outcome {
+        for scope in self.scopes {
+            if let Some(scope) = execution.state.element_instance(scope).map(|instance| (scope, instance)) {
+                inclusive_gateway::look_again(execution, scope.0, &scope.1.value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was told to end before waits for steps that find it gone then.
+fn begin(execution: &mut Execution<'_>, token: &Token) {
+    if token.instance.lifecycle != Lifecycle::Terminating {
+        token.transition(execution, ProcessInstanceIntent::ElementTerminating);
+    }
+    terminate::cancel_job(execution, token);
+    terminate::resolve_incident(execution, token);
+    event::unsubscribe(execution, token);
+}
+
+fn finish(execution: &mut Execution<'_>, token: &Token) {
+    let terminated = |execution: &mut Execution<'_>| {
+        token.transition(execution, ProcessInstanceIntent::ElementTerminated);
+    };
+    if token.value().bpmn_element_type == BpmnElementType::Process {
+        message::start_event::release_after(execution, token, terminated);
+    } else {
+        terminated(execution);
+    }
+}
