@@ -3,6 +3,7 @@
 
 mod creation;
 mod deletion;
+mod modification;
 #[path = "../support/mod.rs"]
 mod support;
 mod tools;
