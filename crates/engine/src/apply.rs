@@ -48,7 +48,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::Error(intent, value) => apply_error(state, *intent, value),
         Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),
         Payload::ProcessEvent(intent, value) => process_event::apply(state, key, *intent, value),
-        Payload::MultiInstance(intent, value) => process_event::apply_items(state, key, *intent, value),
+        Payload::MultiInstance(intent, value) => process_event::apply_loop(state, key, *intent, value),
         Payload::Message(intent, value) => message::apply(state, key, *intent, value),
         Payload::MessageSubscription(intent, value) => message::apply_subscription(state, key, *intent, value),
         Payload::ProcessMessageSubscription(intent, value) => {

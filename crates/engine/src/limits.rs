@@ -8,6 +8,8 @@ pub struct Limits {
     /// Element instances that the creation of an instance or its modification begins and ends by instructions; a larger
     /// command is refused.
     pub elements_per_operation_max: usize,
+    /// Items of a loop whose output collection is updated with every result; that of a longer one is written at the end.
+    pub output_collection_updates_max: u32,
     /// Calls that lead to one another: how deep process instances can be nested.
     pub call_depth_max: u32,
     /// Bytes of one job with its variables; a larger one is an incident of its element.
@@ -27,6 +29,7 @@ impl Default for Limits {
         Limits {
             steps_per_command_max: 1_000,
             elements_per_operation_max: 10_000,
+            output_collection_updates_max: 1_000,
             call_depth_max: 1_000,
             job_bytes_max: 4 << 20,
             job_batch_bytes_max: 4 << 20,

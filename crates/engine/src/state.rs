@@ -70,6 +70,8 @@ state::tables! {
         pub event_triggers: state::Table<(i64, i64), EventTriggerRow> = 27,
         /// Items of multi-instance bodies whose inner instance has not ended, as JSON texts by (body, place from 1).
         pub loop_items: state::Table<(i64, u32), Arc<str>> = 28,
+        /// Results of inner instances of long loops, as JSON texts by (body, place from 1), until the body completes.
+        pub loop_outputs: state::Table<(i64, u32), Arc<str>> = 59,
         /// Definition keys by deployment and BPMN process id.
         pub processes_by_deployment: state::Table<(i64, Arc<str>), i64> = 29,
         /// The newest definition key by tenant, BPMN process id and version tag.

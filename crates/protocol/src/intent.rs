@@ -267,6 +267,8 @@ intents! {
     /// Intents of `MULTI_INSTANCE`.
     MultiInstanceIntent {
         InputCollectionEvaluated = 0 "INPUT_COLLECTION_EVALUATED",
+        // Our own: the result of one inner instance of a long loop.
+        OutputElementEvaluated = 100 "OUTPUT_ELEMENT_EVALUATED",
     }
     /// Intents of `RUNTIME_INSTRUCTION`.
     RuntimeInstructionIntent {

@@ -53,11 +53,19 @@ fn triggering(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue
     }
 }
 
-pub(super) fn apply_items(state: &mut State, key: Key, intent: MultiInstanceIntent, value: &MultiInstanceValue) {
-    let MultiInstanceIntent::InputCollectionEvaluated = intent;
-    let count = u32::try_from(value.input_collection.len()).unwrap_or(u32::MAX);
-    for (place, item) in (1..=count).zip(&value.input_collection) {
-        state.tables.loop_items.put((key.raw(), place), item.shared().clone());
+pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceIntent, value: &MultiInstanceValue) {
+    match intent {
+        MultiInstanceIntent::InputCollectionEvaluated => {
+            let count = u32::try_from(value.input_collection.len()).unwrap_or(u32::MAX);
+            for (place, item) in (1..=count).zip(&value.input_collection) {
+                state.tables.loop_items.put((key.raw(), place), item.shared().clone());
+            }
+            state.tables.element_instances.update(&key.raw(), |body| body.items = count);
+        }
+        MultiInstanceIntent::OutputElementEvaluated => {
+            let Some(inner) = state.element_instance(key) else { return };
+            let place = (inner.value.flow_scope_key.raw(), inner.loop_counter);
+            state.tables.loop_outputs.put(place, value.output_element.shared().clone());
+        }
     }
-    state.tables.element_instances.update(&key.raw(), |body| body.items = count);
 }

@@ -233,10 +233,14 @@ fn remove_triggers(state: &mut State, scope: i64) {
 }
 
 fn remove_loop_items(state: &mut State, body: i64) {
-    let range = (body, 0)..=(body, u32::MAX);
-    let places: Vec<_> = state.tables.loop_items.range(range).map(|(place, _)| place).collect();
+    let range = || (body, 0)..=(body, u32::MAX);
+    let places: Vec<_> = state.tables.loop_items.range(range()).map(|(place, _)| place).collect();
     for place in places {
         state.tables.loop_items.delete(&place);
+    }
+    let places: Vec<_> = state.tables.loop_outputs.range(range()).map(|(place, _)| place).collect();
+    for place in places {
+        state.tables.loop_outputs.delete(&place);
     }
 }
 

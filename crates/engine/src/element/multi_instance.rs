@@ -40,7 +40,7 @@ fn body_of<'a>(token: &'a Token) -> Option<&'a MultiInstance> {
 pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) -> Result<(), Stop> {
     let items = expression::list(execution, token.key, &body.input_collection)?;
     let count = items.len();
-    let value = MultiInstanceValue { input_collection: items };
+    let value = MultiInstanceValue { input_collection: items, output_element: Text::default() };
     let evaluated = Payload::MultiInstance(MultiInstanceIntent::InputCollectionEvaluated, Box::new(value));
     execution.emit(token.key, evaluated);
     event::subscribe(execution, token)?;
@@ -156,6 +156,14 @@ fn collect_output(
     let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
     let value = expression::evaluate(execution, token.key, &[], element).map_err(problem)?.value;
     let body = token.value().flow_scope_key;
+    let items = execution.state.element_instance(body).map_or(0, |body| body.items);
+    if items > execution.limits.output_collection_updates_max {
+        // To write a long list with every result would take the square of its length.
+        let value = MultiInstanceValue { input_collection: Vec::new(), output_element: value.to_json().into() };
+        let evaluated = Payload::MultiInstance(MultiInstanceIntent::OutputElementEvaluated, Box::new(value));
+        execution.emit(token.key, evaluated);
+        return Ok(());
+    }
     let row = execution.state.tables.variables.get(&(body.raw(), name.clone()));
     let collection = row.and_then(|row| Value::from_json(&row.value).ok()).unwrap_or_default();
     let position = token.instance.loop_counter as usize - 1;
@@ -198,8 +206,28 @@ pub(super) fn inner_terminated(execution: &mut Execution<'_>, token: &Token) {
 /// The output collection goes to the scope around the body.
 pub(super) fn propagate_output(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) {
     let Some((name, _)) = &body.output else { return };
+    if token.instance.items > execution.limits.output_collection_updates_max {
+        let collection = joined_outputs(execution, token);
+        document::set_local(execution, token.key, vec![(name.clone(), collection)]);
+    }
     let collection = crate::variable::find(execution.state, token.key, name).map(|row| row.value.clone());
     if let Some(collection) = collection {
         document::propagate(execution, token.value().flow_scope_key, vec![(name.clone(), collection)]);
     }
+}
+
+/// The results of a long loop in the order of its items, null where there is none.
+fn joined_outputs(execution: &Execution<'_>, token: &Token) -> Text {
+    let mut joined = String::from("[");
+    for place in 1..=token.instance.items {
+        if place > 1 {
+            joined.push(',');
+        }
+        match execution.state.tables.loop_outputs.get(&(token.key.raw(), place)) {
+            Some(output) => joined.push_str(&output),
+            None => joined.push_str("null"),
+        }
+    }
+    joined.push(']');
+    joined.into()
 }

@@ -222,11 +222,19 @@ pub struct EscalationValue {
     pub tenant_id: Text,
 }
 
-/// The items of a multi-instance body.
+/// The items of a multi-instance body, or the result of one of its inner instances.
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MultiInstanceValue {
     /// The items in order, each a JSON text.
     #[n(0)]
     pub input_collection: Vec<Text>,
+    /// The result, a JSON text; empty where the items are evaluated.
+    #[n(1)]
+    #[serde(skip_serializing_if = "is_empty")]
+    pub output_element: Text,
+}
+
+fn is_empty(text: &Text) -> bool {
+    text.as_str().is_empty()
 }

@@ -1,0 +1,153 @@
+//! Long loops and deep calls: neither holds the partition or its stack, and nothing of them is left.
+
+mod support;
+
+use bpmn::builder::ProcessBuilder;
+use engine::{EngineOptions, Limits};
+use protocol::*;
+use support::Partition;
+
+fn partition(limits: Limits) -> Partition {
+    Partition::with_options(EngineOptions { limits, ..support::options() })
+}
+
+fn deploy(partition: &mut Partition, process: &ProcessBuilder) {
+    let output = partition.deploy("process.bpmn", process.to_xml().as_bytes());
+    assert_eq!(output.replies[0].rejection, None);
+}
+
+fn last_value(partition: &Partition, name: &str) -> Text {
+    let values = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Variable(_, variable) if variable.name == *name => Some(variable.value.clone()),
+        _ => None,
+    });
+    values.last().expect("the variable was written")
+}
+
+fn count(partition: &Partition, wanted: impl Fn(&Payload) -> bool) -> usize {
+    partition.records.iter().filter(|record| wanted(&record.payload)).count()
+}
+
+#[test]
+fn a_long_loop_begins_in_slices_and_writes_its_results_once() {
+    const ITEMS: usize = 5_000;
+    let mut partition = partition(Limits::default());
+    deploy(
+        &mut partition,
+        &ProcessBuilder::new("loop")
+            .start("start")
+            .manual_task("each")
+            .multi_instance("=for i in 1..5000 return i", "item")
+            .output_collection("results", "=item * 2")
+            .end("end"),
+    );
+    partition.create("loop", "{}", ProcessInstanceCreationIntent::Create);
+    let sizes = partition.records.chunk_by(|left, right| left.source_position == right.source_position);
+    let largest = sizes.map(<[Record]>::len).max().expect("there are records");
+    assert!(largest < 10_000, "one command wrote {largest} records");
+    let expected: Vec<String> = (1..=ITEMS).map(|item| (item * 2).to_string()).collect();
+    assert_eq!(last_value(&partition, "results").as_str(), format!("[{}]", expected.join(",")));
+    let writes =
+        count(&partition, |payload| matches!(payload, Payload::Variable(_, value) if value.name == *"results"));
+    assert_eq!(writes, 3, "the list of nulls, the results in the loop, the results in the process");
+    let ended = |payload: &Payload| {
+        matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value)
+            if value.bpmn_element_type == BpmnElementType::Process)
+    };
+    assert_eq!(count(&partition, ended), 1);
+    partition.check();
+}
+
+#[test]
+fn a_short_loop_shows_every_result_at_once() {
+    let mut partition = partition(Limits::default());
+    deploy(
+        &mut partition,
+        &ProcessBuilder::new("loop")
+            .start("start")
+            .service_task("each", "work")
+            .sequential_multi_instance("=[1,2,3]", "item")
+            .output_collection("results", "=item * 2")
+            .end("end"),
+    );
+    partition.create("loop", "{}", ProcessInstanceCreationIntent::Create);
+    for expected in ["[2,null,null]", "[2,4,null]", "[2,4,6]"] {
+        let key = partition.jobs["each"];
+        partition.job(key, JobIntent::Complete, JobValue::default());
+        assert_eq!(last_value(&partition, "results").as_str(), expected);
+    }
+    partition.check();
+}
+
+/// Calls itself as long as `depth` is not reached.
+fn recursive() -> ProcessBuilder {
+    ProcessBuilder::new("recursive")
+        .start("start")
+        .service_task("wait", "work")
+        .exclusive_gateway("again")
+        .condition("=depth > 1")
+        .call_activity("call", "recursive")
+        .input("=depth - 1", "depth")
+        .end("called")
+        .move_to("again")
+        .default_flow()
+        .end("end")
+}
+
+fn run_down(partition: &mut Partition) {
+    while let Some(key) = partition.jobs.remove("wait") {
+        partition.job(key, JobIntent::Complete, JobValue::default());
+    }
+}
+
+#[test]
+fn calls_go_down_to_the_limit_and_end_without_recursion() {
+    let mut partition = partition(Limits::default());
+    deploy(&mut partition, &recursive());
+    partition.create("recursive", "{\"depth\":2000}", ProcessInstanceCreationIntent::Create);
+    let root = partition.instance;
+    run_down(&mut partition);
+    let incident = partition.records.iter().find_map(|record| match &record.payload {
+        Payload::Incident(IncidentIntent::Created, incident) => Some(incident.clone()),
+        _ => None,
+    });
+    let incident = incident.expect("the deepest call is an incident");
+    assert_eq!(incident.error_type, ErrorType::CalledElementError);
+    assert!(incident.error_message.contains("1000"), "{}", incident.error_message);
+    let begun = |payload: &Payload| {
+        matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value)
+            if value.bpmn_element_type == BpmnElementType::Process)
+    };
+    assert_eq!(count(&partition, begun), 1_000);
+
+    let refused = partition.submit(
+        incident.process_instance_key,
+        Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()),
+    );
+    let rejection = refused.replies[0].rejection.clone().expect("a called instance is not cancelled alone");
+    assert_eq!(rejection.rejection_type, RejectionType::InvalidState);
+    assert!(rejection.reason.contains(&root.to_string()), "{}", rejection.reason);
+
+    partition.submit(root, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
+    let ended = |payload: &Payload| {
+        matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminated, value)
+            if value.bpmn_element_type == BpmnElementType::Process)
+    };
+    assert_eq!(count(&partition, ended), 1_000);
+    assert_eq!(partition.engine.statistics().incidents, 0);
+    partition.check();
+}
+
+#[test]
+fn calls_return_all_the_way_up() {
+    let mut partition = partition(Limits::default());
+    deploy(&mut partition, &recursive());
+    partition.create("recursive", "{\"depth\":300}", ProcessInstanceCreationIntent::Create);
+    run_down(&mut partition);
+    let ended = |payload: &Payload| {
+        matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value)
+            if value.bpmn_element_type == BpmnElementType::Process)
+    };
+    assert_eq!(count(&partition, ended), 300);
+    partition.check();
+}
