@@ -79,13 +79,13 @@ impl ProcessBuilder {
 
     /// Adds an intermediate throw event that continues at the catch event of the link.
     pub fn link_throw(self, id: &str, link: &str) -> Self {
-        self.throw(id).define("linkEventDefinition", &[("name", link)], "")
+        self.throw(id).define_link(id, link)
     }
 
     /// Adds the catch event of a link, connected to nothing before it.
     pub fn link_catch(mut self, id: &str, link: &str) -> Self {
         self.cursor = None;
-        self.element("intermediateCatchEvent", id).define("linkEventDefinition", &[("name", link)], "")
+        self.element("intermediateCatchEvent", id).define_link(id, link)
     }
 
     /// Adds an intermediate throw event that throws an escalation (the code is an expression if it starts with `=`).
@@ -140,6 +140,11 @@ impl ProcessBuilder {
     fn define(mut self, kind: &str, attributes: &[(&str, &str)], content: &str) -> Self {
         self.last().event_definition = tag(&format!("bpmn:{kind}"), attributes, content);
         self
+    }
+
+    /// The definition of a link has an id because the reference engine cannot do without.
+    fn define_link(self, id: &str, link: &str) -> Self {
+        self.define("linkEventDefinition", &[("id", &format!("{id}_link")), ("name", link)], "")
     }
 
     /// The id of the message with this name and correlation key.
