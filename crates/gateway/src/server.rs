@@ -47,6 +47,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// One client may hold many idle streams and polls on one connection.
 const CONCURRENT_STREAMS_MAX: u32 = 65_536;
+/// How many requests of a connection may be cancelled before they are even read; one more closes the connection. A client
+/// with many workers that stops, or gives up while this machine is busy, cancels them all at once.
+const UNREAD_CANCELLATIONS_MAX: usize = 4_096;
 /// Bytes that a client may send ahead: one message of a stream, several of a connection.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
@@ -71,6 +74,7 @@ impl Gateway {
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_concurrent_streams(CONCURRENT_STREAMS_MAX)
+            .http2_max_pending_accept_reset_streams(Some(UNREAD_CANCELLATIONS_MAX))
             .http2_keepalive_interval(Some(PING_INTERVAL))
             .http2_keepalive_timeout(Some(PING_TIMEOUT));
         if let Some(files) = &options.tls {

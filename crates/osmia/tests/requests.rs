@@ -286,6 +286,27 @@ async fn jobs_of_a_client_that_is_gone_go_to_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_may_give_up_many_requests_before_they_are_read() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    client.topology(TopologyRequest {}).await.expect("the connection is open");
+    server.signal("-STOP");
+    let give_up = (0..500).map(|_| {
+        let mut client = client.clone();
+        tokio::spawn(async move {
+            tokio::time::timeout(Duration::from_millis(300), client.activate_jobs(poll("work", 60_000))).await
+        })
+    });
+    for poll in give_up.collect::<Vec<_>>() {
+        assert!(poll.await.unwrap().is_err(), "the server answers although it stands still");
+    }
+    server.signal("-CONT");
+    client.topology(TopologyRequest {}).await.expect("the connection is still open");
+    assert!(activate(&mut client, poll("work", 50)).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn too_many_waiting_polls_are_refused_by_the_name_of_the_limit() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &["--parked-polls-max", "1"]);

@@ -57,10 +57,15 @@ impl Server {
         self.child.wait().expect("it ends");
     }
 
+    /// Sends a signal: `-STOP`, for example.
+    pub fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("kill exists").success());
+    }
+
     /// SIGTERM; answers the exit code.
     pub fn terminate(mut self) -> Option<i32> {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill exists").success());
+        self.signal("-TERM");
         let begin = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("it is a child") {
