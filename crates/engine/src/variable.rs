@@ -12,17 +12,12 @@ use protocol::Key;
 use crate::state::{State, VariableRow};
 
 /// The variable that `name` means in a scope: the nearest one, looking outwards.
-pub(crate) fn find(state: &State, scope: Key, name: &Arc<str>) -> Option<Arc<VariableRow>> {
-    find_with_scope(state, scope, name).map(|(_, row)| row)
-}
-
-/// As [`find`], with the scope that holds it.
-pub(crate) fn find_with_scope(state: &State, mut scope: Key, name: &Arc<str>) -> Option<(Key, Arc<VariableRow>)> {
+pub(crate) fn find(state: &State, mut scope: Key, name: &Arc<str>) -> Option<Arc<VariableRow>> {
     while let Some(instance) = state.element_instance(scope) {
         if instance.has_variables
             && let Some(row) = state.tables.variables.get(&(scope.raw(), name.clone()))
         {
-            return Some((scope, row));
+            return Some(row);
         }
         scope = instance.value.flow_scope_key;
     }

@@ -59,6 +59,27 @@ fn a_long_loop_begins_in_slices_and_writes_its_results_once() {
 }
 
 #[test]
+fn a_loop_that_ends_early_leaves_no_inner_instance_behind() {
+    let mut partition = partition(Limits::default());
+    deploy(
+        &mut partition,
+        &ProcessBuilder::new("loop")
+            .start("start")
+            .manual_task("each")
+            .multi_instance("=[1,2,3,4]", "item")
+            .completion_condition("=numberOfCompletedInstances >= 1")
+            .end("end"),
+    );
+    partition.create("loop", "{}", ProcessInstanceCreationIntent::Create);
+    let count = |wanted: &[ProcessInstanceIntent]| {
+        count(&partition, |payload| matches!(payload, Payload::ProcessInstance(intent, _) if wanted.contains(intent)))
+    };
+    let ended = count(&[ProcessInstanceIntent::ElementCompleted, ProcessInstanceIntent::ElementTerminated]);
+    assert_eq!(count(&[ProcessInstanceIntent::ElementActivating]), ended, "everything that began has ended");
+    partition.check();
+}
+
+#[test]
 fn a_short_loop_shows_every_result_at_once() {
     let mut partition = partition(Limits::default());
     deploy(

@@ -21,6 +21,11 @@ pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
     if !is_expected(execution, &token) {
         return Ok(());
     }
+    if matches!(token.element().behavior, Behavior::MultiInstanceBody(_)) && token.instance.children > 0 {
+        // Inner instances that began after the loop was found to end; it completes when they have ended.
+        execution.steps.push_back(Step::TerminateChildren { scope: key, after: Key::NONE });
+        return Ok(());
+    }
     match token.instance.lifecycle {
         Lifecycle::Activated => token.transition(execution, ProcessInstanceIntent::ElementCompleting),
         // After the resolution of an incident.

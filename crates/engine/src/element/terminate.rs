@@ -31,7 +31,9 @@ pub(crate) fn begin(execution: &mut Execution<'_>, token: &Token) -> Outcome {
         execution.steps.push_back(Step::TerminateChildren { scope: token.key, after: Key::NONE });
         return Ok(());
     }
-    resolve_incident(execution, token);
+    if !resolves_after_end(token) {
+        resolve_incident(execution, token);
+    }
     if execution.state.element_instance(token.instance.called_instance).is_some() {
         execution.steps.push_back(Step::Terminate { key: token.instance.called_instance });
         return Ok(());
@@ -99,6 +101,9 @@ fn finish_one(execution: &mut Execution<'_>, token: &Token) -> Outcome<Option<To
     // When a boundary event was the reason, it begins now, unless what is around is ending too.
     let boundary_event = if goes_on { event::find_boundary_trigger(execution.state, token) } else { None };
     token.transition(execution, ProcessInstanceIntent::ElementTerminated);
+    if resolves_after_end(token) {
+        resolve_incident(execution, token);
+    }
     if let Some(pending) = boundary_event {
         event::activate(execution, token, scope, &pending);
         return Ok(None);
@@ -146,6 +151,11 @@ pub(super) fn cancel_job(execution: &mut Execution<'_>, token: &Token) {
     if job.incident.is_some() {
         crate::incident::resolve(execution, job.incident);
     }
+}
+
+/// The order of records on the reference engine: the incident of a start event is resolved after its end.
+fn resolves_after_end(token: &Token) -> bool {
+    token.value().bpmn_element_type == BpmnElementType::StartEvent
 }
 
 pub(super) fn resolve_incident(execution: &mut Execution<'_>, token: &Token) {

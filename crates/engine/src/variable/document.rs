@@ -94,23 +94,37 @@ fn append(joined: &mut String, name: &str, value: &str) {
     joined.push_str(value);
 }
 
-/// Sets variables where they are found looking outwards from `scope`, else at the root.
+/// Sets variables where they are found with another value, looking outwards from `scope`, else at the root. A variable that
+/// has the value already hides nothing: as on the reference engine, the look goes on outwards.
 pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
     for (name, value) in entries {
-        let found = super::find_with_scope(execution.state, scope, &name);
-        match found {
-            Some((holder, row)) => {
-                if row.value != value {
-                    set(execution, holder, VariableIntent::Updated, row.key, name, value);
-                }
-            }
-            None => {
-                let root = root_of(execution.state, scope);
-                let key = execution.state.next_key();
-                set(execution, root, VariableIntent::Created, key, name, value);
-            }
+        let (holder, is_root) = holder_of(execution.state, scope, &name, &value);
+        if is_root {
+            set_local(execution, holder, vec![(name, value)]);
+            continue;
+        }
+        let place = (holder.raw(), name.clone());
+        let key = execution.state.tables.variables.get(&place).map(|row| row.key);
+        if let Some(key) = key {
+            set(execution, holder, VariableIntent::Updated, key, name, value);
         }
     }
+}
+
+/// The nearest scope that has another value for the variable, or the root, and whether it is the root.
+fn holder_of(state: &State, mut scope: Key, name: &Arc<str>, value: &Text) -> (Key, bool) {
+    while let Some(instance) = state.element_instance(scope) {
+        let around = instance.value.flow_scope_key;
+        if !around.is_some() {
+            break;
+        }
+        let row = if instance.has_variables { state.tables.variables.get(&(scope.raw(), name.clone())) } else { None };
+        if row.is_some_and(|row| row.value != *value) {
+            return (scope, false);
+        }
+        scope = around;
+    }
+    (scope, true)
 }
 
 /// Sets variables in `scope` itself.
@@ -134,16 +148,6 @@ pub(crate) fn set_initial(execution: &mut Execution<'_>, process: &ProcessInstan
         let key = execution.state.next_key();
         emit(execution, process, process.process_instance_key, VariableIntent::Created, key, (name, value));
     }
-}
-
-fn root_of(state: &State, mut scope: Key) -> Key {
-    while let Some(instance) = state.element_instance(scope) {
-        if !instance.value.flow_scope_key.is_some() {
-            break;
-        }
-        scope = instance.value.flow_scope_key;
-    }
-    scope
 }
 
 fn set(execution: &mut Execution<'_>, scope: Key, intent: VariableIntent, key: Key, name: Arc<str>, value: Text) {

@@ -1,11 +1,10 @@
 //! Deletion of versions of processes.
 
-use std::collections::VecDeque;
-
 use bpmn::builder::{Event, ProcessBuilder};
-use engine::{Engine, EngineOptions, Limits, Output};
+use engine::{EngineOptions, Limits, Output};
 use protocol::*;
 
+use crate::cluster::Cluster;
 use crate::support::{self, Partition, TENANT};
 use crate::tools::*;
 
@@ -280,112 +279,43 @@ fn a_refused_deployment_is_forgotten() {
     partition.check();
 }
 
-/// Three partitions and the way between them.
-struct Cluster {
-    engines: Vec<Engine>,
-    records: Vec<Vec<Record>>,
-    way: VecDeque<(PartitionId, Command)>,
-    replies: Vec<engine::Reply>,
-    index: u64,
+/// The intents of the records about definitions and deletions of a partition, without those of deployments.
+fn told(cluster: &Cluster, partition: usize) -> Vec<String> {
+    let about = |record: &&Record| match &record.payload {
+        Payload::Process(intent, _) => *intent != ProcessIntent::Created,
+        Payload::ResourceDeletion(..) => record.record_type == RecordType::Event,
+        _ => false,
+    };
+    let text = |record: &Record| format!("{} {}", record.payload.value_type().name(), record.payload.intent_name());
+    cluster.nodes[partition - 1].records.iter().filter(about).map(text).collect()
 }
 
-impl Cluster {
-    fn new(limits: Limits) -> Self {
-        let options = |partition| EngineOptions { partition, partition_count: 3, limits };
-        Cluster {
-            engines: (1..=3).map(|number| Engine::in_memory(options(PartitionId(number)))).collect(),
-            records: vec![Vec::new(); 3],
-            way: VecDeque::new(),
-            replies: Vec::new(),
-            index: 0,
-        }
-    }
-
-    fn apply(&mut self, partition: u16, command: Command) -> Vec<Record> {
-        let at = usize::from(partition) - 1;
-        self.index += 1;
-        let mut output = Output::default();
-        let batch = CommandBatch { timestamp: self.index as i64, commands: vec![command] };
-        self.engines[at].apply(self.index, &batch, &mut output).expect("the state is sound");
-        self.way.extend(output.sends.into_iter().map(|send| (send.partition, send.command)));
-        self.replies.extend(output.replies);
-        self.records[at].extend(output.records.iter().cloned());
-        output.records
-    }
-
-    fn submit(&mut self, partition: u16, key: Key, payload: Payload) -> Vec<Record> {
-        let request = Some(Request { node: 0, number: self.index + 1 });
-        self.apply(partition, Command { request, ..Command::new(key, payload) })
-    }
-
-    /// Lets everything arrive that is on its way.
-    fn settle(&mut self) {
-        while let Some((partition, command)) = self.way.pop_front() {
-            self.apply(partition.0, command);
-        }
-    }
-
-    fn work(&mut self, partition: u16) {
-        while let Some(command) = self.engines[usize::from(partition) - 1].continuation() {
-            self.apply(partition, command);
-        }
-    }
-
-    fn deploy(&mut self, process: &ProcessBuilder) -> Key {
-        let content = process.clone().to_xml();
-        let value = DeploymentValue {
-            resources: vec![DeploymentResource {
-                resource_name: "process.bpmn".into(),
-                resource: content.as_bytes().into(),
-            }],
-            tenant_id: TENANT.into(),
-            ..DeploymentValue::default()
-        };
-        self.submit(1, Key::NONE, Payload::Deployment(DeploymentIntent::Create, Box::new(value)));
-        self.settle();
-        match &self.replies.pop().expect("an answer").payload {
-            Payload::Deployment(_, deployment) => deployment.processes_metadata[0].process_definition_key,
-            payload => panic!("a deployment, not {payload:?}"),
-        }
-    }
-
-    /// The intents of the records about definitions and deletions of a partition, without those of deployments.
-    fn told(&self, partition: u16) -> Vec<String> {
-        let records = self.records[usize::from(partition) - 1].iter();
-        let about = |record: &&Record| match &record.payload {
-            Payload::Process(intent, _) => *intent != ProcessIntent::Created,
-            Payload::ResourceDeletion(..) => true,
-            _ => false,
-        };
-        let text = |record: &Record| format!("{} {}", record.payload.value_type().name(), record.payload.intent_name());
-        records.filter(about).map(text).collect()
-    }
-
-    /// The records alone rebuild each partition.
-    fn check(&self) {
-        for (number, (engine, records)) in (1..).zip(self.engines.iter().zip(&self.records)) {
-            let limits = Limits::default();
-            let options = EngineOptions { partition: PartitionId(number), partition_count: 3, limits };
-            let mut folded = Engine::in_memory(options);
-            for record in records {
-                folded.replay(record).expect("the state is sound");
-            }
-            assert_eq!(support::rows(&folded), support::rows(engine), "partition {number}");
-        }
-    }
+fn deploy_to_all(cluster: &mut Cluster, process: &ProcessBuilder) -> Key {
+    cluster.deploy(&process.clone().to_xml());
+    let deployed = cluster.nodes[0].records.iter().rev().find_map(|record| match &record.payload {
+        Payload::Process(ProcessIntent::Created, _) => Some(record.key),
+        _ => None,
+    });
+    deployed.expect("deployed")
 }
 
-fn create_on(cluster: &mut Cluster, partition: u16, id: &str) -> Vec<Record> {
-    let value = Box::new(creation(id));
-    let payload = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, value);
-    let records = cluster.submit(partition, Key::NONE, payload);
-    cluster.replies.pop();
-    records
+/// Deletes on the first partition and lets the others hear of it; answers how often that was answered before and after.
+fn delete_everywhere(cluster: &mut Cluster, definition: Key) -> [usize; 2] {
+    let answers = |cluster: &Cluster| {
+        let is_deletion = |reply: &&engine::Reply| matches!(&reply.payload, Payload::ResourceDeletion(..));
+        cluster.nodes[0].replies.iter().filter(is_deletion).count()
+    };
+    cluster.submit(1, Key::NONE, payload(definition));
+    let before = answers(cluster);
+    cluster.settle();
+    [before, answers(cluster)]
 }
 
-fn job_of(records: &[Record]) -> Key {
+fn complete_job_on(cluster: &mut Cluster, partition: u16) {
     let created = |record: &&Record| matches!(record.payload, Payload::Job(JobIntent::Created, _));
-    records.iter().find(created).expect("a job").key
+    let job = cluster.node(partition).records.iter().rev().find(created).expect("a job").key;
+    let reply = cluster.submit(partition, job, Payload::Job(JobIntent::Complete, Default::default()));
+    assert_eq!(reply.expect("an answer").rejection, None);
 }
 
 const GOES: [&str; 4] =
@@ -393,72 +323,68 @@ const GOES: [&str; 4] =
 
 #[test]
 fn a_definition_goes_from_every_partition_and_then_the_answer_comes() {
-    let mut cluster = Cluster::new(Limits::default());
-    let definition = cluster.deploy(&version("p", "work"));
-    cluster.submit(1, Key::NONE, payload(definition));
-    assert!(cluster.replies.is_empty(), "the others have not heard of it");
-    cluster.settle();
-    let [reply] = &cluster.replies[..] else { panic!("one answer, not {:?}", cluster.replies) };
-    assert!(matches!(&reply.payload, Payload::ResourceDeletion(ResourceDeletionIntent::Deleted, _)));
+    let mut cluster = Cluster::new(3);
+    let definition = deploy_to_all(&mut cluster, &version("p", "work"));
+    assert_eq!(delete_everywhere(&mut cluster, definition), [0, 1], "answered when the others have heard of it");
     for partition in 1..=3 {
-        assert_eq!(cluster.told(partition), GOES, "partition {partition}");
+        assert_eq!(told(&cluster, partition), GOES, "partition {partition}");
     }
     cluster.check();
 }
 
 #[test]
 fn a_partition_keeps_a_definition_until_its_last_instance_has_ended() {
-    let mut cluster = Cluster::new(Limits::default());
-    let first = cluster.deploy(&version("p", "one"));
-    let second = cluster.deploy(&version("p", "two"));
-    let job = job_of(&create_on(&mut cluster, 2, "p"));
-    cluster.submit(1, Key::NONE, payload(second));
-    cluster.settle();
-    assert_eq!(cluster.replies.len(), 1, "it is answered");
-    assert_eq!(cluster.told(1), GOES);
-    assert_eq!(cluster.told(2), GOES[..2], "the definition is in use here");
-    let created = create_on(&mut cluster, 2, "p");
-    let uses_first = |record: &Record| match &record.payload {
-        Payload::ProcessInstance(_, value) => value.process_definition_key == first,
-        _ => false,
-    };
-    assert!(created.iter().any(uses_first), "nothing new begins with it");
+    let mut cluster = Cluster::new(3);
+    let first = deploy_to_all(&mut cluster, &version("p", "one"));
+    let second = deploy_to_all(&mut cluster, &version("p", "two"));
+    cluster.create(2, "p", "");
+    assert_eq!(delete_everywhere(&mut cluster, second), [0, 1], "it is answered");
+    assert_eq!(told(&cluster, 1), GOES);
+    assert_eq!(told(&cluster, 2), GOES[..2], "the definition is in use here");
     let by_key = ProcessInstanceCreationValue { process_definition_key: second, ..creation("") };
     let by_key = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(by_key));
-    cluster.submit(2, Key::NONE, by_key);
-    let reply = cluster.replies.pop().expect("an answer");
-    assert_eq!(reply.rejection.expect("a refusal").rejection_type, RejectionType::NotFound);
-    cluster.submit(2, job, Payload::Job(JobIntent::Complete, Default::default()));
-    assert_eq!(cluster.told(2), GOES, "its last instance has ended");
+    let refusal = cluster.submit(2, Key::NONE, by_key).expect("an answer").rejection;
+    assert_eq!(refusal.expect("a refusal").rejection_type, RejectionType::NotFound, "nothing new begins with it");
+    complete_job_on(&mut cluster, 2);
+    assert_eq!(told(&cluster, 2), GOES, "its last instance has ended");
+    let instance = cluster.create(2, "p", "");
+    let begun = cluster.nodes[1].records.iter().rev().find_map(|record| match &record.payload {
+        Payload::ProcessInstance(_, value) if value.process_instance_key == instance => Some(value.clone()),
+        _ => None,
+    });
+    assert_eq!(begun.expect("begun").process_definition_key, first);
     cluster.check();
 }
 
 #[test]
 fn a_decided_deletion_waits_behind_work_that_begins_an_instance() {
     let limits = Limits { steps_per_command_max: 1, ..Limits::default() };
-    let mut cluster = Cluster::new(limits);
-    let definition = cluster.deploy(&version("child", "one"));
-    cluster.deploy(&ProcessBuilder::new("parent").start("s").call_activity("call", "child").end("e"));
-    create_on(&mut cluster, 2, "parent");
-    let has_called = |cluster: &Cluster| {
-        cluster.records[1].iter().any(|record| match &record.payload {
-            Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value) => value.element_id == "call",
-            _ => false,
-        })
+    let mut cluster = Cluster::with_limits(3, limits);
+    let definition = deploy_to_all(&mut cluster, &version("child", "one"));
+    deploy_to_all(&mut cluster, &ProcessBuilder::new("parent").start("s").call_activity("call", "child").end("e"));
+    let value = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(creation("parent")));
+    cluster.apply_batch(2, vec![Command::new(Key::NONE, value)]);
+    let position = |cluster: &Cluster, wanted: fn(&Payload) -> bool| {
+        cluster.nodes[1].records.iter().position(|record| wanted(&record.payload))
     };
-    while !has_called(&cluster) {
-        let command = cluster.engines[1].continuation().expect("work waits");
-        cluster.apply(2, command);
+    let called: fn(&Payload) -> bool = |payload| match payload {
+        Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value) => value.element_id == "call",
+        _ => false,
+    };
+    while position(&cluster, called).is_none() {
+        let command = cluster.node(2).engine.continuation().expect("work waits");
+        cluster.apply_batch(2, vec![command]);
     }
-    cluster.submit(1, Key::NONE, payload(definition));
-    cluster.settle();
-    assert!(cluster.told(2).is_empty(), "it waits");
-    cluster.work(2);
-    assert_eq!(cluster.told(2), GOES[..2], "the instance has begun");
-    let job = job_of(&cluster.records[1]);
-    cluster.submit(2, job, Payload::Job(JobIntent::Complete, Default::default()));
-    cluster.work(2);
-    assert_eq!(cluster.told(2), GOES);
+    assert_eq!(delete_everywhere(&mut cluster, definition), [0, 1]);
+    let child_begins: fn(&Payload) -> bool = |payload| match payload {
+        Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value) => value.element_id == "child",
+        _ => false,
+    };
+    let closes: fn(&Payload) -> bool = |payload| matches!(payload, Payload::Process(ProcessIntent::Deleting, _));
+    assert!(position(&cluster, child_begins).expect("it begins") < position(&cluster, closes).expect("it closes"));
+    assert_eq!(told(&cluster, 2), GOES[..2], "the instance has begun");
+    complete_job_on(&mut cluster, 2);
+    assert_eq!(told(&cluster, 2), GOES);
     cluster.check();
 }
 

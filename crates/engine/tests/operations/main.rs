@@ -1,6 +1,8 @@
 //! Operations on instances as a whole, and on deployed resources: what each refuses, what each does, and that the records
 //! alone rebuild what it did.
 
+#[path = "../support/cluster.rs"]
+mod cluster;
 mod creation;
 mod deletion;
 mod modification;
