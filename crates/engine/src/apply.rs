@@ -8,6 +8,7 @@ mod incident;
 mod job;
 mod job_stream;
 mod message;
+mod migration;
 mod operation;
 mod process;
 mod process_event;

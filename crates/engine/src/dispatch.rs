@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use protocol::{
     Command, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent,
     Key, MessageBatchIntent, MessageIntent, MessageSubscriptionIntent, OutboxIntent, Payload,
-    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceModificationIntent,
-    ProcessMessageSubscriptionIntent, Rejection, RejectionType, ResourceDeletionIntent, TimerIntent, Timestamp,
-    VariableDocumentIntent, WorkIntent, WorkValue,
+    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceMigrationIntent,
+    ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, Rejection, RejectionType,
+    ResourceDeletionIntent, TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 use state::StoreError;
 
@@ -180,6 +180,9 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
             value,
         ) => process_instance::create::create(execution, *intent, value),
         Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _) => process_instance::cancel::cancel(execution, key),
+        Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, value) => {
+            process_instance::migrate::migrate(execution, value)
+        }
         Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modify, value) => {
             process_instance::modify::modify(execution, value)
         }

@@ -226,6 +226,11 @@ fn begin(
     execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
 }
 
+/// Joining gateways of a scope begin if what they wait for cannot come any more.
+pub(crate) fn look_again_at_joins(execution: &mut Execution<'_>, scope: Key, of: &ProcessInstanceValue) -> Outcome {
+    inclusive_gateway::look_again(execution, scope, of)
+}
+
 /// Whether an element may begin or complete in a scope: the scope is active and not interrupted by another element.
 fn is_open_for(scope: &ElementInstance, element_id: &str) -> bool {
     scope.lifecycle == Lifecycle::Activated

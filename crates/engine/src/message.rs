@@ -40,7 +40,7 @@ fn too_long(text: &str, bytes_max: usize) -> Option<String> {
 }
 
 /// To the partition where the messages of a correlation key arrive.
-fn send_to_message(
+pub(crate) fn send_to_message(
     execution: &mut Execution<'_>,
     correlation_key: &str,
     intent: MessageSubscriptionIntent,

@@ -2,6 +2,8 @@
 
 pub(crate) mod cancel;
 pub(crate) mod create;
+pub(crate) mod migrate;
+pub(crate) mod migration;
 mod modification;
 pub(crate) mod modify;
 mod target;

@@ -9,7 +9,10 @@ pub(super) fn apply(state: &mut State, key: Key, intent: IncidentIntent, value: 
     match intent {
         IncidentIntent::Created => created(state, key, value),
         IncidentIntent::Resolved => resolved(state, key, value),
-        IncidentIntent::Resolve | IncidentIntent::Migrated => {}
+        IncidentIntent::Migrated => {
+            state.tables.incidents.update(&key.raw(), |row| row.value = value.clone());
+        }
+        IncidentIntent::Resolve => {}
     }
 }
 

@@ -38,7 +38,9 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
             change(state, key, JobState::Activatable, value);
         }
         JobIntent::ErrorThrown => error_thrown(state, key, value),
-        JobIntent::RetriesUpdated | JobIntent::TimeoutUpdated | JobIntent::Updated => updated(state, key, value),
+        JobIntent::RetriesUpdated | JobIntent::TimeoutUpdated | JobIntent::Updated | JobIntent::Migrated => {
+            updated(state, key, value)
+        }
         // The others are commands.
         _ => {}
     }

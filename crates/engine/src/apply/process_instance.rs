@@ -18,6 +18,8 @@ pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, 
             ended(state, key, intent, value);
         }
         ProcessInstanceIntent::SequenceFlowTaken => flow_taken(state, value),
+        ProcessInstanceIntent::SequenceFlowDeleted => super::migration::flow_deleted(state, value),
+        ProcessInstanceIntent::ElementMigrated => super::migration::element_migrated(state, key, value),
         // The others are commands, or belong to elements that this version refuses at deployment.
         _ => {}
     }

@@ -5,6 +5,7 @@
 mod cluster;
 mod creation;
 mod deletion;
+mod migration;
 mod modification;
 #[path = "../support/mod.rs"]
 mod support;

@@ -299,7 +299,7 @@ pub fn without_keys(text: &str) -> String {
 }
 
 /// Every row of the state as text.
-pub fn rows(engine: &Engine) -> Vec<String> {
+fn rows(engine: &Engine) -> Vec<String> {
     let mut dump = Vec::new();
     engine.dump(&mut dump).expect("readable");
     let dump = String::from_utf8_lossy(&dump);

@@ -97,6 +97,25 @@ pub enum BpmnEventType {
     None,
 }
 
+impl BpmnEventType {
+    /// The name in the record stream.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unspecified => "UNSPECIFIED",
+            Self::Conditional => "CONDITIONAL",
+            Self::Error => "ERROR",
+            Self::Escalation => "ESCALATION",
+            Self::Link => "LINK",
+            Self::Message => "MESSAGE",
+            Self::Signal => "SIGNAL",
+            Self::Terminate => "TERMINATE",
+            Self::Timer => "TIMER",
+            Self::Compensation => "COMPENSATION",
+            Self::None => "NONE",
+        }
+    }
+}
+
 impl BpmnElementType {
     /// The name in the record stream.
     pub const fn name(self) -> &'static str {

@@ -1,0 +1,137 @@
+//! What an element instance waits for: mapped events go on waiting as they are, those that are not mapped wait no more, and
+//! new ones of the target begin to wait.
+
+use std::sync::Arc;
+
+use bpmn::model::{ElementIndex, Trigger};
+use protocol::{
+    Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
+    ProcessMessageSubscriptionValue, Rejection, TimerIntent, TimerValue,
+};
+
+use super::super::migrate::Migration;
+use crate::element::Token;
+use crate::event;
+use crate::execution::{Execution, Outcome};
+use crate::message;
+use crate::state::{ProcessMessageSubscriptionRow, SubscriptionState};
+use crate::variable::expression;
+
+pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key: Key) -> Outcome {
+    let Some(token) = Token::find(execution, key)? else { return Ok(()) };
+    let is_unmapped = |event_id: &str| migration.mapped(event_id).is_none();
+    if token.instance.has_subscriptions {
+        message::subscription::close(execution, key, is_unmapped);
+        event::cancel_timers(execution, key, is_unmapped);
+    }
+    // Those that go on are known before others open, whose events may have the same ids.
+    let messages = mapped_messages(execution, key);
+    let timers = mapped_timers(execution, key);
+    subscribe(execution, migration, &token)?;
+    for row in messages {
+        migrate_message(execution, migration, &token, &row);
+    }
+    for (key, value) in timers {
+        migrate_timer(execution, migration, key, &value);
+    }
+    Ok(())
+}
+
+fn mapped_messages(execution: &Execution<'_>, owner: Key) -> Vec<Arc<ProcessMessageSubscriptionRow>> {
+    let nothing: Arc<str> = Arc::default();
+    let range = (owner.raw(), nothing.clone())..(owner.raw() + 1, nothing);
+    let rows = execution.state.tables.process_message_subscriptions.range(range).map(|(_, row)| row);
+    rows.filter(|row| row.state != SubscriptionState::Closing).collect()
+}
+
+fn mapped_timers(execution: &Execution<'_>, owner: Key) -> Vec<(Key, TimerValue)> {
+    let tables = &execution.state.tables;
+    let timers = tables.timers_by_owner.range((owner.raw(), i64::MIN)..=(owner.raw(), i64::MAX));
+    timers.filter_map(|((_, key), _)| Some((Key::from_raw(key), tables.timers.get(&key)?.value.clone()))).collect()
+}
+
+/// Opens what waits in the target and is no mapped event, unless the element instance was interrupted.
+fn subscribe(execution: &mut Execution<'_>, migration: &Migration, token: &Token) -> Outcome {
+    if token.instance.interrupted_by.is_some() {
+        return Ok(());
+    }
+    let process = &token.process;
+    let is_new = |event: ElementIndex| !migration.is_target(&process.element(event).id);
+    for event in event::events_of(process, token.element).into_iter().filter(|event| is_new(*event)) {
+        check_message_name(execution, migration, token, event)?;
+    }
+    event::subscribe_only(execution, token, is_new)
+        .map_err(|problem| cannot_wait(migration, token, &problem.message).into())
+}
+
+fn cannot_wait(migration: &Migration, token: &Token, problem: &str) -> Rejection {
+    migration.invalid_state(&format!(
+        "active element is mapped to element with id '{}' that must be subscribed to a catch event. {problem}",
+        token.element().id
+    ))
+}
+
+/// An element instance waits once for a message of a name.
+fn check_message_name(
+    execution: &Execution<'_>,
+    migration: &Migration,
+    token: &Token,
+    event: ElementIndex,
+) -> Result<(), Rejection> {
+    let event = token.process.element(event);
+    let Some(Trigger::Message(definition)) = event.catch_event().map(|event| &event.trigger) else { return Ok(()) };
+    let name = expression::text(execution, token.key, &definition.name)
+        .map_err(|problem| cannot_wait(migration, token, &problem.message))?;
+    if !execution.state.tables.process_message_subscriptions.contains(&(token.key.raw(), name.clone())) {
+        return Ok(());
+    }
+    Err(migration.invalid_state(&format!(
+        "active element with id '{}' is already subscribed to the same message name '{name}'. Currently, migrating message \
+         subscriptions to the same message name isn't supported without a mapping. Provide a mapping instruction from the \
+         message catch event that waits for it to the target message catch event with id '{}'.",
+        token.element().id,
+        event.id
+    )))
+}
+
+/// The date when it is due stays.
+fn migrate_timer(execution: &mut Execution<'_>, migration: &Migration, key: Key, value: &TimerValue) {
+    let Some(event) = migration.mapped(&value.target_element_id) else { return };
+    let migrated = TimerValue {
+        process_definition_key: migration.target_metadata.process_definition_key,
+        target_element_id: event.clone(),
+        ..value.clone()
+    };
+    execution.emit(key, Payload::Timer(TimerIntent::Migrated, Box::new(migrated)));
+}
+
+fn migrate_message(
+    execution: &mut Execution<'_>,
+    migration: &Migration,
+    token: &Token,
+    row: &ProcessMessageSubscriptionRow,
+) {
+    let Some(event_id) = migration.mapped(&row.value.element_id) else { return };
+    let Some(event) = migration.target.find_event(event_id) else { return };
+    let bpmn_process_id = &migration.target_metadata.bpmn_process_id;
+    let migrated = ProcessMessageSubscriptionValue {
+        bpmn_process_id: bpmn_process_id.clone(),
+        element_id: event_id.clone(),
+        interrupting: event::is_interrupting(&migration.target, event),
+        ..row.value.clone()
+    };
+    let elsewhere = MessageSubscriptionValue {
+        process_instance_key: token.value().process_instance_key,
+        element_instance_key: token.key,
+        bpmn_process_id: bpmn_process_id.clone(),
+        message_name: migrated.message_name.clone(),
+        correlation_key: migrated.correlation_key.clone(),
+        interrupting: migrated.interrupting,
+        tenant_id: migrated.tenant_id.clone(),
+        ..MessageSubscriptionValue::default()
+    };
+    let correlation_key = migrated.correlation_key.clone();
+    let intent = ProcessMessageSubscriptionIntent::Migrated;
+    execution.emit(row.key, Payload::ProcessMessageSubscription(intent, Box::new(migrated)));
+    message::send_to_message(execution, &correlation_key, MessageSubscriptionIntent::Migrate, elsewhere);
+}
