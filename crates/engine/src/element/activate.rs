@@ -169,11 +169,12 @@ fn begin_container(
 ) -> Result<(), Failure> {
     activated(execution, token);
     let is_process = token.value().bpmn_element_type == BpmnElementType::Process;
-    if is_process && !token.process.triggered_start_events.is_empty() {
-        if let Some(pending) = event::find_trigger(execution.state, &token.process, token.key) {
-            event::activate(execution, token, token.key, &pending);
-            return Ok(());
-        }
+    if is_process
+        && !token.process.triggered_start_events.is_empty()
+        && let Some(pending) = event::find_trigger(execution.state, &token.process, token.key)
+    {
+        event::activate(execution, token, token.key, &pending);
+        return Ok(());
     }
     let start = none_start_event.ok_or_else(|| no_start(token))?;
     begin(execution, &token.process, start, token.key, token.value());

@@ -28,7 +28,7 @@ impl Token {
 }
 
 /// The body around an inner instance.
-fn body_of<'a>(token: &'a Token) -> Option<&'a MultiInstance> {
+fn body_of(token: &Token) -> Option<&MultiInstance> {
     let scope = token.element().flow_scope?;
     match &token.process.element(scope).behavior {
         Behavior::MultiInstanceBody(body) => Some(body),

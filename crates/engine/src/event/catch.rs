@@ -75,10 +75,10 @@ fn find(
         }
         let is_interrupted = scope.instance.interrupted_by.is_some();
         // What an error leaves behind is looked at no more when it is interrupted; an escalation is still seen there.
-        if !is_interrupted || kind == Kind::Escalation {
-            if let Some(event) = matching_event(&scope, code, kind, available) {
-                return Ok(Some(Catcher { scope, event }));
-            }
+        if (!is_interrupted || kind == Kind::Escalation)
+            && let Some(event) = matching_event(&scope, code, kind, available)
+        {
+            return Ok(Some(Catcher { scope, event }));
         }
         let value = scope.value();
         next = if is_interrupted || !value.flow_scope_key.is_some() {
