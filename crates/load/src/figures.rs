@@ -150,6 +150,7 @@ pub(crate) struct Figures {
     pub jobs_completed: u64,
     pub late_sends: u64,
     pub skipped_sends: u64,
+    pub unfinished: u64,
     pub process: Latencies,
     pub overhead: Latencies,
     pub creation: Latencies,
@@ -171,6 +172,7 @@ impl Figures {
             jobs_completed: 0,
             late_sends: 0,
             skipped_sends: 0,
+            unfinished: 0,
             process: Latencies::new(),
             overhead: Latencies::new(),
             creation: Latencies::new(),
@@ -191,6 +193,7 @@ impl Figures {
         self.jobs_completed += other.jobs_completed;
         self.late_sends += other.late_sends;
         self.skipped_sends += other.skipped_sends;
+        self.unfinished += other.unfinished;
         for (sum, part) in [
             (&mut self.process, &other.process),
             (&mut self.overhead, &other.overhead),
@@ -208,7 +211,7 @@ impl Figures {
     }
 
     /// The figures of a window of so many seconds, for a reader.
-    pub fn measured(&self, seconds: f64, unfinished: u64) -> Measured {
+    pub fn measured(&self, seconds: f64) -> Measured {
         let per_second = |count: u64| {
             if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
         };
@@ -222,7 +225,7 @@ impl Figures {
             completed_per_second: per_second(self.completed),
             late_sends: self.late_sends,
             skipped_sends: self.skipped_sends,
-            unfinished,
+            unfinished: self.unfinished,
             process_latency: self.process.quantiles(),
             overhead: self.overhead.quantiles(),
             activation_from_command: self.activation_from_command.quantiles(),
@@ -259,7 +262,8 @@ pub struct Measured {
     pub late_sends: u64,
     /// Sends of the schedule never made, because a bound on what is in flight was reached for a second.
     pub skipped_sends: u64,
-    /// Acknowledged instances that did not complete within the drain limit.
+    /// Acknowledged instances that did not complete within the drain limit; in a run at a fixed rate also those of the
+    /// warm-up.
     pub unfinished: u64,
     /// From the intended time of the send to the acknowledgement of the last completion.
     pub process_latency: Quantiles,
@@ -365,12 +369,13 @@ mod tests {
         for milliseconds in [10, 30] {
             let mut figures = Figures::new();
             figures.completed = milliseconds;
+            figures.unfinished = 2;
             figures.process.record(Duration::from_millis(milliseconds));
             figures.activation_after_timer.record(Duration::from_millis(1));
             sum.add(&figures);
         }
-        let measured = sum.measured(4.0, 3);
-        assert_eq!((measured.completed, measured.unfinished), (40, 3));
+        let measured = sum.measured(4.0);
+        assert_eq!((measured.completed, measured.unfinished), (40, 4));
         assert!((measured.completed_per_second - 10.0).abs() < f64::EPSILON);
         assert!((measured.process_latency.mean - 20.0).abs() < 0.1, "{measured:?}");
         assert_eq!((measured.process_latency.count, measured.activation_after_timer.count), (2, 2));

@@ -440,7 +440,10 @@ fn timers(formatter: &mut Formatter<'_>, report: &TimersReport) -> fmt::Result {
         ),
     )?;
     beside(formatter, "before the due date", report.rate_beside, &report.before)?;
-    beside(formatter, "while the timers fired", report.rate_beside, &report.meanwhile)?;
+    beside(formatter, "while the timers fired", report.rate_beside, &report.while_firing)?;
+    if report.while_completing.measured.process_latency.count > 0 {
+        beside(formatter, "while their instances completed", report.rate_beside, &report.while_completing)?;
+    }
     writeln!(formatter)?;
     irregularities(formatter, &report.irregularities)?;
     usage(formatter, "server", report.server, report.server_cpu_microseconds_per_instance)?;

@@ -116,7 +116,7 @@ impl Session {
             while self.tracker.outstanding() > 0 && self.timeline.now() < attempt_end {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            let (figures, _) = self.tracker.figures();
+            let (figures, _) = self.tracker.figures(0);
             // Those that are stuck are not waited for again, nor counted.
             self.tracker.forget_instances();
             for (tried, figures) in tried.iter_mut().zip(&figures) {

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::beforehand::Beforehand;
 use crate::connection::connect;
 use crate::error::LoadError;
-use crate::figures::{Failures, Figures, Irregularities, Measured, Quantiles};
+use crate::figures::{Failures, Irregularities, Measured, Quantiles};
 use crate::model::{RunNames, date};
 use crate::options::{Options, TimersOptions, WorkerOptions};
 use crate::process_statistics::{ProcessUse, Usage};
@@ -54,8 +54,10 @@ pub struct TimersReport {
     pub rate_beside: f64,
     /// The process beside in the time before the due date.
     pub before: BesideReport,
-    /// The process beside from the due date to the completion of the last instance with a timer.
-    pub meanwhile: BesideReport,
+    /// The process beside from the due date until the last timer had fired.
+    pub while_firing: BesideReport,
+    /// The process beside from then until the last instance with a timer had completed.
+    pub while_completing: BesideReport,
     /// Failures and surprises of the process beside.
     pub irregularities: Irregularities,
     /// Processor time and memory of the server from the due date to the completion of the last.
@@ -68,7 +70,7 @@ pub struct TimersReport {
     pub series: Vec<TimersSecond>,
 }
 
-/// The process beside in one span of time.
+/// The process beside in one span of time; an instance belongs to the span in which its creation was intended.
 #[derive(Clone, Debug, Serialize)]
 pub struct BesideReport {
     /// Length of the span.
@@ -78,11 +80,11 @@ pub struct BesideReport {
     pub measured: Measured,
 }
 
-/// One second of firing timers.
+/// One second of firing timers; the last is shorter.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TimersSecond {
-    /// Since the due date.
-    pub second: u64,
+    /// Its end, in seconds since the due date.
+    pub until: f64,
     /// Timers that fired.
     pub fired: u64,
     /// Instances with a timer that completed.
@@ -100,6 +102,7 @@ pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Co
     let clients = connect(options, options.connections).await?;
     let kind = Kind::TimerTask { due: due_seconds };
     let process_ids = deploy(&clients[0], &[kind], &names, options.request_timeout).await?;
+    let deployed = [&session.process_ids[..], &process_ids[..]].concat();
     let fired = Fired::new(session.timeline, due);
     let _firing = Firing::start(options, settings(options, timers, &names), &fired).await?;
     tokio::time::sleep(SETTLE).await;
@@ -122,7 +125,8 @@ pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Co
     }
     let beside = session.beside(timers, due, &fired).await?;
     let fired = fired.report();
-    let instances = fired.completed + beside.meanwhile.measured.completed;
+    let instances =
+        fired.completed + beside.while_firing.measured.completed + beside.while_completing.measured.completed;
     let (server, own) = beside.used;
     let report = TimersReport {
         created: made.created,
@@ -134,15 +138,15 @@ pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Co
         fired,
         rate_beside: timers.rate,
         before: beside.before,
-        meanwhile: beside.meanwhile,
+        while_firing: beside.while_firing,
+        while_completing: beside.while_completing,
         irregularities: session.tracker.irregularities(),
         server_cpu_microseconds_per_instance: server.and_then(|server| server.cpu_microseconds_per(instances)),
         server,
         own,
         series: beside.series,
     };
-    let context =
-        Context::new(session.server.clone(), &session.process_ids, Some(&session.names), Some(timers.work.to_string()));
+    let context = Context::new(session.server.clone(), &deployed, Some(&session.names), Some(timers.work.to_string()));
     Ok((context, report))
 }
 
@@ -171,7 +175,8 @@ fn settings(options: &Options, timers: &TimersOptions, names: &RunNames) -> Work
 
 struct Beside {
     before: BesideReport,
-    meanwhile: BesideReport,
+    while_firing: BesideReport,
+    while_completing: BesideReport,
     used: (Option<ProcessUse>, Option<ProcessUse>),
     series: Vec<TimersSecond>,
 }
@@ -183,72 +188,94 @@ impl Session {
         let before_start = due.saturating_sub(timers.warm_up).max(start);
         self.tracker.forget_irregularities();
         self.tracker.open_window(before_start, due);
+        self.tracker.add_window(due, FOR_EVER);
         let starter = self.start(Schedule { start, end: due + timers.limit, rate: timers.rate })?;
         if self.progress {
             let left = due.saturating_sub(start).as_secs_f64();
             eprintln!("{} timers are due in {left:.1} s", timers.timers);
         }
         self.timeline.sleep_until(due).await;
-        let (_, before) = self.tracker.figures();
-        self.tracker.open_window(due, FOR_EVER);
         self.tracker.take_second(0);
         let usage = Usage::take(&self.server_pids)?;
-        let series = self.watch(fired, due, due + timers.limit).await;
-        let end = self.timeline.now();
+        let limit = due + timers.limit;
+        let mut series = Seconds::new(self, fired, due);
+        let all_fired = series.watch_until(limit, Fired::have_all_fired).await;
+        self.tracker.close_window(all_fired);
+        self.tracker.add_window(all_fired, FOR_EVER);
+        let end = series.watch_until(limit, Fired::have_all_completed).await;
         self.tracker.close_window(end);
+        series.take(end);
         let used = Usage::take(&self.server_pids)?.since(&usage);
         drop(starter);
         let drain_end = end + DRAIN_LIMIT;
         while self.tracker.outstanding() > 0 && self.timeline.now() < drain_end {
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        let unfinished = self.tracker.forget_instances().iter().sum();
-        let (_, meanwhile) = self.tracker.figures();
-        let report = |figures: &Figures, from: Duration, to: Duration, unfinished| {
-            let seconds = to.saturating_sub(from).as_secs_f64();
-            BesideReport { seconds, measured: figures.measured(seconds, unfinished) }
+        self.tracker.forget_instances();
+        let report = |window, start, end: Duration| {
+            let seconds = end.saturating_sub(start).as_secs_f64();
+            let (_, figures) = self.tracker.figures(window);
+            BesideReport { seconds, measured: figures.measured(seconds) }
         };
         Ok(Beside {
-            before: report(&before, before_start, due, 0),
-            meanwhile: report(&meanwhile, due, end, unfinished),
+            before: report(0, before_start, due),
+            while_firing: report(1, due, all_fired),
+            while_completing: report(2, all_fired, end),
             used,
-            series,
+            series: series.taken,
         })
     }
+}
 
-    /// Takes a line each second until all timers have fired and their instances have completed, or the time is over.
-    async fn watch(&self, fired: &Fired, due: Duration, end: Duration) -> Vec<TimersSecond> {
-        let mut series = Vec::new();
-        let mut last = (0, 0);
-        let mut second = 1;
+/// The series of seconds from the due date.
+struct Seconds<'a> {
+    session: &'a Session,
+    fired: &'a Fired,
+    due: Duration,
+    next: u64,
+    so_far: (u64, u64),
+    taken: Vec<TimersSecond>,
+}
+
+impl<'a> Seconds<'a> {
+    fn new(session: &'a Session, fired: &'a Fired, due: Duration) -> Self {
+        Seconds { session, fired, due, next: 1, so_far: (0, 0), taken: Vec::new() }
+    }
+
+    /// Takes a line each second until something is true or the time is over, and says when that was.
+    async fn watch_until(&mut self, end: Duration, holds: fn(&Fired) -> bool) -> Duration {
         loop {
+            let now = self.session.timeline.now();
+            if now >= self.due + Duration::from_secs(self.next) {
+                self.take(now);
+            }
+            if holds(self.fired) || now >= end {
+                return now;
+            }
             tokio::time::sleep(LOOK_EVERY).await;
-            let now = self.timeline.now();
-            let over = fired.is_over() || now >= end;
-            if over || now >= due + Duration::from_secs(second) {
-                let (fired, completed) = fired.so_far();
-                let beside = self.tracker.take_second(second);
-                let taken = TimersSecond {
-                    second,
-                    fired: fired - last.0,
-                    completed: completed - last.1,
-                    completed_beside: beside.completed,
-                    p99_beside: beside.p99,
-                };
-                if self.progress {
-                    eprintln!(
-                        "{second:>5} s  fired {:>7}  completed {:>7}  beside: completed {:>7}  process latency ms p99 {:>8.2}",
-                        taken.fired, taken.completed, taken.completed_beside, taken.p99_beside
-                    );
-                }
-                series.push(taken);
-                last = (fired, completed);
-                second += 1;
-            }
-            if over {
-                return series;
-            }
         }
+    }
+
+    /// Takes a line of what happened since the last.
+    fn take(&mut self, now: Duration) {
+        let so_far = self.fired.so_far();
+        let second = self.session.tracker.take_second(self.next);
+        let taken = TimersSecond {
+            until: now.saturating_sub(self.due).as_secs_f64(),
+            fired: so_far.0 - self.so_far.0,
+            completed: so_far.1 - self.so_far.1,
+            completed_beside: second.completed,
+            p99_beside: second.p99,
+        };
+        if self.session.progress {
+            eprintln!(
+                "{:>5.1} s  fired {:>7}  completed {:>7}  beside: completed {:>5}  process latency ms p99 {:>8.2}",
+                taken.until, taken.fired, taken.completed, taken.completed_beside, taken.p99_beside
+            );
+        }
+        self.so_far = so_far;
+        self.next += 1;
+        self.taken.push(taken);
     }
 }
 

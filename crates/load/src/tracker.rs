@@ -43,10 +43,7 @@ struct State {
     given_up: HashSet<Tag>,
     received_keys: RecentKeys,
     completed_keys: RecentKeys,
-    /// Events in this span of time count.
-    window: (Duration, Duration),
-    /// By process, and at the end those of unknown instances.
-    figures: Vec<Figures>,
+    windows: Windows,
     irregularities: Irregularities,
     messages: MessageCounts,
     second: SecondSoFar,
@@ -59,15 +56,32 @@ struct SecondSoFar {
     process: Latencies,
 }
 
-impl State {
-    fn measuring(&self, time: Duration) -> bool {
-        self.window.0 <= time && time < self.window.1
-    }
+/// A span of time in which events count.
+struct Window {
+    start: Duration,
+    end: Duration,
+    /// By process, and at the end those of unknown instances.
+    figures: Vec<Figures>,
+}
 
+/// One after the other, a few at most.
+struct Windows(Vec<Window>);
+
+impl Windows {
+    /// The figures of a process in which an event of this time counts.
+    fn at(&mut self, time: Duration, kind: usize) -> Option<&mut Figures> {
+        let window = self.0.iter_mut().find(|window| window.start <= time && time < window.end)?;
+        Some(&mut window.figures[kind])
+    }
+}
+
+impl State {
     /// A send of the schedule is being made.
     fn sent(&mut self, kind: usize, intended: Duration, now: Duration) {
-        if self.measuring(intended) && now.saturating_sub(intended) > LATE {
-            self.figures[kind].late_sends += 1;
+        if now.saturating_sub(intended) > LATE
+            && let Some(figures) = self.windows.at(intended, kind)
+        {
+            figures.late_sends += 1;
         }
     }
 
@@ -102,8 +116,7 @@ impl Tracker {
                 given_up: HashSet::new(),
                 received_keys: RecentKeys::default(),
                 completed_keys: RecentKeys::default(),
-                window: (Duration::MAX, Duration::MAX),
-                figures: vec![Figures::new(); kinds.len() + 1],
+                windows: Windows(Vec::new()),
                 irregularities: Irregularities::default(),
                 messages: MessageCounts::default(),
                 second: SecondSoFar { created: 0, published: 0, completed: 0, process: Latencies::new() },
@@ -120,22 +133,28 @@ impl Tracker {
         self.timeline.now()
     }
 
-    /// Starts new figures for this span of time.
+    /// Starts new figures for this span of time, and forgets those of others.
     pub fn open_window(&self, start: Duration, end: Duration) {
-        let mut state = self.state();
-        state.window = (start, end);
-        state.figures.fill(Figures::new());
+        self.state().windows.0.clear();
+        self.add_window(start, end);
     }
 
-    /// Ends the window early, so that what comes after counts no more.
+    /// Adds figures for this span of time after those that there are.
+    pub fn add_window(&self, start: Duration, end: Duration) {
+        let figures = vec![Figures::new(); self.kinds.len() + 1];
+        self.state().windows.0.push(Window { start, end, figures });
+    }
+
+    /// Ends the last window early, so that what comes after counts no more.
     pub fn close_window(&self, end: Duration) {
-        let mut state = self.state();
-        state.window.1 = state.window.1.min(end);
+        if let Some(window) = self.state().windows.0.last_mut() {
+            window.end = window.end.min(end);
+        }
     }
 
-    /// The figures of each process, and their sum with those of unknown instances.
-    pub fn figures(&self) -> (Vec<Figures>, Figures) {
-        let mut by_kind = self.state().figures.clone();
+    /// The figures of each process in the window with this number, and their sum with those of unknown instances.
+    pub fn figures(&self, window: usize) -> (Vec<Figures>, Figures) {
+        let mut by_kind = self.state().windows.0[window].figures.clone();
         let mut sum = Figures::new();
         by_kind.iter().for_each(|figures| sum.add(figures));
         by_kind.truncate(self.kinds.len());
@@ -175,7 +194,12 @@ impl Tracker {
         let mut lost = 0;
         let mut tags = Vec::new();
         state.instances.forget_counted(|tag, instance| {
-            acknowledged[instance.kind] += u64::from(instance.acknowledged);
+            if instance.acknowledged {
+                acknowledged[instance.kind] += 1;
+                if let Some(figures) = state.windows.at(instance.intended, instance.kind) {
+                    figures.unfinished += 1;
+                }
+            }
             lost += u64::from(instance.message == Message::Acknowledged);
             tags.push(tag);
         });
@@ -220,9 +244,8 @@ impl Tracker {
 
     /// Sends of the schedule that were never made.
     pub fn skipped(&self, kind: usize, intended: Duration) {
-        let mut state = self.state();
-        if state.measuring(intended) {
-            state.figures[kind].skipped_sends += 1;
+        if let Some(figures) = self.state().windows.at(intended, kind) {
+            figures.skipped_sends += 1;
         }
     }
 
@@ -237,11 +260,11 @@ impl Tracker {
             }
         }
         state.second.created += 1;
-        if state.measuring(now) {
-            state.figures[kind].created += 1;
+        if let Some(figures) = state.windows.at(now, kind) {
+            figures.created += 1;
         }
-        if state.measuring(intended) {
-            state.figures[kind].creation.record(now.saturating_sub(intended));
+        if let Some(figures) = state.windows.at(intended, kind) {
+            figures.creation.record(now.saturating_sub(intended));
         }
     }
 
@@ -267,11 +290,10 @@ impl Tracker {
         let latency = now.saturating_sub(instance.intended);
         state.second.completed += 1;
         state.second.process.record(latency);
-        if state.measuring(now) {
-            state.figures[instance.kind].completed += 1;
+        if let Some(figures) = state.windows.at(now, instance.kind) {
+            figures.completed += 1;
         }
-        if state.measuring(instance.intended) {
-            let figures = &mut state.figures[instance.kind];
+        if let Some(figures) = state.windows.at(instance.intended, instance.kind) {
             figures.process.record(latency);
             figures.overhead.record(latency.saturating_sub(instance.held));
         }
@@ -293,7 +315,6 @@ impl Tracker {
         let mut tracked = TrackedJob { key: job.key, duplicate, tag: None, received: now, sent: now };
         state.irregularities.polled_beside_streams += u64::from(source == Source::BesideStreams);
         state.irregularities.duplicate_jobs += u64::from(duplicate);
-        let measuring = state.measuring(now);
         let known = Tag::find(&job.variables).map(|tag| (tag, state.instances.get(tag)));
         let (tag, instance) = match known {
             Some((tag, Some(instance))) => (tag, instance),
@@ -323,32 +344,31 @@ impl Tracker {
             instance.task_reached = task;
         }
         tracked.tag = Some(tag);
-        let figures = &mut state.figures[instance.kind];
         let since_command = now.saturating_sub(instance.command_sent);
-        let (latency, histogram) = match waited_for {
-            Some(WaitsFor::Timer(timer)) => {
-                instance.held += timer;
-                (since_command.saturating_sub(timer), &mut figures.activation_after_timer)
-            }
+        let acknowledged = instance.command_acknowledged.unwrap_or(now);
+        match waited_for {
+            Some(WaitsFor::Timer(timer)) => instance.held += timer,
             Some(WaitsFor::Message) => {
                 instance.message = Message::Correlated;
                 state.messages.correlated += 1;
-                let after = match instance.buffered {
-                    true => &mut figures.activation_after_buffered_message,
-                    false => &mut figures.activation_after_message,
-                };
-                (since_command, after)
             }
-            Some(WaitsFor::DueDate(_)) | None => {
-                if measuring {
-                    let acknowledged = instance.command_acknowledged.unwrap_or(now);
-                    figures.activation_from_acknowledgement.record(now.saturating_sub(acknowledged));
-                }
-                (since_command, &mut figures.activation_from_command)
-            }
+            Some(WaitsFor::DueDate(_)) | None => {}
+        }
+        let Some(figures) = state.windows.at(now, instance.kind) else {
+            return tracked;
         };
-        if measuring {
-            histogram.record(latency);
+        match waited_for {
+            Some(WaitsFor::Timer(timer)) => {
+                figures.activation_after_timer.record(since_command.saturating_sub(timer));
+            }
+            Some(WaitsFor::Message) if instance.buffered => {
+                figures.activation_after_buffered_message.record(since_command);
+            }
+            Some(WaitsFor::Message) => figures.activation_after_message.record(since_command),
+            Some(WaitsFor::DueDate(_)) | None => {
+                figures.activation_from_command.record(since_command);
+                figures.activation_from_acknowledgement.record(now.saturating_sub(acknowledged));
+            }
         }
         tracked
     }
@@ -397,9 +417,9 @@ impl Tracker {
             state.irregularities.completed_twice += 1;
             return None;
         }
-        if state.measuring(now) {
-            let instance = job.tag.and_then(|tag| state.instances.get(tag));
-            let figures = &mut state.figures[instance.map_or(self.kinds.len(), |instance| instance.kind)];
+        let instance = job.tag.and_then(|tag| state.instances.get(tag));
+        let kind = instance.map_or(self.kinds.len(), |instance| instance.kind);
+        if let Some(figures) = state.windows.at(now, kind) {
             figures.jobs_completed += 1;
             figures.completion.record(now.saturating_sub(job.sent));
         }

@@ -108,9 +108,9 @@ impl Session {
         let drain_seconds = self.drain(window_end + plan.drain_limit, &mut series).await;
         let unfinished = self.tracker.forget_instances();
         let (server, own) = after.since(&before);
-        let (by_kind, sum) = self.tracker.figures();
+        let (by_kind, sum) = self.tracker.figures(0);
         let seconds = (window_end - window_start).as_secs_f64();
-        let sum = sum.measured(seconds, unfinished.iter().sum());
+        let sum = Measured { unfinished: unfinished.iter().sum(), ..sum.measured(seconds) };
         let completed = sum.completed;
         Ok(RateReport {
             target_rate: plan.rate,
@@ -144,7 +144,7 @@ impl Session {
         }
         let report = |(kind, figures): (usize, &Figures)| ProcessReport {
             process: self.kinds[kind].to_string(),
-            measured: figures.measured(seconds, unfinished[kind]),
+            measured: Measured { unfinished: unfinished[kind], ..figures.measured(seconds) },
         };
         figures.iter().enumerate().map(report).collect()
     }

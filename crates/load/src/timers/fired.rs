@@ -66,6 +66,7 @@ struct State {
     timers: Vec<Timer>,
     created: u64,
     /// Of those whose creation was acknowledged.
+    created_and_fired: u64,
     created_and_completed: u64,
     fired: u64,
     completed: u64,
@@ -92,14 +93,6 @@ struct Timer {
     completed: bool,
 }
 
-impl State {
-    /// An instance whose creation was acknowledged has completed, whichever was known first.
-    fn count(&mut self, number: usize) {
-        let timer = self.timers[number];
-        self.created_and_completed += u64::from(timer.created && timer.completed);
-    }
-}
-
 impl Fired {
     pub fn new(timeline: Timeline, due: Duration) -> Self {
         Fired {
@@ -108,6 +101,7 @@ impl Fired {
             state: Arc::new(Mutex::new(State {
                 timers: Vec::new(),
                 created: 0,
+                created_and_fired: 0,
                 created_and_completed: 0,
                 fired: 0,
                 completed: 0,
@@ -131,8 +125,14 @@ impl Fired {
         self.state.lock().expect("nothing that holds the state panics")
     }
 
+    /// Whether the job of every instance that is known to have waited has come.
+    pub fn have_all_fired(&self) -> bool {
+        let state = self.state();
+        state.created_and_fired == state.created
+    }
+
     /// Whether every instance that is known to have waited has completed.
-    pub fn is_over(&self) -> bool {
+    pub fn have_all_completed(&self) -> bool {
         let state = self.state();
         state.created_and_completed == state.created
     }
@@ -146,7 +146,7 @@ impl Fired {
     pub fn report(&self) -> FiredReport {
         let state = self.state();
         let after_due = |time: Duration| (time.as_secs_f64() - self.due.as_secs_f64()) * 1e3;
-        let lost = state.timers.iter().filter(|timer| timer.created && timer.job.is_none()).count() as u64;
+        let lost = state.created - state.created_and_fired;
         let all_completed = state.created_and_completed == state.created && state.created > 0;
         FiredReport {
             fired: state.fired,
@@ -180,7 +180,7 @@ impl Fired {
         state.completed += 1;
         state.last_completed = now;
         state.completed_after.record(now.saturating_sub(self.due));
-        state.count(number);
+        state.created_and_completed += u64::from(timer.created);
     }
 }
 
@@ -198,11 +198,14 @@ impl Tags for Fired {
     }
 
     fn created(&self, tag: Tag) {
-        let mut state = self.state();
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let timer = &mut state.timers[tag.0 as usize];
+        timer.created = true;
         state.created += 1;
-        let number = tag.0 as usize;
-        state.timers[number].created = true;
-        state.count(number);
+        // Its job may have come before the answer to the creation, when the due date is near.
+        state.created_and_fired += u64::from(timer.job.is_some());
+        state.created_and_completed += u64::from(timer.completed);
     }
 
     /// The creation may have been carried out all the same, so the timer may fire; it need not.
@@ -231,6 +234,7 @@ impl JobObserver for Fired {
             }
             None => timer.job = Some(job.key),
         }
+        state.created_and_fired += u64::from(timer.created);
         state.fired += 1;
         state.first.get_or_insert(now);
         state.last = now;
@@ -284,13 +288,13 @@ mod tests {
         receive(1, 12);
         receive(3, 13);
         receive(99, 14);
-        assert!(!fired.is_over());
+        assert!(!fired.have_all_fired());
         let report = fired.report();
         assert_eq!((report.fired, report.completed, report.lost), (3, 3, 1));
         assert_eq!((report.repeated, report.duplicate_jobs, report.early), (1, 1, 3));
         assert_eq!((report.last_fired, report.last_completed), (None, None));
         receive(2, 15);
-        assert!(fired.is_over());
+        assert!(fired.have_all_fired() && fired.have_all_completed());
         let report = fired.report();
         assert_eq!(report.lost, 0);
         assert!(report.first_fired.is_some_and(|first| first < -1_000.0), "{report:?}");

@@ -61,11 +61,11 @@ impl Tracker {
         let mut state = self.state();
         state.messages.published += 1;
         state.second.published += 1;
-        if state.measuring(now) {
-            state.figures[kind].published += 1;
+        if let Some(figures) = state.windows.at(now, kind) {
+            figures.published += 1;
         }
-        if state.measuring(since) {
-            state.figures[kind].publication.record(now.saturating_sub(since));
+        if let Some(figures) = state.windows.at(since, kind) {
+            figures.publication.record(now.saturating_sub(since));
         }
         // A fast instance may be further, or complete, before the answer to the publication is read.
         if let Some(instance) = state.instances.get(tag)

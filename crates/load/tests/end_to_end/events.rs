@@ -46,12 +46,12 @@ async fn the_duration_of_a_timer_is_no_overhead() {
     assert_eq!((sum.process_latency.count, sum.unfinished), (100, 0));
     assert!(sum.process_latency.min >= 250.0, "{:?}", sum.process_latency);
     let difference = sum.process_latency.mean - sum.overhead.mean;
-    assert!((250.0..320.0).contains(&difference), "the workers and the timer took {difference} ms");
+    assert!((250.0..400.0).contains(&difference), "the workers and the timer took {difference} ms");
     // One job of ten comes after the timer, which this gateway counts from the completion.
     assert!((90..=110).contains(&sum.activation_after_timer.count), "{:?}", sum.activation_after_timer);
-    assert!(sum.activation_after_timer.mean < 30.0, "{:?}", sum.activation_after_timer);
+    assert!(sum.activation_after_timer.mean < 100.0, "{:?}", sum.activation_after_timer);
     assert!(sum.activation_from_command.count >= 810, "{:?}", sum.activation_from_command);
-    assert!(sum.activation_from_command.mean < 30.0, "{:?}", sum.activation_from_command);
+    assert!(sum.activation_from_command.mean < 100.0, "{:?}", sum.activation_from_command);
     assert_eq!((report.messages, report.by_process.len()), (None, 0));
 }
 
@@ -205,7 +205,8 @@ async fn timers_fire_while_other_instances_go_on() {
     let before = report.before.measured.process_latency.count;
     assert!((115..=150).contains(&before), "{before}");
     assert!((0.95..=1.05).contains(&report.before.seconds), "{}", report.before.seconds);
-    assert!(report.meanwhile.seconds * 1e3 >= completed, "{report:?}");
+    let watched = (report.while_firing.seconds + report.while_completing.seconds) * 1e3;
+    assert!(watched >= completed && report.while_firing.seconds * 1e3 >= last, "{report:?}");
     assert_eq!(report.series.iter().map(|second| second.fired).sum::<u64>(), 1_000);
 }
 
