@@ -3,7 +3,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: run test build bench
+.PHONY: run test build bench differential
 
 ## run: builds and starts a node with a demo process whose instances move; data in ./osmia-data
 run: build
@@ -23,3 +23,7 @@ build:
 bench:
 	scripts/install-tools
 	cargo bench --locked -p osmia-engine -p osmia-state -p osmia-feel -p osmia-bpmn
+
+## differential: compares the engine with the reference engine; FILTER=TEXT, MODELS=COUNT SEED=SEED, UPDATE_EXPECTATIONS=1
+differential:
+	scripts/differential

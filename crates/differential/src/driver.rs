@@ -1,0 +1,100 @@
+//! The two sides of a comparison behind one interface.
+
+use gateway_interface::*;
+use serde_json::Value;
+use tonic::Code;
+
+/// A command as a client sends it.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names are those of the procedures")]
+pub enum Request {
+    Deploy(DeployResourceRequest),
+    Create(CreateProcessInstanceRequest),
+    CreateWithResult(CreateProcessInstanceWithResultRequest),
+    Activate(ActivateJobsRequest),
+    Complete(CompleteJobRequest),
+    Fail(FailJobRequest),
+    Throw(ThrowErrorRequest),
+    UpdateRetries(UpdateJobRetriesRequest),
+    UpdateTimeout(UpdateJobTimeoutRequest),
+    Publish(PublishMessageRequest),
+    Broadcast(BroadcastSignalRequest),
+    SetVariables(SetVariablesRequest),
+    Resolve(ResolveIncidentRequest),
+    Cancel(CancelProcessInstanceRequest),
+    Modify(ModifyProcessInstanceRequest),
+    Migrate(MigrateProcessInstanceRequest),
+    Delete(DeleteResourceRequest),
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It was done, and there is nothing to tell.
+    Done,
+    /// Deployed: process ids with their versions.
+    Deployed(Vec<(String, i32)>),
+    /// Created: the process id and version.
+    Created(String, i32),
+    /// Activated jobs.
+    Activated(Vec<ActivatedJob>),
+    /// The result is waited for.
+    Awaiting,
+    /// It was refused.
+    Refused(Refusal),
+}
+
+/// A refused command.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Status code.
+    pub code: Code,
+    /// Kind of the rejection, where one is named.
+    pub kind: Option<String>,
+    /// The sentence, for people.
+    pub reason: String,
+}
+
+/// A side that cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[error("the {side} {problem}")]
+pub struct DriverError {
+    /// Which side.
+    pub side: &'static str,
+    /// What happened.
+    pub problem: String,
+}
+
+/// One side.
+pub trait Driver {
+    /// Begins anew, with nothing deployed, at [`crate::START_MILLISECONDS`].
+    ///
+    /// # Errors
+    /// When the side cannot be started.
+    fn reset(&mut self) -> Result<(), DriverError>;
+
+    /// Carries out a command and all that follows from it.
+    ///
+    /// # Errors
+    /// When the side is gone.
+    fn request(&mut self, request: Request) -> Result<Answer, DriverError>;
+
+    /// Moves the clock and lets everything happen that is due.
+    ///
+    /// # Errors
+    /// When the side is gone.
+    fn advance(&mut self, milliseconds: i64) -> Result<(), DriverError>;
+
+    /// Events and rejections since the last call, as exporters see them.
+    ///
+    /// # Errors
+    /// When the side is gone.
+    fn records(&mut self) -> Result<Vec<Value>, DriverError>;
+
+    /// Results of instances that were waited for and ended since the last call: process id and variables.
+    /// `ended` is how many of those that are waited for have ended by now.
+    ///
+    /// # Errors
+    /// When the side is gone, or a result does not come.
+    fn results(&mut self, ended: usize) -> Result<Vec<(String, String)>, DriverError>;
+}

@@ -1,0 +1,161 @@
+//! `osmia-differential`: compares the engine with the reference engine. `scripts/differential` prepares the reference
+//! engine and runs this.
+
+use std::process::ExitCode;
+
+use osmia_differential::compare::{KnownDifferences, difference, show_reasons};
+use osmia_differential::ours::Ours;
+use osmia_differential::random::{self, FEATURES, Features, Sides};
+use osmia_differential::reference::{Launch, Reference};
+use osmia_differential::scenario::{self, Scenario};
+use osmia_differential::session::Session;
+
+const USAGE: &str =
+    "usage: osmia-differential [--filter TEXT] [--update] [--models COUNT] [--seed SEED] [--without FEATURES]
+
+  --filter TEXT       only scenarios whose name contains this
+  --update            write the traces of the scenarios from the reference's side
+  --models COUNT      compare random models too
+  --seed SEED         seed of the first model (1); the next model has the next seed
+  --without FEATURES  leave these out of the models, separated by commas";
+
+/// Differences of random models after which no more models are run.
+const FINDINGS_MAX: usize = 10;
+/// Models between two lines of progress.
+const PROGRESS_MODELS: u64 = 100;
+
+type Failure = Box<dyn std::error::Error>;
+
+struct Options {
+    filter: String,
+    update: bool,
+    models: u64,
+    seed: u64,
+    features: Features,
+}
+
+#[derive(Default)]
+struct Count {
+    same: usize,
+    differ: usize,
+}
+
+fn main() -> ExitCode {
+    let outcome = options().and_then(|options| compare(&options));
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn options() -> Result<Options, Failure> {
+    let mut options =
+        Options { filter: String::new(), update: false, models: 0, seed: 1, features: Features::default() };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value\n{USAGE}"));
+        match argument.as_str() {
+            "--filter" => options.filter = value()?,
+            "--update" => options.update = true,
+            "--models" => options.models = value()?.parse()?,
+            "--seed" => options.seed = value()?.parse()?,
+            "--without" => options.features = Features::without(&value()?)?,
+            other => {
+                let features = FEATURES.join(", ");
+                return Err(format!("unknown argument '{other}'\n{USAGE}\n\nfeatures: {features}").into());
+            }
+        }
+    }
+    Ok(options)
+}
+
+fn compare(options: &Options) -> Result<bool, Failure> {
+    let launch = Launch::from_environment().ok_or("the reference engine is not prepared; use scripts/differential")?;
+    let mut reference = Reference::new(launch)?;
+    let known = KnownDifferences::stored()?;
+    let mut count = Count::default();
+    for scenario in scenario::read_all(&scenario::directory())? {
+        if !scenario.name.contains(&options.filter) {
+            continue;
+        }
+        match compare_scenario(&mut reference, &known, &scenario, options.update) {
+            Ok(None) => count.same += 1,
+            Ok(Some(shown)) => {
+                count.differ += 1;
+                println!("{}: {shown}", scenario.name);
+            }
+            Err(failure) => {
+                count.differ += 1;
+                println!("{}: {failure}\n", scenario.name);
+            }
+        }
+    }
+    if options.models > 0 {
+        compare_models(&mut reference, &known, options, &mut count)?;
+    }
+    println!("{} same, {} differ", count.same, count.differ);
+    Ok(count.differ == 0)
+}
+
+fn compare_scenario(
+    reference: &mut Reference,
+    known: &KnownDifferences,
+    scenario: &Scenario,
+    update: bool,
+) -> Result<Option<String>, Failure> {
+    let theirs = Session::run(reference, &scenario.files, &scenario.steps)?;
+    let ours = Session::run(&mut Ours::new(1), &scenario.files, &scenario.steps)?;
+    let expected = known.expected_trace(scenario, theirs.trace, &ours.trace);
+    if update {
+        std::fs::write(scenario.trace_path(), scenario::write_trace(&expected))?;
+    }
+    let stale = scenario.stored_trace().is_none_or(|stored| difference(&expected, &stored).is_some());
+    if stale {
+        println!("{}: the stored trace is not what the reference does; UPDATE_EXPECTATIONS=1 writes it", scenario.name);
+    }
+    let found = difference(&expected, &ours.trace);
+    Ok(found.map(|(step, shown)| {
+        let reason = |reasons: &[String]| reasons.get(step).cloned().unwrap_or_default();
+        shown + &show_reasons(&reason(&theirs.reasons), &reason(&ours.reasons))
+    }))
+}
+
+fn compare_models(
+    reference: &mut Reference,
+    known: &KnownDifferences,
+    options: &Options,
+    count: &mut Count,
+) -> Result<(), Failure> {
+    let mut ours = Ours::new(1);
+    let mut sides = Sides { reference, ours: &mut ours, known };
+    let mut steps = 0;
+    let mut findings = 0;
+    for (index, seed) in (options.seed..).take(usize::try_from(options.models)?).enumerate() {
+        let (finding, taken) = random::run(&mut sides, seed, &options.features)?;
+        steps += taken;
+        match finding {
+            None => count.same += 1,
+            Some(finding) => {
+                count.differ += 1;
+                findings += 1;
+                let finding = random::shrink(&mut sides, finding)?;
+                println!(
+                    "seed {seed} (make differential FILTER=none MODELS=1 SEED={seed}), made smaller:\n\n{finding}"
+                );
+                if findings == FINDINGS_MAX {
+                    println!("{findings} models differ; no more are run");
+                    return Ok(());
+                }
+            }
+        }
+        let done = index as u64 + 1;
+        if done.is_multiple_of(PROGRESS_MODELS) {
+            println!("{done} models, {steps} steps, {findings} differ");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,490 @@
+//! Writes a model as a BPMN file, with incoming and outgoing references as modelers write them.
+
+use super::{Item, Model, ModelError};
+
+/// A sequence flow that has left its source and looks for its target.
+#[derive(Clone)]
+struct Exit {
+    source: String,
+    condition: Option<String>,
+    is_default: bool,
+}
+
+struct Flow {
+    id: String,
+    exit: Exit,
+    target: String,
+}
+
+struct Node {
+    tag: &'static str,
+    id: String,
+    attributes: Vec<(&'static str, String)>,
+    extensions: String,
+    content: String,
+}
+
+/// The nodes and flows of one process or sub-process.
+#[derive(Default)]
+struct Scope {
+    nodes: Vec<Node>,
+    flows: Vec<Flow>,
+}
+
+/// What stands beside the processes: messages, errors and the like, each once.
+#[derive(Default)]
+struct Definitions {
+    entries: Vec<(String, String)>,
+}
+
+pub(super) fn write(model: &Model) -> Result<String, ModelError> {
+    let mut definitions = Definitions::default();
+    let mut processes = String::new();
+    for process in &model.processes {
+        if process.keyword != "process" {
+            return Err(misplaced(process));
+        }
+        let scope = scope(process, &mut definitions)?;
+        let mut content = String::new();
+        if let Some(version_tag) = process.get("tag") {
+            let extension = tag("zeebe:versionTag", &[("value", version_tag)], "");
+            content += &tag("bpmn:extensionElements", &[], &extension);
+        }
+        content += &scope.to_xml();
+        processes += &tag("bpmn:process", &[("id", &process.id), ("isExecutable", "true")], &content);
+    }
+    let attributes = [
+        ("xmlns:bpmn", "http://www.omg.org/spec/BPMN/20100524/MODEL"),
+        ("xmlns:zeebe", "http://camunda.org/schema/zeebe/1.0"),
+        ("xmlns:xsi", "http://www.w3.org/2001/XMLSchema-instance"),
+        ("id", "definitions"),
+        ("targetNamespace", "http://bpmn.io/schema/bpmn"),
+    ];
+    let roots: String = definitions.entries.into_iter().map(|(_, xml)| xml).collect();
+    let content = processes + &roots;
+    Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}\n", tag("bpmn:definitions", &attributes, &content)))
+}
+
+fn misplaced(item: &Item) -> ModelError {
+    ModelError::Misplaced { keyword: item.keyword.clone(), id: item.id.clone() }
+}
+
+/// The content of a process or sub-process.
+fn scope(container: &Item, definitions: &mut Definitions) -> Result<Scope, ModelError> {
+    let mut scope = Scope::default();
+    let inner = flow_items(container);
+    let mut exits = Vec::new();
+    if inner.first().is_none_or(|item| item.keyword != "start") {
+        let id = format!("{}-start", container.id);
+        scope.node("startEvent", &id);
+        exits = vec![exit(&id)];
+    }
+    let exits = scope.sequence(&inner, exits, definitions)?;
+    scope.finish(&format!("{}-end", container.id), exits);
+    scope.event_sub_processes(container, definitions)?;
+    Ok(scope)
+}
+
+/// What is inside a scope, without what is attached to it.
+fn flow_items(container: &Item) -> Vec<&Item> {
+    container.items.iter().filter(|item| !matches!(item.keyword.as_str(), "on" | "event")).collect()
+}
+
+fn exit(source: &str) -> Exit {
+    Exit { source: source.to_owned(), condition: None, is_default: false }
+}
+
+impl Scope {
+    fn node(&mut self, tag: &'static str, id: &str) -> &mut Node {
+        self.nodes.push(Node {
+            tag,
+            id: id.to_owned(),
+            attributes: Vec::new(),
+            extensions: String::new(),
+            content: String::new(),
+        });
+        self.nodes.last_mut().expect("just pushed")
+    }
+
+    fn connect(&mut self, exits: Vec<Exit>, target: &str) {
+        for exit in exits {
+            let mut id = format!("{}_to_{target}", exit.source);
+            while self.flows.iter().any(|flow| flow.id == id) {
+                id.push('_');
+            }
+            self.flows.push(Flow { id, exit, target: target.to_owned() });
+        }
+    }
+
+    /// Ends what is open.
+    fn finish(&mut self, id: &str, exits: Vec<Exit>) {
+        if !exits.is_empty() {
+            self.node("endEvent", id);
+            self.connect(exits, id);
+        }
+    }
+
+    /// Items one after the other; answers what is left open at the end.
+    fn sequence(
+        &mut self,
+        items: &[&Item],
+        mut exits: Vec<Exit>,
+        definitions: &mut Definitions,
+    ) -> Result<Vec<Exit>, ModelError> {
+        for item in items {
+            exits = self.item(item, exits, definitions)?;
+        }
+        Ok(exits)
+    }
+
+    fn item(&mut self, item: &Item, exits: Vec<Exit>, definitions: &mut Definitions) -> Result<Vec<Exit>, ModelError> {
+        let id = item.id.as_str();
+        match item.keyword.as_str() {
+            "start" => {
+                self.finish(&format!("{id}-before"), exits);
+                self.event("startEvent", item, definitions);
+                Ok(vec![exit(id)])
+            }
+            "end" => {
+                self.event("endEvent", item, definitions);
+                self.connect(exits, id);
+                Ok(Vec::new())
+            }
+            "goto" => {
+                self.connect(exits, id);
+                Ok(Vec::new())
+            }
+            "catch" | "throw" => {
+                let tag = if item.keyword == "catch" { "intermediateCatchEvent" } else { "intermediateThrowEvent" };
+                self.event(tag, item, definitions);
+                self.connect(exits, id);
+                let goes_on = item.keyword == "catch" || !item.has("link");
+                Ok(if goes_on { vec![exit(id)] } else { Vec::new() })
+            }
+            "exclusive" | "parallel" | "inclusive" | "events" => self.gateway(item, exits, definitions),
+            "loop" => self.repeat(item, exits, definitions),
+            _ => self.activity(item, exits, definitions),
+        }
+    }
+
+    fn event(&mut self, tag: &'static str, item: &Item, definitions: &mut Definitions) {
+        let content = definitions.event(item);
+        let node = self.node(tag, &item.id);
+        node.extensions = extensions(item);
+        node.content = content;
+    }
+
+    fn gateway(
+        &mut self,
+        item: &Item,
+        exits: Vec<Exit>,
+        definitions: &mut Definitions,
+    ) -> Result<Vec<Exit>, ModelError> {
+        let tag = match item.keyword.as_str() {
+            "exclusive" => "exclusiveGateway",
+            "parallel" => "parallelGateway",
+            "inclusive" => "inclusiveGateway",
+            _ => "eventBasedGateway",
+        };
+        let id = item.id.as_str();
+        self.node(tag, id);
+        self.connect(exits, id);
+        if item.items.is_empty() {
+            return Ok(vec![exit(id)]);
+        }
+        let mut open = Vec::new();
+        let mut branches_open = 0;
+        for branch in &item.items {
+            if branch.keyword != "branch" {
+                return Err(misplaced(branch));
+            }
+            let entry = Exit {
+                source: id.to_owned(),
+                condition: branch.get("cond").map(str::to_owned),
+                is_default: branch.has("default"),
+            };
+            let items: Vec<&Item> = branch.items.iter().collect();
+            let exits = self.sequence(&items, vec![entry], definitions)?;
+            branches_open += usize::from(!exits.is_empty());
+            open.extend(exits);
+        }
+        if branches_open < 2 {
+            return Ok(open);
+        }
+        let join = format!("{id}-join");
+        self.node(if tag == "eventBasedGateway" { "exclusiveGateway" } else { tag }, &join);
+        self.connect(open, &join);
+        Ok(vec![exit(&join)])
+    }
+
+    fn repeat(
+        &mut self,
+        item: &Item,
+        exits: Vec<Exit>,
+        definitions: &mut Definitions,
+    ) -> Result<Vec<Exit>, ModelError> {
+        let (begin, split) = (format!("{}-begin", item.id), item.id.as_str());
+        self.node("exclusiveGateway", &begin);
+        self.connect(exits, &begin);
+        let items: Vec<&Item> = item.items.iter().collect();
+        let exits = self.sequence(&items, vec![exit(&begin)], definitions)?;
+        if exits.is_empty() {
+            return Ok(exits);
+        }
+        self.node("exclusiveGateway", split);
+        self.connect(exits, split);
+        self.connect(vec![Exit { condition: item.get("cond").map(str::to_owned), ..exit(split) }], &begin);
+        Ok(vec![Exit { is_default: true, ..exit(split) }])
+    }
+
+    fn activity(
+        &mut self,
+        item: &Item,
+        exits: Vec<Exit>,
+        definitions: &mut Definitions,
+    ) -> Result<Vec<Exit>, ModelError> {
+        let id = item.id.as_str();
+        let mut attributes = Vec::new();
+        let (tag, inner) = match item.keyword.as_str() {
+            "service" => ("serviceTask", String::new()),
+            "send" => ("sendTask", String::new()),
+            "script" => ("scriptTask", String::new()),
+            "rule" => ("businessRuleTask", String::new()),
+            "manual" => ("manualTask", String::new()),
+            "task" => ("task", String::new()),
+            "call" => ("callActivity", String::new()),
+            "sub" => ("subProcess", scope(item, definitions)?.to_xml()),
+            "receive" => {
+                if let Some(name) = item.get("message") {
+                    attributes.push(("messageRef", definitions.message(name, item.get("key"))));
+                }
+                ("receiveTask", String::new())
+            }
+            _ => return Err(misplaced(item)),
+        };
+        let node = self.node(tag, id);
+        node.attributes = attributes;
+        node.extensions = extensions(item);
+        node.content = multi_instance(item) + &inner;
+        self.connect(exits, id);
+        let mut open = vec![exit(id)];
+        for boundary in item.items.iter().filter(|inner| inner.keyword == "on") {
+            let exits = self.boundary(id, boundary, definitions)?;
+            if boundary.has("rejoin") {
+                open.extend(exits);
+            } else {
+                self.finish(&format!("{}-end", boundary.id), exits);
+            }
+        }
+        if let Some(misplaced_item) = item.items.iter().find(|inner| item.keyword != "sub" && inner.keyword != "on") {
+            return Err(misplaced(misplaced_item));
+        }
+        if open.len() > 1 {
+            let merge = format!("{id}-merge");
+            self.node("exclusiveGateway", &merge);
+            self.connect(open, &merge);
+            open = vec![exit(&merge)];
+        }
+        Ok(open)
+    }
+
+    fn boundary(
+        &mut self,
+        attached_to: &str,
+        item: &Item,
+        definitions: &mut Definitions,
+    ) -> Result<Vec<Exit>, ModelError> {
+        self.event("boundaryEvent", item, definitions);
+        let node = self.nodes.last_mut().expect("just pushed");
+        node.attributes.push(("attachedToRef", attached_to.to_owned()));
+        if item.has("non-interrupting") {
+            node.attributes.push(("cancelActivity", "false".to_owned()));
+        }
+        let items: Vec<&Item> = item.items.iter().collect();
+        self.sequence(&items, vec![exit(&item.id)], definitions)
+    }
+
+    fn event_sub_processes(&mut self, container: &Item, definitions: &mut Definitions) -> Result<(), ModelError> {
+        let mut events = container.items.iter().filter(|item| item.keyword == "event");
+        events.try_for_each(|event| self.event_sub_process(event, definitions))
+    }
+
+    fn event_sub_process(&mut self, item: &Item, definitions: &mut Definitions) -> Result<(), ModelError> {
+        let mut inner = Scope::default();
+        let start = Item { id: format!("{}-start", item.id), items: Vec::new(), ..item.clone() };
+        inner.event("startEvent", &start, definitions);
+        if item.has("non-interrupting") {
+            inner.nodes[0].attributes.push(("isInterrupting", "false".to_owned()));
+        }
+        let exits = inner.sequence(&flow_items(item), vec![exit(&start.id)], definitions)?;
+        inner.finish(&format!("{}-end", item.id), exits);
+        inner.event_sub_processes(item, definitions)?;
+        let content = inner.to_xml();
+        let node = self.node("subProcess", &item.id);
+        node.attributes.push(("triggeredByEvent", "true".to_owned()));
+        node.content = content;
+        Ok(())
+    }
+
+    fn to_xml(&self) -> String {
+        let mut xml = String::new();
+        for node in &self.nodes {
+            let mut content = optional("bpmn:extensionElements", &node.extensions);
+            for flow in self.flows.iter().filter(|flow| flow.target == node.id) {
+                content += &tag("bpmn:incoming", &[], &flow.id);
+            }
+            for flow in self.flows.iter().filter(|flow| flow.exit.source == node.id) {
+                content += &tag("bpmn:outgoing", &[], &flow.id);
+            }
+            content += &node.content;
+            let default = self.flows.iter().find(|flow| flow.exit.source == node.id && flow.exit.is_default);
+            let mut attributes = vec![("id", node.id.as_str())];
+            attributes.extend(node.attributes.iter().map(|(name, value)| (*name, value.as_str())));
+            attributes.extend(default.map(|flow| ("default", flow.id.as_str())));
+            xml += &tag(&format!("bpmn:{}", node.tag), &attributes, &content);
+        }
+        for flow in &self.flows {
+            let attributes = [("id", flow.id.as_str()), ("sourceRef", &flow.exit.source), ("targetRef", &flow.target)];
+            let condition =
+                flow.exit.condition.as_ref().map(|text| {
+                    tag("bpmn:conditionExpression", &[("xsi:type", "bpmn:tFormalExpression")], &escape(text))
+                });
+            xml += &tag("bpmn:sequenceFlow", &attributes, &condition.unwrap_or_default());
+        }
+        xml
+    }
+}
+
+impl Definitions {
+    /// The id of a root element, which is made when it is new.
+    fn reference(&mut self, kind: &str, attributes: &[(&str, &str)], content: &str) -> String {
+        let (known, count) = (self.entries.iter(), self.entries.len());
+        let signature = format!("{kind} {attributes:?} {content}");
+        if let Some((index, _)) = known.enumerate().find(|(_, (known, _))| *known == signature) {
+            return format!("definition-{}", index + 1);
+        }
+        let id = format!("definition-{}", count + 1);
+        let mut all = vec![("id", id.as_str())];
+        all.extend_from_slice(attributes);
+        let xml = tag(&format!("bpmn:{kind}"), &all, content);
+        self.entries.push((signature, xml));
+        id
+    }
+
+    fn message(&mut self, name: &str, key: Option<&str>) -> String {
+        let subscription = key.map(|key| tag("zeebe:subscription", &[("correlationKey", key)], "")).unwrap_or_default();
+        self.reference("message", &[("name", name)], &optional("bpmn:extensionElements", &subscription))
+    }
+
+    /// The event definition of an item.
+    fn event(&mut self, item: &Item) -> String {
+        let id = format!("{}-definition", item.id);
+        let definition = |kind: &str, attributes: &[(&str, &str)], content: &str| {
+            let attributes = [&[("id", id.as_str())], attributes].concat();
+            tag(&format!("bpmn:{kind}EventDefinition"), &attributes, content)
+        };
+        let timer = |name: &str, text: &str| {
+            let attributes = [("xsi:type", "bpmn:tFormalExpression")];
+            definition("timer", &[], &tag(&format!("bpmn:{name}"), &attributes, &escape(text)))
+        };
+        let mut coded = |kind: &str, code: &str, attribute: &str, reference: &str| {
+            if code.is_empty() {
+                return definition(kind, &[], "");
+            }
+            let id = self.reference(kind, &[("name", code), (attribute, code)], "");
+            definition(kind, &[(reference, id.as_str())], "")
+        };
+        if let Some(text) = item.get("timer") {
+            timer("timeDuration", text)
+        } else if let Some(text) = item.get("date") {
+            timer("timeDate", text)
+        } else if let Some(text) = item.get("cycle") {
+            timer("timeCycle", text)
+        } else if let Some(code) = item.get("error") {
+            coded("error", code, "errorCode", "errorRef")
+        } else if let Some(code) = item.get("escalation") {
+            coded("escalation", code, "escalationCode", "escalationRef")
+        } else if let Some(name) = item.get("signal") {
+            let id = self.reference("signal", &[("name", name)], "");
+            definition("signal", &[("signalRef", id.as_str())], "")
+        } else if let Some(name) = item.get("link") {
+            definition("link", &[("name", name)], "")
+        } else if item.has("terminate") {
+            definition("terminate", &[], "")
+        } else if let Some(name) = item.get("message").or_else(|| item.get("type")) {
+            let id = self.message(name, item.get("key"));
+            definition("message", &[("messageRef", id.as_str())], "")
+        } else {
+            String::new()
+        }
+    }
+}
+
+fn extensions(item: &Item) -> String {
+    let mut xml = String::new();
+    let sole = |name: &str, attributes: &[(&str, Option<&str>)]| {
+        let attributes: Vec<(&str, &str)> =
+            attributes.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
+        tag(name, &attributes, "")
+    };
+    if let Some(job_type) = item.get("type") {
+        xml += &sole("zeebe:taskDefinition", &[("type", Some(job_type)), ("retries", item.get("retries"))]);
+    }
+    if item.keyword == "call" {
+        xml += &sole(
+            "zeebe:calledElement",
+            &[
+                ("processId", item.get("process")),
+                ("propagateAllChildVariables", item.get("all-child")),
+                ("propagateAllParentVariables", item.get("all-parent")),
+                ("bindingType", item.get("binding")),
+                ("versionTag", item.get("tag")),
+            ],
+        );
+    }
+    let headers: String = item
+        .prefixed("header.")
+        .map(|(key, value)| tag("zeebe:header", &[("key", key), ("value", value)], ""))
+        .collect();
+    xml += &optional("zeebe:taskHeaders", &headers);
+    let mapping = |name: &'static str| {
+        move |(target, source): (&str, &str)| tag(name, &[("source", source), ("target", target)], "")
+    };
+    let inputs: String = item.prefixed("in.").map(mapping("zeebe:input")).collect();
+    let outputs: String = item.prefixed("out.").map(mapping("zeebe:output")).collect();
+    xml + &optional("zeebe:ioMapping", &(inputs + &outputs))
+}
+
+fn multi_instance(item: &Item) -> String {
+    let Some(collection) = item.get("each") else { return String::new() };
+    let pairs = [
+        ("inputCollection", Some(collection)),
+        ("inputElement", item.get("element")),
+        ("outputCollection", item.get("collect")),
+        ("outputElement", item.get("result")),
+    ];
+    let attributes: Vec<(&str, &str)> = pairs.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
+    let mut content = tag("bpmn:extensionElements", &[], &tag("zeebe:loopCharacteristics", &attributes, ""));
+    if let Some(condition) = item.get("until") {
+        let attributes = [("xsi:type", "bpmn:tFormalExpression")];
+        content += &tag("bpmn:completionCondition", &attributes, &escape(condition));
+    }
+    let sequential = [("isSequential", if item.has("sequential") { "true" } else { "false" })];
+    tag("bpmn:multiInstanceLoopCharacteristics", &sequential, &content)
+}
+
+fn optional(name: &str, content: &str) -> String {
+    if content.is_empty() { String::new() } else { tag(name, &[], content) }
+}
+
+fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
+    let attributes: String = attributes.iter().map(|(name, value)| format!(" {name}=\"{}\"", escape(value))).collect();
+    if content.is_empty() {
+        return format!("\n<{name}{attributes}/>");
+    }
+    format!("\n<{name}{attributes}>{content}</{name}>")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

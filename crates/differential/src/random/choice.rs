@@ -1,0 +1,201 @@
+//! Chooses the next step by what is there on the reference's side.
+
+use super::Random;
+use crate::step::{CreateOptions, Step};
+use crate::tracker::Tracker;
+
+const INSTANCES_MAX: usize = 3;
+/// Steps of the clock, which are multiples of what the models wait for, so that nothing hangs on a millisecond.
+const CLOCK_STEP_MILLISECONDS: i64 = 10_000;
+const MINUTE_MILLISECONDS: i64 = 60_000;
+
+/// Chooses steps for one run.
+pub(super) struct Chooser<'a> {
+    pub(super) random: &'a mut Random,
+    pub(super) now: i64,
+}
+
+impl Chooser<'_> {
+    /// A step that makes sense most of the time.
+    pub(super) fn next(&mut self, tracker: &Tracker) -> Step {
+        let open_jobs = tracker.jobs.iter().filter(|job| job.is_open() && tracker.elements[job.element].is_open());
+        let jobs: Vec<usize> = open_jobs.map(|job| job.element).collect();
+        let incidents: Vec<usize> =
+            (0..tracker.incidents.len()).filter(|index| tracker.incidents[*index].is_open).collect();
+        let open_instances = tracker.instances.iter().filter(|instance| instance.is_open).count();
+        let waits = !tracker.subscriptions.is_empty() || !tracker.start_subscriptions.is_empty();
+        // The reference keeps the timers of an activity that cannot complete, and refuses them for ever.
+        let is_stuck = incidents
+            .iter()
+            .any(|index| tracker.elements[tracker.incidents[*index].element].state == "ELEMENT_COMPLETING");
+        let may_create = tracker.instances.len() < INSTANCES_MAX || open_instances == 0;
+        let kinds = [
+            (if may_create { 3 } else { 0 }, "create"),
+            (if jobs.is_empty() { 0 } else { 12 }, "job"),
+            (3, "activate"),
+            (if incidents.is_empty() { 0 } else { 8 }, "incident"),
+            (if waits { 6 } else { 1 }, "publish"),
+            (
+                if is_stuck {
+                    0
+                } else if tracker.timers.is_empty() {
+                    1
+                } else {
+                    4
+                },
+                "time",
+            ),
+            (if tracker.elements.is_empty() { 0 } else { 1 }, "set"),
+            (usize::from(open_instances > 0 && self.random.percent(30)), "cancel"),
+        ];
+        match self.random.weighted(&kinds).copied().unwrap_or("activate") {
+            "create" => self.create(),
+            "job" => self.job(tracker, &jobs),
+            "incident" => self.incident(tracker, &incidents),
+            "publish" => self.publish(tracker),
+            "time" => self.time(tracker),
+            "set" => self.set(tracker),
+            "cancel" => self.cancel(tracker),
+            _ => {
+                let job_type = self.random.pick(&["a", "b"]).to_string();
+                let count = 1 + self.random.below(3) as i32;
+                Step::Activate { job_type, count, timeout: 40_000, fetch: Vec::new() }
+            }
+        }
+    }
+
+    /// What ends the run: everything that runs is cancelled.
+    pub(super) fn cleanup(tracker: &Tracker) -> Vec<Step> {
+        let open = tracker.instances.iter().filter(|instance| instance.is_open && !instance.is_called);
+        open.map(|instance| Step::Cancel { instance: instance.label.clone() }).collect()
+    }
+
+    fn create(&mut self) -> Step {
+        let variables = self.variables(90);
+        let result = self.random.percent(20).then(Vec::new);
+        Step::Create { process: "main".to_owned(), variables, options: CreateOptions { result, ..Default::default() } }
+    }
+
+    /// Variables that the expressions of the models read, each of them there so many times in a hundred.
+    fn variables(&mut self, percent: usize) -> String {
+        let choice = self.random.below(4);
+        let all = [
+            ("choice", choice.to_string()),
+            ("key", self.random.pick(&["\"k1\"", "\"k2\"", "7"]).to_string()),
+            ("items", self.random.pick(&["[1,2,3]", "[\"a\"]", "[]", "[{\"n\":1},null]"]).to_string()),
+            ("more", self.random.pick(&["[1,2]", "5"]).to_string()),
+            ("ok", self.random.pick(&["true", "true", "false"]).to_string()),
+            ("flag", self.random.pick(&["true", "false"]).to_string()),
+            ("jobType", "\"b\"".to_owned()),
+            ("delay", "\"PT20S\"".to_owned()),
+        ];
+        let mut kept = Vec::new();
+        for (name, value) in all {
+            if self.random.percent(percent) {
+                kept.push(format!("\"{name}\":{value}"));
+            }
+        }
+        format!("{{{}}}", kept.join(","))
+    }
+
+    /// What a worker brings.
+    fn result(&mut self) -> String {
+        let mut kept = Vec::new();
+        let all = [
+            ("result", self.random.pick(&["1", "2", "\"r\"", "[1]", "null"]).to_string()),
+            ("choice", self.random.below(4).to_string()),
+            ("again", self.random.pick(&["true", "false", "false"]).to_string()),
+            ("done", self.random.pick(&["true", "false"]).to_string()),
+            ("x", self.random.pick(&["\"k1\"", "1"]).to_string()),
+        ];
+        for (name, value) in all {
+            if self.random.percent(35) {
+                kept.push(format!("\"{name}\":{value}"));
+            }
+        }
+        if kept.is_empty() && self.random.percent(50) { String::new() } else { format!("{{{}}}", kept.join(",")) }
+    }
+
+    fn job(&mut self, tracker: &Tracker, jobs: &[usize]) -> Step {
+        let element = *self.random.pick(jobs);
+        let job = tracker.name(element);
+        let variables = self.result();
+        // The reference fails internally on errors that are thrown from the jobs of throw and end events.
+        let throws =
+            !matches!(tracker.elements[element].element_type.as_str(), "END_EVENT" | "INTERMEDIATE_THROW_EVENT");
+        match self.random.below(if throws { 102 } else { 87 }) {
+            0..70 => Step::Complete { job, variables },
+            70..83 => {
+                let retries = self.random.below(3) as i32;
+                let backoff = if self.random.percent(25) { CLOCK_STEP_MILLISECONDS } else { 0 };
+                let message = if self.random.percent(50) { "broken".to_owned() } else { String::new() };
+                Step::Fail { job, retries, variables, backoff, message }
+            }
+            87..102 => {
+                let code = self.random.pick(&["E1", "E2", "E3"]).to_string();
+                Step::Throw { job, code, variables }
+            }
+            83..86 => Step::Retries { job, retries: self.random.below(3) as i32 },
+            _ => Step::Timeout { job, timeout: 3 * CLOCK_STEP_MILLISECONDS },
+        }
+    }
+
+    /// Repairs first, most of the time.
+    fn incident(&mut self, tracker: &Tracker, incidents: &[usize]) -> Step {
+        let incident = &tracker.incidents[*self.random.pick(incidents)];
+        let element = tracker.name(incident.element);
+        let job = tracker.jobs.iter().find(|job| job.key == incident.job_key);
+        if job.is_some_and(|job| job.retries < 1) && self.random.percent(70) {
+            return Step::Retries { job: element, retries: 1 };
+        }
+        if job.is_none() && self.random.percent(50) {
+            let instance = &tracker.instances[tracker.elements[incident.element].instance];
+            let scope = format!("{}/{}", instance.label, instance.process);
+            return Step::Set { scope, variables: self.variables(100), local: false };
+        }
+        Step::Resolve { element }
+    }
+
+    fn publish(&mut self, tracker: &Tracker) -> Step {
+        let all: Vec<_> = tracker.subscriptions.iter().chain(&tracker.start_subscriptions).collect();
+        let (name, key) = match self.random.percent(80) && !all.is_empty() {
+            true => {
+                let subscription = self.random.pick(&all);
+                (subscription.name.clone(), subscription.correlation_key.clone())
+            }
+            false => (
+                self.random.pick(&["m1", "m2", "m3"]).to_string(),
+                self.random.pick(&["k1", "k2", "7", ""]).to_string(),
+            ),
+        };
+        let time_to_live = if self.random.percent(40) { 60 * MINUTE_MILLISECONDS } else { 0 };
+        let id = if self.random.percent(15) { "id1".to_owned() } else { String::new() };
+        Step::Publish { name, key, time_to_live, variables: self.result(), id }
+    }
+
+    fn time(&mut self, tracker: &Tracker) -> Step {
+        let next = tracker.timers.iter().map(|(_, due)| due - self.now).filter(|wait| *wait > 0).min();
+        let some = CLOCK_STEP_MILLISECONDS * (1 + self.random.below(3) as i64);
+        let milliseconds = next.filter(|_| self.random.percent(60)).unwrap_or(some);
+        // A run stays on its day, so that durations and dates cannot be far away from each other.
+        Step::Time { milliseconds: milliseconds.min(60 * MINUTE_MILLISECONDS) }
+    }
+
+    fn set(&mut self, tracker: &Tracker) -> Step {
+        let open: Vec<usize> = (0..tracker.elements.len()).filter(|index| tracker.elements[*index].is_open()).collect();
+        let from = if open.is_empty() { (0..tracker.elements.len()).collect() } else { open };
+        let scope = tracker.name(*self.random.pick(&from));
+        Step::Set { scope, variables: self.result_object(), local: self.random.percent(50) }
+    }
+
+    fn result_object(&mut self) -> String {
+        let result = self.result();
+        if result.is_empty() { "{}".to_owned() } else { result }
+    }
+
+    fn cancel(&mut self, tracker: &Tracker) -> Step {
+        let open: Vec<_> = tracker.instances.iter().filter(|instance| instance.is_open).collect();
+        let instance = self.random.pick(&open).label.clone();
+        Step::Cancel { instance }
+    }
+}

@@ -1,0 +1,450 @@
+//! Random models.
+
+use super::Random;
+use crate::model::{Item, Model};
+
+/// What models can be made of; each can be left out.
+pub const FEATURES: &[&str] = &[
+    "boundary",
+    "call",
+    "error",
+    "escalation",
+    "event-sub-process",
+    "events",
+    "exclusive",
+    "inclusive",
+    "job-kinds",
+    "loop",
+    "mapping",
+    "message",
+    "multi-instance",
+    "parallel",
+    "sub-process",
+    "terminate",
+    "throw",
+    "timer",
+];
+
+/// What is left out of random models.
+#[derive(Clone, Debug, Default)]
+pub struct Features {
+    without: Vec<String>,
+}
+
+impl Features {
+    /// All features but these.
+    ///
+    /// # Errors
+    /// When there is no feature of that name.
+    pub fn without(names: &str) -> Result<Self, String> {
+        let without: Vec<String> =
+            names.split(',').filter(|name| !name.is_empty()).map(|name| name.trim().to_owned()).collect();
+        match without.iter().find(|name| !FEATURES.contains(&name.as_str())) {
+            Some(name) => Err(format!("there is no feature '{name}'; there are {}", FEATURES.join(", "))),
+            None => Ok(Features { without }),
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        !self.without.iter().any(|without| without == name)
+    }
+}
+
+const DEPTH_MAX: usize = 4;
+const ITEMS_MAX: usize = 14;
+
+/// Makes a model: the process `main`, and `called` when it calls one.
+pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
+    let mut maker = Maker { random, features, count: 0, messages: 0, budget: ITEMS_MAX, calls: false, is_bound: false };
+    let mut main = maker.container("process", "main", 0);
+    if main.items.is_empty() {
+        main.items.push(maker.task());
+    }
+    let mut processes = vec![main];
+    if maker.calls {
+        maker.budget = 4;
+        let features = Features { without: [maker.features.without.as_slice(), &["call".to_owned()]].concat() };
+        let (random, count, messages) = (maker.random, maker.count, maker.messages);
+        let mut maker =
+            Maker { random, features: &features, count, messages, budget: 4, calls: false, is_bound: false };
+        processes.push(maker.container("process", "called", 1));
+    }
+    Model { processes }
+}
+
+struct Maker<'a> {
+    random: &'a mut Random,
+    features: &'a Features,
+    count: usize,
+    messages: usize,
+    budget: usize,
+    calls: bool,
+    /// Inside a branch of an inclusive gateway, where tokens must not leave for another place than the join: the reference
+    /// does not look at a waiting join again when the last other token ends elsewhere.
+    is_bound: bool,
+}
+
+impl Maker<'_> {
+    fn id(&mut self, kind: &str) -> String {
+        self.count += 1;
+        format!("{kind}{}", self.count)
+    }
+
+    /// A process or sub-process with what is inside.
+    fn container(&mut self, keyword: &str, id: &str, depth: usize) -> Item {
+        let was_bound = std::mem::replace(&mut self.is_bound, false);
+        let item = self.unbound_container(keyword, id, depth);
+        self.is_bound = was_bound;
+        item
+    }
+
+    fn unbound_container(&mut self, keyword: &str, id: &str, depth: usize) -> Item {
+        let mut items = self.sequence(depth);
+        if self.random.percent(30)
+            && let Some(end) = self.end()
+        {
+            items.push(end);
+        }
+        if self.features.has("event-sub-process") {
+            let mut percent = 25;
+            let mut caught = Vec::new();
+            while self.random.percent(percent) {
+                items.extend(self.event_sub_process(depth, &mut caught));
+                percent /= 2;
+            }
+        }
+        Item::new(keyword, id).containing(items)
+    }
+
+    fn sequence(&mut self, depth: usize) -> Vec<Item> {
+        let count = 1 + self.random.below(if depth == 0 { 4 } else { 3 });
+        (0..count).filter_map(|_| self.node(depth)).collect()
+    }
+
+    fn node(&mut self, depth: usize) -> Option<Item> {
+        if self.budget == 0 {
+            return None;
+        }
+        self.budget -= 1;
+        let has = |name: &str| usize::from(self.features.has(name));
+        let deep = usize::from(depth < DEPTH_MAX);
+        let kinds = [
+            (30, "service"),
+            (5 * has("job-kinds"), "job-kind"),
+            (5, "manual"),
+            (10 * deep * has("exclusive"), "exclusive"),
+            (10 * deep * has("parallel"), "parallel"),
+            (8 * deep * has("inclusive"), "inclusive"),
+            (14 * deep * has("sub-process"), "sub"),
+            (6 * deep * has("events"), "events"),
+            (4 * deep * has("loop"), "loop"),
+            (4 * has("message"), "receive"),
+            (5 * has("message"), "catch-message"),
+            (6 * has("timer"), "catch-timer"),
+            (4 * has("throw"), "throw"),
+            (5 * has("escalation"), "escalate"),
+            (6 * has("call"), "call"),
+        ];
+        let kind = *self.random.weighted(&kinds)?;
+        Some(match kind {
+            "service" => self.task(),
+            "job-kind" => {
+                let keyword = self.random.word(&["send", "script", "rule"]);
+                let id = self.id(keyword);
+                let item = Item::new(keyword, &id).with("type", "b");
+                self.activity(item, depth)
+            }
+            "manual" => {
+                let keyword = self.random.word(&["manual", "task"]);
+                let id = self.id(keyword);
+                let item = self.mapped(Item::new(keyword, &id));
+                self.repeated(item)
+            }
+            "exclusive" | "parallel" | "inclusive" => self.gateway(kind, depth),
+            "events" => self.event_gateway(depth),
+            "sub" => {
+                let id = self.id("sub");
+                let item = self.container("sub", &id, depth + 1);
+                self.activity(item, depth)
+            }
+            "loop" => {
+                let id = self.id("loop");
+                let mut items = vec![self.task()];
+                items.extend(self.sequence(depth + 1));
+                Item::new("loop", &id).with("cond", "=again = true").containing(items)
+            }
+            "receive" => {
+                let id = self.id("receive");
+                let item = self.message(Item::new("receive", &id));
+                self.activity(item, depth)
+            }
+            "catch-message" => self.catch_message(),
+            "catch-timer" => self.catch_timer(),
+            "throw" => self.throw(),
+            "escalate" => {
+                let id = self.id("escalate");
+                let code = self.random.word(&["S1", "S2", "S3"]);
+                Item::new("throw", &id).with("escalation", code)
+            }
+            _ => self.call(depth),
+        })
+    }
+
+    fn task(&mut self) -> Item {
+        let id = self.id("task");
+        let job_type = self.random.word(&["a", "b", "=\"a\"", "=jobType"]);
+        let retries = self.random.word(&["1", "2", "3", "=1 + 1"]);
+        let mut item = Item::new("service", &id).with("type", job_type).with("retries", retries);
+        if self.random.percent(15) {
+            item = item.with("header.kind", "x y");
+        }
+        self.activity(item, DEPTH_MAX - 1)
+    }
+
+    /// An activity with mappings, repetition and boundary events.
+    fn activity(&mut self, item: Item, depth: usize) -> Item {
+        let item = self.mapped(item);
+        let mut item = self.repeated(item);
+        if !self.features.has("boundary") {
+            return item;
+        }
+        let mut percent = 30;
+        let mut caught = Vec::new();
+        while self.random.percent(percent) {
+            if let Some(boundary) = self.boundary(depth, &mut caught) {
+                item.items.push(boundary);
+            }
+            percent = percent * 2 / 3;
+        }
+        item
+    }
+
+    fn mapped(&mut self, mut item: Item) -> Item {
+        if !self.features.has("mapping") {
+            return item;
+        }
+        let sources = ["=choice", "=key", "={a: choice, b: items}", "=missing", "=assert(ok, ok = true)", "fixed"];
+        while self.random.percent(12) {
+            let source = self.random.word(&sources);
+            let target = self.random.word(&["in.x", "in.y", "in.choice", "in.o.p"]);
+            item = item.with(target, source);
+        }
+        let sources = ["=result", "=x", "=choice + 1", "=assert(ok, ok = true)", "={r: result}"];
+        while self.random.percent(12) {
+            let source = self.random.word(&sources);
+            let target = self.random.word(&["out.z", "out.choice", "out.o.q", "out.x"]);
+            item = item.with(target, source);
+        }
+        item
+    }
+
+    fn repeated(&mut self, mut item: Item) -> Item {
+        if !self.features.has("multi-instance") || !self.random.percent(14) {
+            return item;
+        }
+        let items = self.random.word(&["=items", "=items", "=[1, 2]", "=[]", "=more"]);
+        item = item.with("each", items);
+        if self.random.percent(50) {
+            item = item.switch("sequential");
+        }
+        if self.random.percent(70) {
+            item = item.with("element", "item");
+        }
+        if self.random.percent(60) {
+            let result = self.random.word(&["=result", "=item", "=loopCounter", "={i: item}"]);
+            item = item.with("collect", "results").with("result", result);
+        }
+        // The reference forgets instances that begin after an early end, which happens when nothing waits.
+        let waits = item.has("sequential") || !matches!(item.keyword.as_str(), "manual" | "task");
+        if waits && self.random.percent(25) {
+            let until = self.random.word(&["=numberOfCompletedInstances >= 1", "=result = 1", "=done"]);
+            item = item.with("until", until);
+        }
+        item
+    }
+
+    fn gateway(&mut self, kind: &str, depth: usize) -> Item {
+        let id = self.id(kind);
+        let count = 2 + self.random.below(2);
+        let with_default = self.random.percent(75);
+        let was_bound = self.is_bound;
+        self.is_bound |= kind == "inclusive";
+        let mut branches = Vec::new();
+        for index in 0..count {
+            let mut branch = Item::new("branch", "");
+            if kind != "parallel" {
+                if with_default && index == count - 1 {
+                    branch = branch.switch("default");
+                } else {
+                    let conditions = [format!("=choice = {index}"), format!("=choice > {index}"), "=flag".to_owned()];
+                    branch = branch.with("cond", self.random.pick(&conditions).as_str());
+                }
+            }
+            let items = if self.random.percent(12) { Vec::new() } else { self.sequence(depth + 1) };
+            branch = branch.containing(items);
+            if self.random.percent(15)
+                && let Some(end) = self.end()
+            {
+                branch.items.push(end);
+            }
+            branches.push(branch);
+        }
+        self.is_bound = was_bound;
+        Item::new(kind, &id).containing(branches)
+    }
+
+    fn event_gateway(&mut self, depth: usize) -> Item {
+        let id = self.id("events");
+        let count = 2 + self.random.below(2);
+        let branches: Vec<Item> = (0..count)
+            .map(|_| {
+                let timer = self.features.has("timer");
+                let message = self.features.has("message");
+                let catch = if timer && (!message || self.random.percent(50)) {
+                    self.catch_timer()
+                } else {
+                    self.catch_message()
+                };
+                let mut items = vec![catch];
+                items.extend(self.sequence(depth + 1));
+                Item::new("branch", "").containing(items)
+            })
+            .collect();
+        Item::new("events", &id).containing(branches)
+    }
+
+    fn message(&mut self, item: Item) -> Item {
+        self.messages += 1;
+        let number = if self.random.percent(30) { 1 } else { self.messages };
+        let key = self.random.word(&["=key", "=key", "=\"k1\"", "=choice", "=x"]);
+        item.with("message", &format!("m{number}")).with("key", key)
+    }
+
+    fn catch_message(&mut self) -> Item {
+        let id = self.id("caught");
+        let item = self.message(Item::new("catch", &id));
+        self.mapped_output(item)
+    }
+
+    fn mapped_output(&mut self, item: Item) -> Item {
+        if self.features.has("mapping") && self.random.percent(20) { item.with("out.z", "=result") } else { item }
+    }
+
+    fn catch_timer(&mut self) -> Item {
+        let id = self.id("wait");
+        let item = Item::new("catch", &id);
+        if self.random.percent(20) {
+            return item.with("date", "2030-01-01T00:00:40Z");
+        }
+        let duration = self.random.word(&["PT10S", "PT20S", "PT30S", "PT0S", "=duration(\"PT20S\")", "=delay"]);
+        item.with("timer", duration)
+    }
+
+    fn throw(&mut self) -> Item {
+        let id = self.id("throw");
+        let item = Item::new("throw", &id);
+        if self.random.percent(40) {
+            return item;
+        }
+        let item = item.with("type", "a");
+        self.mapped(item)
+    }
+
+    fn call(&mut self, depth: usize) -> Item {
+        let id = self.id("call");
+        self.calls = true;
+        let process = self.random.word(&["called", "called", "called", "=\"called\"", "nowhere"]);
+        let mut item = Item::new("call", &id).with("process", process);
+        if self.random.percent(40) {
+            item = item.with("all-child", self.random.word(&["true", "false"]));
+        }
+        if self.random.percent(40) {
+            item = item.with("all-parent", self.random.word(&["true", "false"]));
+        }
+        self.activity(item, depth)
+    }
+
+    fn end(&mut self) -> Option<Item> {
+        if self.is_bound {
+            return None;
+        }
+        let has = |name: &str| usize::from(self.features.has(name));
+        let kinds = [
+            (4, "none"),
+            (5 * has("error"), "error"),
+            (4 * has("escalation"), "escalation"),
+            (4 * has("terminate"), "terminate"),
+            (2 * has("throw"), "message"),
+        ];
+        let kind = *self.random.weighted(&kinds)?;
+        let id = self.id("end");
+        let item = Item::new("end", &id);
+        Some(match kind {
+            "error" => item.with("error", self.random.word(&["E1", "E2", "=\"E1\""])),
+            "escalation" => item.with("escalation", self.random.word(&["S1", "S2"])),
+            "terminate" => item.switch("terminate"),
+            "message" => item.with("type", "a"),
+            _ => item,
+        })
+    }
+
+    /// What a boundary event or event sub-process waits for; each error and escalation once in a scope.
+    fn trigger(&mut self, item: Item, caught: &mut Vec<String>) -> Option<Item> {
+        let has = |name: &str| usize::from(self.features.has(name));
+        let kinds = [
+            (4 * has("timer"), "timer"),
+            (4 * has("message"), "message"),
+            (5 * has("error"), "error"),
+            (4 * has("escalation"), "escalation"),
+        ];
+        let kind = *self.random.weighted(&kinds)?;
+        let code = match kind {
+            "error" => self.random.word(&["E1", "E2", ""]),
+            "escalation" => self.random.word(&["S1", "S2", ""]),
+            _ => "",
+        };
+        if matches!(kind, "error" | "escalation") {
+            let caught_code = format!("{kind} {code}");
+            if caught.contains(&caught_code) {
+                return None;
+            }
+            caught.push(caught_code);
+        }
+        let non_interrupting = kind != "error" && self.random.percent(45);
+        let item = match kind {
+            "timer" if non_interrupting && self.random.percent(40) => {
+                item.with("cycle", self.random.word(&["R2/PT10S", "R/PT30S", "R1/PT20S"]))
+            }
+            "timer" => item.with("timer", self.random.word(&["PT10S", "PT20S", "PT60S"])),
+            "message" => self.message(item),
+            _ => item.with(kind, code),
+        };
+        let item = self.mapped_output(item);
+        Some(if non_interrupting { item.switch("non-interrupting") } else { item })
+    }
+
+    fn boundary(&mut self, depth: usize, caught: &mut Vec<String>) -> Option<Item> {
+        let id = self.id("on");
+        let mut item = self.trigger(Item::new("on", &id), caught)?;
+        if self.is_bound || self.random.percent(40) {
+            item = item.switch("rejoin");
+        }
+        if self.random.percent(60) {
+            item.items = self.sequence(depth + 1);
+        }
+        if self.random.percent(20) {
+            item.items.extend(self.end());
+        }
+        Some(item)
+    }
+
+    fn event_sub_process(&mut self, depth: usize, caught: &mut Vec<String>) -> Option<Item> {
+        let id = self.id("event");
+        let mut item = self.trigger(Item::new("event", &id), caught)?;
+        item.items = self.sequence(depth + 1);
+        if self.random.percent(20) {
+            item.items.extend(self.end());
+        }
+        Some(item)
+    }
+}

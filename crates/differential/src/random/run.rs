@@ -1,0 +1,136 @@
+//! Runs a random model on both sides at once.
+
+use std::collections::BTreeMap;
+
+use super::choice::Chooser;
+use super::{Features, Random, model};
+use crate::compare::{KnownDifferences, show, show_reasons};
+use crate::driver::{Driver, DriverError};
+use crate::model::Model;
+use crate::scenario::Files;
+use crate::session::Session;
+use crate::step::Step;
+
+const FILE: &str = "random.bpmn";
+const STEPS_MAX: usize = 40;
+
+/// The two sides of a comparison.
+pub struct Sides<'a> {
+    /// The reference.
+    pub reference: &'a mut dyn Driver,
+    /// Ours.
+    pub ours: &'a mut dyn Driver,
+    /// What is meant to differ.
+    pub known: &'a KnownDifferences,
+}
+
+/// A model and what is done with it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The model.
+    pub model: Model,
+    /// The steps after the deployment.
+    pub steps: Vec<Step>,
+}
+
+/// A difference.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The case, with no step after the one that differs.
+    pub case: Case,
+    /// Both sides of the step that differs.
+    pub shown: String,
+}
+
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "model {FILE}")?;
+        for line in self.case.model.to_string().lines() {
+            writeln!(f, "  {line}")?;
+        }
+        writeln!(f, "\n> deploy {FILE}")?;
+        self.case.steps.iter().try_for_each(|step| writeln!(f, "> {step}"))?;
+        writeln!(f, "\n  reference -, ours +\n{}", self.shown)
+    }
+}
+
+fn files(model: &Model) -> Files {
+    // A model that the generator or the shrinking made wrong cannot be deployed, on both sides alike.
+    let xml = model.to_xml().unwrap_or_default();
+    Files { inline: BTreeMap::from([(FILE.to_owned(), xml.into_bytes())]), ..Files::default() }
+}
+
+/// Both sides of one run.
+struct Pair<'a> {
+    reference: Session<'a>,
+    ours: Session<'a>,
+    known: &'a KnownDifferences,
+}
+
+impl<'a> Pair<'a> {
+    fn new(sides: &'a mut Sides<'_>, files: &'a Files) -> Result<Self, DriverError> {
+        Ok(Pair {
+            reference: Session::new(sides.reference, files)?,
+            ours: Session::new(sides.ours, files)?,
+            known: sides.known,
+        })
+    }
+
+    /// Takes a step on both sides; answers how they differ.
+    fn take(&mut self, step: &Step) -> Result<Option<String>, DriverError> {
+        let reference = self.known.expected(self.reference.take(step)?);
+        let ours = self.ours.take(step)?;
+        let reasons = || show_reasons(&self.reference.reason, &self.ours.reason);
+        Ok((reference != ours).then(|| show(&reference, &ours) + &reasons()))
+    }
+}
+
+/// Runs the model of a seed; answers how the sides differ, and how many steps were taken.
+///
+/// # Errors
+/// When a side is gone.
+pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<(Option<Finding>, usize), DriverError> {
+    let mut random = Random::new(seed);
+    let model = model::generate(&mut random, features);
+    let files = files(&model);
+    let mut pair = Pair::new(sides, &files)?;
+    let mut steps = Vec::new();
+    let deploy = Step::Deploy { files: vec![FILE.to_owned()] };
+    if let Some(shown) = pair.take(&deploy)? {
+        return Ok((Some(Finding { case: Case { model, steps }, shown }), 1));
+    }
+    let mut chooser = Chooser { random: &mut random, now: crate::START_MILLISECONDS };
+    let mut planned = Vec::new();
+    while steps.len() < STEPS_MAX || !planned.is_empty() {
+        let step = planned.pop().unwrap_or_else(|| chooser.next(&pair.reference.tracker));
+        if let Step::Time { milliseconds } = &step {
+            chooser.now += milliseconds;
+        }
+        steps.push(step.clone());
+        if let Some(shown) = pair.take(&step)? {
+            let count = steps.len();
+            return Ok((Some(Finding { case: Case { model, steps }, shown }), count));
+        }
+        if steps.len() == STEPS_MAX {
+            planned = Chooser::cleanup(&pair.reference.tracker);
+        }
+    }
+    Ok((None, steps.len()))
+}
+
+/// Runs a case; answers how the sides differ.
+///
+/// # Errors
+/// When a side is gone.
+pub fn replay(sides: &mut Sides<'_>, case: &Case) -> Result<Option<Finding>, DriverError> {
+    let files = files(&case.model);
+    let mut pair = Pair::new(sides, &files)?;
+    let deploy = Step::Deploy { files: vec![FILE.to_owned()] };
+    for (index, step) in std::iter::once(&deploy).chain(&case.steps).enumerate() {
+        if let Some(shown) = pair.take(step)? {
+            let case = Case { model: case.model.clone(), steps: case.steps[..index].to_vec() };
+            return Ok(Some(Finding { case, shown }));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,306 @@
+//! Tells what happened in one step, as lines that are equal when two engines behave alike.
+//!
+//! For every process instance come its element transitions in order. What else belongs to an element instance (its job,
+//! variables, timers, incidents and so on) stands below the last transition of that element instance, or before all
+//! transitions when there was none in this step: its order in the life of the element instance is told, its order among
+//! the records of other elements is not.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::START_MILLISECONDS;
+use crate::tracker::{Record, Tracker};
+
+/// What a line belongs to.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    /// An element instance: the index of the process instance and the label.
+    Element(usize, String),
+    /// A process instance as a whole.
+    Instance(usize),
+    /// Something outside of instances.
+    Other(String),
+}
+
+/// The lines of one instance.
+#[derive(Default)]
+struct Story {
+    before: BTreeMap<Owner, Vec<String>>,
+    transitions: Vec<(Owner, Vec<String>)>,
+    /// What another partition may do at any time.
+    beside: BTreeMap<String, Vec<String>>,
+}
+
+/// The records of a step, which the tracker has observed already, as lines.
+pub fn lines(tracker: &Tracker, records: &[Value]) -> Vec<String> {
+    let mut stories: BTreeMap<usize, Story> = BTreeMap::new();
+    let mut others: Vec<(String, Vec<String>)> = Vec::new();
+    for record in records.iter().map(Record).filter(|record| record.is_event()) {
+        let Some(what) = describe(record) else { continue };
+        match owner(tracker, record) {
+            Owner::Other(name) => {
+                let line = format!("{name}: {what}");
+                match others.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, lines)) => lines.push(line),
+                    None => others.push((name, vec![line])),
+                }
+            }
+            Owner::Instance(instance) => {
+                let line = format!("{}: {what}", tracker.instances[instance].label);
+                stories.entry(instance).or_default().before.entry(Owner::Instance(instance)).or_default().push(line);
+            }
+            Owner::Element(instance, label) => {
+                let line = format!("{} {label}: {what}", tracker.instances[instance].label);
+                stories.entry(instance).or_default().tell(record, Owner::Element(instance, label), line);
+            }
+        }
+    }
+    let mut lines: Vec<String> = stories.into_values().flat_map(Story::into_lines).collect();
+    sort_variables(&mut lines);
+    others.sort();
+    lines.extend(others.into_iter().flat_map(|(_, lines)| lines));
+    lines
+}
+
+/// Variables that come together come in no order: the reference takes them from a hash map.
+fn sort_variables(lines: &mut [String]) {
+    let place = |line: &str| {
+        let (owner, rest) = line.split_once(": VARIABLE ")?;
+        let (_, assignment) = rest.split_once(' ')?;
+        let (name, _) = assignment.split_once(" = ")?;
+        Some((owner.to_owned(), name.to_owned()))
+    };
+    let owner = |line: &String| place(line).map(|(owner, _)| owner);
+    for together in lines.chunk_by_mut(|left, right| owner(left).is_some() && owner(left) == owner(right)) {
+        together.sort_by_key(|line| place(line));
+    }
+}
+
+impl Story {
+    fn tell(&mut self, record: Record<'_>, owner: Owner, line: String) {
+        match record.value_type() {
+            "PROCESS_INSTANCE" => self.transitions.push((owner, vec![line])),
+            "MESSAGE_SUBSCRIPTION" => {
+                let place = line.split(": ").next().unwrap_or_default().to_owned() + record.text("messageName");
+                self.beside.entry(place).or_default().push(line);
+            }
+            _ => match self.transitions.iter_mut().rev().find(|(known, _)| *known == owner) {
+                Some((_, lines)) => lines.push(line),
+                None => self.before.entry(owner).or_default().push(line),
+            },
+        }
+    }
+
+    fn into_lines(self) -> impl Iterator<Item = String> {
+        let transitions = self.transitions.into_iter().flat_map(|(_, lines)| lines);
+        self.before.into_values().flatten().chain(transitions).chain(self.beside.into_values().flatten())
+    }
+}
+
+fn owner(tracker: &Tracker, record: Record<'_>) -> Owner {
+    let field = match record.value_type() {
+        "VARIABLE" | "VARIABLE_DOCUMENT" => "scopeKey",
+        "PROCESS_INSTANCE" => {
+            return match tracker.element(record.key()) {
+                Some(element) => Owner::Element(element.instance, element.label.clone()),
+                None => of_instance(tracker, record, |instance| {
+                    Owner::Element(instance, record.text("elementId").to_owned())
+                }),
+            };
+        }
+        "MESSAGE" => {
+            let name = tracker.messages.get(&record.key()).map_or("?", String::as_str);
+            return Owner::Other(format!("message {name}"));
+        }
+        "PROCESS" => return Owner::Other(format!("process {}", record.text("bpmnProcessId"))),
+        "MESSAGE_START_EVENT_SUBSCRIPTION" => {
+            return Owner::Other(format!("process {} {}", record.text("bpmnProcessId"), record.text("startEventId")));
+        }
+        "RESOURCE_DELETION" => return Owner::Other("resources".to_owned()),
+        "TIMER" if record.number("elementInstanceKey") < 0 => {
+            let key = record.number("processDefinitionKey");
+            let process = tracker.definitions.iter().find(|definition| definition.key == key);
+            let process = process.map_or("?", |definition| definition.id.as_str());
+            return Owner::Other(format!("process {process} {}", record.text("targetElementId")));
+        }
+        "ESCALATION" | "PROCESS_INSTANCE_MODIFICATION" | "PROCESS_INSTANCE_MIGRATION" | "ERROR" => {
+            return of_instance(tracker, record, Owner::Instance);
+        }
+        _ => "elementInstanceKey",
+    };
+    match tracker.element(record.number(field)) {
+        Some(element) => Owner::Element(element.instance, element.label.clone()),
+        None => of_instance(tracker, record, Owner::Instance),
+    }
+}
+
+fn of_instance(tracker: &Tracker, record: Record<'_>, owner: impl FnOnce(usize) -> Owner) -> Owner {
+    match tracker.instance_index(record.number("processInstanceKey")) {
+        Some(instance) => owner(instance),
+        None => Owner::Other(format!("unknown {}", record.text("elementId"))),
+    }
+}
+
+/// What a record says; `None` for what is not compared.
+fn describe(record: Record<'_>) -> Option<String> {
+    let intent = record.intent();
+    let value_type = record.value_type();
+    let details = match value_type {
+        "PROCESS_INSTANCE" => {
+            let intent = intent.strip_prefix("ELEMENT_").unwrap_or(intent);
+            return Some(match intent {
+                "ACTIVATING" | "MIGRATED" => format!("{intent} {}", record.text("bpmnElementType")),
+                _ => intent.to_owned(),
+            });
+        }
+        "JOB" => job(record),
+        "VARIABLE" if intent == "MIGRATED" => record.text("name").to_owned(),
+        "VARIABLE" => {
+            format!("{} = {}", record.text("name"), canonical_text(record.text("value")))
+        }
+        "VARIABLE_DOCUMENT" if intent == "UPDATED" => record.text("updateSemantics").to_owned(),
+        "INCIDENT" => {
+            let about_job = if record.number("jobKey") > 0 { " about its job" } else { "" };
+            format!("{}{about_job}", record.text("errorType"))
+        }
+        "TIMER" => {
+            let due = record.number("dueDate") - START_MILLISECONDS;
+            format!(
+                "{} due {} repetitions {}",
+                record.text("targetElementId"),
+                moment(due),
+                record.number("repetitions")
+            )
+        }
+        // The reference forgets what an expired message said.
+        "MESSAGE" if intent == "EXPIRED" => String::new(),
+        "MESSAGE" => {
+            let id = record.text("messageId");
+            format!(
+                "ttl {}{}{} {}",
+                seconds(record.number("timeToLive")),
+                if id.is_empty() { "" } else { " id " },
+                id,
+                canonical(record.value("variables"))
+            )
+        }
+        "MESSAGE_SUBSCRIPTION" | "PROCESS_MESSAGE_SUBSCRIPTION" => {
+            let element = record.text("elementId");
+            let kind = if record.value("interrupting") == true { "" } else { " non-interrupting" };
+            let variables = with_variables(record);
+            format!("{} '{}' {element}{kind}{variables}", record.text("messageName"), record.text("correlationKey"))
+        }
+        "MESSAGE_START_EVENT_SUBSCRIPTION" => {
+            format!("{} '{}'{}", record.text("messageName"), record.text("correlationKey"), with_variables(record))
+        }
+        "ESCALATION" => format!(
+            "{} from {} to {}",
+            record.text("escalationCode"),
+            record.text("throwElementId"),
+            record.text("catchElementId")
+        ),
+        "PROCESS" => {
+            let tag = record.text("versionTag");
+            let (before, after) = if tag.is_empty() { ("", "") } else { (" tag ", tag) };
+            format!("version {}{before}{after}", record.number("version"))
+        }
+        "PROCESS_INSTANCE_MODIFICATION" | "PROCESS_INSTANCE_MIGRATION" | "RESOURCE_DELETION" => String::new(),
+        "ERROR" => String::new(),
+        _ => return None,
+    };
+    Some(format!("{value_type} {intent} {details}").trim_end().to_owned())
+}
+
+fn job(record: Record<'_>) -> String {
+    let mut text = match record.intent() {
+        "CREATED" => {
+            let headers = canonical(record.value("customHeaders"));
+            format!("{} retries {} headers {headers}", record.text("type"), record.number("retries"))
+        }
+        "FAILED" => {
+            let backoff = record.number("retryBackoff");
+            let mut text = format!("retries {}", record.number("retries"));
+            if backoff > 0 {
+                let _ = write!(text, " backoff {}", seconds(backoff));
+            }
+            text + &quoted(record.text("errorMessage"))
+        }
+        "RETRIES_UPDATED" => format!("retries {}", record.number("retries")),
+        "TIMEOUT_UPDATED" => format!("deadline {}", moment(record.number("deadline") - START_MILLISECONDS)),
+        "ERROR_THROWN" => format!("code {}", record.text("errorCode")) + &quoted(record.text("errorMessage")),
+        _ => String::new(),
+    };
+    if matches!(record.intent(), "COMPLETED" | "FAILED" | "ERROR_THROWN") {
+        text += &with_variables(record);
+    }
+    text.trim().to_owned()
+}
+
+fn quoted(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" '{text}'") }
+}
+
+fn with_variables(record: Record<'_>) -> String {
+    match record.value("variables") {
+        Value::Object(variables) if !variables.is_empty() => format!(" {}", canonical(record.value("variables"))),
+        _ => String::new(),
+    }
+}
+
+/// A moment after the start, without the milliseconds by which each step of the clock goes on.
+pub fn moment(milliseconds: i64) -> String {
+    format!("{}s", milliseconds.div_euclid(1_000))
+}
+
+/// Milliseconds as seconds, with fractions where there are any.
+pub fn seconds(milliseconds: i64) -> String {
+    if milliseconds % 1_000 == 0 { format!("{}s", milliseconds / 1_000) } else { format!("{milliseconds}ms") }
+}
+
+/// A JSON text with its names in order and its numbers in one form.
+pub fn canonical_text(text: &str) -> String {
+    match serde_json::from_str(text) {
+        Ok(value) => canonical(&value),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// A JSON value with its names in order and its numbers in one form.
+pub fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let sorted: BTreeMap<&String, &Value> = map.iter().collect();
+            let entries: Vec<String> = sorted
+                .into_iter()
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)))
+                .collect();
+            format!("{{{}}}", entries.join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.as_i64().is_none() && float.fract() == 0.0 && float.abs() < 1e15 => {
+                format!("{float:.0}")
+            }
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_one_form() {
+        assert_eq!(canonical_text(r#"{"b": 1.0, "a": [1.50, null, "x"]}"#), r#"{"a":[1.5,null,"x"],"b":1}"#);
+        assert_eq!(canonical_text("no json"), "no json");
+        assert_eq!(seconds(1_500), "1500ms");
+        assert_eq!(seconds(-60_000), "-60s");
+    }
+}
