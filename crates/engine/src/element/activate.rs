@@ -18,6 +18,9 @@ use crate::variable::mapping;
 pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
     // First, because what ended may have taken its definition with it.
     if !is_expected(execution, &value) {
+        if let Some(process) = key {
+            end_unexpected_process(execution, process, &value);
+        }
         return Ok(());
     }
     let (process, element) = execution.element_of(&value)?;
@@ -44,6 +47,14 @@ fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool 
     caller.is_some_and(|caller| caller.lifecycle == Lifecycle::Activated)
 }
 
+/// A called process ends as it begins when its call activity did meanwhile: its variables are there already.
+fn end_unexpected_process(execution: &mut Execution<'_>, key: Key, value: &Arc<ProcessInstanceValue>) {
+    use ProcessInstanceIntent::{ElementActivating, ElementTerminated, ElementTerminating};
+    for intent in [ElementActivating, ElementTerminating, ElementTerminated] {
+        execution.emit(key, Payload::ProcessInstance(intent, value.clone()));
+    }
+}
+
 /// A joining parallel gateway waits until each of its incoming flows was taken, an inclusive one until no more can be.
 fn has_all_tokens(execution: &Execution<'_>, process: &ExecutableProcess, element: ElementIndex, scope: Key) -> bool {
     let definition = process.element(element);
@@ -52,7 +63,9 @@ fn has_all_tokens(execution: &Execution<'_>, process: &ExecutableProcess, elemen
             let place = (scope.raw(), definition.id.clone(), process.flow(*flow).id.clone());
             execution.state.tables.waiting_tokens.contains(&place)
         }),
-        Behavior::InclusiveGateway { .. } => inclusive_gateway::can_begin(execution, process, element, scope),
+        Behavior::InclusiveGateway { .. } if definition.incoming.len() > 1 => {
+            inclusive_gateway::can_begin(execution, process, element, scope)
+        }
         _ => true,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bpmn::model::{CatchEvent, ElementIndex, Trigger};
 use protocol::{ErrorType, Key};
 
-use super::events_of;
+use super::{event_sub_process_of, events_of};
 use crate::element::Token;
 use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
@@ -68,6 +68,8 @@ fn find(
     available: &mut Vec<String>,
 ) -> Outcome<Option<Catcher>> {
     let mut next = from;
+    // What is thrown inside of an event sub-process does not start the same one again.
+    let mut came_from = None;
     // Each step goes outwards, and calls are limited in depth, so this ends.
     while let Some(scope) = Token::find(execution, next)? {
         if scope.instance.lifecycle != Lifecycle::Activated {
@@ -76,16 +78,14 @@ fn find(
         let is_interrupted = scope.instance.interrupted_by.is_some();
         // What an error leaves behind is looked at no more when it is interrupted; an escalation is still seen there.
         if (!is_interrupted || kind == Kind::Escalation)
-            && let Some(event) = matching_event(&scope, code, kind, available)
+            && let Some(event) = matching_event(&scope, came_from, code, kind, available)
         {
             return Ok(Some(Catcher { scope, event }));
         }
         let value = scope.value();
-        next = if is_interrupted || !value.flow_scope_key.is_some() {
-            caller_of(execution, &scope)
-        } else {
-            value.flow_scope_key
-        };
+        let is_outermost = is_interrupted || !value.flow_scope_key.is_some();
+        came_from = (!is_outermost).then_some(scope.element);
+        next = if is_outermost { caller_of(execution, &scope) } else { value.flow_scope_key };
     }
     Ok(None)
 }
@@ -97,9 +97,18 @@ fn caller_of(execution: &Execution<'_>, scope: &Token) -> Key {
 }
 
 /// The event for exactly this code, else the one for any.
-fn matching_event(scope: &Token, code: &str, kind: Kind, available: &mut Vec<String>) -> Option<ElementIndex> {
+fn matching_event(
+    scope: &Token,
+    came_from: Option<ElementIndex>,
+    code: &str,
+    kind: Kind,
+    available: &mut Vec<String>,
+) -> Option<ElementIndex> {
     let mut for_any = None;
     for event in events_of(&scope.process, scope.element) {
+        if came_from.is_some() && event_sub_process_of(&scope.process, event) == came_from {
+            continue;
+        }
         let Some(event_code) = scope.process.element(event).catch_event().and_then(|event| code_of(event, kind)) else {
             continue;
         };

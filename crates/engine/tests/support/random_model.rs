@@ -322,7 +322,7 @@ pub fn model(block: &Block) -> String {
 pub fn called() -> String {
     let builder = ProcessBuilder::new("called").start("called-start").service_task("called-task", "work");
     builder
-        .exclusive_gateway("called-choice")
+        .inclusive_gateway("called-choice")
         .condition("=choice > 2")
         .error_end("called-error", "E")
         .move_to("called-choice")
