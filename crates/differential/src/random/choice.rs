@@ -131,12 +131,12 @@ impl Chooser<'_> {
                 let message = if self.random.percent(50) { "broken".to_owned() } else { String::new() };
                 Step::Fail { job, retries, variables, backoff, message }
             }
-            87..102 => {
+            83..86 => Step::Retries { job, retries: self.random.below(3) as i32 },
+            86 => Step::Timeout { job, timeout: 3 * CLOCK_STEP_MILLISECONDS },
+            _ => {
                 let code = self.random.pick(&["E1", "E2", "E3"]).to_string();
                 Step::Throw { job, code, variables }
             }
-            83..86 => Step::Retries { job, retries: self.random.below(3) as i32 },
-            _ => Step::Timeout { job, timeout: 3 * CLOCK_STEP_MILLISECONDS },
         }
     }
 

@@ -7,6 +7,9 @@ mod creation;
 mod deletion;
 mod migration;
 mod modification;
+mod random;
+#[path = "../support/random_model.rs"]
+mod random_model;
 #[path = "../support/mod.rs"]
 mod support;
 mod tools;
