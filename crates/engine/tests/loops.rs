@@ -17,11 +17,11 @@ fn deploy(partition: &mut Partition, process: &ProcessBuilder) {
 }
 
 fn last_value(partition: &Partition, name: &str) -> Text {
-    let values = partition.records.iter().filter_map(|record| match &record.payload {
+    let mut values = partition.records.iter().filter_map(|record| match &record.payload {
         Payload::Variable(_, variable) if variable.name == *name => Some(variable.value.clone()),
         _ => None,
     });
-    values.last().expect("the variable was written")
+    values.next_back().expect("the variable was written")
 }
 
 fn count(partition: &Partition, wanted: impl Fn(&Payload) -> bool) -> usize {
