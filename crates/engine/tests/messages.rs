@@ -499,6 +499,17 @@ fn an_unusable_correlation_key_is_an_incident() {
     );
     cluster.publish(&Message::new("m", "42")).expect("published");
     assert_eq!(correlated(&cluster).len(), 1, "a number is the text of its digits");
+    let keys = ["42.0", "1e3", "-7", "9007199254740993", "1.5"].map(|number| {
+        cluster.create(1, "p", &format!("{{\"key\":{number}}}"));
+        let keys = cluster.events().filter_map(|record| match &record.payload {
+            Payload::MessageSubscription(MessageSubscriptionIntent::Created, value) => {
+                Some(value.correlation_key.clone())
+            }
+            _ => None,
+        });
+        keys.last().expect("it waits").to_string()
+    });
+    assert_eq!(keys, ["42", "1000", "-7", "9007199254740993", "1.5"]);
     let value = VariableDocumentValue {
         scope_key: instance,
         update_semantics: VariableDocumentUpdateSemantics::Propagate,
