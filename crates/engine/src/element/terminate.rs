@@ -153,9 +153,9 @@ pub(super) fn cancel_job(execution: &mut Execution<'_>, token: &Token) {
     }
 }
 
-/// The order of records on the reference engine: the incident of a start event is resolved after its end.
+/// The order of records on the reference engine: the incident of a start or throw event is resolved after its end.
 fn resolves_after_end(token: &Token) -> bool {
-    token.value().bpmn_element_type == BpmnElementType::StartEvent
+    matches!(token.value().bpmn_element_type, BpmnElementType::StartEvent | BpmnElementType::IntermediateThrowEvent)
 }
 
 pub(super) fn resolve_incident(execution: &mut Execution<'_>, token: &Token) {
