@@ -80,6 +80,7 @@ public final class Launcher {
   private ControlledActorClock clock;
   private StreamProcessor processor;
   private int seen;
+  private final Set<Long> creationPositions = new HashSet<>();
   private int creations;
   private int refusedCreations;
   private final Map<Long, Long> dueTimers = new HashMap<>();
@@ -117,11 +118,9 @@ public final class Launcher {
         case "time" -> advance(Long.parseLong(words[1]));
         case "records" -> records();
         case "creations" -> {
-          read();
-          final int taken = creations;
           awaitIdle();
           read();
-          out.println("creations " + taken + " " + refusedCreations);
+          out.println("creations " + creations + " " + refusedCreations);
         }
         case "quit" -> {
           return;
@@ -151,6 +150,7 @@ public final class Launcher {
     CompleteGateway.answerDeletions(processor);
     noticeDueDatesAtOnce();
     seen = 0;
+    creationPositions.clear();
     creations = 0;
     refusedCreations = 0;
     dueTimers.clear();
@@ -217,10 +217,7 @@ public final class Launcher {
     final var records = (List<Record<?>>) engine.getRecordStreamSource().getRecords();
     for (; seen < records.size(); seen++) {
       final Record<?> record = records.get(seen);
-      if (record.getIntent() == ProcessInstanceCreationIntent.CREATE_WITH_AWAITING_RESULT) {
-        creations += record.getRecordType() == RecordType.COMMAND ? 1 : 0;
-        refusedCreations += record.getRecordType() == RecordType.COMMAND_REJECTION ? 1 : 0;
-      }
+      rememberCreation(record);
       if (record.getRecordType() == RecordType.COMMAND) {
         continue;
       }
@@ -230,6 +227,20 @@ public final class Launcher {
       if (!LEFT_OUT.contains(record.getValueType())) {
         unread.add(record.toJson());
       }
+    }
+  }
+
+  private void rememberCreation(final Record<?> record) {
+    if (record.getIntent() == ProcessInstanceCreationIntent.CREATE_WITH_AWAITING_RESULT) {
+      if (record.getRecordType() == RecordType.COMMAND) {
+        creationPositions.add(record.getPosition());
+      } else {
+        creations++;
+        refusedCreations++;
+      }
+    } else if (record.getIntent() == ProcessInstanceCreationIntent.CREATED
+        && creationPositions.contains(record.getSourceRecordPosition())) {
+      creations++;
     }
   }
 
