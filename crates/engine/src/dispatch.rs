@@ -287,7 +287,9 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
                 let dequeued = WorkValue { commands: Vec::new(), ..(**value).clone() };
                 execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
             }
-            ban(execution, process_instance, &reason);
+            if !execution.state.is_banned(process_instance) {
+                ban(execution, process_instance, &reason);
+            }
             Rejection::new(
                 RejectionType::ProcessingError,
                 format!("Expected to process the command without errors, but this happened: {reason}"),
