@@ -289,7 +289,7 @@ fn random_histories_reach_every_element() {
     let mut runner = TestRunner::deterministic();
     let strategy = (block(), prop::collection::vec(action(), 1..40));
     let mut seen = BTreeSet::new();
-    for _ in 0..400 {
+    for _ in 0..1_000 {
         let (block, actions) = strategy.new_tree(&mut runner).expect("a case").current();
         let partition = run(&block, &actions, Limits::default().steps_per_command_max);
         for record in partition.records {
