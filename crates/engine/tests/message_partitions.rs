@@ -457,7 +457,7 @@ fn run(partitions: u16, actions: &[Action], steps_per_command_max: usize) {
 
 /// `PROPTEST_CASES` runs more than the usual ones.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(24)
 }
 
 proptest! {
