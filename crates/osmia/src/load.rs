@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use load::{
-    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, Profile, RateOptions, WaitingOptions, Work,
-    WorkerOptions,
+    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, Profile, RateOptions, TimersOptions,
+    WaitingOptions, Work, WorkerOptions,
 };
 
 use crate::Outcome;
@@ -15,17 +15,19 @@ use crate::configuration::{Environment, duration};
 
 /// What to do to a cluster. Without --max, --wait, --drain or idle clients: a fixed rate.
 #[derive(Debug, Args)]
+#[command(after_help = PROFILES)]
 pub(crate) struct LoadArguments {
-    /// Shape of the process: one-task, ten-tasks, parallel or parallel-N.
+    /// What is loaded: one-task, ten-tasks, ten-tasks-two-timers, parallel, parallel-N, mixed, messages or timers.
     #[arg(default_value = "one-task")]
     profile: Profile,
-    /// Instances per second; with --max the rate to begin with.
+    /// Instances per second [default: 100], with messages: publications per second; with --max the rate to begin with
+    /// [default: 500]; with timers: instances per second beside them [default: 150].
     #[arg(long)]
     rate: Option<f64>,
     /// Find the highest sustainable rate.
     #[arg(long)]
     max: bool,
-    /// Only create so many instances, which then wait at their first task.
+    /// Only create so many instances, which then wait at their first task, with messages for a message.
     #[arg(long, value_name = "INSTANCES", conflicts_with_all = ["max", "rate"])]
     wait: Option<u64>,
     /// Complete the waiting jobs of this type, as reported by a run with --wait.
@@ -37,7 +39,22 @@ pub(crate) struct LoadArguments {
     /// Keep so many idle long polls waiting.
     #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain"])]
     idle_polls: Option<usize>,
-    /// Time of the measurement.
+    /// What the timer catch event of ten-tasks-two-timers waits; no part of the overhead.
+    #[arg(long, default_value = "100ms", value_parser = duration)]
+    timer: Duration,
+    /// How long published messages are buffered.
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    message_ttl: Duration,
+    /// With messages: so many more instances wait for a message, during the measurement and after it.
+    #[arg(long, value_name = "INSTANCES", default_value_t = 0)]
+    waiting: u64,
+    /// With timers: so many instances whose timers are due at the same moment.
+    #[arg(long, value_name = "INSTANCES", default_value_t = 100_000)]
+    timers: u64,
+    /// With timers: from the start of creating their instances to the moment at which they are due.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    due_in: Duration,
+    /// Time of the measurement; with timers the longest time that they may take.
     #[arg(long, default_value = "30s", value_parser = duration)]
     duration: Duration,
     /// Time before the measurement, under the same load.
@@ -72,6 +89,18 @@ pub(crate) struct LoadArguments {
     json: bool,
 }
 
+const PROFILES: &str = "\
+Profiles:
+  one-task              start, service task, end
+  ten-tasks             ten service tasks in sequence
+  ten-tasks-two-timers  the same with a boundary timer that never fires and a timer catch event (--timer) in the middle
+  parallel-N            a parallel gateway to N service tasks (parallel: 10)
+  mixed                 60 % one-task, 20 % ten-tasks-two-timers, 20 % task, message catch event, task
+  messages              messages at a rate, each for an instance that waits for it
+  timers                timers that are due at once (--timers, --due-in), and one-task at a rate beside them
+
+A message that is not correlated exactly once, or a timer that does not fire exactly once, makes the run fail.";
+
 /// How many jobs one poll asks for.
 const POLLED_JOBS_MAX: u16 = 32;
 /// The rate of a run that names none.
@@ -87,18 +116,36 @@ impl LoadArguments {
             });
         }
         if let Some(instances) = self.wait {
-            return Mode::Waiting(WaitingOptions { payload_bytes: self.payload, ..WaitingOptions::new(instances) });
+            let defaults = WaitingOptions::new(instances);
+            return Mode::Waiting(WaitingOptions { profile: self.profile, payload_bytes: self.payload, ..defaults });
         }
         if let Some(job_type) = &self.drain {
             return Mode::Drain(DrainOptions { worker: self.worker(), ..DrainOptions::new(job_type) });
         }
-        let work = Work { payload_bytes: self.payload, worker: self.worker(), ..Work::new(self.profile) };
+        let work = Work {
+            payload_bytes: self.payload,
+            worker: self.worker(),
+            timer: self.timer,
+            message_ttl: self.message_ttl,
+            waiting: self.waiting,
+            ..Work::new(self.profile)
+        };
         if self.max {
             let defaults = MaximumOptions::new(work);
             return Mode::Maximum(MaximumOptions {
                 start_rate: self.rate.unwrap_or(defaults.start_rate),
                 duration: self.duration,
                 warm_up: self.warm_up.unwrap_or(defaults.warm_up),
+                ..defaults
+            });
+        }
+        if self.profile == Profile::Timers {
+            let defaults = TimersOptions::new(work, self.timers);
+            return Mode::Timers(TimersOptions {
+                due_in: self.due_in,
+                rate: self.rate.unwrap_or(defaults.rate),
+                warm_up: self.warm_up.unwrap_or(defaults.warm_up),
+                limit: self.duration,
                 ..defaults
             });
         }
@@ -144,5 +191,5 @@ pub(crate) fn run(runtime: &tokio::runtime::Runtime, arguments: LoadArguments) -
     } else {
         println!("{report}");
     }
-    Ok(())
+    Ok(report.verdict()?)
 }
