@@ -3,7 +3,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: run test build bench differential
+.PHONY: run test build bench differential simulate sensitivity
 
 ## run: builds and starts a node with a demo process whose instances move; data in ./osmia-data
 run: build
@@ -27,3 +27,13 @@ bench:
 ## differential: compares the engine with the reference engine; FILTER=TEXT, MODELS=COUNT SEED=SEED, UPDATE_EXPECTATIONS=1
 differential:
 	scripts/differential
+
+## simulate: a whole cluster under seeded faults; SEEDS=COUNT FIRST=SEED, prints what breaks and the rate
+simulate:
+	scripts/install-tools
+	cargo run --release --locked -p osmia-simulator -- --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1)
+
+## sensitivity: plants known bugs one at a time and lets the simulator find them; ONLY=TEXT, SEEDS=COUNT
+sensitivity:
+	scripts/install-tools
+	scripts/sensitivity

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use protocol::{Command, PartitionId, Request};
 
+use crate::disk::DiskView;
 use crate::entrance::{Entrance, Health, Role};
 use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
@@ -152,6 +153,11 @@ impl Client {
         }
     }
 
+    /// The disk of the data directory as it was seen last.
+    pub fn disk(&self) -> DiskView {
+        self.shared.disk.view()
+    }
+
     /// Number of partitions; they are numbered from 1.
     pub fn partition_count(&self) -> u16 {
         self.shared.partition_count()
@@ -235,7 +241,7 @@ impl Client {
         let admission = Admission::of(&command.payload);
         let permit = entrance
             .limiter
-            .admit(admission, bytes.len())
+            .admit(admission, bytes.len(), entrance.unwritable())
             .map_err(|reason| SubmitError::ResourceExhausted { partition: entrance.id, reason: reason.to_string() })?;
         Ok((bytes, permit))
     }

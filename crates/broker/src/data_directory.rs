@@ -5,9 +5,11 @@ use std::fs::{File, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use protocol::PartitionId;
 
+use crate::disk::{Disk, DiskView, FULL_BYTES};
 use crate::options::NodeOptions;
 
 /// Version of the layout of the data directory.
@@ -53,6 +55,30 @@ pub enum DataDirectoryError {
         /// Its value in the options.
         wanted: u32,
     },
+    /// There is no room to begin with.
+    #[error(
+        "the disk of the data directory {} has {free_bytes} bytes free, and a start needs at least {FULL_BYTES}; make room \
+         on it: everything that was acknowledged is still there", directory.display()
+    )]
+    Full {
+        /// The directory.
+        directory: PathBuf,
+        /// What is free.
+        free_bytes: u64,
+    },
+    /// More is to be kept free than there is.
+    #[error(
+        "the volume of the data directory {} has {total_bytes} bytes, and {low_bytes} bytes of it are to stay free; lower \
+         disk-free-space-low or choose a larger volume", directory.display()
+    )]
+    VolumeTooSmall {
+        /// The directory.
+        directory: PathBuf,
+        /// Size of the volume.
+        total_bytes: u64,
+        /// Free bytes below which no new work is taken.
+        low_bytes: u64,
+    },
     /// The operating system refused.
     #[error("could not {action} {}: {source}", path.display())]
     Io {
@@ -78,6 +104,8 @@ pub(crate) struct DataDirectory {
     pub cluster_id: String,
     /// How often a node was started on this directory, this time included.
     pub starts: u64,
+    /// The disk that it is on.
+    pub disk: Arc<Disk>,
     _lock: File,
 }
 
@@ -86,7 +114,10 @@ impl DataDirectory {
     pub fn open(options: &NodeOptions) -> Result<Self, DataDirectoryError> {
         let path = options.data_directory.clone();
         std::fs::create_dir_all(&path).map_err(failed("create", &path))?;
-        let lock = lock(&path)?;
+        let mut lock = lock(&path)?;
+        let measured = Disk::measure(&path, options.disk).map_err(failed("measure the disk of", &path))?;
+        make_room(&measured)?;
+        note_process(&mut lock).map_err(failed("write", &path.join("LOCK")))?;
         let format = path.join("FORMAT");
         let settings = match std::fs::read_to_string(&format) {
             Ok(text) => Settings::parse(&text)
@@ -101,12 +132,40 @@ impl DataDirectory {
         };
         settings.check(&path, options)?;
         let starts = count_start(&path)?;
-        Ok(DataDirectory { path, cluster_id: settings.cluster, starts, _lock: lock })
+        Ok(DataDirectory { path, cluster_id: settings.cluster, starts, disk: Arc::new(measured), _lock: lock })
     }
 
     /// The shared log of all partitions.
     pub fn log(&self) -> PathBuf {
         self.path.join("log")
+    }
+
+    /// Removes what a full disk leaves in the log: the next file, made but without content. The library below goes
+    /// on in the file before it, and would take the room that it allocated ahead there for damage at the next start,
+    /// because only the newest file may end with it.
+    pub fn remove_unfinished_log_files(&self) -> Result<(), DataDirectoryError> {
+        let files = self.log().join("files");
+        let entries = match std::fs::read_dir(&files) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed("list", &files)(error)),
+        };
+        let mut newest: [Option<PathBuf>; 2] = Default::default();
+        for entry in entries {
+            let path = entry.map_err(failed("list", &files))?.path();
+            for (newest, extension) in newest.iter_mut().zip(["raftlog", "rewrite"]) {
+                if path.extension().is_some_and(|found| found == extension) {
+                    *newest = newest.take().max(Some(path.clone()));
+                }
+            }
+        }
+        for path in newest.into_iter().flatten() {
+            if is_empty(&path).map_err(failed("read", &path))? {
+                tracing::info!(file = %path.display(), "removing a log file that a full disk left without content");
+                std::fs::remove_file(&path).map_err(failed("delete", &path))?;
+            }
+        }
+        Ok(())
     }
 
     /// The state of a partition.
@@ -123,6 +182,12 @@ impl DataDirectory {
     pub fn exporter_positions(&self, name: &str) -> PathBuf {
         self.path.join("exporters").join(format!("{name}.positions"))
     }
+}
+
+/// Whether a file holds nothing, or nothing but zeros where a header should be.
+fn is_empty(path: &Path) -> io::Result<bool> {
+    const HEADER_BYTES_MAX: u64 = 4096;
+    Ok(std::fs::metadata(path)?.len() <= HEADER_BYTES_MAX && std::fs::read(path)?.iter().all(|byte| *byte == 0))
 }
 
 fn lock(directory: &Path) -> Result<File, DataDirectoryError> {
@@ -142,13 +207,27 @@ fn lock(directory: &Path) -> Result<File, DataDirectoryError> {
         }
         Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
     }
-    let note = |file: &mut File| {
-        file.set_len(0)?;
-        file.seek(SeekFrom::Start(0))?;
-        writeln!(file, "{}", std::process::id())
-    };
-    note(&mut file).map_err(failed("write", &path))?;
     Ok(file)
+}
+
+/// Notes in the lock whose it is.
+fn note_process(lock: &mut File) -> io::Result<()> {
+    lock.set_len(0)?;
+    lock.seek(SeekFrom::Start(0))?;
+    writeln!(lock, "{}", std::process::id())
+}
+
+/// A start writes a little. On a full disk it takes the room for it from the reserve.
+fn make_room(disk: &Disk) -> Result<(), DataDirectoryError> {
+    let DiskView { directory, total_bytes, low_bytes, .. } = disk.view();
+    if low_bytes >= total_bytes {
+        return Err(DataDirectoryError::VolumeTooSmall { directory, total_bytes, low_bytes });
+    }
+    match disk.relieve() {
+        Ok(free_bytes) if free_bytes < FULL_BYTES => Err(DataDirectoryError::Full { directory, free_bytes }),
+        Ok(_) => Ok(()),
+        Err(error) => Err(failed("make room in", &directory)(error)),
+    }
 }
 
 /// A directory with data but without `FORMAT` is not ours, or it lost the file: nothing is made on top of it.
@@ -289,5 +368,39 @@ mod tests {
         std::fs::create_dir(directory.path().join("log")).expect("writable");
         let error = DataDirectory::open(&options(directory.path())).expect_err("foreign data").to_string();
         assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
+    }
+
+    #[test]
+    fn a_log_file_that_a_full_disk_left_without_content_is_removed() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let data = DataDirectory::open(&options(directory.path())).expect("new");
+        data.remove_unfinished_log_files().expect("there is no log yet");
+        let files = directory.path().join("log").join("files");
+        std::fs::create_dir_all(&files).expect("writable");
+        let all: [(&str, &[u8]); 5] = [
+            ("0000000000000001.raftlog", b""),
+            ("0000000000000002.raftlog", b"records"),
+            ("0000000000000003.raftlog", b""),
+            ("0000000000000001.rewrite", b"records"),
+            ("0000000000000002.rewrite", &[0; 69]),
+        ];
+        for (name, content) in all {
+            std::fs::write(files.join(name), content).expect("writable");
+        }
+        data.remove_unfinished_log_files().expect("removable");
+        let left = all.map(|(name, _)| files.join(name).exists());
+        assert_eq!(left, [true, true, false, true, false], "only the newest file of each kind may be unfinished");
+    }
+
+    #[test]
+    fn a_volume_that_is_too_small_is_refused() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let mut options = options(directory.path());
+        options.disk.free_space_low_bytes = Some(1 << 60);
+        let error = DataDirectory::open(&options).expect_err("no volume is so large").to_string();
+        assert!(
+            error.contains("1152921504606846976 bytes of it are to stay free; lower disk-free-space-low"),
+            "{error}"
+        );
     }
 }

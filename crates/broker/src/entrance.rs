@@ -83,6 +83,17 @@ impl Entrance {
         self.health.store(health as u8, Ordering::Release);
     }
 
+    /// What the partition needs for every command and cannot write now.
+    pub fn unwritable(&self) -> Option<&'static str> {
+        match self.troubles.load(Ordering::Acquire) {
+            0 => None,
+            troubles if troubles & Trouble::Log as u8 != 0 => Some("its log"),
+            troubles if troubles & Trouble::Records as u8 != 0 => Some("its record stream"),
+            // A checkpoint has time: the limit of changes that wait for one holds meanwhile.
+            _ => None,
+        }
+    }
+
     /// Something that the partition needs fails and is tried again, or works again. Returns whether that is news.
     pub fn set_trouble(&self, trouble: Trouble, troubled: bool) -> bool {
         let bit = trouble as u8;

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanceIntent};
 
+use crate::disk::{Disk, DiskState, DiskView};
+
 /// Limits of flow control, for each partition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowControlOptions {
@@ -47,8 +49,12 @@ impl Default for FlowControlOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Starts new work: all limits hold.
+    Growth,
+    /// Adds to what can be started. It is rare, so the number of commands does not hold it up; all other limits hold.
+    Deployment,
+    /// Goes on with work: limited in number, and refused only when memory or disk would overflow.
     Limited,
-    /// Ends work or keeps the system going: refused only when memory or disk would overflow.
+    /// Ends work: refused only when memory or disk would overflow.
     Preferred,
     /// Between the gateway, the partitions and the engine itself: never refused, and bounded by what was admitted.
     Internal,
@@ -59,8 +65,8 @@ impl Admission {
     pub fn of(payload: &Payload) -> Admission {
         match payload {
             Payload::Job(JobIntent::Complete | JobIntent::Fail, _)
-            | Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _)
-            | Payload::Deployment(DeploymentIntent::Create, _) => Admission::Preferred,
+            | Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _) => Admission::Preferred,
+            Payload::Deployment(DeploymentIntent::Create, _) => Admission::Deployment,
             Payload::Job(JobIntent::Yield | JobIntent::TimeOut | JobIntent::RecurAfterBackoff, _)
             | Payload::Deployment(DeploymentIntent::Distribute, _)
             | Payload::JobStream(..)
@@ -68,8 +74,25 @@ impl Admission {
             | Payload::ProcessInstanceBatch(..)
             | Payload::Work(..)
             | Payload::Outbox(..) => Admission::Internal,
-            _ => Admission::Limited,
+            Payload::Job(..)
+            | Payload::JobBatch(..)
+            | Payload::Incident(..)
+            | Payload::ProcessInstance(..)
+            | Payload::ProcessInstanceModification(..)
+            | Payload::ProcessInstanceMigration(..)
+            | Payload::VariableDocument(..)
+            | Payload::ResourceDeletion(..) => Admission::Limited,
+            _ => Admission::Growth,
         }
+    }
+
+    /// Whether there is more to do afterwards, which is what a node without room refuses first.
+    pub fn grows(self) -> bool {
+        matches!(self, Admission::Growth | Admission::Deployment)
+    }
+
+    fn is_limited_in_number(self) -> bool {
+        matches!(self, Admission::Growth | Admission::Limited)
     }
 }
 
@@ -80,6 +103,8 @@ pub(crate) enum Refusal {
     Bytes { partition: PartitionId, in_flight: usize, limit: usize },
     Backlog { partition: PartitionId, backlog: Arc<Backlog> },
     State { partition: PartitionId, bytes: u64, limit: u64 },
+    Disk(DiskView),
+    Unwritable { partition: PartitionId, what: &'static str },
 }
 
 impl fmt::Display for Refusal {
@@ -106,6 +131,13 @@ impl fmt::Display for Refusal {
                 "partition {partition} holds {bytes} bytes of changes in memory that are not in a checkpoint, and its \
                  limit is {limit} bytes; try again after a growing pause, and look at the disk of the node if it stays so"
             ),
+            Refusal::Disk(disk) => disk.fmt(formatter),
+            Refusal::Unwritable { partition, what } => write!(
+                formatter,
+                "partition {partition} takes no new work now, because {what} cannot be written; try again after a growing \
+                 pause, and look at the disk of the node (its log names the reason, and it goes on by itself when the disk \
+                 is in order)"
+            ),
         }
     }
 }
@@ -122,8 +154,8 @@ impl Backlog {
     /// Ending work writes records too, so it may use as much again, but no more.
     fn refuses(&self, admission: Admission) -> bool {
         match admission {
-            Admission::Limited => true,
-            Admission::Preferred => self.bytes > self.limit_bytes.saturating_mul(2),
+            Admission::Growth | Admission::Deployment => true,
+            Admission::Limited | Admission::Preferred => self.bytes > self.limit_bytes.saturating_mul(2),
             Admission::Internal => false,
         }
     }
@@ -140,12 +172,13 @@ pub(crate) struct Limiter {
     state_bytes: AtomicU64,
     last_decrease: Mutex<Option<Instant>>,
     backlog: RwLock<Option<Arc<Backlog>>>,
+    disk: Arc<Disk>,
     refused: AtomicUsize,
     admitted: AtomicUsize,
 }
 
 impl Limiter {
-    pub fn new(partition: PartitionId, options: FlowControlOptions) -> Self {
+    pub fn new(partition: PartitionId, options: FlowControlOptions, disk: Arc<Disk>) -> Self {
         let limit = options.initial_commands.clamp(options.min_commands, options.max_commands);
         Limiter {
             partition,
@@ -156,14 +189,22 @@ impl Limiter {
             state_bytes: AtomicU64::new(0),
             last_decrease: Mutex::new(None),
             backlog: RwLock::new(None),
+            disk,
             refused: AtomicUsize::new(0),
             admitted: AtomicUsize::new(0),
         }
     }
 
-    /// Takes a share of the limits for a command.
-    pub fn admit(self: &Arc<Self>, admission: Admission, bytes: usize) -> Result<Permit, Refusal> {
-        self.check(admission, bytes).inspect_err(|_| {
+    /// Takes a share of the limits for a command. `unwritable` is what the partition needs and cannot write now.
+    pub fn admit(
+        self: &Arc<Self>,
+        admission: Admission,
+        bytes: usize,
+        unwritable: Option<&'static str>,
+    ) -> Result<Permit, Refusal> {
+        let partition = self.partition;
+        let refusal = unwritable.filter(|_| admission.grows()).map(|what| Refusal::Unwritable { partition, what });
+        self.check(admission, bytes).and(refusal.map_or(Ok(()), Err)).inspect_err(|_| {
             self.refused.fetch_add(1, Ordering::Relaxed);
         })?;
         self.admitted.fetch_add(1, Ordering::Relaxed);
@@ -178,6 +219,11 @@ impl Limiter {
         if admission == Admission::Internal {
             return Ok(());
         }
+        match self.disk.state() {
+            DiskState::Enough => {}
+            DiskState::Low if !admission.grows() => {}
+            DiskState::Low | DiskState::Full => return Err(Refusal::Disk(self.disk.view())),
+        }
         let in_flight = self.bytes.load(Ordering::Relaxed);
         let limit = self.options.inflight_limit_bytes;
         // A command that is alone in flight is taken whatever its size.
@@ -191,12 +237,12 @@ impl Limiter {
         }
         let (bytes, limit) = (self.state_bytes.load(Ordering::Relaxed), self.options.state_limit_bytes);
         // As with exporters: ending work may use as much again.
-        let limit = if admission == Admission::Limited { limit } else { limit.saturating_mul(2) };
+        let limit = if admission.grows() { limit } else { limit.saturating_mul(2) };
         if bytes > limit {
             return Err(Refusal::State { partition, bytes, limit });
         }
         let (in_flight, limit) = (self.in_flight(), self.limit());
-        if admission == Admission::Limited && in_flight >= limit {
+        if admission.is_limited_in_number() && in_flight >= limit {
             let (min, max) = (self.options.min_commands, self.options.max_commands);
             return Err(Refusal::Commands { partition, in_flight, limit, min, max });
         }
@@ -289,31 +335,56 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
+    fn limiter_on(disk: Disk, options: FlowControlOptions) -> Arc<Limiter> {
+        Arc::new(Limiter::new(PartitionId(2), options, Arc::new(disk)))
+    }
+
     fn limiter(change: impl FnOnce(&mut FlowControlOptions)) -> Arc<Limiter> {
         let mut options =
             FlowControlOptions { initial_commands: 10, min_commands: 5, max_commands: 20, ..Default::default() };
         change(&mut options);
-        Arc::new(Limiter::new(PartitionId(2), options))
+        limiter_on(Disk::unlimited(), options)
     }
 
     fn take(limiter: &Arc<Limiter>, count: usize) -> Permit {
-        let mut permits = (0..count).map(|_| limiter.admit(Admission::Limited, 1).expect("below the limit"));
+        let mut permits = (0..count).map(|_| limiter.admit(Admission::Growth, 1, None).expect("below the limit"));
         let mut first = permits.next().expect("at least one");
         permits.for_each(|permit| first.join(permit));
         first
     }
 
     #[test]
+    fn what_starts_work_is_told_from_what_goes_on_with_it_and_what_ends_it() {
+        use protocol::{IncidentIntent, JobBatchIntent, MessageIntent, ProcessInstanceCreationIntent};
+
+        let creation = ProcessInstanceCreationIntent::Create;
+        for (payload, admission) in [
+            (Payload::ProcessInstanceCreation(creation, Box::default()), Admission::Growth),
+            (Payload::Message(MessageIntent::Publish, Box::default()), Admission::Growth),
+            (Payload::Deployment(DeploymentIntent::Create, Box::default()), Admission::Deployment),
+            (Payload::JobBatch(JobBatchIntent::Activate, Box::default()), Admission::Limited),
+            (Payload::Incident(IncidentIntent::Resolve, Box::default()), Admission::Limited),
+            (Payload::Job(JobIntent::ThrowError, Arc::default()), Admission::Limited),
+            (Payload::Job(JobIntent::Complete, Arc::default()), Admission::Preferred),
+            (Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::default()), Admission::Preferred),
+            (Payload::Job(JobIntent::TimeOut, Arc::default()), Admission::Internal),
+        ] {
+            assert_eq!(Admission::of(&payload), admission, "{payload:?}");
+        }
+    }
+
+    #[test]
     fn the_command_limit_refuses_new_work_only_and_says_so() {
         let limiter = limiter(|_| {});
         let permit = take(&limiter, 10);
-        let refusal = limiter.admit(Admission::Limited, 1).expect_err("the limit is reached");
+        let refusal = limiter.admit(Admission::Growth, 1, None).expect_err("the limit is reached");
         assert_eq!(
             refusal.to_string(),
             "partition 2 has 10 commands in flight, and its limit is 10 now (it adapts between 5 and 20); try again \
              after a growing pause"
         );
-        let preferred = limiter.admit(Admission::Preferred, 1).expect("ending work is never refused by this limit");
+        let preferred =
+            limiter.admit(Admission::Preferred, 1, None).expect("ending work is never refused by this limit");
         assert_eq!(limiter.in_flight(), 11);
         drop((permit, preferred));
         assert_eq!(limiter.in_flight(), 0);
@@ -323,12 +394,12 @@ mod tests {
     #[test]
     fn the_byte_limit_holds_for_all_users_but_lets_one_command_through() {
         let limiter = limiter(|options| options.inflight_limit_bytes = 100);
-        let large = limiter.admit(Admission::Limited, 500).expect("it is alone");
-        let refusal = limiter.admit(Admission::Preferred, 1).expect_err("bytes are used up");
+        let large = limiter.admit(Admission::Growth, 500, None).expect("it is alone");
+        let refusal = limiter.admit(Admission::Preferred, 1, None).expect_err("bytes are used up");
         assert!(refusal.to_string().contains("its limit is 100 bytes"), "{refusal}");
-        limiter.admit(Admission::Internal, 500).expect("internal commands are never refused");
+        limiter.admit(Admission::Internal, 500, None).expect("internal commands are never refused");
         drop(large);
-        limiter.admit(Admission::Preferred, 1).expect("bytes are free again");
+        limiter.admit(Admission::Preferred, 1, None).expect("bytes are free again");
     }
 
     #[test]
@@ -361,23 +432,56 @@ mod tests {
         let limiter = limiter(|_| {});
         let backlog = |bytes| Backlog { exporter: "warehouse".to_owned(), bytes, limit_bytes: 1_000 };
         limiter.set_backlog(Some(backlog(1_001)));
-        let refusal = limiter.admit(Admission::Limited, 1).expect_err("the exporter is behind");
+        let refusal = limiter.admit(Admission::Growth, 1, None).expect_err("the exporter is behind");
         assert!(refusal.to_string().contains("for the exporter 'warehouse', and its limit is 1000 bytes"), "{refusal}");
-        limiter.admit(Admission::Preferred, 1).expect("ending work goes on");
+        limiter.admit(Admission::Preferred, 1, None).expect("ending work goes on");
         limiter.set_backlog(Some(backlog(2_001)));
-        limiter.admit(Admission::Preferred, 1).expect_err("twice the limit");
+        limiter.admit(Admission::Preferred, 1, None).expect_err("twice the limit");
         limiter.set_backlog(None);
-        limiter.admit(Admission::Limited, 1).expect("the exporter caught up");
+        limiter.admit(Admission::Growth, 1, None).expect("the exporter caught up");
     }
 
     #[test]
     fn changes_that_no_checkpoint_takes_refuse_new_work_first() {
         let limiter = limiter(|options| options.state_limit_bytes = 100);
         limiter.set_state_bytes(101);
-        let refusal = limiter.admit(Admission::Limited, 1).expect_err("too many changes");
+        let refusal = limiter.admit(Admission::Growth, 1, None).expect_err("too many changes");
         assert!(refusal.to_string().contains("holds 101 bytes of changes in memory"), "{refusal}");
-        limiter.admit(Admission::Preferred, 1).expect("ending work goes on");
+        limiter.admit(Admission::Preferred, 1, None).expect("ending work goes on");
         limiter.set_state_bytes(201);
-        limiter.admit(Admission::Preferred, 1).expect_err("twice the limit");
+        limiter.admit(Admission::Preferred, 1, None).expect_err("twice the limit");
+    }
+
+    #[test]
+    fn the_disk_stops_new_work_first_and_everything_of_users_when_it_is_full() {
+        let disk = Arc::new(Disk::measured(1 << 30, 100 << 20, 0));
+        let limiter = Arc::new(Limiter::new(PartitionId(2), FlowControlOptions::default(), disk.clone()));
+        limiter.admit(Admission::Growth, 1, None).expect("there is room");
+        disk.note(50 << 20, 0);
+        for growing in [Admission::Growth, Admission::Deployment] {
+            let refusal = limiter.admit(growing, 1, None).expect_err("the disk is low").to_string();
+            assert!(refusal.contains("the data directory data has 50 MiB free"), "{refusal}");
+            assert!(refusal.contains("new work is taken only above 100 MiB; make room"), "{refusal}");
+        }
+        limiter.admit(Admission::Limited, 1, None).expect("jobs are still activated");
+        limiter.admit(Admission::Preferred, 1, None).expect("ending work goes on");
+        disk.note(1_000, 0);
+        let refusal = limiter.admit(Admission::Preferred, 1, None).expect_err("the disk is full").to_string();
+        assert!(refusal.contains("data is full (1000 bytes free, and the reserve is used up)"), "{refusal}");
+        limiter.admit(Admission::Internal, 1, None).expect("what the node must do waits for room");
+        disk.note(500 << 20, 0);
+        limiter.admit(Admission::Growth, 1, None).expect("there is room again");
+    }
+
+    #[test]
+    fn what_cannot_be_written_stops_new_work_whatever_the_reason() {
+        let limiter = limiter(|_| {});
+        let refusal = limiter.admit(Admission::Growth, 1, Some("its log")).expect_err("the log fails").to_string();
+        assert!(
+            refusal.starts_with("partition 2 takes no new work now, because its log cannot be written"),
+            "{refusal}"
+        );
+        limiter.admit(Admission::Preferred, 1, Some("its log")).expect("it waits for the log");
+        assert_eq!(limiter.totals(), (1, 1));
     }
 }

@@ -1,9 +1,9 @@
 //! What the threads of a node say to each other.
 
-use bytes::Bytes;
 use protocol::{Command, PartitionId};
 
 use crate::flow_control::Permit;
+use crate::replication_loop::CommittedEntry;
 
 /// A message to the replication thread.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(crate) enum Work {
         /// The partition.
         partition: PartitionId,
         /// The batches.
-        entries: Vec<CommittedEntry>,
+        entries: Vec<CommittedEntry<Permit>>,
     },
     /// This node leads the partition, once everything before this message is applied.
     Lead(PartitionId),
@@ -65,15 +65,4 @@ pub(crate) enum Work {
     ClockChanged,
     /// Apply what came before, make a last checkpoint and end.
     Stop,
-}
-
-/// A committed batch.
-#[derive(Debug)]
-pub(crate) struct CommittedEntry {
-    /// Its place in the log.
-    pub index: u64,
-    /// The encoded batch.
-    pub data: Bytes,
-    /// The share of its commands in the partition's limits; none when it was replayed.
-    pub permit: Option<Permit>,
 }

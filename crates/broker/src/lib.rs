@@ -15,6 +15,7 @@
 mod client;
 mod clock;
 mod data_directory;
+mod disk;
 mod entrance;
 mod exporting;
 mod flow_control;
@@ -26,14 +27,17 @@ mod options;
 pub mod partition;
 mod processing_thread;
 mod record_log;
+pub mod replication_loop;
 mod replication_thread;
 mod requests;
 mod shared;
+pub mod snapshots;
 mod streams;
 
 pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest, SubmitError};
 pub use clock::{Clock, NotControllable};
 pub use data_directory::{DataDirectoryError, stored_partition_count};
+pub use disk::{DiskOptions, DiskState, DiskView};
 pub use engine::{JobsAvailable, Push, Reply};
 pub use entrance::{Health, Role};
 pub use exporting::{ExporterPosition, ExporterState, ExporterStatus};

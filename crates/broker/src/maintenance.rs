@@ -15,7 +15,7 @@ use crate::exporting::ExporterProgress;
 use crate::flow_control::Backlog;
 use crate::inbox::Work;
 use crate::metrics::SharedMetrics;
-use crate::record_log::RecordLog;
+use crate::record_log::{RecordLog, RecordLogError};
 use crate::shared::Shared;
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -37,6 +37,8 @@ pub(crate) enum Maintenance {
     },
     /// Free the memory of a frozen layer.
     Drop(Retired),
+    /// There is room on the disk that was not there before: what could not be written is tried again at once.
+    TryAgain,
     /// End.
     Stop,
 }
@@ -84,6 +86,10 @@ impl MaintenanceThread {
                     waiting.extend(self.attempt(attempt));
                 }
                 Ok(Maintenance::Drop(retired)) => drop(retired),
+                Ok(Maintenance::TryAgain) => {
+                    let now = Instant::now();
+                    waiting.iter_mut().for_each(|waiting| (waiting.retry_at, waiting.pause) = (now, RETRY_PAUSE.0));
+                }
                 Ok(Maintenance::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -134,8 +140,20 @@ impl MaintenanceThread {
 
     /// The records first: what the state holds is never derived again, so its records must not be lost.
     fn write(&self, waiting: &Waiting) -> Result<Written, String> {
-        self.records[index_of(waiting.partition)].sync().map_err(|error| error.to_string())?;
-        waiting.checkpoint.write().map_err(|error| error.to_string())
+        if let Err(error) = self.records[index_of(waiting.partition)].sync() {
+            if let RecordLogError::Damaged { .. } = error {
+                // From the log they can be derived again, but only by a start.
+                self.shared.fail(&format!("records are lost that were not on the disk yet: {error}"));
+            }
+            return Err(error.to_string());
+        }
+        waiting.checkpoint.write().map_err(|error| {
+            if error.needs_reopening() {
+                let partition = waiting.partition;
+                self.shared.fail(&format!("the state of partition {partition} has to be opened again: {error}"));
+            }
+            error.to_string()
+        })
     }
 
     fn reclaim_log(&self) {

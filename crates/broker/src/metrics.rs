@@ -8,6 +8,7 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use protocol::PartitionId;
 use replication::WriteReport;
 
+use crate::disk::{DiskState, DiskView};
 use crate::shared::Shared;
 
 pub(crate) use records::RecordMetrics;
@@ -227,6 +228,42 @@ impl SharedMetrics {
         self.yielded.absolute(yielded);
         self.streams.set(number(shared.streams.count()));
         self.blocked.set(number(shared.streams.blocked()));
+    }
+}
+
+/// Of the disk of the data directory.
+pub(crate) struct DiskMetrics {
+    total: Gauge,
+    free: Gauge,
+    low: Gauge,
+    reserve: Gauge,
+    reserve_left: Gauge,
+    state: Gauge,
+}
+
+impl DiskMetrics {
+    pub fn new() -> Self {
+        DiskMetrics {
+            total: gauge!("osmia_disk_total_bytes"),
+            free: gauge!("osmia_disk_free_bytes"),
+            low: gauge!("osmia_disk_low_bytes"),
+            reserve: gauge!("osmia_disk_reserve_bytes"),
+            reserve_left: gauge!("osmia_disk_reserve_left_bytes"),
+            state: gauge!("osmia_disk_state"),
+        }
+    }
+
+    pub fn publish(&self, view: &DiskView) {
+        self.total.set(number(view.total_bytes));
+        self.free.set(number(view.free_bytes));
+        self.low.set(number(view.low_bytes));
+        self.reserve.set(number(view.reserve_bytes));
+        self.reserve_left.set(number(view.reserve_left_bytes));
+        self.state.set(match view.state {
+            DiskState::Enough => 0.0,
+            DiskState::Low => 1.0,
+            DiskState::Full => 2.0,
+        });
     }
 }
 

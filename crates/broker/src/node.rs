@@ -19,6 +19,7 @@ use replication::{
 use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
 use crate::data_directory::{DataDirectory, DataDirectoryError};
+use crate::disk::{DiskThread, DiskView};
 use crate::entrance::Entrance;
 use crate::exporting::{self, ExporterProgress, ExporterStatus, ExporterThread, PositionsFile};
 use crate::flow_control::Limiter;
@@ -28,7 +29,8 @@ use crate::options::NodeOptions;
 use crate::partition::{Partition, PartitionOptions};
 use crate::processing_thread::{CheckpointPolicy, ProcessingThread, Slot};
 use crate::record_log::{RecordLog, RecordLogError, RecordLogOptions};
-use crate::replication_thread::{ReplicationThread, group_of};
+use crate::replication_loop::group_of;
+use crate::replication_thread::ReplicationThread;
 use crate::requests::Requests;
 use crate::shared::Shared;
 use crate::streams::Streams;
@@ -107,6 +109,8 @@ pub struct Node {
     processing: Vec<Sender<Work>>,
     /// Dropped to stop the exporters.
     stop_exporters: Option<Sender<()>>,
+    /// Dropped to stop the thread that looks at the disk.
+    stop_disk: Option<Sender<()>>,
     threads: Threads,
     /// Given back last of all.
     _directory: DataDirectory,
@@ -114,7 +118,7 @@ pub struct Node {
 
 #[derive(Default)]
 struct Threads {
-    /// In the order in which they end: replication, processing, exporters, maintenance.
+    /// In the order in which they end: replication, processing, exporters, maintenance, disk.
     running: Vec<(Stage, String, JoinHandle<()>)>,
 }
 
@@ -124,6 +128,7 @@ enum Stage {
     Processing,
     Exporting,
     Maintenance,
+    Disk,
 }
 
 /// What was opened for one partition.
@@ -164,7 +169,8 @@ impl Node {
             configured.push(exporting::configure(configuration, options.partition_count)?);
         }
         let directory = DataDirectory::open(&options)?;
-        let log = Arc::new(RaftEngineLog::open(&directory.log(), LogOptions::default())?);
+        directory.remove_unfinished_log_files()?;
+        let log = Arc::new(RaftEngineLog::open(&directory.log(), log_options(&directory.disk.view()))?);
         let (channels, inbox, stop_exporters) = channels(&options);
         let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
         let shared = Arc::new(share(&options, &directory, inbox));
@@ -177,9 +183,11 @@ impl Node {
             maintenance: channels.maintenance.0.clone(),
             processing: channels.work.iter().map(|(sender, _)| sender.clone()).collect(),
             stop_exporters: Some(stop_exporters),
+            stop_disk: None,
             threads: Threads::default(),
             _directory: directory,
         };
+        node.start_disk(&channels)?;
         node.start_exporters(&options, configured, &records, &channels)?;
         let maintenance = MaintenanceThread {
             shared: shared.clone(),
@@ -203,6 +211,13 @@ impl Node {
         );
         node.threads.start(&node.shared, Stage::Replication, "replication".to_owned(), move || replication.run())?;
         Ok(node)
+    }
+
+    fn start_disk(&mut self, channels: &Channels) -> Result<(), StartError> {
+        let (sender, stop) = crossbeam_channel::bounded(0);
+        self.stop_disk = Some(sender);
+        let thread = DiskThread::new(self.shared.disk.clone(), channels.maintenance.0.clone(), stop);
+        self.threads.start(&self.shared, Stage::Disk, "disk".to_owned(), move || thread.run())
     }
 
     fn start_exporters(
@@ -306,6 +321,11 @@ impl Node {
         self.exporters.iter().map(|exporter| exporter.status(now)).collect()
     }
 
+    /// How the disk of the data directory is.
+    pub fn disk(&self) -> DiskView {
+        self.shared.disk.view()
+    }
+
     /// Why the node cannot go on: its process should end and be started again.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure.lock().clone()
@@ -341,7 +361,9 @@ impl Node {
         self.stop_exporters = None;
         result = result.and(self.threads.join(Stage::Exporting));
         drop(self.maintenance.send(Maintenance::Stop));
-        result.and(self.threads.join(Stage::Maintenance))
+        result = result.and(self.threads.join(Stage::Maintenance));
+        self.stop_disk = None;
+        result.and(self.threads.join(Stage::Disk))
     }
 }
 
@@ -445,7 +467,7 @@ fn open_partitions(
         let record_options = RecordLogOptions {
             partition,
             directory: directory.records(partition),
-            segment_bytes: options.segment_bytes,
+            segment_bytes: segment_bytes(options, &directory.disk.view()),
             readers: channels.new_records.iter().map(|(sender, _)| sender.clone()).collect(),
         };
         let (records, writer) = RecordLog::open(record_options, engine.last_position())?;
@@ -455,9 +477,27 @@ fn open_partitions(
     Ok((opened, replicas))
 }
 
+/// The log gives no room back before it has its size, so on a small volume it must not become large.
+fn log_options(disk: &DiskView) -> LogOptions {
+    const VOLUME_SHARE: u64 = 8;
+    const FILES: u64 = 8;
+    const SMALLEST_FILE_BYTES: u64 = 1 << 20;
+    let usual = LogOptions::default();
+    let reclaim_above_bytes = usual.reclaim_above_bytes.min(disk.total_bytes / VOLUME_SHARE);
+    let file_bytes = usual.file_bytes.min(reclaim_above_bytes / FILES).max(SMALLEST_FILE_BYTES);
+    LogOptions { file_bytes, reclaim_above_bytes }
+}
+
+/// The same holds for the newest segment of each partition.
+fn segment_bytes(options: &NodeOptions, disk: &DiskView) -> u64 {
+    const VOLUME_SHARE: u64 = 32;
+    let share = disk.total_bytes / VOLUME_SHARE / u64::from(options.partition_count);
+    options.segment_bytes.min(share.max(64 << 10))
+}
+
 fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound>) -> Shared {
     let entrance = |id| {
-        let limiter = Arc::new(Limiter::new(id, options.flow_control.clone()));
+        let limiter = Arc::new(Limiter::new(id, options.flow_control.clone(), directory.disk.clone()));
         Arc::new(Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit)))
     };
     Shared {
@@ -465,6 +505,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
         cluster_id: directory.cluster_id.clone(),
         advertised_address: Mutex::new(options.advertised_address.clone()),
         clock: Arc::new(Clock::new(options.clock_control)),
+        disk: directory.disk.clone(),
         entrances: (1..=options.partition_count).map(PartitionId).map(entrance).collect(),
         inbox,
         streams: Streams::new(options.partition_count, options.stream_window),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use exporters::ExporterConfiguration;
 
+use crate::disk::DiskOptions;
 use crate::flow_control::FlowControlOptions;
 
 /// How a node is set up.
@@ -26,6 +27,8 @@ pub struct NodeOptions {
     pub clock_control: bool,
     /// What a partition takes at once.
     pub flow_control: FlowControlOptions,
+    /// What is kept free on the disk.
+    pub disk: DiskOptions,
     /// Size of an encoded command.
     pub command_limit_bytes: usize,
     /// Requests that wait for an answer, for each partition.
@@ -40,7 +43,8 @@ pub struct NodeOptions {
     pub stream_window: u32,
     /// Time without acknowledgement after which commands to other partitions are sent again.
     pub outbox_resend_interval: Duration,
-    /// Size of a segment file of the record stream. The newest segments are read at the start, so they are not large.
+    /// Size of a segment file of the record stream; less on a small volume. The newest segments are read at the start, so
+    /// they are not large.
     pub segment_bytes: u64,
     /// Bytes of records, for each partition, that an exporter may hold back before new work is refused.
     pub exporter_backlog_limit_bytes: u64,
@@ -57,6 +61,7 @@ impl Default for NodeOptions {
             exporters: Vec::new(),
             clock_control: false,
             flow_control: FlowControlOptions::default(),
+            disk: DiskOptions::default(),
             command_limit_bytes: 4 << 20,
             waiting_requests_limit: 100_000,
             batch_limit_bytes: 8 << 20,

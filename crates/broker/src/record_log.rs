@@ -13,6 +13,7 @@ mod writer;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
 use protocol::PartitionId;
+
+use format::{Frame, HEADER_BYTES};
 
 pub use format::RecordLogError;
 pub(crate) use reader::RecordReader;
@@ -58,6 +61,8 @@ struct Segment {
     length_bytes: u64,
     /// How much of it is known to be on disk.
     synced_bytes: u64,
+    /// The operating system may have forgotten what it could not bring to the disk behind `synced_bytes`.
+    sync_failed: bool,
 }
 
 impl RecordLog {
@@ -83,7 +88,7 @@ impl RecordLog {
         self.last_position.load(Ordering::Acquire)
     }
 
-    /// Makes everything durable that is written now.
+    /// Makes everything durable that is written now. After an error it can be tried again.
     pub fn sync(&self) -> Result<(), RecordLogError> {
         let dirty: Vec<Segment> = {
             let segments = self.segments.lock();
@@ -93,15 +98,49 @@ impl RecordLog {
             sync_directory(&self.options.directory)?;
         }
         for segment in dirty {
+            if segment.sync_failed {
+                self.write_again(&segment)?;
+            }
             let file = File::options().write(true).open(&segment.path);
             let synced = file.and_then(|file| file.sync_data());
-            synced.map_err(|error| RecordLogError::io("sync", &segment.path, error))?;
             let mut segments = self.segments.lock();
             if let Some(current) = segments.iter_mut().find(|current| current.base == segment.base) {
-                current.synced_bytes = current.synced_bytes.max(segment.length_bytes);
+                current.sync_failed = synced.is_err();
+                if synced.is_ok() {
+                    current.synced_bytes = current.synced_bytes.max(segment.length_bytes);
+                }
             }
+            synced.map_err(|error| RecordLogError::io("sync", &segment.path, error))?;
         }
         Ok(())
+    }
+
+    /// Writes again what was not synced. After a failed sync the system may take it for written, and answer the next sync
+    /// without doing anything. What is read back here proves itself by its checksums.
+    fn write_again(&self, segment: &Segment) -> Result<(), RecordLogError> {
+        let io = |error| RecordLogError::io("write again", &segment.path, error);
+        let file = File::options().read(true).write(true).open(&segment.path).map_err(io)?;
+        let length = usize::try_from(segment.length_bytes - segment.synced_bytes).expect("a segment fits into memory");
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, segment.synced_bytes).map_err(io)?;
+        let damaged = |offset: usize, problem: &str| RecordLogError::Damaged {
+            path: segment.path.clone(),
+            offset: segment.synced_bytes + offset as u64,
+            problem: problem.to_owned(),
+        };
+        let mut offset = 0;
+        if segment.synced_bytes == 0 {
+            format::decode_header(&bytes, self.options.partition).map_err(|problem| damaged(0, &problem))?;
+            offset = HEADER_BYTES;
+        }
+        while offset < bytes.len() {
+            match format::decode_frame(&bytes[offset..], true) {
+                Frame::Complete { frame_bytes, .. } => offset += frame_bytes,
+                Frame::Partial { .. } => return Err(damaged(offset, "a record is incomplete")),
+                Frame::Damaged { problem } => return Err(damaged(offset, problem)),
+            }
+        }
+        file.write_all_at(&bytes, segment.synced_bytes).map_err(io)
     }
 
     /// Deletes the segments of which nothing behind `position` is needed. The last one stays. Returns how many.

@@ -9,6 +9,7 @@ use protocol::PartitionId;
 
 use crate::client::SubmitError;
 use crate::clock::Clock;
+use crate::disk::Disk;
 use crate::entrance::{Entrance, Health, Role};
 use crate::inbox::Inbound;
 use crate::streams::Streams;
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     /// Host and port that clients reach the gateway at; known once the gateway listens.
     pub advertised_address: Mutex<(String, u16)>,
     pub clock: Arc<Clock>,
+    pub disk: Arc<Disk>,
     pub entrances: Vec<Arc<Entrance>>,
     pub inbox: Sender<Inbound>,
     pub streams: Streams,
@@ -80,8 +82,9 @@ impl Shared {
         use crate::requests::Requests;
 
         let (inbox, receiver) = crossbeam_channel::unbounded();
+        let disk = Arc::new(Disk::unlimited());
         let entrance = |id| {
-            let limiter = Arc::new(Limiter::new(id, FlowControlOptions::default()));
+            let limiter = Arc::new(Limiter::new(id, FlowControlOptions::default(), disk.clone()));
             let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 2)));
             entrance.set_role(Role::Leader);
             entrance.set_health(Health::Healthy);
@@ -93,6 +96,7 @@ impl Shared {
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
             clock: Arc::new(Clock::new(true)),
             entrances: (1..=partition_count).map(PartitionId).map(entrance).collect(),
+            disk,
             inbox,
             streams: Streams::new(partition_count, window),
             listeners: RwLock::default(),

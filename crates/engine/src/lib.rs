@@ -72,6 +72,10 @@ pub enum Fault {
     },
 }
 
+fn store_options() -> StoreOptions {
+    StoreOptions { schema_version: SCHEMA_VERSION, ..StoreOptions::default() }
+}
+
 /// Numbers for operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStatistics {
@@ -109,8 +113,7 @@ impl Engine {
     pub fn open(options: EngineOptions, directory: &Path) -> Result<Engine, Fault> {
         let partition = options.partition;
         let fault = |source| Fault::Store { partition, source };
-        let store_options = StoreOptions { schema_version: SCHEMA_VERSION, ..StoreOptions::default() };
-        let store = Store::open(directory, &store_options).map_err(fault)?;
+        let store = Store::open(directory, &store_options()).map_err(fault)?;
         let recovered = store.recovered();
         let counters = if recovered.metadata.is_empty() {
             Counters::default()
@@ -120,6 +123,16 @@ impl Engine {
         };
         let state = State::new(Tables::open(&store), counters, partition);
         Ok(Engine { options, state, applied: recovered.applied })
+    }
+
+    /// Replaces the state in `directory`, which must not be open, by one that another replica sent, and answers the index
+    /// of the last batch that is part of it.
+    ///
+    /// # Errors
+    /// When the stream is damaged or of another version, or the directory cannot be written; the old state stays then.
+    pub fn restore(partition: PartitionId, directory: &Path, stream: impl std::io::Read) -> Result<u64, Fault> {
+        let recovered = Store::restore_from(directory, &store_options(), stream);
+        recovered.map(|recovered| recovered.applied).map_err(|source| Fault::Store { partition, source })
     }
 
     /// An engine without a file: everything lives in memory.

@@ -150,6 +150,15 @@ pub(crate) struct Start {
     /// Port for health, metrics and clock; 0 takes a free one [default: 9600]
     #[arg(long, value_name = "PORT")]
     management_port: Option<String>,
+    /// Free bytes on the disk below which no new work is taken [default: a fiftieth of it, at most 1GB]
+    #[arg(long, value_name = "BYTES")]
+    disk_free_space_low: Option<String>,
+    /// Bytes kept for ending work on a full disk; 0 for none [default: a fiftieth of it, at most 64MB]
+    #[arg(long, value_name = "BYTES")]
+    disk_reserve: Option<String>,
+    /// Time between two checkpoints of a partition that changes [default: 5s]
+    #[arg(long, value_name = "DURATION")]
+    checkpoint_interval: Option<String>,
     /// Let the management port change the clock, for tests
     #[arg(long)]
     clock_control: bool,
@@ -186,6 +195,9 @@ impl Start {
             ("host", self.host),
             ("grpc-port", self.grpc_port),
             ("management-port", self.management_port),
+            ("disk-free-space-low", self.disk_free_space_low),
+            ("disk-reserve", self.disk_reserve),
+            ("checkpoint-interval", self.checkpoint_interval),
             ("clock-control", switch(self.clock_control)),
             ("demo", switch(self.demo)),
             ("request-timeout", self.request_timeout),

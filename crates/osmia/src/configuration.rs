@@ -12,7 +12,7 @@ use std::time::Duration;
 
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
-use values::{directory, number, port, switch};
+use values::{bytes, directory, number, port, switch};
 
 /// A setting: its name and the variables of Camunda with the same meaning, the more specific ones first.
 pub(crate) struct Setting {
@@ -42,6 +42,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
     setting("grpc-port", &["CAMUNDA_API_GRPC_PORT", "ZEEBE_BROKER_GATEWAY_NETWORK_PORT", "ZEEBE_GATEWAY_NETWORK_PORT"]),
     setting("management-port", &["MANAGEMENT_SERVER_PORT"]),
+    setting(
+        "disk-free-space-low",
+        &["CAMUNDA_DATA_PRIMARYSTORAGE_DISK_FREESPACE_PROCESSING", "ZEEBE_BROKER_DATA_DISK_FREESPACE_PROCESSING"],
+    ),
+    setting("disk-reserve", &[]),
+    setting("checkpoint-interval", &[]),
     setting("clock-control", &["CAMUNDA_SYSTEM_CLOCKCONTROLLED", "ZEEBE_CLOCK_CONTROLLED"]),
     setting("demo", &[]),
     setting(
@@ -90,6 +96,11 @@ pub(crate) struct Configuration {
     pub host: String,
     pub grpc_port: u16,
     pub management_port: u16,
+    /// Free bytes below which no new work is taken.
+    pub disk_free_space_low: Option<u64>,
+    /// Bytes that are kept for ending work on a full disk.
+    pub disk_reserve: Option<u64>,
+    pub checkpoint_interval: Option<Duration>,
     pub clock_control: bool,
     pub demo: bool,
     pub request_timeout: Duration,
@@ -145,6 +156,9 @@ impl Configuration {
             host: sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()),
             grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
             management_port: sources.get("management-port", port)?.unwrap_or(9_600),
+            disk_free_space_low: sources.get("disk-free-space-low", bytes)?,
+            disk_reserve: sources.get("disk-reserve", bytes)?,
+            checkpoint_interval: sources.get("checkpoint-interval", duration)?,
             clock_control: sources.get("clock-control", switch)?.unwrap_or(false),
             demo: sources.get("demo", switch)?.unwrap_or(false),
             request_timeout: sources.get("request-timeout", duration)?.unwrap_or(Duration::from_secs(15)),
@@ -208,12 +222,14 @@ mod tests {
             ("ZEEBE_BROKER_CLUSTER_PARTITIONS_COUNT", "7"),
             ("ZEEBE_BROKER_GATEWAY_NETWORK_PORT", "0"),
             ("ZEEBE_CLOCK_CONTROLLED", "true"),
+            ("ZEEBE_BROKER_DATA_DISK_FREESPACE_PROCESSING", "2GB"),
             ("ZEEBE_BROKER_DATA_DIRECTORY", "/d"),
             ("ZEEBE_GATEWAY_CLUSTER_REQUESTTIMEOUT", "PT20S"),
         ];
         let read = read(&[], &environment, None).expect("valid");
         assert_eq!((read.partitions, read.grpc_port, read.clock_control), (Some(7), 0, true));
         assert_eq!((read.data, read.request_timeout), (PathBuf::from("/d"), Duration::from_secs(20)));
+        assert_eq!((read.disk_free_space_low, read.disk_reserve), (Some(2 << 30), None));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod management;
 mod metrics;
 mod node;
 
+use std::io::Write;
 use std::num::NonZero;
 use std::process::ExitCode;
 
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("osmia: {error}");
+            // If nobody can read it, the exit code still says that it failed.
+            let _ = writeln!(std::io::stderr(), "osmia: {error}");
             ExitCode::FAILURE
         }
     }

@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use broker::{Client, Clock, Health};
+use broker::{Client, Clock, DiskState, DiskView, Health};
 use gateway::{JobStreamView, JobStreams};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
@@ -112,12 +112,30 @@ async fn health(State(managed): Shared) -> Response {
         .into_iter()
         .map(|(id, health)| (format!("partition{id}"), json!({ "status": status(health == Health::Healthy) })))
         .collect();
+    let disk = managed.node.read().as_ref().map(|(client, _)| disk(&client.disk()));
     let components = json!({
+        "diskSpace": disk,
         "readiness": { "status": status(managed.is_ready()) },
         "liveness": { "status": status(managed.is_alive()) },
         "partitions": { "status": status(up), "details": partitions },
     });
     verdict(up, json!({ "status": status(up), "components": components }))
+}
+
+/// A disk that is low does not make the node unhealthy: it goes on ending work, and a restart would help nobody.
+fn disk(view: &DiskView) -> Value {
+    json!({
+        "status": status(view.state == DiskState::Enough),
+        "details": {
+            "path": view.directory.display().to_string(),
+            "total": view.total_bytes,
+            "free": view.free_bytes,
+            "threshold": view.low_bytes,
+            "reserve": view.reserve_bytes,
+            "reserveLeft": view.reserve_left_bytes,
+            "message": view.to_string(),
+        },
+    })
 }
 
 async fn health_group(State(managed): Shared, Path(group): Path<String>) -> Response {

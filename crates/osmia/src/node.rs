@@ -1,10 +1,10 @@
 //! `osmia start`: the wiring of a node.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use broker::{Node, NodeOptions, Role};
+use broker::{DiskOptions, Node, NodeOptions, Role};
 use exporters::ExporterConfiguration;
 use gateway::{Gateway, GatewayOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -73,7 +73,9 @@ async fn serve(
     let address = gateway.address();
     node.set_advertised_address(&configuration.host, address.port());
     managed.serving(gateway.job_streams());
-    println!(
+    // A node whose output nobody can take, on a full disk for example, works all the same.
+    let _ = writeln!(
+        std::io::stdout(),
         "Osmia is ready: gRPC {address}, management http://{management_address}, {} partition(s), data in {}, started in {} ms",
         node.client().partition_count(),
         configuration.data.display(),
@@ -127,16 +129,22 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
     let exporter = |(name, exporter): (&String, &crate::configuration::ExporterConfiguration)| {
         ExporterConfiguration::of_class(name, &class(&exporter.kind), exporter.settings.clone())
     };
+    let usual = NodeOptions::default();
     Ok(NodeOptions {
         data_directory: configuration.data.clone(),
         partition_count: configuration
             .partitions
             .or_else(|| broker::stored_partition_count(&configuration.data))
             .unwrap_or(1),
+        disk: DiskOptions {
+            free_space_low_bytes: configuration.disk_free_space_low,
+            reserve_bytes: configuration.disk_reserve,
+        },
+        checkpoint_interval: configuration.checkpoint_interval.unwrap_or(usual.checkpoint_interval),
         clock_control: configuration.clock_control,
         advertised_address: (configuration.host.clone(), configuration.grpc_port),
         exporters: configuration.exporters.iter().map(exporter).collect::<Result<_, _>>()?,
-        ..NodeOptions::default()
+        ..usual
     })
 }
 
@@ -168,6 +176,9 @@ fn log(configuration: &Configuration) -> Outcome {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        // A line that cannot be written, on a full disk for example, is lost. Saying so would fail too, and end the
+        // thread that wanted to write it.
+        .log_internal_errors(false)
         .init();
     Ok(())
 }

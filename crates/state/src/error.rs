@@ -116,4 +116,13 @@ impl StoreError {
     pub fn concerns_one_command(&self) -> bool {
         matches!(self, Self::KeyTooLong { .. })
     }
+
+    /// Whether nothing can be written any more before the file is opened anew: an error hit the very page that names the
+    /// newest checkpoint.
+    pub fn needs_reopening(&self) -> bool {
+        match self {
+            Self::Checkpoint { source, .. } => matches!(**source, heed::Error::Mdb(heed::MdbError::Panic)),
+            _ => false,
+        }
+    }
 }

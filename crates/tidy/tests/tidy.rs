@@ -15,6 +15,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("osmia", 8),
     ("load", 7),
     ("differential", 7),
+    ("simulator", 7),
     ("gateway", 6),
     ("broker", 5),
     ("exporters", 4),
@@ -31,6 +32,7 @@ const FLOORS: &[(&str, u8)] = &[
 const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
     ("load", &["engine", "broker", "gateway", "state", "replication", "protocol"]),
     ("differential", &["broker", "gateway", "state", "replication", "exporters", "load"]),
+    ("simulator", &["gateway", "tokio", "tonic", "axum", "load", "exporters"]),
     ("gateway", &["engine", "state", "replication", "bpmn", "feel"]),
     ("broker", &["gateway-interface", "tonic", "axum", "tokio", "hyper", "feel"]),
     ("exporters", &["engine", "state", "replication"]),

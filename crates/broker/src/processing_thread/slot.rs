@@ -10,11 +10,13 @@ use protocol::{PartitionId, Timestamp};
 
 use crate::client::SubmitError;
 use crate::entrance::{Entrance, Health, Role, Trouble};
-use crate::inbox::{CommittedEntry, Inbound, QueuedCommand};
+use crate::flow_control::Permit;
+use crate::inbox::{Inbound, QueuedCommand};
 use crate::maintenance::Maintenance;
 use crate::metrics::{ProcessingMetrics, RecordMetrics};
 use crate::partition::{Effects, Moment, Partition};
 use crate::record_log::RecordWriter;
+use crate::replication_loop::CommittedEntry;
 use crate::shared::Shared;
 
 /// Pause before records are written again that could not be written.
@@ -40,7 +42,7 @@ pub(crate) struct Slot {
     record_metrics: RecordMetrics,
     effects: Effects,
     /// Committed and not applied.
-    queue: VecDeque<CommittedEntry>,
+    queue: VecDeque<CommittedEntry<Permit>>,
     /// Set while the records of the last batch could not be written: nothing further is applied.
     records_retry_at: Option<Instant>,
     checkpoint: CheckpointState,
@@ -101,7 +103,7 @@ impl Slot {
     }
 
     /// Adds committed batches.
-    pub fn enqueue(&mut self, shared: &Shared, entries: Vec<CommittedEntry>) {
+    pub fn enqueue(&mut self, shared: &Shared, entries: Vec<CommittedEntry<Permit>>) {
         self.queue.extend(entries);
         self.touched = true;
         if self.dead {
@@ -154,7 +156,7 @@ impl Slot {
         }
     }
 
-    fn apply(&mut self, shared: &Arc<Shared>, entry: CommittedEntry) {
+    fn apply(&mut self, shared: &Arc<Shared>, entry: CommittedEntry<Permit>) {
         let started = Instant::now();
         let bytes = entry.data.len();
         self.effects.clear();

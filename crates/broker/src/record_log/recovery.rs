@@ -53,8 +53,13 @@ pub(super) fn create_segment(options: &RecordLogOptions, base: u64) -> Result<(F
         std::fs::write(&path, header)?;
         File::options().write(true).open(&path)
     };
-    let file = create().map_err(|error| RecordLogError::io("create", &path, error))?;
-    let segment = Segment { path, base, last: base, length_bytes: HEADER_BYTES as u64, synced_bytes: 0 };
+    let file = create().map_err(|error| {
+        // On a full disk the file may be there without its header. If it cannot be removed, the next start does it.
+        let _ = std::fs::remove_file(&path);
+        RecordLogError::io("create", &path, error)
+    })?;
+    let length_bytes = HEADER_BYTES as u64;
+    let segment = Segment { path, base, last: base, length_bytes, synced_bytes: 0, sync_failed: false };
     Ok((file, segment))
 }
 
@@ -75,7 +80,9 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
         });
         let length_bytes = file.map_err(|error| RecordLogError::io("read", &path, error))?;
         match format::decode_header(&header, options.partition) {
-            Ok(base) => segments.push(Segment { path, base, last: base, length_bytes, synced_bytes: 0 }),
+            Ok(base) => {
+                segments.push(Segment { path, base, last: base, length_bytes, synced_bytes: 0, sync_failed: false });
+            }
             // A crash right after the file was created: nothing was in it yet.
             Err(_) if header.len() < HEADER_BYTES || header.iter().all(|byte| *byte == 0) => {
                 tracing::info!(file = %path.display(), "removing a record segment that a crash left without header");

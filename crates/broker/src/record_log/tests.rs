@@ -159,3 +159,44 @@ fn records_that_cannot_be_written_are_kept_and_written_later() {
     writer.flush().expect("it works again");
     assert_eq!(read(&log, 0), [1, 2, 3, 4]);
 }
+
+#[test]
+fn after_a_failed_sync_everything_is_written_again_if_it_proves_itself() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("new");
+    write(&mut writer, 1..=5);
+    log.sync().expect("in order");
+    write(&mut writer, 6..=9);
+    let fail_sync = || log.segments.lock()[0].sync_failed = true;
+    let (path, synced) = (log.segments.lock()[0].path.clone(), log.segments.lock()[0].synced_bytes);
+    fail_sync();
+    log.sync().expect("what is read back is intact");
+    assert!(!log.segments.lock()[0].sync_failed);
+    assert_eq!(read(&log, 0), (1..=9).collect::<Vec<_>>());
+
+    // The system lost a part of what it could not write.
+    write(&mut writer, 10..=12);
+    let mut bytes = std::fs::read(&path).expect("there");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&path, &bytes).expect("writable");
+    fail_sync();
+    let error = log.sync().expect_err("a record is damaged");
+    assert!(matches!(error, RecordLogError::Damaged { offset, .. } if offset > synced), "{error}");
+}
+
+#[test]
+fn a_segment_that_cannot_be_made_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    // A directory stands where the next segment would be.
+    let obstacle = directory.path().join(format!("{:020}.records", 5));
+    std::fs::create_dir(&obstacle).expect("writable");
+    (1..=5).for_each(|position| writer.append(&record(position)));
+    writer.flush().expect_err("the next segment cannot be made");
+    writer.flush().expect("the records themselves are written");
+    assert_eq!(read(&log, 0), [1, 2, 3, 4, 5]);
+    write(&mut writer, [6]);
+    assert_eq!(log.segments.lock().len(), 2);
+    assert_eq!(read(&log, 0), [1, 2, 3, 4, 5, 6]);
+}

@@ -30,6 +30,24 @@ pub(super) fn number<T: FromStr + PartialOrd>(text: &str, least: T, most: T, exp
     text.parse().ok().filter(|value| *value >= least && *value <= most).ok_or(expected)
 }
 
+/// `64MB`, `1GiB` or a number of bytes; a kilobyte has 1,024 bytes under either name.
+pub(super) fn bytes(text: &str) -> Value<u64> {
+    const EXPECTED: &str = "a number of bytes like 64MB, 1GB or 1073741824";
+    let lower = text.trim().to_ascii_lowercase();
+    let unit_at = lower.find(|character: char| !character.is_ascii_digit()).unwrap_or(lower.len());
+    let (digits, unit) = lower.split_at(unit_at);
+    let power = match unit.trim() {
+        "" | "b" => 0,
+        "kb" | "kib" => 1,
+        "mb" | "mib" => 2,
+        "gb" | "gib" => 3,
+        "tb" | "tib" => 4,
+        _ => return Err(EXPECTED),
+    };
+    let number: u64 = digits.parse().map_err(|_| EXPECTED)?;
+    number.checked_mul(1 << (10 * power)).ok_or(EXPECTED)
+}
+
 /// `500ms`, `15s`, `10m`, `2h`, `PT15S` or a number of milliseconds.
 pub(crate) fn duration(text: &str) -> Value<Duration> {
     const EXPECTED: &str = "a duration of at most 7 days like 500ms, 15s, 10m, PT15S or a number of milliseconds";
@@ -55,6 +73,16 @@ pub(crate) fn duration(text: &str) -> Value<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_in_all_units() {
+        for (text, expected) in [("0", 0), ("17", 17), ("3KB", 3 << 10), ("64 MiB", 64 << 20), ("2gb", 2 << 30)] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "MB", "-1", "1.5GB", "5 apples", "99999999TB"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn durations_in_all_notations() {

@@ -1,0 +1,282 @@
+//! What the replication thread does between two waits, driven by calls: commands go in, batches are proposed, and what a
+//! round of the Raft groups brings is told to the shell around it.
+//!
+//! Nothing here has a thread, a clock or a file of its own, so a simulation drives the same code as production.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use protocol::{PartitionId, Timestamp};
+use replication::{GroupId, LogStore, Message, Outbox, ProposeError, Replicas, ReplicationError, Role, Round};
+
+/// A share of a partition's limits that travels with commands to their application.
+pub trait Share {
+    /// The share of both together.
+    fn join(&mut self, other: Self);
+}
+
+/// Without flow control there is nothing to share.
+impl Share for () {
+    fn join(&mut self, (): Self) {}
+}
+
+/// A committed batch.
+#[derive(Debug)]
+pub struct CommittedEntry<S> {
+    /// Its place in the log.
+    pub index: u64,
+    /// The encoded batch.
+    pub data: Bytes,
+    /// The share of its commands in the partition's limits; none when this node did not propose it in this term.
+    pub permit: Option<S>,
+}
+
+/// The surroundings of the loop. What it is told about a partition comes in order: entries before the leadership that
+/// depends on them.
+pub trait Shell {
+    /// What commands carry.
+    type Permit: Share;
+
+    /// The node's clock.
+    fn now(&self) -> Timestamp;
+
+    /// A batch was made of some commands.
+    fn batched(&mut self, _partition: PartitionId, _commands: usize, _bytes: usize, _permit: Option<&Self::Permit>) {}
+
+    /// A message for another node.
+    fn send(&mut self, message: Message);
+
+    /// Batches are committed, and to be applied in this order.
+    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<Self::Permit>>);
+
+    /// This node leads the partition, once everything that was committed before is applied.
+    fn lead(&mut self, partition: PartitionId);
+
+    /// This node does not lead the partition any more.
+    fn step_down(&mut self, partition: PartitionId);
+
+    /// This node follows, or looks for, a leader that it was not before.
+    fn follow(&mut self, partition: PartitionId);
+
+    /// What was proposed here and not committed may be lost: whoever waits for an answer must be told.
+    fn lost(&mut self, partition: PartitionId);
+}
+
+/// All partitions of a node on their shared log. Partitions and groups have the same numbers, from 1.
+pub struct ReplicationLoop<L: LogStore, S> {
+    replicas: Replicas<L>,
+    groups: Vec<Group<S>>,
+    batch_limit_bytes: usize,
+}
+
+/// What waits for one partition.
+struct Group<S> {
+    partition: PartitionId,
+    commands: Vec<Vec<u8>>,
+    bytes: usize,
+    permit: Option<S>,
+    /// Batches that the log could not take yet; they go before `commands`.
+    encoded: VecDeque<(Bytes, Option<S>)>,
+    /// The term in which this node leads; none while it does not.
+    term: Option<u64>,
+    /// The permits of the entries proposed in this term and not committed yet, in order.
+    proposed: VecDeque<Option<S>>,
+    /// Time of the newest batch in the log.
+    last_timestamp: Timestamp,
+}
+
+/// The group of a partition.
+pub fn group_of(partition: PartitionId) -> GroupId {
+    GroupId(u32::from(partition.0))
+}
+
+fn group_mut<S>(groups: &mut [Group<S>], id: GroupId) -> Option<&mut Group<S>> {
+    usize::try_from(id.0).ok()?.checked_sub(1).and_then(|index| groups.get_mut(index))
+}
+
+/// Raft's messages go through the shell.
+struct Messages<'a, H>(&'a mut H);
+
+impl<H: Shell> Outbox for Messages<'_, H> {
+    fn send(&mut self, message: Message) {
+        self.0.send(message);
+    }
+}
+
+impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
+    /// Drives groups that are open. `last_timestamps` are the times of the partitions' states, from partition 1 on.
+    pub fn new(replicas: Replicas<L>, last_timestamps: &[Timestamp], batch_limit_bytes: usize) -> Self {
+        let group = |(partition, last_timestamp): (PartitionId, &Timestamp)| Group {
+            partition,
+            commands: Vec::new(),
+            bytes: 0,
+            permit: None,
+            encoded: VecDeque::new(),
+            term: None,
+            proposed: VecDeque::new(),
+            last_timestamp: *last_timestamp,
+        };
+        let groups = (1..).map(PartitionId).zip(last_timestamps).map(group).collect();
+        ReplicationLoop { replicas, groups, batch_limit_bytes }
+    }
+
+    /// The Raft groups.
+    pub fn replicas(&self) -> &Replicas<L> {
+        &self.replicas
+    }
+
+    /// The Raft groups, for ticks, messages, snapshots and changes of members.
+    pub fn replicas_mut(&mut self) -> &mut Replicas<L> {
+        &mut self.replicas
+    }
+
+    /// A command waits for the next batch of its partition.
+    pub fn enqueue(
+        &mut self,
+        shell: &mut impl Shell<Permit = S>,
+        partition: PartitionId,
+        bytes: Vec<u8>,
+        permit: Option<S>,
+    ) {
+        let Some(group) = group_mut(&mut self.groups, group_of(partition)) else { return };
+        if !group.commands.is_empty() && group.bytes + bytes.len() > self.batch_limit_bytes {
+            group.seal(shell);
+        }
+        group.bytes += bytes.len();
+        group.commands.push(bytes);
+        group.permit = match (group.permit.take(), permit) {
+            (Some(mut permit), Some(next)) => {
+                permit.join(next);
+                Some(permit)
+            }
+            (permit, next) => permit.or(next),
+        };
+    }
+
+    /// The state of a partition is durable up to `applied`: the log may forget what is before.
+    ///
+    /// # Errors
+    /// When the log does not know the partition or cannot be read.
+    pub fn checkpointed(&mut self, partition: PartitionId, applied: u64) -> Result<(), ReplicationError> {
+        let group = group_of(partition);
+        self.replicas.applied(group, applied)?;
+        self.replicas.compact(group, applied)
+    }
+
+    /// The state of a partition was replaced by one whose last batch happened at this time.
+    pub fn state_installed(&mut self, partition: PartitionId, last_timestamp: Timestamp) {
+        if let Some(group) = group_mut(&mut self.groups, group_of(partition)) {
+            group.last_timestamp = group.last_timestamp.max(last_timestamp);
+        }
+    }
+
+    /// Proposes everything that waits.
+    pub fn propose(&mut self, shell: &mut impl Shell<Permit = S>) {
+        for group in &mut self.groups {
+            group.seal(shell);
+            if group.term.is_none() {
+                // Only the node itself sends commands before it leads (users' commands wait outside), and it sends them
+                // again.
+                group.encoded.clear();
+            }
+            while let Some((data, permit)) = group.encoded.pop_front() {
+                match self.replicas.propose(group_of(group.partition), data.clone()) {
+                    Ok(()) => group.proposed.push_back(permit),
+                    // The log catches up, or is written again later.
+                    Err(ProposeError::Backlog { .. } | ProposeError::LogUnavailable) => {
+                        group.encoded.push_front((data, permit));
+                        break;
+                    }
+                    Err(error) => {
+                        tracing::debug!(partition = %group.partition, %error, "dropping commands");
+                        drop(permit);
+                        shell.lost(group.partition);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One round of all groups. What it brings for partitions is told to the shell; the rest is answered: snapshots,
+    /// members, and whether there is more to do already.
+    ///
+    /// # Errors
+    /// [`ReplicationError::Log`] with an input or output error can be tried again, every other error is final.
+    pub fn round(&mut self, shell: &mut impl Shell<Permit = S>) -> Result<Round, ReplicationError> {
+        let mut round = self.replicas.round(&mut Messages(shell))?;
+        for change in &round.role_changes {
+            let leads = change.role == Role::Leader;
+            let Some(group) = group_mut(&mut self.groups, change.group) else { continue };
+            let partition = group.partition;
+            if group.term.is_some() && (!leads || group.term != Some(change.term)) {
+                group.proposed.clear();
+                group.term = None;
+                shell.lost(partition);
+                shell.step_down(partition);
+            } else if !leads {
+                shell.follow(partition);
+            }
+        }
+        for committed in std::mem::take(&mut round.committed) {
+            if let Some(group) = group_mut(&mut self.groups, committed.group) {
+                group.hand_out(shell, committed.entries);
+            }
+        }
+        for (id, term) in std::mem::take(&mut round.caught_up) {
+            if let Some(group) = group_mut(&mut self.groups, id) {
+                group.term = Some(term);
+                shell.lead(group.partition);
+            }
+        }
+        Ok(round)
+    }
+}
+
+impl<S: Share> Group<S> {
+    /// Makes one entry of the waiting commands, with the time at which they happen: never earlier than the batch before,
+    /// also when the clock went back, the leader changed or the node was restarted.
+    fn seal(&mut self, shell: &mut impl Shell<Permit = S>) {
+        if self.commands.is_empty() {
+            return;
+        }
+        shell.batched(self.partition, self.commands.len(), self.bytes, self.permit.as_ref());
+        self.last_timestamp = self.last_timestamp.max(shell.now());
+        let data = protocol::encode_batch(self.last_timestamp, self.commands.iter().map(Vec::as_slice));
+        self.encoded.push_back((Bytes::from(data), self.permit.take()));
+        self.commands.clear();
+        self.bytes = 0;
+    }
+
+    fn hand_out(&mut self, shell: &mut impl Shell<Permit = S>, entries: Vec<replication::Entry>) {
+        if entries.is_empty() {
+            return;
+        }
+        let committed = |entry: replication::Entry| {
+            self.last_timestamp = self.last_timestamp.max(timestamp_of(&entry.data));
+            // Entries of the term in which this node leads are its own, in the order of their proposal.
+            let own = self.term == Some(entry.term);
+            let permit = if own { self.proposed.pop_front().flatten() } else { None };
+            CommittedEntry { index: entry.index, data: entry.data, permit }
+        };
+        let entries = entries.into_iter().map(committed).collect();
+        shell.committed(self.partition, entries);
+    }
+}
+
+/// The time in the header of an encoded batch, which follows the byte with its version.
+fn timestamp_of(batch: &[u8]) -> Timestamp {
+    let bytes = batch.get(1..).and_then(|rest| rest.first_chunk::<8>());
+    bytes.map_or(Timestamp::MIN, |bytes| Timestamp::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_batch_is_read_from_its_header() {
+        let batch = protocol::encode_batch(1_763_700_000_123, [b"command".as_slice()].into_iter());
+        assert_eq!(timestamp_of(&batch), 1_763_700_000_123);
+        assert_eq!(timestamp_of(&[1, 2]), Timestamp::MIN);
+    }
+}

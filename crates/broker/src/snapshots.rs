@@ -1,0 +1,143 @@
+//! The state of a partition on its way from one replica to another.
+//!
+//! What comes in grows beside the state that it is to replace, in `partitions/N/received`, is checked and synced as a
+//! whole, and waits there until the log stands on it. Then one rename puts it into place. So a crash at any point leaves
+//! either the old state with its log, or the new one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use engine::Engine;
+use protocol::PartitionId;
+use replication::{GroupId, Position, SnapshotSink, SnapshotSource, StagedSnapshot};
+use state::Store;
+
+/// The file of a state inside its directory.
+const STATE_FILE: &str = "data.mdb";
+/// The bytes of a state as they come in.
+const STREAM_FILE: &str = "stream";
+
+/// States that were received and are not in use yet, under the directory of all partitions of a node.
+#[derive(Debug, Clone)]
+pub struct ReceivedStates {
+    partitions: PathBuf,
+}
+
+struct Receiving {
+    partition: PartitionId,
+    /// Where the state grows, and where it waits once it is whole.
+    coming: PathBuf,
+    whole: PathBuf,
+    stream: File,
+}
+
+impl ReceivedStates {
+    /// What lies under the directory that has one directory for each partition, named by its number.
+    pub fn new(partitions: PathBuf) -> Self {
+        ReceivedStates { partitions }
+    }
+
+    fn directory(&self, partition: PartitionId) -> PathBuf {
+        self.partitions.join(partition.0.to_string()).join("received")
+    }
+
+    /// The log index of the state that waits for a partition, if one is whole.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn waiting(&self, partition: PartitionId) -> io::Result<Option<u64>> {
+        let entries = match fs::read_dir(self.directory(partition)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut newest = None;
+        for entry in entries {
+            let path = entry?.path();
+            let index = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<u64>().ok());
+            newest = newest.max(index);
+        }
+        Ok(newest)
+    }
+
+    /// Puts the state of exactly this index into the place of the present one, which must not be open.
+    ///
+    /// # Errors
+    /// When it is not there, or the file system refuses.
+    pub fn install(&self, partition: PartitionId, index: u64, state: &Path) -> io::Result<()> {
+        let received = self.directory(partition).join(index.to_string());
+        fs::create_dir_all(state)?;
+        fs::rename(received.join(STATE_FILE), state.join(STATE_FILE))?;
+        sync_directory(state)?;
+        fs::remove_dir_all(self.directory(partition))
+    }
+}
+
+impl SnapshotSink for ReceivedStates {
+    fn stage(&mut self, group: GroupId, position: Position) -> io::Result<Box<dyn StagedSnapshot>> {
+        let partition = partition_of(group)?;
+        let whole = self.directory(partition).join(position.index.to_string());
+        let coming = whole.with_extension("coming");
+        if coming.exists() {
+            fs::remove_dir_all(&coming)?;
+        }
+        fs::create_dir_all(&coming)?;
+        let stream = OpenOptions::new().read(true).write(true).create_new(true).open(coming.join(STREAM_FILE))?;
+        Ok(Box::new(Receiving { partition, coming, whole, stream }))
+    }
+}
+
+impl Write for Receiving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl StagedSnapshot for Receiving {
+    fn complete(mut self: Box<Self>) -> io::Result<()> {
+        self.stream.seek(SeekFrom::Start(0))?;
+        Engine::restore(self.partition, &self.coming, BufReader::new(&self.stream)).map_err(io::Error::other)?;
+        fs::remove_file(self.coming.join(STREAM_FILE))?;
+        if self.whole.exists() {
+            // The same state came before, and the log may stand on it already: it stays.
+            return fs::remove_dir_all(&self.coming);
+        }
+        sync_directory(&self.coming)?;
+        fs::rename(&self.coming, &self.whole)?;
+        self.whole.parent().map_or(Ok(()), sync_directory)
+    }
+}
+
+/// The newest checkpoint of a partition, to be sent to another replica.
+pub struct CheckpointSource<'a> {
+    /// The state of the partition.
+    pub store: &'a Store,
+    /// Where a copy is made, which is gone when it is sent.
+    pub directory: PathBuf,
+}
+
+impl SnapshotSource for CheckpointSource<'_> {
+    fn open(&self, _group: GroupId) -> io::Result<(u64, Box<dyn Read + Send>)> {
+        let snapshot = self.store.snapshot().map_err(io::Error::other)?;
+        let path = self.directory.join("sending");
+        let mut copy = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+        // Without a name it goes away by itself, also when the process ends.
+        fs::remove_file(&path)?;
+        snapshot.write_to(io::BufWriter::new(&copy)).map_err(io::Error::other)?;
+        copy.seek(SeekFrom::Start(0))?;
+        Ok((snapshot.applied(), Box::new(BufReader::new(copy))))
+    }
+}
+
+fn partition_of(group: GroupId) -> io::Result<PartitionId> {
+    u16::try_from(group.0).map(PartitionId).map_err(|_| io::Error::other(format!("group {group} is no partition")))
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}

@@ -1,0 +1,316 @@
+//! The clients of the cluster: they deploy, create, work, publish, cancel and resolve, note what they were told, and ask
+//! again when nobody answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::Reply;
+use protocol::*;
+
+use crate::chance::Chance;
+use crate::model;
+use crate::oracle::Accounting;
+
+const TENANT: &str = "<default>";
+
+/// A command on its way to a partition.
+pub struct Ask {
+    /// Where it goes.
+    pub partition: PartitionId,
+    /// The number by which the answer is known.
+    pub number: u64,
+    /// The command without its request, which the node adds that takes it.
+    pub command: Command,
+}
+
+/// What the clients know.
+pub struct Clients {
+    chance: Chance,
+    partitions: u16,
+    numbers: u64,
+    /// What was asked and not answered.
+    pending: BTreeMap<u64, Kind>,
+    resources: Vec<DeploymentResource>,
+    processes: Vec<String>,
+    is_deployed: bool,
+    is_deploying: bool,
+    /// Instances by what their creation was answered, with their correlation key.
+    instances: BTreeMap<Key, String>,
+    created: u64,
+    /// Jobs that a poll answered and that were not worked on.
+    jobs: Vec<Key>,
+    /// No new instances from now on, and everything is worked on.
+    is_finishing: bool,
+    published: u64,
+    answers: BTreeMap<&'static str, (u64, u64)>,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Deploy,
+    Create(String),
+    Poll,
+    Other(&'static str),
+}
+
+impl Clients {
+    /// Clients with some random processes.
+    pub fn new(partitions: u16, mut chance: Chance) -> Self {
+        let mut processes = Vec::new();
+        let mut resources = vec![resource(model::CALLED, &model::called())];
+        for number in 0..1 + chance.below(3) {
+            let id = format!("process-{number}");
+            let room = *chance.choose(&[4, 10, 25]);
+            resources.push(resource(&id, &model::random(&id, room, &mut chance)));
+            processes.push(id);
+        }
+        if chance.one_in(2) {
+            resources.push(resource("started", &model::started_by_message("started")));
+        }
+        Clients {
+            chance,
+            partitions,
+            numbers: 0,
+            pending: BTreeMap::new(),
+            resources,
+            processes,
+            is_deployed: false,
+            is_deploying: false,
+            instances: BTreeMap::new(),
+            created: 0,
+            jobs: Vec::new(),
+            is_finishing: false,
+            published: 0,
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// From now on everything is brought to its end.
+    pub fn finish(&mut self) {
+        self.is_finishing = true;
+    }
+
+    /// How many commands of each kind were accepted and refused.
+    pub fn into_answers(self) -> BTreeMap<&'static str, (u64, u64)> {
+        self.answers
+    }
+
+    fn ask(&mut self, kind: Kind, partition: PartitionId, key: Key, payload: Payload) -> Ask {
+        self.numbers += 1;
+        self.pending.insert(self.numbers, kind);
+        Ask { partition, number: self.numbers, command: Command::new(key, payload) }
+    }
+
+    fn any_partition(&mut self) -> PartitionId {
+        PartitionId(1 + u16::try_from(self.chance.below(self.partitions.into())).expect("few partitions"))
+    }
+
+    /// What the clients ask now.
+    pub fn act(&mut self, accounting: &Accounting) -> Vec<Ask> {
+        if !self.is_deployed {
+            return self.deploy().into_iter().collect();
+        }
+        let mut asks = Vec::new();
+        for job in std::mem::take(&mut self.jobs) {
+            asks.extend(self.work(job));
+        }
+        match self.chance.below(20) {
+            0..=3 if !self.is_finishing && self.created < 60 => asks.push(self.create()),
+            4..=9 => asks.push(self.poll()),
+            10..=13 => asks.extend(self.publish(accounting)),
+            14 if !self.is_finishing => asks.extend(self.cancel()),
+            15 if !self.is_finishing => asks.extend(self.set_variables()),
+            16..=18 => asks.extend(self.resolve(accounting)),
+            _ => {}
+        }
+        asks
+    }
+
+    /// Whether there is something in the cluster.
+    pub fn has_begun(&self) -> bool {
+        self.is_deployed
+    }
+
+    /// Ends what is still there, a few at a time.
+    pub fn cancel_stuck(&mut self, accounting: &Accounting) -> Vec<Ask> {
+        let roots: Vec<Key> = accounting.roots().take(5).collect();
+        roots.into_iter().map(|instance| self.cancel_instance(instance)).collect()
+    }
+
+    fn deploy(&mut self) -> Option<Ask> {
+        if self.is_deploying {
+            return None;
+        }
+        self.is_deploying = true;
+        let value = DeploymentValue {
+            resources: self.resources.clone(),
+            tenant_id: TENANT.into(),
+            ..DeploymentValue::default()
+        };
+        let payload = Payload::Deployment(DeploymentIntent::Create, Box::new(value));
+        Some(self.ask(Kind::Deploy, PartitionId(1), Key::NONE, payload))
+    }
+
+    fn create(&mut self) -> Ask {
+        self.created += 1;
+        let key = format!("key-{}", self.created);
+        let variables = format!(r#"{{"key":"{key}","choice":{},"items":[1,2,3]}}"#, self.chance.below(4));
+        let value = ProcessInstanceCreationValue {
+            bpmn_process_id: self.chance.choose(&self.processes).as_str().into(),
+            version: -1,
+            variables: variables.as_str().into(),
+            tenant_id: TENANT.into(),
+            ..ProcessInstanceCreationValue::default()
+        };
+        let intent = if self.chance.one_in(8) {
+            ProcessInstanceCreationIntent::CreateWithAwaitingResult
+        } else {
+            ProcessInstanceCreationIntent::Create
+        };
+        let partition = self.any_partition();
+        let payload = Payload::ProcessInstanceCreation(intent, Box::new(value));
+        self.ask(Kind::Create(key), partition, Key::NONE, payload)
+    }
+
+    fn poll(&mut self) -> Ask {
+        let value = JobBatchValue {
+            job_type: model::JOB_TYPE.into(),
+            worker: "poll".into(),
+            timeout: i64::try_from(self.chance.within(500..5_000)).expect("a short time"),
+            max_jobs_to_activate: 5,
+            tenant_ids: vec![TENANT.into()],
+            ..JobBatchValue::default()
+        };
+        let partition = self.any_partition();
+        self.ask(Kind::Poll, partition, Key::NONE, Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)))
+    }
+
+    fn work(&mut self, job: Key) -> Option<Ask> {
+        let partition = job.partition()?;
+        let (kind, intent, value) = match self.chance.below(if self.is_finishing { 1 } else { 12 }) {
+            10 => return None,
+            11 => {
+                let retries = i32::try_from(self.chance.below(3)).unwrap_or(0);
+                let retry_backoff = if self.chance.one_in(2) { 1_000 } else { 0 };
+                ("fail", JobIntent::Fail, JobValue { retries, retry_backoff, ..JobValue::default() })
+            }
+            9 => {
+                let value = JobValue { error_code: model::ERROR.into(), ..JobValue::default() };
+                ("throw", JobIntent::ThrowError, value)
+            }
+            _ => {
+                let variables = format!(r#"{{"done":{}}}"#, self.chance.below(100));
+                let value = JobValue { variables: variables.as_str().into(), ..JobValue::default() };
+                ("complete", JobIntent::Complete, value)
+            }
+        };
+        Some(self.ask(Kind::Other(kind), partition, job, Payload::Job(intent, Arc::new(value))))
+    }
+
+    /// A message for one of the instances, or at the end for each of them.
+    fn publish(&mut self, accounting: &Accounting) -> Vec<Ask> {
+        let alive: Vec<Key> = accounting.roots().collect();
+        let mut known: Vec<String> = alive.iter().filter_map(|key| self.instances.get(key).cloned()).collect();
+        if !self.is_finishing {
+            // Also for instances that are gone, or that nobody was told of.
+            known = vec![format!("key-{}", 1 + self.chance.below(self.created + 1))];
+        }
+        let mut asks = Vec::new();
+        for correlation_key in known {
+            self.published += 1;
+            let message_id = if self.chance.one_in(3) { format!("id-{}", self.published) } else { String::new() };
+            let value = MessageValue {
+                name: model::MESSAGE.into(),
+                correlation_key: correlation_key.as_str().into(),
+                message_id: message_id.as_str().into(),
+                time_to_live: if self.chance.one_in(2) { 10_000 } else { 0 },
+                tenant_id: TENANT.into(),
+                ..MessageValue::default()
+            };
+            let partition = partition_for_correlation_key(&correlation_key, self.partitions);
+            let payload = Payload::Message(MessageIntent::Publish, Box::new(value));
+            asks.push(self.ask(Kind::Other("publish"), partition, Key::NONE, payload));
+        }
+        asks
+    }
+
+    fn any_instance(&mut self) -> Option<Key> {
+        let instances: Vec<Key> = self.instances.keys().copied().collect();
+        (!instances.is_empty()).then(|| *self.chance.choose(&instances))
+    }
+
+    fn cancel(&mut self) -> Option<Ask> {
+        self.any_instance().map(|instance| self.cancel_instance(instance))
+    }
+
+    fn cancel_instance(&mut self, instance: Key) -> Ask {
+        let partition = instance.partition().unwrap_or(PartitionId(1));
+        let payload = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::default());
+        self.ask(Kind::Other("cancel"), partition, instance, payload)
+    }
+
+    fn set_variables(&mut self) -> Option<Ask> {
+        let instance = self.any_instance()?;
+        let value = VariableDocumentValue {
+            scope_key: instance,
+            update_semantics: VariableDocumentUpdateSemantics::Local,
+            variables: r#"{"set":true}"#.into(),
+            tenant_id: TENANT.into(),
+        };
+        let payload = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));
+        Some(self.ask(Kind::Other("set variables"), instance.partition()?, Key::NONE, payload))
+    }
+
+    /// What an operator does who sees the incidents.
+    fn resolve(&mut self, accounting: &Accounting) -> Vec<Ask> {
+        let incidents: Vec<(Key, Key)> = accounting.incidents().collect();
+        if incidents.is_empty() {
+            return Vec::new();
+        }
+        let (incident, job) = *self.chance.choose(&incidents);
+        let Some(partition) = incident.partition() else { return Vec::new() };
+        let mut asks = Vec::new();
+        if job.partition().is_some() {
+            let value = JobValue { retries: 3, ..JobValue::default() };
+            let payload = Payload::Job(JobIntent::UpdateRetries, Arc::new(value));
+            asks.push(self.ask(Kind::Other("update retries"), partition, job, payload));
+        }
+        let payload = Payload::Incident(IncidentIntent::Resolve, Box::default());
+        asks.push(self.ask(Kind::Other("resolve"), partition, incident, payload));
+        asks
+    }
+
+    /// What became of a command; nothing if nobody knows.
+    pub fn answered(&mut self, number: u64, reply: Option<&Reply>) {
+        let Some(kind) = self.pending.remove(&number) else { return };
+        if matches!(kind, Kind::Deploy) {
+            self.is_deploying = false;
+        }
+        let Some(reply) = reply else { return };
+        let name = match kind {
+            Kind::Deploy => "deploy",
+            Kind::Create(_) => "create",
+            Kind::Poll => "poll",
+            Kind::Other(name) => name,
+        };
+        let counts = self.answers.entry(name).or_default();
+        if let Some(rejection) = &reply.rejection {
+            counts.1 += 1;
+            assert!(name != "deploy" && name != "poll", "the cluster refuses to {name}: {}", rejection.reason);
+            return;
+        }
+        counts.0 += 1;
+        match (kind, &reply.payload) {
+            (Kind::Deploy, _) => self.is_deployed = true,
+            (Kind::Create(key), Payload::ProcessInstanceCreation(_, created)) => {
+                self.instances.insert(created.process_instance_key, key);
+            }
+            (Kind::Poll, Payload::JobBatch(_, batch)) => self.jobs.extend(&batch.job_keys),
+            _ => {}
+        }
+    }
+}
+
+fn resource(id: &str, xml: &str) -> DeploymentResource {
+    DeploymentResource { resource_name: format!("{id}.bpmn").as_str().into(), resource: Arc::from(xml.as_bytes()) }
+}

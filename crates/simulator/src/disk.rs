@@ -1,0 +1,355 @@
+//! The disk of a node: real files, of which it is known what was synced, so that a crash can take back or tear the rest.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
+
+use crate::chance::Chance;
+
+/// What a disk writes at once or not at all.
+const SECTOR_BYTES: usize = 512;
+
+/// The files of one node's log, over all its lives. What is created, renamed or deleted is so at once.
+#[derive(Debug, Default)]
+pub struct Disk(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// What was not synced, by file.
+    unsynced: BTreeMap<PathBuf, Unsynced>,
+    /// Where each file was written last, and synced. Damage there could not be told from a torn write.
+    last_write: BTreeMap<PathBuf, std::ops::Range<u64>>,
+    /// How many more writes and syncs work before the power fails.
+    crash_after: Option<u64>,
+    /// The power has failed: nothing works until the node starts again.
+    crashed: bool,
+    /// No write finds room.
+    is_full: bool,
+    /// The next sync fails.
+    fail_sync: bool,
+    syncs: u64,
+}
+
+#[derive(Debug, Default)]
+struct Unsynced {
+    /// The file as it is for sure.
+    synced: Vec<u8>,
+    /// Where it was written since.
+    writes: Vec<(u64, usize)>,
+}
+
+/// What a crash does to writes that were not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tearing {
+    /// They are all there.
+    Keeps,
+    /// They are all gone.
+    Loses,
+    /// Of each sector the old or the new content is there.
+    Mixes,
+}
+
+impl Disk {
+    /// A disk on which everything works.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// The power fails at one of the next operations.
+    pub fn crash_after(&self, operations: u64) {
+        self.0.lock().crash_after = Some(operations);
+    }
+
+    /// Whether the power has failed in the middle of something.
+    pub fn is_crashed(&self) -> bool {
+        self.0.lock().crashed
+    }
+
+    /// Whether there is room for writes.
+    pub fn set_full(&self, is_full: bool) {
+        self.0.lock().is_full = is_full;
+    }
+
+    /// The next sync fails, and it is unknown what it left on the disk.
+    pub fn fail_next_sync(&self) {
+        self.0.lock().fail_sync = true;
+    }
+
+    /// Nothing is wrong with the disk any more.
+    pub fn heal(&self) {
+        let mut inner = self.0.lock();
+        inner.is_full = false;
+        inner.fail_sync = false;
+        inner.crash_after = None;
+    }
+
+    /// How many syncs there were.
+    pub fn syncs(&self) -> u64 {
+        self.0.lock().syncs
+    }
+
+    /// The node has stopped without warning: leaves on the disk what may be there then, and lets it work again.
+    ///
+    /// # Errors
+    /// When the real files cannot be written.
+    pub fn settle(&self, tearing: Tearing, chance: &mut Chance) -> Result<()> {
+        let mut inner = self.0.lock();
+        inner.crashed = false;
+        inner.crash_after = None;
+        inner.fail_sync = false;
+        for (path, unsynced) in std::mem::take(&mut inner.unsynced) {
+            if path.exists() && tearing != Tearing::Keeps {
+                unsynced.settle(&path, tearing, chance)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Damages a synced place of a file that was written before the last write: a flipped bit, or a sector of zeros.
+    /// Answers what was done.
+    ///
+    /// # Errors
+    /// When the real files cannot be read or written.
+    pub fn damage(&self, directory: &Path, chance: &mut Chance) -> Result<Option<String>> {
+        let inner = self.0.lock();
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(directory)? {
+            files.push(entry?.path());
+        }
+        files.sort();
+        files.retain(|file| inner.last_write.get(file).is_some_and(|last| last.start > 0));
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let path = chance.choose(&files);
+        let before = inner.last_write[path].start;
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let at = chance.below(before);
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at)?;
+        let bit = chance.below(8);
+        file.write_all_at(&[byte[0] ^ (1 << bit)], at)?;
+        Ok(Some(format!("bit {bit} of byte {at} in {} flipped", path.display())))
+    }
+
+    /// Counts an operation. Fails when the power has failed, or does with it.
+    fn operation(&self) -> Result<parking_lot::MutexGuard<'_, Inner>> {
+        let mut inner = self.0.lock();
+        if inner.crash_after == Some(0) {
+            inner.crashed = true;
+        }
+        if inner.crashed {
+            return Err(Error::other("the power failed"));
+        }
+        if let Some(operations) = &mut inner.crash_after {
+            *operations -= 1;
+        }
+        Ok(inner)
+    }
+}
+
+impl Unsynced {
+    fn settle(&self, path: &Path, tearing: Tearing, chance: &mut Chance) -> Result<()> {
+        let mut content = self.synced.clone();
+        if tearing == Tearing::Mixes {
+            let written = std::fs::read(path)?;
+            for (offset, length) in &self.writes {
+                let offset = usize::try_from(*offset).map_err(Error::other)?;
+                let end = (offset + length).min(written.len());
+                let mut sector = offset - offset % SECTOR_BYTES;
+                while sector < end {
+                    let (from, to) = (sector.max(offset), (sector + SECTOR_BYTES).min(end));
+                    if chance.one_in(2) && from < to {
+                        if content.len() < to {
+                            content.resize(to, 0);
+                        }
+                        content[from..to].copy_from_slice(&written[from..to]);
+                    }
+                    sector += SECTOR_BYTES;
+                }
+            }
+        }
+        std::fs::write(path, content)
+    }
+}
+
+/// The file system of a node's log on its disk.
+#[derive(Debug, Clone)]
+pub struct SimulatedFiles(pub Arc<Disk>);
+
+/// An open file.
+#[derive(Debug)]
+pub struct SimulatedFile {
+    disk: Arc<Disk>,
+    path: PathBuf,
+    file: File,
+}
+
+/// A place in an open file.
+#[derive(Debug)]
+pub struct Cursor {
+    file: Arc<SimulatedFile>,
+    offset: u64,
+}
+
+impl SimulatedFiles {
+    fn handle(&self, path: &Path, options: &OpenOptions) -> Result<SimulatedFile> {
+        drop(self.0.operation()?);
+        Ok(SimulatedFile { disk: self.0.clone(), path: path.to_path_buf(), file: options.open(path)? })
+    }
+}
+
+impl FileSystem for SimulatedFiles {
+    type Handle = SimulatedFile;
+    type Reader = Cursor;
+    type Writer = Cursor;
+
+    fn create<P: AsRef<Path>>(&self, path: P) -> Result<SimulatedFile> {
+        self.handle(path.as_ref(), OpenOptions::new().read(true).write(true).create(true).truncate(false))
+    }
+
+    fn open<P: AsRef<Path>>(&self, path: P, permission: Permission) -> Result<SimulatedFile> {
+        self.handle(path.as_ref(), OpenOptions::new().read(true).write(permission == Permission::ReadWrite))
+    }
+
+    fn delete<P: AsRef<Path>>(&self, path: P) -> Result<()> {
+        let mut inner = self.0.operation()?;
+        inner.unsynced.remove(path.as_ref());
+        inner.last_write.remove(path.as_ref());
+        std::fs::remove_file(path)
+    }
+
+    fn rename<P: AsRef<Path>>(&self, source: P, target: P) -> Result<()> {
+        let mut inner = self.0.operation()?;
+        if let Some(unsynced) = inner.unsynced.remove(source.as_ref()) {
+            inner.unsynced.insert(target.as_ref().to_path_buf(), unsynced);
+        }
+        // What was written before the file was used again means nothing any more.
+        inner.last_write.remove(source.as_ref());
+        inner.last_write.remove(target.as_ref());
+        std::fs::rename(source, target)
+    }
+
+    fn new_reader(&self, handle: Arc<SimulatedFile>) -> Result<Cursor> {
+        Ok(Cursor { file: handle, offset: 0 })
+    }
+
+    fn new_writer(&self, handle: Arc<SimulatedFile>) -> Result<Cursor> {
+        Ok(Cursor { file: handle, offset: 0 })
+    }
+}
+
+impl SimulatedFile {
+    /// Remembers the file as it is, before the first write that is not synced.
+    fn remember<'a>(&self, inner: &'a mut Inner) -> Result<&'a mut Unsynced> {
+        if !inner.unsynced.contains_key(&self.path) {
+            let mut synced = vec![0; usize::try_from(self.file.metadata()?.len()).map_err(Error::other)?];
+            self.file.read_exact_at(&mut synced, 0)?;
+            inner.unsynced.insert(self.path.clone(), Unsynced { synced, writes: Vec::new() });
+        }
+        inner.unsynced.get_mut(&self.path).ok_or_else(|| Error::other("just inserted"))
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<usize> {
+        let mut inner = self.disk.operation()?;
+        if inner.is_full {
+            return Err(Error::new(ErrorKind::StorageFull, "no space left on the disk"));
+        }
+        self.remember(&mut inner)?.writes.push((offset, bytes.len()));
+        self.file.write_all_at(bytes, offset)?;
+        Ok(bytes.len())
+    }
+
+    fn set_length(&self, length: u64) -> Result<()> {
+        let mut inner = self.disk.operation()?;
+        let before = self.file.metadata()?.len();
+        if length > before && inner.is_full {
+            return Err(Error::new(ErrorKind::StorageFull, "no space left on the disk"));
+        }
+        self.remember(&mut inner)?;
+        self.file.set_len(length)
+    }
+}
+
+impl Handle for SimulatedFile {
+    fn truncate(&self, offset: usize) -> Result<()> {
+        self.set_length(offset as u64)
+    }
+
+    fn file_size(&self) -> Result<usize> {
+        usize::try_from(self.file.metadata()?.len()).map_err(Error::other)
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut inner = self.disk.operation()?;
+        if std::mem::take(&mut inner.fail_sync) {
+            return Err(Error::other("the disk failed while it synced"));
+        }
+        inner.syncs += 1;
+        if let Some(unsynced) = inner.unsynced.remove(&self.path) {
+            let start = unsynced.writes.iter().map(|(offset, _)| *offset).min();
+            let end = unsynced.writes.iter().map(|(offset, length)| offset + *length as u64).max();
+            if let (Some(start), Some(end)) = (start, end) {
+                inner.last_write.insert(self.path.clone(), start..end);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read for Cursor {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        if self.file.disk.0.lock().crashed {
+            return Err(Error::other("the power failed"));
+        }
+        let read = self.file.file.read_at(buffer, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}
+
+impl Write for Cursor {
+    fn write(&mut self, buffer: &[u8]) -> Result<usize> {
+        let written = self.file.write(self.offset, buffer)?;
+        self.offset += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Cursor {
+    fn seek(&mut self, position: SeekFrom) -> Result<u64> {
+        let moved = |from: u64, by: i64| from.checked_add_signed(by).ok_or_else(|| Error::other("before the start"));
+        self.offset = match position {
+            SeekFrom::Start(offset) => offset,
+            SeekFrom::Current(by) => moved(self.offset, by)?,
+            SeekFrom::End(by) => moved(self.file.file.metadata()?.len(), by)?,
+        };
+        Ok(self.offset)
+    }
+}
+
+impl WriteExt for Cursor {
+    fn truncate(&mut self, offset: usize) -> Result<()> {
+        self.file.set_length(offset as u64)?;
+        self.offset = offset as u64;
+        Ok(())
+    }
+
+    fn allocate(&mut self, offset: usize, size: usize) -> Result<()> {
+        let end = (offset + size) as u64;
+        if self.file.file.metadata()?.len() < end {
+            self.file.set_length(end)?;
+        }
+        Ok(())
+    }
+}

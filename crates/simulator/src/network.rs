@@ -1,0 +1,101 @@
+//! The network between nodes: what is sent gets lost, comes late, twice, or in another order.
+
+use std::collections::BTreeSet;
+
+use replication::NodeId;
+
+use crate::chance::Chance;
+use crate::options::{Milliseconds, Swarm};
+
+/// What travels between nodes, as bytes.
+#[derive(Clone, Debug)]
+pub enum Parcel {
+    /// A frame with a message of Raft.
+    Frame(Vec<u8>),
+    /// A state, over a connection of its own: its frames in order, as many as arrived before the connection broke.
+    State {
+        /// The frames that arrived.
+        frames: Vec<Vec<u8>>,
+        /// Whether these are all.
+        is_whole: bool,
+    },
+    /// A command of one partition to another.
+    Command {
+        /// The receiving partition.
+        partition: protocol::PartitionId,
+        /// The encoded command.
+        bytes: Vec<u8>,
+    },
+}
+
+/// The links between all nodes.
+#[derive(Debug)]
+pub struct Network {
+    chance: Chance,
+    /// Directions in which nothing passes.
+    cut: BTreeSet<(NodeId, NodeId)>,
+    is_faulty: bool,
+    loss: u64,
+    duplication: u64,
+    delay: u64,
+    message_milliseconds: Milliseconds,
+}
+
+impl Network {
+    /// A network with the faults of a run.
+    pub fn new(swarm: &Swarm, chance: Chance) -> Self {
+        Network {
+            chance,
+            cut: BTreeSet::new(),
+            is_faulty: true,
+            loss: swarm.loss,
+            duplication: swarm.duplication,
+            delay: swarm.delay,
+            message_milliseconds: swarm.message_milliseconds,
+        }
+    }
+
+    /// From now on everything arrives.
+    pub fn heal(&mut self) {
+        self.is_faulty = false;
+        self.cut.clear();
+    }
+
+    /// Nothing passes from one node to another.
+    pub fn cut(&mut self, from: NodeId, to: NodeId) {
+        self.cut.insert((from, to));
+    }
+
+    /// Everything passes again.
+    pub fn mend(&mut self, from: NodeId, to: NodeId) {
+        self.cut.remove(&(from, to));
+    }
+
+    /// Whether anything passes.
+    pub fn is_cut(&self, from: NodeId, to: NodeId) -> bool {
+        self.cut.contains(&(from, to))
+    }
+
+    /// After which times a parcel arrives: never, once or twice.
+    pub fn deliveries(&mut self, from: NodeId, to: NodeId) -> Vec<Milliseconds> {
+        let mut arrivals = vec![self.latency()];
+        if self.is_cut(from, to) || (self.is_faulty && self.chance.per_mille(self.loss)) {
+            arrivals.clear();
+        } else if self.is_faulty && self.chance.per_mille(self.duplication) {
+            arrivals.push(self.latency());
+        }
+        arrivals
+    }
+
+    /// How many of the frames of a state arrive before its connection breaks.
+    pub fn frames_that_arrive(&mut self, from: NodeId, to: NodeId, frames: usize) -> usize {
+        let breaks = self.is_cut(from, to) || (self.is_faulty && self.chance.per_mille(self.loss));
+        if breaks { self.chance.index(frames) } else { frames }
+    }
+
+    /// How long the next parcel takes.
+    pub fn latency(&mut self) -> Milliseconds {
+        let usual = self.chance.within(0..self.message_milliseconds + 1);
+        if self.is_faulty && self.chance.per_mille(self.delay) { usual + self.chance.within(0..2_000) } else { usual }
+    }
+}

@@ -1,0 +1,578 @@
+//! A node: its disk, and while it lives the replication loop and the partitions of production.
+
+mod processing;
+
+pub(crate) use processing::is_request;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use broker::partition::{Effects, Moment, Partition, PartitionOptions};
+use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
+use broker::snapshots::{CheckpointSource, ReceivedStates};
+use engine::{Engine, EngineOptions, Limits};
+use protocol::{PartitionId, Timestamp};
+use replication::{
+    Frame, GroupId, LogError, LogOptions, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
+    ReplicationError, Round, SnapshotReceiver, SnapshotStream, StepError,
+};
+
+use state::{Checkpoint, Written};
+
+use crate::chance::Chance;
+use crate::disk::{Disk, SimulatedFiles, Tearing};
+use crate::network::{Network, Parcel};
+use crate::options::{Milliseconds, Swarm};
+use crate::oracle::Oracles;
+use crate::schedule::{Event, Life, Schedule};
+
+/// Virtual time starts here, so that times look like times.
+pub const EPOCH: Timestamp = 1_800_000_000_000;
+/// Time between two ticks of Raft's clock.
+pub const TICK: Milliseconds = 100;
+/// The nodes that start the cluster.
+pub const FOUNDERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+/// Pause before a failed write of the log is tried again.
+const RETRY_PAUSE: Milliseconds = 200;
+const FRAME_LIMIT_BYTES: usize = 64 << 20;
+const STATE_CHUNK_BYTES: usize = 16 << 10;
+const BATCH_LIMIT_BYTES: usize = 1 << 20;
+
+type Loop = ReplicationLoop<RaftEngineLog<SimulatedFiles>, ()>;
+
+/// What nodes act upon.
+pub struct Surroundings<'a> {
+    pub schedule: &'a mut Schedule,
+    pub network: &'a mut Network,
+    pub oracles: &'a mut Oracles,
+    pub chance: &'a mut Chance,
+    pub swarm: &'a Swarm,
+}
+
+/// What a round brought for a partition, in order.
+#[derive(Debug)]
+pub enum News {
+    Install(PartitionId, Position),
+    Committed(PartitionId, Vec<CommittedEntry<()>>),
+    Lead(PartitionId),
+    StepDown(PartitionId),
+    Lost(PartitionId),
+}
+
+/// A machine.
+pub struct Node {
+    pub id: NodeId,
+    directory: PathBuf,
+    pub disk: Arc<Disk>,
+    /// How far its clock is ahead.
+    pub clock_offset: i64,
+    /// Set while its disk is slow.
+    pub is_slow: bool,
+    /// Nothing happens there before this time.
+    pub paused_until: Milliseconds,
+    /// Set when it may refuse to start, because its disk was damaged.
+    pub was_damaged: bool,
+    /// Why it does not start any more.
+    pub refuses: Option<String>,
+    lives: u64,
+    running: Option<Running>,
+}
+
+/// A node that lives.
+struct Running {
+    replication: Loop,
+    slots: Vec<Slot>,
+    receiver: SnapshotReceiver,
+    received: ReceivedStates,
+    /// Who waits for the answers to which requests.
+    waiting: BTreeMap<u64, PartitionId>,
+    inbox: Vec<Inbound>,
+    news: VecDeque<News>,
+    /// A round is under way, or one is scheduled.
+    is_busy: bool,
+    is_processing: bool,
+    retry_at: Milliseconds,
+}
+
+enum Inbound {
+    Tick,
+    Frame(Frame),
+    State { from: NodeId, frames: Vec<Vec<u8>>, is_whole: bool },
+    Command(PartitionId, Vec<u8>),
+    Checkpointed(PartitionId, u64),
+    StateSent(GroupId, NodeId, bool),
+    Transfer(GroupId, NodeId),
+}
+
+/// A partition on a node.
+struct Slot {
+    partition: Partition,
+    effects: Effects,
+    checkpoint: CheckpointState,
+    last_checkpoint: Milliseconds,
+    checkpointed: u64,
+}
+
+/// A checkpoint of a partition. It is dropped with the state that it is of.
+enum CheckpointState {
+    Idle,
+    Frozen(Checkpoint),
+    Written(Written),
+}
+
+impl Slot {
+    fn new(partition: PartitionId, engine: Engine, now: Milliseconds) -> Self {
+        let checkpointed = engine.applied();
+        Slot {
+            partition: Partition::new(partition, engine, PartitionOptions::default()),
+            effects: Effects::default(),
+            checkpoint: CheckpointState::Idle,
+            last_checkpoint: now,
+            checkpointed,
+        }
+    }
+}
+
+/// Takes down what a round says.
+struct Collected {
+    now: Timestamp,
+    /// With how many syncs there had been when they were sent.
+    messages: Vec<(u64, Message)>,
+    disk: Arc<Disk>,
+    news: Vec<News>,
+}
+
+impl Shell for Collected {
+    type Permit = ();
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn send(&mut self, message: Message) {
+        self.messages.push((self.disk.syncs(), message));
+    }
+
+    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<()>>) {
+        self.news.push(News::Committed(partition, entries));
+    }
+
+    fn lead(&mut self, partition: PartitionId) {
+        self.news.push(News::Lead(partition));
+    }
+
+    fn step_down(&mut self, partition: PartitionId) {
+        self.news.push(News::StepDown(partition));
+    }
+
+    fn follow(&mut self, _partition: PartitionId) {}
+
+    fn lost(&mut self, partition: PartitionId) {
+        self.news.push(News::Lost(partition));
+    }
+}
+
+impl Node {
+    /// A machine that is switched off.
+    pub fn new(id: NodeId, directory: PathBuf) -> Self {
+        Node {
+            id,
+            directory,
+            disk: Disk::new(),
+            clock_offset: 0,
+            is_slow: false,
+            paused_until: 0,
+            was_damaged: false,
+            refuses: None,
+            lives: 0,
+            running: None,
+        }
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// The present or last life.
+    pub fn life(&self) -> Life {
+        Life { node: self.id, number: self.lives }
+    }
+
+    /// Where the files of the log are.
+    pub fn log_files(&self) -> PathBuf {
+        self.directory.join("log").join("files")
+    }
+
+    /// Whether the node takes commands for the partition.
+    pub fn is_leading(&self, partition: PartitionId) -> bool {
+        self.running.as_ref().is_some_and(|running| running.slots[index_of(partition)].partition.is_leading())
+    }
+
+    /// The engine of a partition, if the node runs.
+    pub fn engine(&self, partition: PartitionId) -> Option<&Engine> {
+        self.running.as_ref().map(|running| running.slots[index_of(partition)].partition.engine())
+    }
+
+    /// What the node knows about a partition's group.
+    pub fn status(&self, partition: PartitionId) -> Option<replication::GroupStatus> {
+        self.running.as_ref()?.replication.replicas().status(group_of(partition))
+    }
+
+    /// Starts on what is on the disk. `Err` says why the node refuses to.
+    pub fn start(&mut self, seed: u64, surroundings: &mut Surroundings<'_>) -> Result<(), String> {
+        let running = self.open(seed, surroundings)?;
+        self.running = Some(running);
+        self.lives += 1;
+        let life = self.life();
+        surroundings.schedule.after(TICK, Event::Tick(life));
+        self.work(surroundings);
+        Ok(())
+    }
+
+    fn open(&self, seed: u64, surroundings: &Surroundings<'_>) -> Result<Running, String> {
+        let swarm = surroundings.swarm;
+        let options = LogOptions { file_bytes: swarm.log_file_bytes, reclaim_above_bytes: swarm.log_file_bytes * 4 };
+        let files = Arc::new(SimulatedFiles(self.disk.clone()));
+        let log = RaftEngineLog::open_with(&self.directory.join("log"), options, files);
+        let log = log.map_err(|error| error.to_string())?;
+        let options = Options {
+            seed: seed ^ self.id.0,
+            max_append_message_bytes: 20_000,
+            max_inflight_messages: 16,
+            recent_entries_bytes: 50_000,
+            ..Options::default()
+        };
+        let mut replicas = Replicas::open(self.id, Arc::new(log), options).map_err(|error| error.to_string())?;
+        let received = ReceivedStates::new(self.directory.join("partitions"));
+        let mut slots = Vec::new();
+        for partition in (1..=swarm.partitions).map(PartitionId) {
+            let engine = self.open_partition(&mut replicas, &received, partition, swarm)?;
+            slots.push(Slot::new(partition, engine, surroundings.schedule.now()));
+        }
+        let times: Vec<_> = slots.iter().map(|slot| slot.partition.engine().last_timestamp()).collect();
+        Ok(Running {
+            replication: ReplicationLoop::new(replicas, &times, BATCH_LIMIT_BYTES),
+            slots,
+            receiver: SnapshotReceiver::new(),
+            received,
+            waiting: BTreeMap::new(),
+            inbox: Vec::new(),
+            news: VecDeque::new(),
+            is_busy: false,
+            is_processing: false,
+            retry_at: 0,
+        })
+    }
+
+    fn open_partition(
+        &self,
+        replicas: &mut Replicas<RaftEngineLog<SimulatedFiles>>,
+        received: &ReceivedStates,
+        partition: PartitionId,
+        swarm: &Swarm,
+    ) -> Result<Engine, String> {
+        let voters = if FOUNDERS.contains(&self.id) { FOUNDERS.as_slice() } else { &[] };
+        let mut engine = open_engine(partition, &self.state_directory(partition), swarm)?;
+        match replicas.create_group(group_of(partition), voters, engine.applied()) {
+            Ok(()) => Ok(engine),
+            Err(ReplicationError::StateBehindLog { compacted, .. }) => {
+                // The node stopped after it had accepted a state and before it used it.
+                drop(engine);
+                let installed = received.install(partition, compacted, &self.state_directory(partition));
+                installed.map_err(|error| format!("the received state {compacted} cannot be installed: {error}"))?;
+                engine = open_engine(partition, &self.state_directory(partition), swarm)?;
+                let created = replicas.create_group(group_of(partition), voters, engine.applied());
+                created.map(|()| engine).map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn state_directory(&self, partition: PartitionId) -> PathBuf {
+        self.directory.join("partitions").join(partition.0.to_string()).join("state")
+    }
+
+    /// Stops without warning. Whoever waits for an answer never gets one.
+    pub fn stop(&mut self, surroundings: &mut Surroundings<'_>) {
+        let Some(running) = self.running.take() else { return };
+        for number in running.waiting.into_keys() {
+            surroundings.schedule.after(1, Event::Answer(number, None));
+        }
+        let tearing = *surroundings.chance.choose(&[Tearing::Keeps, Tearing::Loses, Tearing::Mixes]);
+        self.disk.settle(tearing, surroundings.chance).expect("the scratch directory is writable");
+    }
+
+    fn clock(&self, schedule: &Schedule) -> Timestamp {
+        let passed = i64::try_from(schedule.now()).unwrap_or(i64::MAX);
+        EPOCH.saturating_add(passed).saturating_add(self.clock_offset)
+    }
+
+    fn moment(&self, schedule: &Schedule) -> Moment {
+        let steady_milliseconds = i64::try_from(schedule.now()).unwrap_or(i64::MAX);
+        Moment { clock: self.clock(schedule), steady_milliseconds }
+    }
+
+    fn take(&mut self, inbound: Inbound, surroundings: &mut Surroundings<'_>) {
+        if let Some(running) = &mut self.running {
+            running.inbox.push(inbound);
+            self.work(surroundings);
+        }
+    }
+
+    /// Raft's clock.
+    pub fn tick(&mut self, surroundings: &mut Surroundings<'_>) {
+        surroundings.schedule.after(TICK, Event::Tick(self.life()));
+        self.take(Inbound::Tick, surroundings);
+        self.process(surroundings);
+    }
+
+    /// Something came over the network.
+    pub fn arrive(&mut self, from: NodeId, parcel: Parcel, surroundings: &mut Surroundings<'_>) {
+        let inbound = match parcel {
+            Parcel::Frame(bytes) => match Frame::decode(&bytes, FRAME_LIMIT_BYTES) {
+                Ok(frame) => Inbound::Frame(frame),
+                Err(error) => panic!("a frame survives its bytes: {error}"),
+            },
+            Parcel::State { frames, is_whole } => Inbound::State { from, frames, is_whole },
+            // Whoever does not lead cannot do anything with a command of another partition; it comes again.
+            Parcel::Command { partition, .. } if !self.is_leading(partition) => return,
+            Parcel::Command { partition, bytes } => Inbound::Command(partition, bytes),
+        };
+        self.take(inbound, surroundings);
+    }
+
+    /// A client asks. `false` when this node does not lead the partition.
+    pub fn request(
+        &mut self,
+        partition: PartitionId,
+        number: u64,
+        bytes: Vec<u8>,
+        surroundings: &mut Surroundings<'_>,
+    ) -> bool {
+        if !self.is_leading(partition) {
+            return false;
+        }
+        if let Some(running) = &mut self.running {
+            running.waiting.insert(number, partition);
+        }
+        self.take(Inbound::Command(partition, bytes), surroundings);
+        true
+    }
+
+    /// The state that was sent to another node arrived, or not.
+    pub fn state_sent(&mut self, group: GroupId, to: NodeId, delivered: bool, surroundings: &mut Surroundings<'_>) {
+        self.take(Inbound::StateSent(group, to, delivered), surroundings);
+    }
+
+    /// Hands over the leadership of a partition.
+    pub fn transfer(&mut self, partition: PartitionId, to: NodeId, surroundings: &mut Surroundings<'_>) {
+        self.take(Inbound::Transfer(group_of(partition), to), surroundings);
+    }
+
+    /// Changes the members of a partition that this node leads.
+    pub fn change_members(&mut self, partition: PartitionId, changes: &[replication::MembershipChange]) {
+        if let Some(running) = &mut self.running {
+            // Refused while another change is under way.
+            let changed = running.replication.replicas_mut().change_membership(group_of(partition), changes);
+            tracing::trace!(node = %self.id, %partition, ?changed, "changes members");
+        }
+    }
+
+    /// Schedules a round, unless there is one.
+    fn work(&mut self, surroundings: &mut Surroundings<'_>) {
+        let life = self.life();
+        if let Some(running) = &mut self.running
+            && !running.is_busy
+        {
+            running.is_busy = true;
+            surroundings.schedule.after(0, Event::Work(life));
+        }
+    }
+
+    /// Takes what has come in and makes a round.
+    pub fn round(&mut self, surroundings: &mut Surroundings<'_>) {
+        let (now, clock, id, life) =
+            (surroundings.schedule.now(), self.clock(surroundings.schedule), self.id, self.life());
+        let (disk, is_slow) = (self.disk.clone(), self.is_slow);
+        let Some(running) = &mut self.running else { return };
+        let mut collected = Collected { now: clock, messages: Vec::new(), disk: disk.clone(), news: Vec::new() };
+        let syncs = disk.syncs();
+        let mut fatal = running.take_inbox(&mut collected).err();
+        let mut rest = Round::default();
+        if fatal.is_none() && now >= running.retry_at {
+            running.replication.propose(&mut collected);
+            match running.rounds(&mut collected, &mut rest) {
+                Ok(()) => {}
+                Err(ReplicationError::Log(LogError::Io { .. })) if !disk.is_crashed() => {
+                    running.retry_at = now + RETRY_PAUSE;
+                }
+                Err(error) => fatal = Some(error.to_string()),
+            }
+        }
+        let synced = disk.syncs() - syncs;
+        let slowness = if is_slow { 50 } else { 1 };
+        let took = synced * surroundings.chance.within(0..surroundings.swarm.sync_milliseconds + 1) * slowness;
+        for (sent_at, message) in collected.messages {
+            send(id, if sent_at > syncs { took } else { 0 }, message, surroundings);
+        }
+        if let Some(reason) = fatal {
+            surroundings.oracles.trace("stops", &[id.0], &reason);
+            self.fail(&reason, surroundings);
+            return;
+        }
+        self.send_states(&rest, surroundings);
+        self.wanted_checkpoints(&rest, surroundings);
+        surroundings.schedule.after(took, Event::RoundDone(life, collected.news));
+    }
+
+    /// The node cannot go on: its process ends, and is started again.
+    fn fail(&mut self, reason: &str, surroundings: &mut Surroundings<'_>) {
+        surroundings.oracles.node_failed(self.id, reason, self.was_damaged);
+        self.stop(surroundings);
+        surroundings.schedule.after(surroundings.chance.within(50..1_000), Event::Start(self.id));
+    }
+
+    /// What a round brought is known: it will be applied, and the next round may begin.
+    pub fn round_done(&mut self, news: Vec<News>, surroundings: &mut Surroundings<'_>) {
+        let life = self.life();
+        let Some(running) = &mut self.running else { return };
+        running.is_busy = false;
+        running.news.extend(news);
+        if !running.news.is_empty() && !running.is_processing {
+            running.is_processing = true;
+            surroundings.schedule.after(surroundings.chance.below(3), Event::Process(life));
+        }
+        if !running.inbox.is_empty() {
+            self.work(surroundings);
+        }
+    }
+
+    fn send_states(&self, round: &Round, surroundings: &mut Surroundings<'_>) {
+        let Some(running) = &self.running else { return };
+        for request in &round.snapshots_to_send {
+            let partition = partition_of(request.group);
+            let store = running.slots[index_of(partition)].partition.engine().store();
+            let source = CheckpointSource { store, directory: self.directory.join("partitions") };
+            let replicas = running.replication.replicas();
+            let mut frames = Vec::new();
+            if let Ok(Some(mut stream)) = SnapshotStream::open(replicas, request, &source, STATE_CHUNK_BYTES) {
+                while let Some(frame) = stream.next_frame().expect("the scratch directory is readable") {
+                    let mut bytes = Vec::new();
+                    frame.encode(&mut bytes);
+                    frames.push(bytes);
+                }
+            }
+            let arrive = surroundings.network.frames_that_arrive(self.id, request.to, frames.len());
+            let is_whole = arrive == frames.len() && !frames.is_empty();
+            frames.truncate(arrive);
+            let latency = surroundings.network.latency();
+            let parcel = Parcel::State { frames, is_whole };
+            surroundings.schedule.after(latency, Event::Arrival { from: self.id, to: request.to, parcel });
+            let sent =
+                Event::StateSent { life: self.life(), group: request.group, to: request.to, delivered: is_whole };
+            surroundings.schedule.after(latency + 1, sent);
+        }
+    }
+
+    fn wanted_checkpoints(&mut self, round: &Round, surroundings: &mut Surroundings<'_>) {
+        for group in &round.checkpoints_wanted {
+            self.begin_checkpoint(partition_of(*group), surroundings);
+        }
+    }
+}
+
+impl Running {
+    fn take_inbox(&mut self, collected: &mut Collected) -> Result<(), String> {
+        for inbound in std::mem::take(&mut self.inbox) {
+            match inbound {
+                Inbound::Tick => self.replication.replicas_mut().tick(),
+                Inbound::Frame(Frame::Message(message)) => step(&mut self.replication, message)?,
+                Inbound::Frame(_) => panic!("states travel on their own connection"),
+                Inbound::State { from, frames, is_whole } => self.take_state(from, &frames, is_whole)?,
+                Inbound::Command(partition, bytes) => self.replication.enqueue(collected, partition, bytes, None),
+                Inbound::Checkpointed(partition, applied) => {
+                    let checkpointed = self.replication.checkpointed(partition, applied);
+                    checkpointed.map_err(|error| error.to_string())?;
+                }
+                Inbound::StateSent(group, to, delivered) => {
+                    self.replication.replicas_mut().snapshot_sent(group, to, delivered);
+                }
+                Inbound::Transfer(group, to) => {
+                    // Refused where another node leads.
+                    drop(self.replication.replicas_mut().transfer_leadership(group, to));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_state(&mut self, from: NodeId, frames: &[Vec<u8>], is_whole: bool) -> Result<(), String> {
+        for bytes in frames {
+            let complete = match Frame::decode(bytes, FRAME_LIMIT_BYTES).map_err(|error| error.to_string())? {
+                Frame::SnapshotStart(message) => {
+                    self.receiver.start(message, &mut self.received).map_err(|error| error.to_string())?;
+                    None
+                }
+                Frame::SnapshotChunk(chunk) => self.receiver.chunk(&chunk).map_err(|error| error.to_string())?,
+                Frame::Message(_) => panic!("a stream has no plain messages"),
+            };
+            if let Some(message) = complete {
+                step(&mut self.replication, message)?;
+            }
+        }
+        if !is_whole {
+            self.receiver.disconnected(from);
+        }
+        Ok(())
+    }
+
+    fn rounds(&mut self, collected: &mut Collected, rest: &mut Round) -> Result<(), ReplicationError> {
+        loop {
+            let before = collected.news.len();
+            let round = self.replication.round(collected)?;
+            // States come before the entries behind them.
+            let installs = round.snapshots_to_install.iter();
+            let installs = installs.map(|(group, position)| News::Install(partition_of(*group), *position));
+            collected.news.splice(before..before, installs);
+            rest.snapshots_to_send.extend(round.snapshots_to_send);
+            rest.checkpoints_wanted.extend(round.checkpoints_wanted);
+            if !round.more {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn step(replication: &mut Loop, message: Message) -> Result<(), String> {
+    match replication.replicas_mut().step(message) {
+        // While the log cannot be written, messages are lost.
+        Ok(()) | Err(StepError::LogUnavailable) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn send(from: NodeId, pause: Milliseconds, message: Message, surroundings: &mut Surroundings<'_>) {
+    let to = message.to();
+    let mut bytes = Vec::new();
+    Frame::Message(message).encode(&mut bytes);
+    for latency in surroundings.network.deliveries(from, to) {
+        let parcel = Parcel::Frame(bytes.clone());
+        surroundings.schedule.after(pause + latency, Event::Arrival { from, to, parcel });
+    }
+}
+
+fn open_engine(partition: PartitionId, directory: &std::path::Path, swarm: &Swarm) -> Result<Engine, String> {
+    let limits = Limits { steps_per_command_max: swarm.steps_per_command, ..Limits::default() };
+    let options = EngineOptions { partition, partition_count: swarm.partitions, limits };
+    Engine::open(options, directory).map_err(|error| error.to_string())
+}
+
+pub(crate) fn partition_of(group: GroupId) -> PartitionId {
+    PartitionId(u16::try_from(group.0).expect("groups are numbered like partitions"))
+}
+
+pub(crate) fn index_of(partition: PartitionId) -> usize {
+    usize::from(partition.0) - 1
+}

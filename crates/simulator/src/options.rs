@@ -1,0 +1,109 @@
+//! What can go wrong in one run. Each seed draws its own mixture, so that some runs have one fault alone and many.
+
+use crate::chance::Chance;
+
+/// Milliseconds of virtual time.
+pub type Milliseconds = u64;
+
+/// The mixture of one run. Probabilities are in thousandths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swarm {
+    /// How many partitions there are.
+    pub partitions: u16,
+    /// How long there are faults.
+    pub faults_for: Milliseconds,
+    /// Element steps that one command takes at once.
+    pub steps_per_command: usize,
+    /// Time between two checkpoints of a partition.
+    pub checkpoint_interval: Milliseconds,
+    /// Bytes after which a file of the log is followed by the next.
+    pub log_file_bytes: u64,
+    /// How long a sync takes, at most.
+    pub sync_milliseconds: Milliseconds,
+    /// How long a message takes, at most.
+    pub message_milliseconds: Milliseconds,
+    /// Messages that get lost.
+    pub loss: u64,
+    /// Messages that come twice.
+    pub duplication: u64,
+    /// Messages that take much longer than others.
+    pub delay: u64,
+    /// Nodes that stop without warning, each second.
+    pub crash: u64,
+    /// Of these, how many stop in the middle of an operation of their disk.
+    pub crash_in_operation: u64,
+    /// Nodes that stand still for a while, each second.
+    pub pause: u64,
+    /// Pairs of nodes that do not reach each other for a while, each second.
+    pub partition: u64,
+    /// Of these, how many are cut in one direction only.
+    pub one_way: u64,
+    /// Disks without room for a while, each second.
+    pub full_disk: u64,
+    /// Disks that are slow for a while, each second.
+    pub slow_disk: u64,
+    /// Syncs that fail, each second.
+    pub failed_sync: u64,
+    /// Bits that flip on the disk of one of the nodes, each second.
+    pub damage: u64,
+    /// Clocks that are set forward or back, each second.
+    pub clock_jump: u64,
+    /// How far clocks jump, at most.
+    pub clock_jump_milliseconds: Milliseconds,
+    /// Leaders that are asked to hand over, each second.
+    pub transfer: u64,
+    /// Whether one node is replaced by another while all that goes on.
+    pub replaces_node: bool,
+    /// Jobs that a stream of each leader takes at once; 0 for none, so that all jobs are polled.
+    pub stream_credit: u32,
+}
+
+impl Swarm {
+    /// The mixture of a seed.
+    pub fn draw(chance: &mut Chance) -> Self {
+        let mut sometimes = |range: std::ops::Range<u64>| if chance.one_in(2) { chance.within(range) } else { 0 };
+        let mut swarm = Swarm {
+            loss: sometimes(5..200),
+            duplication: sometimes(5..100),
+            delay: sometimes(5..200),
+            crash: sometimes(30..500),
+            crash_in_operation: sometimes(100..1_000),
+            pause: sometimes(20..200),
+            partition: sometimes(50..400),
+            one_way: sometimes(100..1_000),
+            full_disk: sometimes(20..150),
+            slow_disk: sometimes(20..200),
+            failed_sync: sometimes(20..150),
+            damage: sometimes(20..150),
+            clock_jump: sometimes(20..200),
+            transfer: sometimes(20..200),
+            ..Swarm::default()
+        };
+        swarm.partitions = *chance.choose(&[1, 1, 2, 2, 3]);
+        swarm.faults_for = chance.within(5_000..25_000);
+        swarm.steps_per_command = *chance.choose(&[3, 20, 1_000]);
+        swarm.checkpoint_interval = *chance.choose(&[300, 1_000, 3_000, 20_000]);
+        swarm.log_file_bytes = *chance.choose(&[8 << 10, 32 << 10, 256 << 10]);
+        swarm.sync_milliseconds = *chance.choose(&[1, 3, 20]);
+        swarm.message_milliseconds = *chance.choose(&[1, 5, 40]);
+        swarm.clock_jump_milliseconds = *chance.choose(&[50, 5_000, 30_000]);
+        swarm.replaces_node = chance.one_in(4);
+        swarm.stream_credit = *chance.choose(&[0, 0, 1, 3]);
+        swarm
+    }
+
+    /// The same run without any fault.
+    pub fn without_faults(self) -> Self {
+        Swarm {
+            partitions: self.partitions,
+            faults_for: self.faults_for,
+            steps_per_command: self.steps_per_command,
+            checkpoint_interval: self.checkpoint_interval,
+            log_file_bytes: self.log_file_bytes,
+            sync_milliseconds: self.sync_milliseconds,
+            message_milliseconds: self.message_milliseconds,
+            stream_credit: self.stream_credit,
+            ..Swarm::default()
+        }
+    }
+}

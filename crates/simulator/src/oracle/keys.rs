@@ -1,0 +1,57 @@
+//! Keys name one thing for ever: what is created has a key that its partition never gave before, and positions only grow.
+//! A key or position that is given twice would make one entity overwrite, or hide, another.
+
+use std::collections::BTreeMap;
+
+use protocol::{Key, PartitionId, Payload, Record, RecordType};
+
+/// The newest key and position of each partition.
+pub struct Keys {
+    partitions: BTreeMap<PartitionId, (u64, BTreeMap<Key, &'static str>)>,
+}
+
+impl Keys {
+    /// Nothing was created yet.
+    pub fn new(partitions: u16) -> Self {
+        Keys { partitions: (1..=partitions).map(|number| (PartitionId(number), Default::default())).collect() }
+    }
+
+    /// A record that was not seen before.
+    pub fn record(&mut self, partition: PartitionId, record: &Record) {
+        let Some((position, keys)) = self.partitions.get_mut(&partition) else { return };
+        assert!(
+            record.position > *position,
+            "the position {} of {partition} is not behind {position}",
+            record.position
+        );
+        *position = record.position;
+        if record.record_type != RecordType::Event {
+            return;
+        }
+        let creates = match &record.payload {
+            Payload::Job(..)
+            | Payload::Incident(..)
+            | Payload::Timer(..)
+            | Payload::Message(..)
+            | Payload::Variable(..)
+            | Payload::Process(..)
+                if ["CREATED", "PUBLISHED"].contains(&record.payload.intent_name()) =>
+            {
+                true
+            }
+            Payload::ProcessInstance(..) => record.payload.intent_name() == "ELEMENT_ACTIVATING",
+            _ => false,
+        };
+        // What partition 1 deploys has the keys of partition 1 everywhere.
+        if creates && record.key.partition() == Some(partition) {
+            let name = record.payload.value_type().name();
+            let before = keys.insert(record.key, name);
+            assert!(
+                before.is_none(),
+                "the key {} of a {name} was given to a {} before",
+                record.key,
+                before.unwrap_or("")
+            );
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A worker on every node, with a stream on each partition that the node leads.
+
+use std::sync::Arc;
+
+use engine::Push;
+use protocol::{Command, JobIntent, JobStreamIntent, JobStreamValue, JobValue, Key, Payload, StreamId};
+use replication::NodeId;
+
+use crate::chance::Chance;
+use crate::model::JOB_TYPE;
+
+/// The stream of a node in one of its lives.
+pub fn stream(node: NodeId, life: u64) -> StreamId {
+    StreamId { node: u32::try_from(node.0).expect("few nodes"), number: life }
+}
+
+fn command(intent: JobStreamIntent, stream: StreamId, credit: u32) -> Command {
+    let value = JobStreamValue {
+        stream,
+        job_type: JOB_TYPE.into(),
+        worker: "stream".into(),
+        timeout: 3_000,
+        tenant_ids: vec!["<default>".into()],
+        credit,
+        ..JobStreamValue::default()
+    };
+    Command::new(Key::NONE, Payload::JobStream(intent, Box::new(value)))
+}
+
+/// Registers the stream of a node's worker.
+pub fn register(node: NodeId, life: u64, credit: u32) -> Command {
+    command(JobStreamIntent::Add, stream(node, life), credit)
+}
+
+/// What a worker does with a job that was pushed to it: mostly it completes it, sometimes it forgets it.
+pub fn answer(push: &Push, chance: &mut Chance) -> Vec<Command> {
+    let mut commands = vec![command(JobStreamIntent::Grant, push.stream, 1)];
+    let job = |intent, value| Command::new(push.key, Payload::Job(intent, Arc::new(value)));
+    match chance.below(20) {
+        0 => {}
+        1 => commands.push(job(JobIntent::Fail, JobValue { retries: 2, ..JobValue::default() })),
+        2 => commands.push(job(JobIntent::Yield, JobValue::default())),
+        _ => commands.push(job(JobIntent::Complete, JobValue::default())),
+    }
+    commands
+}
+
+/// A job for a worker that is not there any more goes back.
+pub fn yielded(push: &Push) -> Command {
+    Command::new(push.key, Payload::Job(JobIntent::Yield, Arc::default()))
+}
