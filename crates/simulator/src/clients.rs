@@ -67,6 +67,9 @@ impl Clients {
         if chance.one_in(2) {
             resources.push(resource("started", &model::started_by_message("started")));
         }
+        for resource in &resources {
+            tracing::trace!(target: "model", xml = %String::from_utf8_lossy(&resource.resource));
+        }
         Clients {
             chance,
             partitions,

@@ -64,6 +64,7 @@ impl Oracles {
             return;
         }
         for record in applied.records {
+            tracing::trace!(target: "record", partition = %applied.partition, index = applied.index, ?record);
             self.keys.record(applied.partition, record);
             self.once.record(record);
             self.accounting.record(record);

@@ -401,8 +401,8 @@ impl Simulation {
             self.schedule.after(1, Event::Start(id));
         }
         // A minority may stay away for ever: the others must go on without it.
-        let refuses = self.nodes.iter().any(|node| node.refuses.is_some());
-        if !refuses && self.chance.one_in(3) && self.replaced.is_none() {
+        let is_damaged = self.nodes.iter().any(|node| node.was_damaged);
+        if !is_damaged && self.chance.one_in(3) && self.replaced.is_none() {
             let id = *self.chance.choose(&FOUNDERS);
             self.with(id, |node, surroundings| {
                 node.stop(surroundings);
@@ -445,6 +445,7 @@ impl Simulation {
         };
         let partitions = || (1..=self.swarm.partitions).map(PartitionId);
         self.clients.has_begun()
+            && self.nodes.iter().all(|node| node.is_running() || node.refuses.is_some())
             && self.oracles.accounting().active() == 0
             && partitions().all(|partition| self.is_even(partition) && nothing_left(partition))
     }

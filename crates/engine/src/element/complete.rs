@@ -26,6 +26,10 @@ pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
         execution.steps.push_back(Step::TerminateChildren { scope: key, after: Key::NONE });
         return Ok(());
     }
+    if token.instance.lifecycle == Lifecycle::Activated && token.instance.children > 0 {
+        // An event sub-process began after the last token had ended; the scope completes when that has ended too.
+        return Ok(());
+    }
     match token.instance.lifecycle {
         Lifecycle::Activated => token.transition(execution, ProcessInstanceIntent::ElementCompleting),
         // After the resolution of an incident.

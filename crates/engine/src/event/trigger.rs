@@ -14,7 +14,8 @@ use crate::execution::Execution;
 use crate::state::{ElementInstance, EventGate, EventTriggerRow, Lifecycle, State};
 use crate::variable::document;
 
-/// Whether the event may come now: its scope is active and was not interrupted before.
+/// Whether the event may come now: its scope is active and was not interrupted before, and so is what is around it, where
+/// the element of a boundary event would begin.
 pub(crate) fn can_trigger(state: &State, scope: &ElementInstance, is_boundary_event: bool) -> bool {
     let is_open = match scope.gate {
         EventGate::Open => true,
@@ -22,7 +23,9 @@ pub(crate) fn can_trigger(state: &State, scope: &ElementInstance, is_boundary_ev
         EventGate::Closed => false,
     };
     let around = state.element_instance(scope.value.flow_scope_key);
-    scope.lifecycle == Lifecycle::Activated && is_open && around.is_none_or(|around| around.interrupted_by.is_none())
+    let is_open_around =
+        around.is_none_or(|around| around.lifecycle == Lifecycle::Activated && around.interrupted_by.is_none());
+    scope.lifecycle == Lifecycle::Activated && is_open && is_open_around
 }
 
 /// The event comes; the caller has seen that it may. `variables` is the text of a document, empty for none.
