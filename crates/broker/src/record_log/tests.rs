@@ -168,7 +168,7 @@ fn after_a_failed_sync_everything_is_written_again_if_it_proves_itself() {
     log.sync().expect("in order");
     write(&mut writer, 6..=9);
     let fail_sync = || log.segments.lock()[0].sync_failed = true;
-    let (path, synced) = (log.segments.lock()[0].path.clone(), log.segments.lock()[0].synced_bytes);
+    let Segment { path, synced_bytes: synced, .. } = log.segments.lock()[0].clone();
     fail_sync();
     log.sync().expect("what is read back is intact");
     assert!(!log.segments.lock()[0].sync_failed);
