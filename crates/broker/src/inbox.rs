@@ -49,6 +49,8 @@ pub(crate) enum Work {
         partition: PartitionId,
         /// The batches.
         entries: Vec<CommittedEntry<Permit>>,
+        /// The index that the log has reached with them.
+        up_to: u64,
     },
     /// This node leads the partition, once everything before this message is applied.
     Lead(PartitionId),

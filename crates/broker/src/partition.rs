@@ -189,6 +189,11 @@ impl Partition {
         Ok(())
     }
 
+    /// The log has reached `index`, with nothing to apply behind the last batch.
+    pub fn advance(&mut self, index: u64) {
+        self.engine.advance(index);
+    }
+
     /// Looks for work that the partition has to start itself: what is due, what was interrupted, what was not
     /// acknowledged.
     pub fn poll(&mut self, now: Moment, effects: &mut Effects) {

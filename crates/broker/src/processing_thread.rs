@@ -72,8 +72,8 @@ impl ProcessingThread {
 
     fn handle(&mut self, work: Work) {
         match work {
-            Work::Committed { partition, entries } => {
-                self.with_slot(partition, |slot, shared| slot.enqueue(shared, entries));
+            Work::Committed { partition, entries, up_to } => {
+                self.with_slot(partition, |slot, shared| slot.enqueue(shared, entries, up_to));
             }
             Work::Lead(partition) => self.with_slot(partition, Slot::lead),
             Work::StepDown(partition) => self.with_slot(partition, Slot::step_down),

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use protocol::{PartitionId, Timestamp};
-use replication::{GroupId, LogStore, Message, Outbox, ProposeError, Replicas, ReplicationError, Role, Round};
+use replication::{Committed, Entry, GroupId, LogStore, Message, Outbox, ProposeError, Replicas, ReplicationError, Role, Round};
 
 /// A share of a partition's limits that travels with commands to their application.
 pub trait Share {
@@ -46,8 +46,8 @@ pub trait Shell {
     /// A message for another node.
     fn send(&mut self, message: Message);
 
-    /// Batches are committed, and to be applied in this order.
-    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<Self::Permit>>);
+    /// Batches are committed, and to be applied in this order; behind them the log holds entries of Raft up to an index.
+    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<Self::Permit>>, up_to: u64);
 
     /// This node leads the partition, once everything that was committed before is applied.
     fn lead(&mut self, partition: PartitionId);
@@ -219,7 +219,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         }
         for committed in std::mem::take(&mut round.committed) {
             if let Some(group) = group_mut(&mut self.groups, committed.group) {
-                group.hand_out(shell, committed.entries);
+                group.hand_out(shell, committed);
             }
         }
         for (id, term) in std::mem::take(&mut round.caught_up) {
@@ -247,19 +247,16 @@ impl<S: Share> Group<S> {
         self.bytes = 0;
     }
 
-    fn hand_out(&mut self, shell: &mut impl Shell<Permit = S>, entries: Vec<replication::Entry>) {
-        if entries.is_empty() {
-            return;
-        }
-        let committed = |entry: replication::Entry| {
+    fn hand_out(&mut self, shell: &mut impl Shell<Permit = S>, committed: Committed) {
+        let entry = |entry: Entry| {
             self.last_timestamp = self.last_timestamp.max(timestamp_of(&entry.data));
             // Entries of the term in which this node leads are its own, in the order of their proposal.
             let own = self.term == Some(entry.term);
             let permit = if own { self.proposed.pop_front().flatten() } else { None };
             CommittedEntry { index: entry.index, data: entry.data, permit }
         };
-        let entries = entries.into_iter().map(committed).collect();
-        shell.committed(self.partition, entries);
+        let entries = committed.entries.into_iter().map(entry).collect();
+        shell.committed(self.partition, entries, committed.up_to);
     }
 }
 

@@ -205,13 +205,13 @@ impl Shell for Surroundings {
         tracing::debug!(?message, "a message for a node that does not exist was dropped");
     }
 
-    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<Permit>>) {
+    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<Permit>>, up_to: u64) {
         for permit in entries.iter().filter_map(|entry| entry.permit.as_ref()) {
             self.metrics.committed(partition, permit.admitted().elapsed());
         }
         let bytes = entries.iter().map(|entry| entry.data.len()).sum();
         self.shared.unapplied_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.tell(partition, Work::Committed { partition, entries });
+        self.tell(partition, Work::Committed { partition, entries, up_to });
     }
 
     fn lead(&mut self, partition: PartitionId) {

@@ -42,25 +42,6 @@ impl ReceivedStates {
         self.partitions.join(partition.0.to_string()).join("received")
     }
 
-    /// The log index of the state that waits for a partition, if one is whole.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
-    pub fn waiting(&self, partition: PartitionId) -> io::Result<Option<u64>> {
-        let entries = match fs::read_dir(self.directory(partition)) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let mut newest = None;
-        for entry in entries {
-            let path = entry?.path();
-            let index = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse::<u64>().ok());
-            newest = newest.max(index);
-        }
-        Ok(newest)
-    }
-
     /// Puts the state of exactly this index into the place of the present one, which must not be open.
     ///
     /// # Errors
@@ -70,8 +51,21 @@ impl ReceivedStates {
         fs::create_dir_all(state)?;
         fs::rename(received.join(STATE_FILE), state.join(STATE_FILE))?;
         sync_directory(state)?;
-        fs::remove_dir_all(self.directory(partition))
+        fs::remove_dir_all(received)?;
+        // What came before is obsolete; what came after, the log may stand on next.
+        for entry in fs::read_dir(self.directory(partition))? {
+            let path = entry?.path();
+            if index_of(&path).is_some_and(|older| older < index) {
+                fs::remove_dir_all(path)?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// The log index that a directory of a received state is named by, with or without its ending while it grows.
+fn index_of(path: &Path) -> Option<u64> {
+    path.file_stem()?.to_str()?.parse().ok()
 }
 
 impl SnapshotSink for ReceivedStates {

@@ -141,7 +141,7 @@ impl Engine {
         Engine { options, state, applied: 0 }
     }
 
-    /// Index of the last batch that is part of the state; 0 for a new one.
+    /// Index of the log up to which everything is part of the state; 0 for a new one.
     pub fn applied(&self) -> u64 {
         self.applied
     }
@@ -170,6 +170,12 @@ impl Engine {
         self.state.counters.timestamp = self.state.counters.timestamp.max(batch.timestamp);
         self.applied = index;
         Ok(())
+    }
+
+    /// The log has reached `index`, and what is there behind the last batch is none of the engine's: without this, a
+    /// checkpoint could not say that it includes a change of members, which a new replica has to know.
+    pub fn advance(&mut self, index: u64) {
+        self.applied = self.applied.max(index);
     }
 
     /// Applies one record of the stream to the state: the records alone rebuild it.

@@ -1,6 +1,6 @@
 //! The disk of a node: real files, of which it is known what was synced, so that a crash can take back or tear the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -155,23 +155,28 @@ impl Disk {
 }
 
 impl Unsynced {
+    /// The numbers of all sectors that were written.
+    fn sectors(&self) -> Result<BTreeSet<usize>> {
+        let mut sectors = BTreeSet::new();
+        for (offset, length) in self.writes.iter().filter(|(_, length)| *length > 0) {
+            let offset = usize::try_from(*offset).map_err(Error::other)?;
+            sectors.extend(offset / SECTOR_BYTES..=(offset + length - 1) / SECTOR_BYTES);
+        }
+        Ok(sectors)
+    }
+
     fn settle(&self, path: &Path, tearing: Tearing, chance: &mut Chance) -> Result<()> {
         let mut content = self.synced.clone();
         if tearing == Tearing::Mixes {
             let written = std::fs::read(path)?;
-            for (offset, length) in &self.writes {
-                let offset = usize::try_from(*offset).map_err(Error::other)?;
-                let end = (offset + length).min(written.len());
-                let mut sector = offset - offset % SECTOR_BYTES;
-                while sector < end {
-                    let (from, to) = (sector.max(offset), (sector + SECTOR_BYTES).min(end));
-                    if chance.one_in(2) && from < to {
-                        if content.len() < to {
-                            content.resize(to, 0);
-                        }
-                        content[from..to].copy_from_slice(&written[from..to]);
+            for sector in self.sectors()? {
+                let start = sector * SECTOR_BYTES;
+                let end = (start + SECTOR_BYTES).min(written.len());
+                if chance.one_in(2) && start < end {
+                    if content.len() < end {
+                        content.resize(end, 0);
                     }
-                    sector += SECTOR_BYTES;
+                    content[start..end].copy_from_slice(&written[start..end]);
                 }
             }
         }

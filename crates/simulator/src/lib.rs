@@ -49,8 +49,10 @@ pub fn run_with(seed: u64, swarm: Swarm) -> Result<Report, String> {
     let scratch = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     let scratch = scratch.map_err(|error| format!("there is no place for a scratch directory: {error}"))?;
     let run = AssertUnwindSafe(|| simulation::run(seed, swarm, scratch.path()));
-    catch_unwind(run).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
-    })
+    catch_unwind(run).map_err(|panic| panic_text(panic.as_ref()))
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }

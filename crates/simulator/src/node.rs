@@ -5,6 +5,7 @@ mod processing;
 pub(crate) use processing::is_request;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ pub struct Surroundings<'a> {
 #[derive(Debug)]
 pub enum News {
     Install(PartitionId, Position),
-    Committed(PartitionId, Vec<CommittedEntry<()>>),
+    Committed(PartitionId, Vec<CommittedEntry<()>>, u64),
     Lead(PartitionId),
     StepDown(PartitionId),
     Lost(PartitionId),
@@ -154,8 +155,8 @@ impl Shell for Collected {
         self.messages.push((self.disk.syncs(), message));
     }
 
-    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<()>>) {
-        self.news.push(News::Committed(partition, entries));
+    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<()>>, up_to: u64) {
+        self.news.push(News::Committed(partition, entries, up_to));
     }
 
     fn lead(&mut self, partition: PartitionId) {
@@ -403,12 +404,14 @@ impl Node {
         let mut rest = Round::default();
         if fatal.is_none() && now >= running.retry_at {
             running.replication.propose(&mut collected);
-            match running.rounds(&mut collected, &mut rest) {
-                Ok(()) => {}
-                Err(ReplicationError::Log(LogError::Io { .. })) if !disk.is_crashed() => {
+            // As on the thread of production: whatever panics ends the process.
+            match catch_unwind(AssertUnwindSafe(|| running.rounds(&mut collected, &mut rest))) {
+                Ok(Ok(())) => {}
+                Ok(Err(ReplicationError::Log(LogError::Io { .. }))) if !disk.is_crashed() => {
                     running.retry_at = now + RETRY_PAUSE;
                 }
-                Err(error) => fatal = Some(error.to_string()),
+                Ok(Err(error)) => fatal = Some(error.to_string()),
+                Err(panic) => fatal = Some(format!("a panic: {}", crate::panic_text(panic.as_ref()))),
             }
         }
         let synced = disk.syncs() - syncs;

@@ -43,6 +43,8 @@ pub(crate) struct Slot {
     effects: Effects,
     /// Committed and not applied.
     queue: VecDeque<CommittedEntry<Permit>>,
+    /// The index that the log has reached behind the queue.
+    reached: u64,
     /// Set while the records of the last batch could not be written: nothing further is applied.
     records_retry_at: Option<Instant>,
     checkpoint: CheckpointState,
@@ -87,6 +89,7 @@ impl Slot {
             record_metrics: RecordMetrics::new(id),
             effects: Effects::default(),
             queue: VecDeque::new(),
+            reached: 0,
             records_retry_at: None,
             checkpoint: CheckpointState::Idle,
             last_checkpoint: now.checked_sub(offset).unwrap_or(now),
@@ -103,8 +106,9 @@ impl Slot {
     }
 
     /// Adds committed batches.
-    pub fn enqueue(&mut self, shared: &Shared, entries: Vec<CommittedEntry<Permit>>) {
+    pub fn enqueue(&mut self, shared: &Shared, entries: Vec<CommittedEntry<Permit>>, up_to: u64) {
         self.queue.extend(entries);
+        self.reached = up_to;
         self.touched = true;
         if self.dead {
             self.drop_queue(shared);
@@ -146,6 +150,9 @@ impl Slot {
         }
         if self.dead {
             return;
+        }
+        if self.queue.is_empty() {
+            self.partition.advance(self.reached);
         }
         self.poll(shared);
         self.consider_checkpoint();

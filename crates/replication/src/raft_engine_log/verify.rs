@@ -7,7 +7,9 @@
 //! (A damaged last record cannot be told from a torn one. If the state machine already has it, opening the group reports
 //! that the state is ahead of the log.)
 //!
-//! File: magic, version (u64), alignment (u64), records. Record: `length << 8 | compression` (u64), offset of the items (u64),
+//! File: magic, version (u64), alignment (u64), records. The engine writes version 2. But a newest file whose header was torn it
+//! begins anew with version 1, which has no alignment and does not sign its records with the file's number.
+//! Record: `length << 8 | compression` (u64), offset of the items (u64),
 //! entries with a CRC-32 (absent if there are none), items with a CRC-32 that is XORed with the file's number, so that
 //! the remains of a recycled file are not mistaken for its new content. All numbers are big-endian, the checksums little-endian.
 
@@ -17,7 +19,6 @@ use std::path::{Path, PathBuf};
 use crate::error::LogError;
 
 const MAGIC: &[u8] = b"RAFT-LOG-FILE-HEADER-9986AB3E47F320B394C8E84916EB0ED5";
-const ENGINE_VERSION: u64 = 2;
 const FILE_HEADER_BYTES: usize = MAGIC.len() + 16;
 const RECORD_HEADER_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 4;
@@ -82,6 +83,14 @@ fn files_of(directory: &Path, queue: Queue) -> Result<Vec<(u64, PathBuf)>, LogEr
     Ok(files)
 }
 
+/// What a file's header says.
+#[derive(Clone, Copy)]
+struct FileHeader {
+    bytes: usize,
+    /// What the records' checksums are XORed with.
+    signature: u32,
+}
+
 /// Verifies one file; `newest` names its queue if the tail may be torn.
 fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) -> Result<(), LogError> {
     let damaged = |offset: usize, problem: &str| LogError::Damaged {
@@ -89,21 +98,24 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
         offset: offset as u64,
         problem: problem.to_owned(),
     };
-    let mut offset = FILE_HEADER_BYTES;
-    let problem = match verify_header(bytes) {
-        Err(problem) => {
-            offset = 0;
-            Some(problem)
+    // Of a file without a header it is unknown whether its records are signed: as usual.
+    let mut header = FileHeader { bytes: FILE_HEADER_BYTES, signature: signature_of(number) };
+    let mut offset = 0;
+    let problem = match verify_header(bytes, number) {
+        Err(problem) => Some(problem),
+        Ok(found) => {
+            header = found;
+            offset = header.bytes;
+            loop {
+                if offset == bytes.len() {
+                    break None;
+                }
+                match verify_record(&bytes[offset..], header.signature) {
+                    Ok(length) => offset += length,
+                    Err(problem) => break Some(problem),
+                }
+            }
         }
-        Ok(()) => loop {
-            if offset == bytes.len() {
-                break None;
-            }
-            match verify_record(&bytes[offset..], number) {
-                Ok(length) => offset += length,
-                Err(problem) => break Some(problem),
-            }
-        },
     };
     let Some(problem) = problem else {
         return Ok(());
@@ -111,8 +123,8 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
     let Some(queue) = newest else {
         return Err(damaged(offset, problem));
     };
-    let doubtful = offset.max(FILE_HEADER_BYTES) + queue.unsynced_bytes();
-    let intact_behind = (doubtful + 1..bytes.len()).find(|later| verify_items(&bytes[*later..], number).is_ok());
+    let doubtful = offset.max(header.bytes) + queue.unsynced_bytes();
+    let intact_behind = (doubtful + 1..bytes.len()).find(|later| verify_items(&bytes[*later..], header.signature).is_ok());
     if let Some(later) = intact_behind {
         return Err(damaged(offset, &format!("{problem}, and an intact record follows at byte {later}")));
     }
@@ -129,22 +141,28 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
     Ok(())
 }
 
-fn verify_header(bytes: &[u8]) -> Result<(), &'static str> {
+/// The engine signs with the lower half of the file's number.
+fn signature_of(number: u64) -> u32 {
+    (number & u64::from(u32::MAX)) as u32
+}
+
+fn verify_header(bytes: &[u8], number: u64) -> Result<FileHeader, &'static str> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("the file does not start as a log file")?;
     let (version, rest) = rest.split_first_chunk().ok_or("the file's header is too short")?;
-    if u64::from_be_bytes(*version) != ENGINE_VERSION {
-        return Err("the file's header names another version");
-    }
-    match rest.first_chunk::<8>() {
-        None => Err("the file's header is too short"),
-        Some([0, 0, 0, 0, 0, 0, 0, 0]) => Ok(()),
-        Some(_) => Err("the file's header names an alignment, which is never used"),
+    match (u64::from_be_bytes(*version), rest.first_chunk::<8>()) {
+        (1, _) => Ok(FileHeader { bytes: MAGIC.len() + 8, signature: 0 }),
+        (2, Some([0, 0, 0, 0, 0, 0, 0, 0])) => {
+            Ok(FileHeader { bytes: FILE_HEADER_BYTES, signature: signature_of(number) })
+        }
+        (2, Some(_)) => Err("the file's header names an alignment, which is never used"),
+        (2, None) => Err("the file's header is too short"),
+        _ => Err("the file's header names another version"),
     }
 }
 
 /// Verifies the record at the start of the bytes; returns its length.
-fn verify_record(bytes: &[u8], number: u64) -> Result<usize, &'static str> {
-    let (length, entries) = verify_items(bytes, number)?;
+fn verify_record(bytes: &[u8], signature: u32) -> Result<usize, &'static str> {
+    let (length, entries) = verify_items(bytes, signature)?;
     if !entries.is_empty() {
         verify_checksum(entries, 0).map_err(|()| "the entries do not match their checksum")?;
     }
@@ -152,7 +170,7 @@ fn verify_record(bytes: &[u8], number: u64) -> Result<usize, &'static str> {
 }
 
 /// Verifies a record without its entries; returns its length and the unverified entries.
-fn verify_items(bytes: &[u8], number: u64) -> Result<(usize, &[u8]), &'static str> {
+fn verify_items(bytes: &[u8], signature: u32) -> Result<(usize, &[u8]), &'static str> {
     let header = bytes.first_chunk::<RECORD_HEADER_BYTES>().ok_or("the record's header is too short")?;
     let (length, items) = header.split_at(8);
     let as_number = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().expect("the header was split into halves"));
@@ -164,8 +182,6 @@ fn verify_items(bytes: &[u8], number: u64) -> Result<(usize, &[u8]), &'static st
     let length = in_file(length >> 8).ok_or("the record is longer than the file")?;
     let items = in_file(as_number(items)).filter(|items| (RECORD_HEADER_BYTES..=length).contains(items));
     let items = items.ok_or("the record's header does not fit together")?;
-    // The engine signs with the lower half of the file's number.
-    let signature = (number & u64::from(u32::MAX)) as u32;
     verify_checksum(&bytes[items..length], signature).map_err(|()| "the record does not match its checksum")?;
     Ok((length, &bytes[RECORD_HEADER_BYTES..items]))
 }

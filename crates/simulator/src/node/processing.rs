@@ -21,7 +21,7 @@ impl Node {
             let Some(news) = running.news.pop_front() else { break };
             let done = match news {
                 News::Install(partition, position) => self.install(partition, position, surroundings),
-                News::Committed(partition, entries) => self.apply(partition, entries, surroundings),
+                News::Committed(partition, entries, up_to) => self.apply(partition, entries, up_to, surroundings),
                 News::Lead(partition) => {
                     self.lead(partition, surroundings);
                     Ok(())
@@ -52,6 +52,7 @@ impl Node {
         &mut self,
         partition: PartitionId,
         entries: Vec<CommittedEntry<()>>,
+        up_to: u64,
         surroundings: &mut Surroundings<'_>,
     ) -> Result<(), String> {
         for entry in entries {
@@ -69,6 +70,9 @@ impl Node {
                 engine: slot.partition.engine(),
             });
             self.carry_out(partition, surroundings);
+        }
+        if let Some(running) = &mut self.running {
+            running.slots[index_of(partition)].partition.advance(up_to);
         }
         Ok(())
     }
