@@ -83,7 +83,12 @@ fn apply_creation(state: &mut State, intent: ProcessInstanceCreationIntent, valu
 fn apply_work(state: &mut State, intent: WorkIntent, value: &WorkValue) {
     match intent {
         WorkIntent::Enqueued => {
-            let row = WorkRow { process_instance_key: value.process_instance_key, commands: value.commands.clone() };
+            let row = WorkRow {
+                process_instance_key: value.process_instance_key,
+                commands: value.commands.clone(),
+                rounds: value.rounds,
+                is_part: value.is_part,
+            };
             state.tables.work.insert_new(value.sequence, row);
             state.counters.work_in = value.sequence;
             state.counters.work_entries += 1;

@@ -1,5 +1,6 @@
 //! DEPLOYMENT CREATE: resources become versions of processes, here and on every other partition.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use protocol::{
@@ -12,6 +13,10 @@ use crate::{distribution, message, timer};
 
 /// Bytes of all resources of a deployment: it must fit a message.
 const DEPLOYMENT_BYTES_MAX: usize = 4 << 20;
+/// Resources of a deployment.
+const RESOURCES_MAX: usize = 1_000;
+/// Bytes of the processes of a deployment, where each has the whole file that it is in: so each is kept.
+const PROCESS_BYTES_MAX: usize = 32 << 20;
 
 pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &DeploymentValue) -> Outcome {
     if command.source.is_some() {
@@ -82,9 +87,10 @@ fn latest(execution: &Execution<'_>, metadata: &ProcessMetadata) -> Option<Key> 
 }
 
 fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
+    let resources = deployment.resources.iter().map(|resource| (&resource.resource_name, resource));
+    let resources: BTreeMap<_, _> = resources.collect();
     for metadata in deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate) {
-        let resource = deployment.resources.iter().find(|resource| resource.resource_name == metadata.resource_name);
-        let Some(resource) = resource else { continue };
+        let Some(resource) = resources.get(&metadata.resource_name) else { continue };
         if let Some(previous) = latest(execution, metadata) {
             message::start_event::close(execution, previous);
         }
@@ -100,6 +106,12 @@ fn check_resources(value: &DeploymentValue) -> Result<(), Rejection> {
     if value.resources.is_empty() {
         return Err(Rejection::invalid_argument("Expected to deploy at least one resource, but none given"));
     }
+    if value.resources.len() > RESOURCES_MAX {
+        return Err(Rejection::invalid_argument(format!(
+            "Expected to deploy at most {RESOURCES_MAX} resources together, but {} were given; deploy them one by one",
+            value.resources.len()
+        )));
+    }
     let bytes: usize = value.resources.iter().map(|resource| resource.resource.len()).sum();
     if bytes > DEPLOYMENT_BYTES_MAX {
         return Err(Rejection::invalid_argument(format!(
@@ -107,14 +119,15 @@ fn check_resources(value: &DeploymentValue) -> Result<(), Rejection> {
              deploy them one by one"
         )));
     }
-    for (index, resource) in value.resources.iter().enumerate() {
+    let mut names = BTreeSet::new();
+    for resource in &value.resources {
         let name = &resource.resource_name;
         if name.is_empty() {
             return Err(Rejection::invalid_argument(
                 "Expected to deploy resources with names, but the name of one is blank; name it like 'order.bpmn'",
             ));
         }
-        if value.resources[..index].iter().any(|other| other.resource_name == *name) {
+        if !names.insert(name) {
             return Err(Rejection::invalid_argument(format!(
                 "Expected the resource names to be unique within a deployment but found a duplicated name '{name}'"
             )));
@@ -139,10 +152,10 @@ fn read_processes(
             Err(report) => problems.push((resource.resource_name.as_str(), report)),
         }
     }
-    let is_deployed = |id: &str| files.iter().any(|(_, processes)| processes.iter().any(|process| *process.id == *id));
+    let ids: BTreeSet<&str> = files.iter().flat_map(|(_, processes)| processes).map(|process| &*process.id).collect();
     for (index, processes) in &files {
         let name = value.resources[*index].resource_name.as_str();
-        if let Err(report) = bpmn::check_deployment_bindings(name, processes, is_deployed) {
+        if let Err(report) = bpmn::check_deployment_bindings(name, processes, |id| ids.contains(id)) {
             problems.push((name, report));
         }
     }
@@ -154,24 +167,47 @@ fn read_processes(
     for (index, processes) in files {
         found.extend(processes.into_iter().map(|process| ((process.id, process.version_tag), index)));
     }
-    for (index, ((id, _), resource)) in found.iter().enumerate() {
-        if let Some((_, other)) = found[..index].iter().find(|((other, _), _)| other == id) {
+    check_processes(execution, value, &found)?;
+    Ok(found)
+}
+
+/// What holds for the processes of a deployment together. Each comes with the index of its resource.
+fn check_processes(
+    execution: &Execution<'_>,
+    value: &DeploymentValue,
+    found: &[(Found<'static>, usize)],
+) -> Result<(), Rejection> {
+    let mut resources_by_id = BTreeMap::new();
+    let mut bytes = 0_usize;
+    for ((id, _), index) in found {
+        let resource = &value.resources[*index];
+        if let Some(other) = resources_by_id.insert(id, &resource.resource_name) {
             return Err(Rejection::invalid_argument(format!(
                 "Expected to deploy new resources, but encountered the following errors:\n\
-                 Duplicated process id in resources '{}' and '{}'",
-                value.resources[*other].resource_name, value.resources[*resource].resource_name
+                 Duplicated process id in resources '{other}' and '{}'",
+                resource.resource_name
             )));
         }
         if id.len() > execution.limits.name_bytes_max {
             return Err(Rejection::invalid_argument(format!(
                 "Expected process ids of at most {} bytes, but one of resource '{}' has {}",
                 execution.limits.name_bytes_max,
-                value.resources[*resource].resource_name,
+                resource.resource_name,
                 id.len()
             )));
         }
+        bytes = bytes.saturating_add(resource.resource.len());
+        if bytes > PROCESS_BYTES_MAX {
+            return Err(Rejection::invalid_argument(format!(
+                "Expected the {} processes of the deployment to have at most {PROCESS_BYTES_MAX} bytes together, where each \
+                 has those of its whole resource, but with '{id}' of resource '{}' there are {bytes}; put fewer processes \
+                 into each resource",
+                found.len(),
+                resource.resource_name
+            )));
+        }
     }
-    Ok(found)
+    Ok(())
 }
 
 fn check_type(name: &str) -> Result<(), Rejection> {

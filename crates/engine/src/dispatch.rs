@@ -14,10 +14,10 @@ use state::StoreError;
 
 use crate::distribution::{self, Arrival};
 use crate::element::Step;
-use crate::execution::{Execution, Failure, Outcome};
+use crate::execution::{Execution, Failure, Outcome, Used};
 use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
-use crate::state::State;
+use crate::state::{State, WorkRow};
 use crate::{
     EngineOptions, deployment, incident, job, job_stream, message, process_instance, resource_deletion, timer, variable,
 };
@@ -148,6 +148,9 @@ fn execution<'a>(
         request: command.request,
         at: Key::NONE,
         steps: VecDeque::new(),
+        steps_max: options.limits.steps_per_command_max,
+        rounds: 0,
+        used: Used::default(),
     }
 }
 
@@ -267,14 +270,43 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
         .into());
     };
     let dequeued =
-        WorkValue { sequence: value.sequence, process_instance_key: row.process_instance_key, commands: Vec::new() };
+        WorkValue { sequence: value.sequence, process_instance_key: row.process_instance_key, ..WorkValue::default() };
     execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
+    if row.rounds >= execution.limits.continuations_max {
+        ban_endless(execution, &row);
+    }
     let state = &*execution.state;
     // One command may cause steps of several instances. What comes from another partition or goes there is always done.
     let is_left_out = |step: &Step| !matches!(step, Step::Command(_)) && state.is_banned(step.process_instance(state));
     let steps = row.commands.iter().cloned().map(Step::from_command);
     execution.steps.extend(steps.filter(|step| state.counters.banned_instances == 0 || !is_left_out(step)));
+    execution.rounds = row.rounds;
+    if row.is_part {
+        // What these steps cause comes after the other entries that these were enqueued with.
+        execution.steps_max = execution.steps.len();
+    }
     Ok(())
+}
+
+/// Instances that go on and on without waiting for anything are put aside: they would never end.
+fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
+    let steps = row.commands.iter().cloned().map(Step::from_command);
+    let mut instances: Vec<Key> = steps
+        .filter(|step| !matches!(step, Step::Command(_)))
+        .map(|step| step.process_instance(execution.state))
+        .filter(|instance| instance.is_some() && !execution.state.is_banned(*instance))
+        .collect();
+    instances.sort_unstable();
+    instances.dedup();
+    for instance in instances {
+        let steps = u64::from(row.rounds).saturating_mul(execution.limits.steps_per_command_max as u64);
+        let reason = format!(
+            "Expected process instance '{instance}' to wait for something or to end some time, but it took about {steps} \
+             steps in a row. Look for a loop without an element that waits, for example event sub-processes that trigger \
+             each other or a loop around a call activity."
+        );
+        ban(execution, instance, &reason);
+    }
 }
 
 /// Notes why a command came to nothing, and answers its request.

@@ -1,5 +1,6 @@
 //! The processing of one command: what handlers read from and emit to.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -52,6 +53,23 @@ pub(crate) struct Execution<'a> {
     pub at: Key,
     /// What is still to be done, in order.
     pub steps: VecDeque<Step>,
+    /// Steps that this command takes.
+    pub steps_max: usize,
+    /// How many continuations led here without a wait between them.
+    pub rounds: u32,
+    /// What the command has used of what it may do.
+    pub used: Used,
+}
+
+/// What a command has used. With much of anything it takes no further step, so that no command holds its partition for
+/// long or fills the memory.
+#[derive(Debug, Default)]
+pub(crate) struct Used {
+    records: usize,
+    /// About the bytes of variables in the records.
+    bytes: u64,
+    /// Nodes and items that expressions visited.
+    pub evaluation_steps: Cell<u64>,
 }
 
 impl Execution<'_> {
@@ -76,6 +94,8 @@ impl Execution<'_> {
             payload,
         };
         crate::apply::apply(self.state, &record);
+        self.used.records += 1;
+        self.used.bytes = self.used.bytes.saturating_add(variable_bytes(&record.payload));
         self.output.records.push(record);
     }
 
@@ -106,24 +126,68 @@ impl Execution<'_> {
         self.output.sends.push(Send { partition, command });
     }
 
-    /// Takes the steps that the command caused, up to the limit; what is left then waits in the work queue.
+    /// Takes the steps that the command caused, up to the limits; what is left then waits in the work queue.
     pub fn run_steps(&mut self) -> Outcome {
-        for _ in 0..self.limits.steps_per_command_max {
+        for _ in 0..self.steps_max {
             let Some(step) = self.steps.pop_front() else { return Ok(()) };
             self.at = step.element_instance();
             crate::element::take_step(self, step)?;
+            if self.has_used_much() {
+                break;
+            }
         }
-        self.enqueue_remaining_steps();
-        Ok(())
+        self.enqueue_remaining_steps()
     }
 
-    fn enqueue_remaining_steps(&mut self) {
-        let Some(first) = self.steps.front() else { return };
-        let process_instance_key = first.process_instance(self.state);
-        let commands = std::mem::take(&mut self.steps).into_iter().map(Step::into_command).collect();
-        let sequence = self.state.counters.work_in + 1;
-        let value = WorkValue { sequence, process_instance_key, commands };
-        self.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
+    fn has_used_much(&self) -> bool {
+        let (used, limits) = (&self.used, self.limits);
+        used.records.max(self.steps.len()) >= limits.records_per_command
+            || used.bytes >= limits.bytes_per_command
+            || used.evaluation_steps.get() >= limits.evaluation_steps_per_command
+    }
+
+    /// Each entry of the queue holds no more steps than one command takes: to write the others again each time would take
+    /// the square of their number.
+    fn enqueue_remaining_steps(&mut self) -> Outcome {
+        let Some(first) = self.steps.front() else { return Ok(()) };
+        let process_instance = first.process_instance(self.state);
+        let entry_steps_max = self.limits.steps_per_command_max.max(1);
+        let entries = self.steps.len().div_ceil(entry_steps_max);
+        let rounds = self.rounds.saturating_add(u32::try_from(entries).unwrap_or(u32::MAX));
+        let mut rest = std::mem::take(&mut self.steps).into_iter();
+        for _ in 0..entries {
+            let steps: Vec<Step> = rest.by_ref().take(entry_steps_max).collect();
+            let value = WorkValue {
+                sequence: self.state.counters.work_in + 1,
+                process_instance_key: steps.first().map_or(Key::NONE, |step| step.process_instance(self.state)),
+                commands: steps.into_iter().map(Step::into_command).collect(),
+                rounds,
+                is_part: entries > 1,
+            };
+            self.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
+        }
+        self.check_waiting_work(process_instance)
+    }
+
+    /// Tokens that multiply faster than they are used up fill the queue, and with it the disk.
+    fn check_waiting_work(&self, process_instance: Key) -> Outcome {
+        let entries_max = self.limits.work_entries_max;
+        if self.state.counters.work_entries <= entries_max {
+            return Ok(());
+        }
+        let entries = self.state.tables.work.iter();
+        let own = entries.filter(|(_, row)| row.process_instance_key == process_instance).count() as u64;
+        if own <= entries_max / 2 {
+            return Ok(());
+        }
+        Err(Failure::Broken {
+            process_instance,
+            reason: format!(
+                "Expected the tokens of process instance '{process_instance}' to end some time, but more than {} of its steps \
+                 wait to be taken. Look for flows that multiply tokens in a loop or one after the other.",
+                own.saturating_mul(self.limits.steps_per_command_max as u64)
+            ),
+        })
     }
 
     /// The compiled process of a value, and the element that the value names.
@@ -162,4 +226,19 @@ impl Execution<'_> {
         }
         Ok(())
     }
+}
+
+/// About the bytes that variables take in a record.
+fn variable_bytes(payload: &Payload) -> u64 {
+    let bytes = match payload {
+        Payload::Variable(_, variable) => variable.value.len(),
+        Payload::Job(_, job) => job.variables.len(),
+        Payload::JobBatch(_, batch) => batch.jobs.iter().map(|job| job.variables.len()).sum(),
+        Payload::ProcessEvent(_, event) => event.variables.len(),
+        Payload::MultiInstance(_, value) => {
+            value.input_collection.iter().map(|item| item.len()).sum::<usize>() + value.output_element.len()
+        }
+        _ => 0,
+    };
+    bytes as u64
 }

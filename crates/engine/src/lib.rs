@@ -39,6 +39,8 @@ use crate::state::{Counters, State, Tables};
 
 /// Version of the tables' layout; a file of another version is refused.
 const SCHEMA_VERSION: u32 = 1;
+/// Bytes of changes in memory above which interrupted work waits: other work is admitted up to twice as much.
+const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 256 << 20;
 
 /// What an engine is told when it is made.
 #[derive(Clone, Copy, Debug)]
@@ -200,12 +202,18 @@ impl Engine {
 
     /// For the leader: the command that continues interrupted work, if there is some. At most one should be under way.
     pub fn continuation(&self) -> Option<Command> {
-        if self.state.counters.work_entries == 0 {
+        if self.state.counters.work_entries == 0 || self.awaits_checkpoint() {
             return None;
         }
         let (sequence, row) = self.state.tables.work.iter().next()?;
-        let value = WorkValue { sequence, process_instance_key: row.process_instance_key, commands: Vec::new() };
+        let value = WorkValue { sequence, process_instance_key: row.process_instance_key, ..WorkValue::default() };
         Some(Command::new(Key::NONE, Payload::Work(WorkIntent::Continue, Box::new(value))))
+    }
+
+    /// Whether so much changed since the last checkpoint that work which feeds itself must wait for the next one.
+    fn awaits_checkpoint(&self) -> bool {
+        // Without a file there is no checkpoint to wait for.
+        self.overlay_bytes() > CONTINUATION_OVERLAY_BYTES_MAX && self.state.tables.store().file_bytes() > 0
     }
 
     /// For the leader: unacknowledged commands for `partition` after a position, to be sent again.

@@ -1,6 +1,6 @@
 //! Compiled processes by definition key.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use bpmn::model::ExecutableProcess;
@@ -11,11 +11,15 @@ use crate::state::Tables;
 
 /// How many compiled processes are kept; the rest is compiled again when needed.
 const CACHED_PROCESSES_MAX: usize = 1_000;
+/// Bytes of the resources of which the compiled processes are kept. Compiled they take about ten times as much.
+const CACHED_RESOURCE_BYTES_MAX: usize = 64 << 20;
 
 /// Processes are compiled when first needed after a start and kept; the source of truth is the deployed resource.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessCache {
     by_key: RefCell<FxHashMap<Key, Arc<ExecutableProcess>>>,
+    /// Bytes of the resources since the cache was last empty.
+    resource_bytes: Cell<usize>,
     /// What was compiled during the command at hand.
     compiled: RefCell<Vec<Key>>,
 }
@@ -33,8 +37,12 @@ impl ProcessCache {
             .find(|process| *process.id == *row.metadata.bpmn_process_id)
             .map(Arc::new)?;
         let mut by_key = self.by_key.borrow_mut();
-        if by_key.len() >= CACHED_PROCESSES_MAX {
+        let resource_bytes = self.resource_bytes.get().saturating_add(row.resource.len());
+        if by_key.len() >= CACHED_PROCESSES_MAX || resource_bytes > CACHED_RESOURCE_BYTES_MAX {
             by_key.clear();
+            self.resource_bytes.set(row.resource.len());
+        } else {
+            self.resource_bytes.set(resource_bytes);
         }
         by_key.insert(definition, process.clone());
         self.compiled.borrow_mut().push(definition);

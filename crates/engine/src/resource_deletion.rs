@@ -92,7 +92,7 @@ fn has_waiting_work(state: &State, definition: Key) -> bool {
 /// What is decided cannot be refused: the deletion waits its turn behind the work.
 fn wait_behind_work(execution: &mut Execution<'_>, command: &Command) {
     let sequence = execution.state.counters.work_in + 1;
-    let value = WorkValue { sequence, process_instance_key: Key::NONE, commands: vec![command.clone()] };
+    let value = WorkValue { sequence, commands: vec![command.clone()], ..WorkValue::default() };
     execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
 }
 

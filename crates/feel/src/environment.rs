@@ -43,10 +43,15 @@ pub struct Evaluation {
     pub value: Value,
     /// Failed operations, which gave null, in the order of their occurrence (at most [`WARNING_LIMIT`]).
     pub warnings: Vec<Warning>,
+    /// How many nodes and items were visited.
+    pub steps: u32,
 }
 
 /// How many warnings an evaluation keeps.
 pub const WARNING_LIMIT: usize = 100;
+
+/// How long the message of a warning may be; a longer one is cut.
+pub const WARNING_LIMIT_BYTES: usize = 4 << 10;
 
 /// The kind of a [`Warning`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

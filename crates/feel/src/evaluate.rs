@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT, Warning, WarningKind};
+use crate::environment::{
+    Environment, Evaluation, EvaluationError, WARNING_LIMIT, WARNING_LIMIT_BYTES, Warning, WarningKind,
+};
 use crate::functions::Builtin;
 use crate::json;
 use crate::node::{Call, FunctionNode, Node, Target};
@@ -107,7 +109,7 @@ pub(crate) fn evaluate(
     if !value.fits(&mut environment.result_limit_bytes.clone()) {
         return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes).into());
     }
-    Ok(Evaluation { value, warnings: evaluator.warnings })
+    Ok(Evaluation { value, warnings: evaluator.warnings, steps: evaluator.steps })
 }
 
 impl<'a> Evaluator<'a> {
@@ -139,12 +141,13 @@ impl<'a> Evaluator<'a> {
             (Value::List(_) | Value::Context(_) | Value::Range(_), _) => {
                 self.counted(|budget| left.equals(right, budget))
             }
-            _ => Ok(left.equals(right, &mut 1)),
+            // Whatever two texts take was spent above.
+            _ => Ok(left.equals(right, &mut usize::MAX.clone())),
         }
     }
 
     /// Comparing long texts takes time in proportion to the shorter one.
-    fn spend_on_texts(&mut self, left: &Value, right: &Value) -> Result<(), Failure> {
+    pub(crate) fn spend_on_texts(&mut self, left: &Value, right: &Value) -> Result<(), Failure> {
         match (left, right) {
             (Value::String(a), Value::String(b)) if a.len() >= 64 => self.spend(a.len().min(b.len()) / 64),
             _ => Ok(()),
@@ -182,7 +185,7 @@ impl<'a> Evaluator<'a> {
     #[cold]
     pub(crate) fn warn(&mut self, kind: WarningKind, message: impl FnOnce() -> String) -> Value {
         if self.warnings.len() < WARNING_LIMIT {
-            self.warnings.push(Warning { kind, message: message() });
+            self.warnings.push(Warning { kind, message: shortened(message()) });
         }
         Value::Null
     }
@@ -247,7 +250,7 @@ impl<'a> Evaluator<'a> {
             Node::For(node) => self.for_clause(node),
             Node::Some(node) => self.quantified(node, true),
             Node::Every(node) => self.quantified(node, false),
-            Node::Function(node) => Ok(self.function(node)),
+            Node::Function(node) => self.function(node),
             Node::Call(call) => self.call(call),
             Node::In(parts) => self.in_tests(&parts.0, &parts.1),
             Node::Between(parts) => self.between(parts),
@@ -294,9 +297,16 @@ impl<'a> Evaluator<'a> {
     }
 
     #[inline(never)]
-    fn function(&mut self, node: &Arc<FunctionNode>) -> Value {
+    fn function(&mut self, node: &Arc<FunctionNode>) -> Outcome {
+        self.capture(self.stack.len())?;
         let depth = self.stack.iter().map(Value::depth).max().unwrap_or(0);
-        Value::Function(Arc::new(Function { node: node.clone(), captured: self.stack.clone(), depth }))
+        Ok(Value::Function(Arc::new(Function { node: node.clone(), captured: self.stack.clone(), depth })))
+    }
+
+    /// To be called before so many local values are copied.
+    fn capture(&mut self, values: usize) -> Result<(), Failure> {
+        self.spend(values / 8)?;
+        self.allocate(values.saturating_mul(size_of::<Value>()))
     }
 
     #[inline(never)]
@@ -352,6 +362,7 @@ impl<'a> Evaluator<'a> {
                 )
             }));
         }
+        self.capture(function.captured.len())?;
         let mut frame = function.captured.clone();
         if names.is_empty() {
             frame.extend(arguments.iter().cloned());
@@ -370,12 +381,23 @@ impl<'a> Evaluator<'a> {
     }
 
     fn invoke(&mut self, function: &Arc<Function>, frame: Vec<Value>) -> Outcome {
-        self.spend(1 + frame.len() / 8)?;
+        self.spend(1)?;
         let caller = std::mem::replace(&mut self.stack, frame);
         let result = self.evaluate(&function.node.body);
         self.stack = caller;
         result
     }
+}
+
+/// A message that quotes the expression at length without its end.
+fn shortened(mut message: String) -> String {
+    if message.len() > WARNING_LIMIT_BYTES {
+        let end = (0..=WARNING_LIMIT_BYTES).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+        message.shrink_to_fit();
+    }
+    message
 }
 
 /// Reads a text that the scope gave. It is valid by contract; a text that is not is treated like a missing variable.

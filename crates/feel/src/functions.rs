@@ -84,8 +84,10 @@ pub(crate) fn find(name: &str) -> Option<&'static Builtin> {
 
 /// Null, with a warning that the function cannot work with its arguments.
 fn illegal(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Outcome {
+    const SHOWN_ARGUMENTS: usize = 10;
     Ok(evaluator.warn(WarningKind::FunctionInvocationFailure, || {
-        let shown: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
+        let shown: Vec<String> =
+            arguments.iter().take(SHOWN_ARGUMENTS).map(|argument| format!("'{argument}'")).collect();
         format!("Failed to invoke function '{name}': Illegal arguments: {}", shown.join(", "))
     }))
 }

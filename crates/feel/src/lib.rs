@@ -20,7 +20,9 @@ mod value;
 use std::sync::Arc;
 
 pub use decimal::Decimal;
-pub use environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT, Warning, WarningKind};
+pub use environment::{
+    Environment, Evaluation, EvaluationError, WARNING_LIMIT, WARNING_LIMIT_BYTES, Warning, WarningKind,
+};
 pub use evaluate::{Function, Scope};
 pub use json::JsonError;
 pub use number::Number;

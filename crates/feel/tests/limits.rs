@@ -147,6 +147,75 @@ fn a_deep_variable_can_be_read_but_not_nested_further() {
     assert!(matches!(run("[v]"), Err(EvaluationError::ValueTooDeep(1000))));
 }
 
+/// A scope with one variable of about 3 MB.
+struct Long(String);
+
+impl Long {
+    fn new() -> Self {
+        Long(format!("\"{}\"", "x".repeat(3_000_000)))
+    }
+
+    fn evaluate(&self, text: &str) -> Result<Evaluation, EvaluationError> {
+        let start = Instant::now();
+        let result = Expression::parse(text).unwrap().evaluate(self, &Environment::at(0));
+        assert!(start.elapsed() < Duration::from_secs(60), "{text} took {:?}", start.elapsed());
+        result
+    }
+}
+
+impl Scope for Long {
+    fn variable(&self, _: &str) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.0))
+    }
+}
+
+#[test]
+fn long_texts_take_steps_wherever_they_are_compared() {
+    let long = Long::new();
+    for condition in ["v between v and v", "v in [v..v]", "v in ([v..v], v)", "v <= v", "[v] = [v]", "max([v, v]) = 1"]
+    {
+        let result = long.evaluate(&format!("every i in 1..1000000 satisfies {condition} or true"));
+        assert!(matches!(result, Err(EvaluationError::TooManySteps(_))), "{condition}: {result:?}");
+    }
+    let texts = "{texts: for i in 1..1000 return v, r: min(texts)}.r = v";
+    assert!(matches!(long.evaluate(texts), Err(EvaluationError::TooManySteps(_))));
+    assert_eq!(long.evaluate("v between v and v and v in [v..v]").unwrap().value, Value::Boolean(true));
+}
+
+#[test]
+fn functions_take_the_room_of_what_they_capture() {
+    let entries: String = (0..20_000).map(|number| format!("a{number}: 1, ")).collect();
+    let text = format!("{{{entries}f: for i in 1..1000000 return function() i}}");
+    assert!(matches!(error(&text), EvaluationError::TooMuchMemory(_) | EvaluationError::TooManySteps(_)));
+    let text = format!("{{{entries}f: function(n) n, r: for i in 1..1000000 return f(i)}}");
+    assert!(matches!(error(&text), EvaluationError::TooMuchMemory(_) | EvaluationError::TooManySteps(_)));
+}
+
+#[test]
+fn warnings_stay_short_whatever_they_quote() {
+    let long = Long::new();
+    for text in [format!("append(1{})", ", v".repeat(100_000)), format!("{}(1)", "name".repeat(50_000))] {
+        let evaluation = long.evaluate(&format!("for i in 1..10 return {text}")).unwrap();
+        assert!(!evaluation.warnings.is_empty());
+        assert!(evaluation.warnings.iter().all(|warning| warning.message.len() < 20_000), "{}", text.len());
+    }
+}
+
+#[test]
+fn too_many_parts_of_a_text_are_not_collected() {
+    let long = Long::new();
+    for text in ["split(v, \"\")", "extract(v, \"x\")"] {
+        assert!(matches!(long.evaluate(text), Err(EvaluationError::ListTooLong(_))), "{text}");
+    }
+}
+
+#[test]
+fn the_steps_of_an_evaluation_are_counted() {
+    assert_eq!(evaluate("1").unwrap().steps, 0);
+    let steps = evaluate("for i in 1..1000 return i").unwrap().steps;
+    assert!((1_000..5_000).contains(&steps), "{steps}");
+}
+
 #[test]
 fn assertions_end_the_evaluation() {
     assert_eq!(

@@ -213,6 +213,27 @@ proptest! {
     }
 
     #[test]
+    fn damaged_documents_are_refused_alike(text in document(), place in any::<prop::sample::Index>(), character in "[ -~\n\"\\\\{}\\[\\],:0-9]") {
+        let characters: Vec<char> = text.chars().collect();
+        let place = place.index(characters.len());
+        let damaged: String = characters[..place].iter().copied().chain(character.chars()).chain(characters[place + 1..].iter().copied()).collect();
+        let is_valid = json::validate(&damaged).is_ok();
+        match json::split_object(&damaged) {
+            Ok(members) => {
+                prop_assert!(is_valid);
+                prop_assert!(members.iter().all(|(_, value)| json::validate(value).is_ok()));
+            }
+            Err(_) => {
+                let is_valid_object = is_valid && Value::from_json(&damaged).is_ok_and(|value| value.as_context().is_some());
+                prop_assert!(!is_valid_object, "{}", damaged);
+            }
+        }
+        if Value::from_json(&damaged).is_ok() {
+            prop_assert!(is_valid);
+        }
+    }
+
+    #[test]
     fn arithmetic_agrees_with_wide_integers(a in -10i128.pow(17)..10i128.pow(17), b in -10i128.pow(16)..10i128.pow(16), places in 0u32..12) {
         // Numbers with `places` digits behind the point: exact as long as the result has at most 34 digits.
         let number = |value: i128, places: u32| Number::parse(&format!("{value}e-{places}")).expect("a number");

@@ -241,6 +241,12 @@ pub(crate) struct WorkRow {
     pub process_instance_key: Key,
     #[n(1)]
     pub commands: Vec<Command>,
+    #[n(2)]
+    #[cbor(default)]
+    pub rounds: u32,
+    #[n(3)]
+    #[cbor(default)]
+    pub is_part: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]

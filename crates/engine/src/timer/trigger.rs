@@ -8,6 +8,10 @@ use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::process_instance;
 
+/// A cycle with more turns than [`QUICK_TURNS_MAX`] does not come more often: `R/PT0S` would come as fast as the machine can.
+const LONG_CYCLE_INTERVAL_MIN_MILLISECONDS: i64 = 100;
+const QUICK_TURNS_MAX: i32 = 1_000;
+
 pub(crate) fn trigger(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(row) = execution.state.tables.timers.get(&key.raw()) else {
         return Err(Rejection::not_found(format!(
@@ -98,6 +102,11 @@ fn repeat(
     let Ok(timer) = super::evaluate(execution, scope, definition) else { return };
     let Some(due_date) = timer.next_due(value.due_date, execution.timestamp) else { return };
     let is_endless = value.repetitions == bpmn::timer::ENDLESS;
+    let due_date = if is_endless || value.repetitions > QUICK_TURNS_MAX {
+        due_date.max(value.due_date.saturating_add(LONG_CYCLE_INTERVAL_MIN_MILLISECONDS))
+    } else {
+        due_date
+    };
     let repetitions = if is_endless { value.repetitions } else { value.repetitions - 1 };
     event::subscribe_timer(execution, TimerValue { due_date, repetitions, ..value.clone() });
 }

@@ -33,15 +33,33 @@ pub(crate) fn split(document: &Text, name_bytes_max: usize) -> Result<Vec<Entry>
 /// What is visible from a scope, nearest first.
 pub(crate) fn entries_visible(state: &State, mut scope: Key) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
+    let mut seen = Seen::default();
     while let Some(instance) = state.element_instance(scope) {
-        for (name, value) in entries_local(state, scope) {
-            if !entries.iter().any(|(seen, _)| *seen == name) {
-                entries.push((name, value));
-            }
-        }
+        let local = entries_local(state, scope);
+        let visible = local.iter().filter(|(name, _)| !seen.contains(name)).cloned();
+        entries.extend(visible);
+        seen.add(local.into_iter().map(|(name, _)| name));
         scope = instance.value.flow_scope_key;
     }
     entries
+}
+
+/// Names that inner scopes have: a sorted list for each.
+#[derive(Default)]
+struct Seen(Vec<Vec<Arc<str>>>);
+
+impl Seen {
+    fn contains(&self, name: &Arc<str>) -> bool {
+        self.0.iter().any(|names| names.binary_search(name).is_ok())
+    }
+
+    /// The names of one more scope, in the order of the table.
+    fn add(&mut self, names: impl Iterator<Item = Arc<str>>) {
+        let names: Vec<Arc<str>> = names.collect();
+        if !names.is_empty() {
+            self.0.push(names);
+        }
+    }
 }
 
 /// What a scope itself holds.
@@ -69,17 +87,21 @@ pub(crate) fn collect(state: &State, scope: Key, wanted: &[Text]) -> String {
 }
 
 fn collect_all(state: &State, mut scope: Key, joined: &mut String) {
-    let mut seen: Vec<Arc<str>> = Vec::new();
+    let mut seen = Seen::default();
     while let Some(instance) = state.element_instance(scope) {
         if instance.has_variables {
             let raw = scope.raw();
             let empty: Arc<str> = Arc::default();
-            for ((_, name), row) in state.tables.variables.range((raw, empty.clone())..(raw + 1, empty)) {
-                if !seen.contains(&name) {
-                    append(joined, &name, &row.value);
-                    seen.push(name);
-                }
-            }
+            let local = state.tables.variables.range((raw, empty.clone())..(raw + 1, empty));
+            let names: Vec<Arc<str>> = local
+                .map(|((_, name), row)| {
+                    if !seen.contains(&name) {
+                        append(joined, &name, &row.value);
+                    }
+                    name
+                })
+                .collect();
+            seen.add(names.into_iter());
         }
         scope = instance.value.flow_scope_key;
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bpmn::model::StaticOrExpression;
-use feel::{Environment, Evaluation, Expression, Scope, Value};
+use feel::{Environment, Evaluation, EvaluationError, Expression, Scope, Value};
 use protocol::{ErrorType, Key, Text};
 
 use super::document::Entry;
@@ -37,9 +37,27 @@ pub(crate) fn evaluate(
     expression: &Expression,
 ) -> Result<Evaluation, String> {
     let visible = Visible { state: execution.state, scope, own };
-    expression
-        .evaluate(&visible, &Environment::at(execution.timestamp))
-        .map_err(|error| format!("Failed to evaluate expression '{}': {error}", expression.text()))
+    let mut environment = Environment::at(execution.timestamp);
+    let (used, steps_max) = (&execution.used.evaluation_steps, execution.limits.evaluation_steps_per_command_max);
+    let left = u32::try_from(steps_max.saturating_sub(used.get())).unwrap_or(u32::MAX);
+    let is_limited_by_others = left < environment.step_limit;
+    environment.step_limit = environment.step_limit.min(left);
+    let result = expression.evaluate(&visible, &environment);
+    let steps = match &result {
+        Ok(evaluation) => evaluation.steps,
+        Err(EvaluationError::AssertionFailed { .. }) => 0,
+        // How far it came is not told.
+        Err(_) => environment.step_limit,
+    };
+    used.set(used.get().saturating_add(u64::from(steps)));
+    result.map_err(|error| match error {
+        EvaluationError::TooManySteps(_) if is_limited_by_others => format!(
+            "Failed to evaluate expression '{}': The expressions of this element were stopped after {steps_max} steps \
+             together. Let them work on less data.",
+            expression.text()
+        ),
+        error => format!("Failed to evaluate expression '{}': {error}", expression.text()),
+    })
 }
 
 fn extract<T>(

@@ -1,10 +1,11 @@
 //! Input and output mappings.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, Mapping, StaticOrExpression, Trigger};
 use feel::{Context, Value};
-use protocol::{ErrorType, Key};
+use protocol::{ErrorType, Key, Text};
 
 use super::document::{self, Entry};
 use super::expression;
@@ -110,7 +111,7 @@ impl<'a> Entries<'a> {
 /// Mappings are evaluated in order; each sees the entries before it in its own context and in those around.
 fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: Merge) -> Result<Vec<Entry>, Problem> {
     let mut visible = Vec::with_capacity(mappings.len());
-    let evaluation = Evaluation { execution, scope };
+    let evaluation = Evaluation { execution, scope, bytes: Cell::new(0) };
     for (name, target) in &Entries::of(mappings).0 {
         let row = match target {
             Target::Context(_) if merge == Merge::Existing => super::find(execution.state, scope, name),
@@ -118,7 +119,7 @@ fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: 
         };
         let existing = row.and_then(|row| Value::from_json(&row.value).ok());
         let value = evaluation.value(target, existing, &mut visible)?;
-        visible.push(((*name).clone(), value.to_json().into()));
+        visible.push(((*name).clone(), evaluation.text(&value)?));
     }
     Ok(visible)
 }
@@ -126,9 +127,28 @@ fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: 
 struct Evaluation<'a> {
     execution: &'a Execution<'a>,
     scope: Key,
+    /// Bytes of all texts so far.
+    bytes: Cell<usize>,
 }
 
 impl Evaluation<'_> {
+    /// The JSON text of a value, as long as all of them together are not too long.
+    fn text(&self, value: &Value) -> Result<Text, Problem> {
+        let text = Text::from(value.to_json());
+        let bytes = self.bytes.get().saturating_add(text.len());
+        self.bytes.set(bytes);
+        let bytes_max = self.execution.limits.mapping_bytes_max;
+        if bytes > bytes_max {
+            return Err(Problem::new(
+                ErrorType::IoMappingError,
+                format!(
+                    "Expected the mappings to give at most {bytes_max} bytes together, but they give more. Map less."
+                ),
+            ));
+        }
+        Ok(text)
+    }
+
     /// The value of a target. `existing` is what a context starts from; what is no context is replaced by one.
     fn value(&self, target: &Target<'_>, existing: Option<Value>, visible: &mut Vec<Entry>) -> Result<Value, Problem> {
         let entries = match target {
@@ -148,7 +168,7 @@ impl Evaluation<'_> {
         for (name, target) in &entries.0 {
             let inner = context.get(name).cloned();
             let value = self.value(target, inner, visible)?;
-            visible.push(((*name).clone(), value.to_json().into()));
+            visible.push(((*name).clone(), self.text(&value)?));
             context.put((*name).clone(), value);
         }
         visible.truncate(before);

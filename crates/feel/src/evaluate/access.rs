@@ -23,8 +23,8 @@ impl Evaluator<'_> {
     pub(super) fn variable(&mut self, index: usize) -> Outcome {
         self.load(index);
         if let Variable::Text(text, _) = &self.variables[index] {
-            let (value, length) = (read_text(text), text.len());
-            self.allocate(length)?;
+            let (value, memory) = (read_text(text), read_bytes(text));
+            self.allocate(memory)?;
             self.variables[index] = Variable::Read(value);
         }
         if let Variable::Read(value) = &self.variables[index] {
@@ -44,8 +44,8 @@ impl Evaluator<'_> {
         {
             *searched += text.len() + 1;
             if let Ok(Found::Member(member)) = json::find(text, path) {
-                let (value, length) = (read_text(member), member.len());
-                self.allocate(length)?;
+                let (value, memory) = (read_text(member), read_bytes(member));
+                self.allocate(memory)?;
                 return Ok(value);
             }
         }
@@ -158,6 +158,12 @@ impl Evaluator<'_> {
         self.allocate(kept.len() * size_of::<Value>())?;
         Ok(Value::list(kept))
     }
+}
+
+/// About the memory that a text takes when it is read: many small items take more than their text.
+fn read_bytes(text: &str) -> usize {
+    let factor = if text.trim_start().starts_with(['[', '{']) { 8 } else { 1 };
+    text.len().saturating_mul(factor)
 }
 
 /// The item at a position counted from 1, or from -1 at the end; fractions are cut off.

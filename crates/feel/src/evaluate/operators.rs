@@ -10,7 +10,7 @@ use crate::environment::WarningKind;
 use crate::node::{Comparison, Node, Operator, Test};
 use crate::number::Number;
 use crate::temporal;
-use crate::value::Value;
+use crate::value::{Range, Value};
 
 impl Evaluator<'_> {
     #[inline(never)]
@@ -138,6 +138,8 @@ impl Evaluator<'_> {
         let value = self.evaluate(&parts[0])?;
         let low = self.evaluate(&parts[1])?;
         let high = self.evaluate(&parts[2])?;
+        self.spend_on_texts(&value, &low)?;
+        self.spend_on_texts(&value, &high)?;
         Ok(match (value.compare(&low), value.compare(&high)) {
             (Some(low), Some(high)) => Value::Boolean(low.is_ge() && high.is_le()),
             _ => self.warn(WarningKind::NotComparable, || format!("Can't compare '{value}' with '{low}' and '{high}'")),
@@ -201,10 +203,16 @@ impl Evaluator<'_> {
         }
     }
 
+    fn spend_on_range(&mut self, range: &Range, value: &Value) -> Result<(), Failure> {
+        self.spend_on_texts(value, &range.start.value)?;
+        self.spend_on_texts(value, &range.end.value)
+    }
+
     /// Equal to the value, or contained in it.
     fn matches(&mut self, input: &Value, value: &Value) -> Result<Option<bool>, Failure> {
         match value {
             Value::Range(range) => {
+                self.spend_on_range(range, input)?;
                 let result = range.contains(input);
                 if result.is_none() {
                     self.warn(WarningKind::NotComparable, || {
@@ -217,7 +225,10 @@ impl Evaluator<'_> {
                 for item in items.iter() {
                     self.spend(1)?;
                     let holds = match item {
-                        Value::Range(range) => range.contains(input) == Some(true),
+                        Value::Range(range) => {
+                            self.spend_on_range(range, input)?;
+                            range.contains(input) == Some(true)
+                        }
                         item => self.equal(input, item)? == Some(true),
                     };
                     if holds {

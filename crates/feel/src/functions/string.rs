@@ -154,7 +154,9 @@ fn split(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Some(regex) = compile(evaluator, pattern, text, None)? else {
         return invalid_pattern(evaluator, "split", pattern);
     };
-    let mut parts: Vec<Value> = regex.split(text).map(Value::string).collect();
+    // One more than may be shows that there are too many; the first may be left out.
+    let parts_max = evaluator.environment.list_limit_items.saturating_add(2);
+    let mut parts: Vec<Value> = regex.split(text).map(Value::string).take(parts_max).collect();
     // An empty match at the start separates nothing.
     if parts.len() > 1 && regex.find(text).is_some_and(|found| found.end() == 0) {
         parts.remove(0);
@@ -170,7 +172,9 @@ fn extract(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Some(regex) = compile(evaluator, pattern, text, None)? else {
         return invalid_pattern(evaluator, "extract", pattern);
     };
-    let parts: Vec<Value> = regex.find_iter(text).map(|found| Value::string(found.as_str())).collect();
+    let parts_max = evaluator.environment.list_limit_items.saturating_add(1);
+    let found = regex.find_iter(text).take(parts_max);
+    let parts: Vec<Value> = found.map(|found| Value::string(found.as_str())).collect();
     evaluator.allocate_list(parts.len())?;
     Ok(Value::list(parts))
 }

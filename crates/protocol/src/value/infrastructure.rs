@@ -47,7 +47,7 @@ pub struct OutboxValue {
 }
 
 /// Steps that did not fit their command and go on later.
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkValue {
     /// Position in the queue.
@@ -60,4 +60,14 @@ pub struct WorkValue {
     #[n(2)]
     #[serde(skip)]
     pub commands: Vec<Command>,
+    /// How many continuations led here without a wait between them.
+    #[n(3)]
+    #[cbor(default)]
+    #[serde(skip)]
+    pub rounds: u32,
+    /// Whether there were more steps than one entry holds, so that others belong between these and what these cause.
+    #[n(4)]
+    #[cbor(default)]
+    #[serde(skip)]
+    pub is_part: bool,
 }

@@ -18,8 +18,10 @@ fn extreme(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], large
     let Some((mut best, rest)) = items.split_first() else {
         return Ok(Value::Null);
     };
+    evaluator.spend_on_texts(best, best)?;
     let mut comparable = best.compare(best).is_some();
     for item in rest {
+        evaluator.spend_on_texts(item, best)?;
         match item.compare(best) {
             Some(order) if order.is_gt() == largest && order.is_ne() => best = item,
             Some(_) => {}

@@ -1,0 +1,315 @@
+//! Models and variables that would take all time, all memory or all disk end with a reason, and others go on.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use bpmn::builder::{Event, ProcessBuilder};
+use engine::{EngineOptions, Limits, Output};
+use protocol::*;
+use support::Partition;
+
+fn partition(limits: Limits) -> Partition {
+    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let healthy = ProcessBuilder::new("healthy").start("start").service_task("healthy_task", "healthy").end("end");
+    deploy(&mut partition, &healthy);
+    partition
+}
+
+fn deploy(partition: &mut Partition, process: &ProcessBuilder) {
+    let output = partition.deploy("process.bpmn", process.to_xml().as_bytes());
+    assert_eq!(output.replies[0].rejection, None);
+}
+
+fn create(partition: &mut Partition, id: &str, variables: &str) -> Output {
+    partition.create(id, variables, ProcessInstanceCreationIntent::Create)
+}
+
+/// Another instance comes to its end.
+fn others_go_on(partition: &mut Partition) {
+    create(partition, "healthy", "{}");
+    let output = partition.job(partition.jobs["healthy_task"], JobIntent::Complete, JobValue::default());
+    assert!(support::describe(&output).contains("PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS healthy"));
+}
+
+/// The reasons for which instances were banned.
+fn bans(partition: &Partition) -> Vec<&str> {
+    let reasons = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Error(ErrorIntent::Created, error) => Some(error.exception_message.as_str()),
+        _ => None,
+    });
+    reasons.collect()
+}
+
+fn incidents(partition: &Partition) -> Vec<(ErrorType, &str)> {
+    let incidents = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Incident(IncidentIntent::Created, incident) => {
+            Some((incident.error_type, incident.error_message.as_str()))
+        }
+        _ => None,
+    });
+    incidents.collect()
+}
+
+/// The largest number of records of one command.
+fn largest_command(partition: &Partition) -> usize {
+    let commands = partition.records.chunk_by(|left, right| left.source_position == right.source_position);
+    commands.map(<[Record]>::len).max().unwrap_or(0)
+}
+
+/// Two event sub-processes that trigger each other for ever.
+fn endless() -> ProcessBuilder {
+    let handler = |process: ProcessBuilder, number: u32, caught: &str, thrown: &str| {
+        process
+            .event_sub_process(&format!("handler{number}"))
+            .start_event(&format!("caught{number}"), Event::Escalation(caught))
+            .non_interrupting()
+            .escalation_throw(&format!("thrown{number}"), thrown)
+            .end(&format!("end{number}"))
+            .end_sub_process()
+    };
+    let process = ProcessBuilder::new("endless").start("start").escalation_throw("first", "ping").end("end");
+    handler(handler(process, 1, "ping", "pong"), 2, "pong", "ping")
+}
+
+#[test]
+fn an_instance_that_never_waits_is_put_aside() {
+    let mut partition = partition(Limits { continuations_max: 20, ..Limits::default() });
+    deploy(&mut partition, &endless());
+    create(&mut partition, "endless", "{}");
+    let bans = bans(&partition);
+    assert_eq!(bans.len(), 1);
+    assert!(bans[0].contains("it took about 20000 steps in a row"), "{bans:?}");
+    assert_eq!(partition.engine.statistics().work_entries, 0);
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+#[test]
+fn an_instance_that_never_waits_can_be_cancelled_and_lets_others_through() {
+    let mut partition = Partition::new();
+    deploy(&mut partition, &endless());
+    let healthy = ProcessBuilder::new("healthy").start("start").service_task("healthy_task", "healthy").end("end");
+    deploy(&mut partition, &healthy);
+    let creation = |id: &str| {
+        let value = ProcessInstanceCreationValue {
+            bpmn_process_id: id.into(),
+            version: -1,
+            tenant_id: support::TENANT.into(),
+            ..ProcessInstanceCreationValue::default()
+        };
+        Command::new(
+            Key::NONE,
+            Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(value)),
+        )
+    };
+    partition.apply(vec![creation("endless")]);
+    let endless = partition.instance;
+    for _ in 0..5 {
+        let continuation = partition.engine.continuation().expect("it goes on and on");
+        partition.apply(vec![continuation, creation("healthy")]);
+        assert!(partition.jobs.remove("healthy_task").is_some(), "the other instance got as far as its job");
+    }
+    let cancel = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+    let output = partition.submit(endless, cancel);
+    assert_eq!(output.replies[0].rejection, None);
+    assert!(support::describe(&output).contains("PROCESS_INSTANCE ELEMENT_TERMINATED PROCESS endless"));
+    assert_eq!(partition.engine.statistics().work_entries, 0);
+    partition.check();
+}
+
+#[test]
+fn a_loop_around_a_call_activity_is_put_aside_too() {
+    let mut partition = partition(Limits { continuations_max: 10, ..Limits::default() });
+    deploy(&mut partition, &ProcessBuilder::new("called").start("start").manual_task("task").end("end"));
+    let caller =
+        ProcessBuilder::new("caller").start("start").exclusive_gateway("again").call_activity("call", "called");
+    deploy(&mut partition, &caller.connect_to("again"));
+    create(&mut partition, "caller", "{}");
+    assert!(bans(&partition).iter().any(|reason| reason.contains("steps in a row")));
+    assert_eq!(partition.engine.statistics().work_entries, 0);
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+/// Each level of gateways multiplies the tokens by ten.
+#[test]
+fn tokens_that_multiply_are_put_aside_before_they_fill_the_state() {
+    let mut process = ProcessBuilder::new("bomb").start("start");
+    for level in 0..8 {
+        process = process.parallel_gateway(&format!("fork{level}"));
+        for blade in 0..10 {
+            process = process.move_to(&format!("fork{level}")).manual_task(&format!("task{level}_{blade}"));
+        }
+        let gateway = format!("join{level}");
+        process = process.exclusive_gateway(&gateway);
+        for blade in 0..9 {
+            process = process.move_to(&format!("task{level}_{blade}")).connect_to(&gateway);
+        }
+        process = process.move_to(&gateway);
+    }
+    let limits = Limits { work_entries_max: 30, ..Limits::default() };
+    let mut partition = partition(limits);
+    deploy(&mut partition, &process.end("end"));
+    create(&mut partition, "bomb", "{}");
+    let bans = bans(&partition);
+    assert_eq!(bans.len(), 1);
+    assert!(bans[0].contains("Look for flows that multiply tokens"), "{bans:?}");
+    assert!(largest_command(&partition) <= limits.records_per_command + 1_000);
+    assert_eq!(partition.engine.statistics().work_entries, 0);
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+#[test]
+fn many_tokens_come_to_their_end_in_several_commands() {
+    let mut process = ProcessBuilder::new("wide").start("start").parallel_gateway("fork").exclusive_gateway("join");
+    process = process.end("end");
+    for blade in 0..3_000 {
+        process = process.move_to("fork").manual_task(&format!("task{blade}")).connect_to("join");
+    }
+    let mut partition = partition(Limits::default());
+    deploy(&mut partition, &process);
+    let output = create(&mut partition, "wide", "{}");
+    assert!(support::describe(&output).contains("PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS wide\n"));
+    assert_eq!(bans(&partition), Vec::<&str>::new());
+    partition.check();
+}
+
+#[test]
+fn the_expressions_of_an_element_are_limited_together() {
+    let slow = "count(for i in 1..200000 return i) < 0";
+    let mut process = ProcessBuilder::new("slow").start("start").exclusive_gateway("choice");
+    for number in 0..100 {
+        process = process.move_to("choice").condition(&format!("= {slow}")).end(&format!("end{number}"));
+    }
+    process = process.move_to("choice").default_flow().end("otherwise");
+    let mut partition = partition(Limits { evaluation_steps_per_command_max: 6_000_000, ..Limits::default() });
+    deploy(&mut partition, &process);
+    create(&mut partition, "slow", "{}");
+    let incidents = incidents(&partition);
+    assert_eq!(incidents.len(), 1);
+    assert!(incidents[0].1.contains("The expressions of this element were stopped after 6000000 steps together"));
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+#[test]
+fn many_slow_expressions_take_several_commands() {
+    let mut partition = partition(Limits { evaluation_steps_per_command: 50_000, ..Limits::default() });
+    let process = ProcessBuilder::new("slow").start("start").service_task("each", "work");
+    let process = process.multi_instance("=[1, 2, 3, 4]", "item").input("=count(for i in 1..60000 return i)", "count");
+    deploy(&mut partition, &process.end("end"));
+    let output = create(&mut partition, "slow", "{}");
+    let continued = output.records.iter().filter(|record| matches!(record.payload, Payload::Work(..))).count();
+    assert!(continued >= 4, "{continued}");
+    assert_eq!(support::describe(&output).matches("JOB CREATED each").count(), 4);
+    partition.check();
+}
+
+#[test]
+fn variables_that_are_copied_again_and_again_take_several_commands() {
+    let mut partition = partition(Limits { bytes_per_command: 100_000, ..Limits::default() });
+    let process = ProcessBuilder::new("copies").start("start").service_task("each", "work");
+    deploy(
+        &mut partition,
+        &process.multi_instance("=for i in 1..50 return i", "item").input("=text", "copy").end("end"),
+    );
+    let variables = format!("{{\"text\":\"{}\"}}", "x".repeat(30_000));
+    create(&mut partition, "copies", &variables);
+    let bytes = |record: &Record| match &record.payload {
+        Payload::Variable(_, variable) => variable.value.len(),
+        _ => 0,
+    };
+    let commands = partition.records.chunk_by(|left, right| left.source_position == right.source_position);
+    let largest = commands.map(|records| records.iter().map(bytes).sum::<usize>()).max();
+    assert!(largest <= Some(160_000), "{largest:?}");
+    let jobs = partition.records.iter().filter(|record| matches!(record.payload, Payload::Job(JobIntent::Created, _)));
+    assert_eq!(jobs.count(), 50);
+    partition.check();
+}
+
+#[test]
+fn mappings_that_give_too_much_are_an_incident() {
+    let mut partition = partition(Limits { mapping_bytes_max: 100_000, ..Limits::default() });
+    let mut process = ProcessBuilder::new("copies").start("start").service_task("task", "work");
+    for copy in 0..10 {
+        process = process.input("=text", &format!("copies.copy{copy}"));
+    }
+    deploy(&mut partition, &process.end("end"));
+    create(&mut partition, "copies", &format!("{{\"text\":\"{}\"}}", "x".repeat(30_000)));
+    let expected = "Expected the mappings to give at most 100000 bytes together, but they give more. Map less.";
+    assert_eq!(incidents(&partition), [(ErrorType::IoMappingError, expected)]);
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+/// Not timed to the second: anything quadratic would make it take minutes.
+#[test]
+fn many_variables_are_joined_in_time() {
+    let begin = Instant::now();
+    let mut partition = partition(Limits::default());
+    let variables: Vec<String> = (0..100_000).map(|number| format!("\"v{number}\":{number}")).collect();
+    let document = format!("{{{}}}", variables.join(","));
+    create(&mut partition, "healthy", &document);
+    let output = partition.activate("healthy", 1);
+    let Payload::JobBatch(_, batch) = &output.replies[0].payload else { panic!("a batch was expected") };
+    assert_eq!(batch.jobs[0].variables.len(), document.len());
+    let caller = ProcessBuilder::new("caller").start("start").call_activity("call", "healthy").end("end");
+    deploy(&mut partition, &caller);
+    create(&mut partition, "caller", &document);
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+}
+
+fn deploy_all(partition: &mut Partition, resources: Vec<DeploymentResource>) -> Output {
+    let value = DeploymentValue { resources, tenant_id: support::TENANT.into(), ..DeploymentValue::default() };
+    partition.submit(Key::NONE, Payload::Deployment(DeploymentIntent::Create, Box::new(value)))
+}
+
+#[test]
+fn deployments_of_too_many_files_or_processes_are_refused() {
+    let mut partition = partition(Limits::default());
+    let resource = |number: usize| DeploymentResource {
+        resource_name: format!("{number}.bpmn").into(),
+        resource: std::sync::Arc::from([].as_slice()),
+    };
+    let output = deploy_all(&mut partition, (0..1_001).map(resource).collect());
+    let rejection = output.replies[0].rejection.as_ref().expect("refused");
+    assert!(rejection.reason.contains("at most 1000 resources together, but 1001 were given"), "{rejection:?}");
+
+    let process = |number: usize| {
+        format!("<process id=\"p{number}\" isExecutable=\"true\"><startEvent id=\"s{number}\"/></process>")
+    };
+    let processes: String = (0..3_000).map(process).collect();
+    let xml = format!("<definitions xmlns=\"http://www.omg.org/spec/BPMN/20100524/MODEL\">{processes}</definitions>");
+    let output = partition.deploy("many.bpmn", xml.as_bytes());
+    let rejection = output.replies[0].rejection.as_ref().expect("refused");
+    assert!(rejection.reason.starts_with("Expected the 3000 processes of the deployment to have"), "{rejection:?}");
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+/// How many instances of the process begin while the clock moves on by steps.
+fn begun(cycle: &str, step: i64, steps: usize) -> usize {
+    let mut partition = Partition::new();
+    deploy(&mut partition, &ProcessBuilder::new("cycle").start_event("start", Event::Cycle(cycle)).end("end"));
+    for _ in 0..steps {
+        for _ in 0..20 {
+            partition.advance(0);
+        }
+        partition.advance(step);
+    }
+    let begins = |record: &&Record| {
+        matches!(&record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value)
+            if value.bpmn_element_type == BpmnElementType::Process)
+    };
+    partition.check();
+    partition.records.iter().filter(begins).count()
+}
+
+#[test]
+fn an_endless_cycle_without_time_between_comes_ten_times_a_second() {
+    assert_eq!(begun("R/PT0S", 50, 20), 11);
+    assert_eq!(begun("R5000/PT0.001S", 50, 20), 10);
+    assert_eq!(begun("R3/PT0S", 50, 20), 3, "a short one comes at once");
+}
