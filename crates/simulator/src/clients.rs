@@ -214,6 +214,10 @@ impl Clients {
     fn publish(&mut self, accounting: &Accounting) -> Vec<Ask> {
         let alive: Vec<Key> = accounting.roots().collect();
         let mut known: Vec<String> = alive.iter().filter_map(|key| self.instances.get(key).cloned()).collect();
+        if self.is_finishing && known.len() > 2 {
+            // Enough for everybody in the end, and never more than the cluster gets done.
+            known = vec![self.chance.choose(&known).clone(), self.chance.choose(&known).clone()];
+        }
         if !self.is_finishing {
             // Also for instances that are gone, or that nobody was told of.
             known = vec![format!("key-{}", 1 + self.chance.below(self.created + 1))];
@@ -221,9 +225,10 @@ impl Clients {
         let mut asks = Vec::new();
         for correlation_key in known {
             self.published += 1;
+            let starts = !self.is_finishing && self.chance.one_in(4);
             let message_id = if self.chance.one_in(3) { format!("id-{}", self.published) } else { String::new() };
             let value = MessageValue {
-                name: model::MESSAGE.into(),
+                name: if starts { model::START_MESSAGE } else { model::MESSAGE }.into(),
                 correlation_key: correlation_key.as_str().into(),
                 message_id: message_id.as_str().into(),
                 time_to_live: if self.chance.one_in(2) { 10_000 } else { 0 },

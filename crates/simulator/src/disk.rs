@@ -263,6 +263,7 @@ impl SimulatedFile {
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<usize> {
         let mut inner = self.disk.operation()?;
+        tracing::trace!(target: "disk", path = %self.path.display(), offset, length = bytes.len(), "writes");
         if inner.is_full {
             return Err(Error::new(ErrorKind::StorageFull, "no space left on the disk"));
         }
@@ -274,6 +275,7 @@ impl SimulatedFile {
     fn set_length(&self, length: u64) -> Result<()> {
         let mut inner = self.disk.operation()?;
         let before = self.file.metadata()?.len();
+        tracing::trace!(target: "disk", path = %self.path.display(), before, length, "sets the length");
         if length > before && inner.is_full {
             return Err(Error::new(ErrorKind::StorageFull, "no space left on the disk"));
         }
@@ -297,6 +299,7 @@ impl Handle for SimulatedFile {
             return Err(Error::other("the disk failed while it synced"));
         }
         inner.syncs += 1;
+        tracing::trace!(target: "disk", path = %self.path.display(), "syncs");
         if let Some(unsynced) = inner.unsynced.remove(&self.path) {
             let start = unsynced.writes.iter().map(|(offset, _)| *offset).min();
             let end = unsynced.writes.iter().map(|(offset, length)| offset + *length as u64).max();

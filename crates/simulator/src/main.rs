@@ -31,6 +31,9 @@ struct Arguments {
     /// Run without faults.
     #[arg(long)]
     without_faults: bool,
+    /// Print every panic with its place, also those that nodes are expected to stop with.
+    #[arg(long)]
+    panics: bool,
     /// Say everything that happens (best with one seed).
     #[arg(long)]
     trace: bool,
@@ -56,7 +59,7 @@ fn main() {
     let arguments = Arguments::parse();
     if arguments.trace {
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(std::io::stderr).init();
-    } else {
+    } else if !arguments.panics {
         // What nodes say about their faults is expected, and so are the panics that the log library stops with.
         std::panic::set_hook(Box::new(|_| {}));
     }

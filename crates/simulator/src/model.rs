@@ -6,8 +6,10 @@ use crate::chance::Chance;
 
 /// Type of all jobs.
 pub const JOB_TYPE: &str = "work";
-/// Name of all messages.
+/// Name of all messages but those that start instances.
 pub const MESSAGE: &str = "message";
+/// Name of the messages that start instances.
+pub const START_MESSAGE: &str = "start-message";
 /// Code of all errors.
 pub const ERROR: &str = "E";
 /// The process that call activities call.
@@ -40,7 +42,7 @@ pub fn called() -> String {
 
 /// A process that a message starts.
 pub fn started_by_message(id: &str) -> String {
-    let builder = ProcessBuilder::new(id).start_event("message-start", Event::Message(MESSAGE, ""));
+    let builder = ProcessBuilder::new(id).start_event("message-start", Event::Message(START_MESSAGE, ""));
     builder.service_task("message-task", JOB_TYPE).end("message-end").to_xml()
 }
 

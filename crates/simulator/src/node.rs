@@ -400,20 +400,14 @@ impl Node {
         let Some(running) = &mut self.running else { return };
         let mut collected = Collected { now: clock, messages: Vec::new(), disk: disk.clone(), news: Vec::new() };
         let syncs = disk.syncs();
-        let mut fatal = running.take_inbox(&mut collected).err();
         let mut rest = Round::default();
-        if fatal.is_none() && now >= running.retry_at {
-            running.replication.propose(&mut collected);
-            // As on the thread of production: whatever panics ends the process.
-            match catch_unwind(AssertUnwindSafe(|| running.rounds(&mut collected, &mut rest))) {
-                Ok(Ok(())) => {}
-                Ok(Err(ReplicationError::Log(LogError::Io { .. }))) if !disk.is_crashed() => {
-                    running.retry_at = now + RETRY_PAUSE;
-                }
-                Ok(Err(error)) => fatal = Some(error.to_string()),
-                Err(panic) => fatal = Some(format!("a panic: {}", crate::panic_text(panic.as_ref()))),
-            }
-        }
+        // As on the thread of production: whatever panics ends the process.
+        let turn = catch_unwind(AssertUnwindSafe(|| running.turn(now, &mut collected, &mut rest)));
+        let fatal = match turn {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error),
+            Err(panic) => Some(format!("a panic: {}", crate::panic_text(panic.as_ref()))),
+        };
         let synced = disk.syncs() - syncs;
         let slowness = if is_slow { 50 } else { 1 };
         let took = synced * surroundings.chance.within(0..surroundings.swarm.sync_milliseconds + 1) * slowness;
@@ -432,7 +426,8 @@ impl Node {
 
     /// The node cannot go on: its process ends, and is started again.
     fn fail(&mut self, reason: &str, surroundings: &mut Surroundings<'_>) {
-        surroundings.oracles.node_failed(self.id, reason, self.was_damaged);
+        let has_fault = self.was_damaged || self.disk.is_crashed();
+        surroundings.oracles.node_failed(self.id, reason, has_fault);
         self.stop(surroundings);
         surroundings.schedule.after(surroundings.chance.within(50..1_000), Event::Start(self.id));
     }
@@ -487,6 +482,22 @@ impl Node {
 }
 
 impl Running {
+    /// Takes what has come in and makes rounds until there is nothing to do.
+    fn turn(&mut self, now: Milliseconds, collected: &mut Collected, rest: &mut Round) -> Result<(), String> {
+        self.take_inbox(collected)?;
+        if now < self.retry_at {
+            return Ok(());
+        }
+        self.replication.propose(collected);
+        match self.rounds(collected, rest) {
+            Err(ReplicationError::Log(LogError::Io { .. })) if !collected.disk.is_crashed() => {
+                self.retry_at = now + RETRY_PAUSE;
+                Ok(())
+            }
+            result => result.map_err(|error| error.to_string()),
+        }
+    }
+
     fn take_inbox(&mut self, collected: &mut Collected) -> Result<(), String> {
         for inbound in std::mem::take(&mut self.inbox) {
             match inbound {
