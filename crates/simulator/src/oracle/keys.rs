@@ -1,13 +1,21 @@
-//! Keys name one thing for ever: what is created has a key that its partition never gave before, and positions only grow.
-//! A key or position that is given twice would make one entity overwrite, or hide, another.
+//! Keys name one thing for ever: what is created has a key that its partition never gave before, positions only grow, and
+//! time never goes back. A key or position that is given twice would make one entity overwrite, or hide, another; a timer
+//! whose time goes back would fire early.
 
 use std::collections::BTreeMap;
 
-use protocol::{Key, PartitionId, Payload, Record, RecordType};
+use protocol::{Key, PartitionId, Payload, Record, RecordType, Timestamp};
 
-/// The newest key and position of each partition.
+/// What every partition gave.
 pub struct Keys {
-    partitions: BTreeMap<PartitionId, (u64, BTreeMap<Key, &'static str>)>,
+    partitions: BTreeMap<PartitionId, Given>,
+}
+
+#[derive(Default)]
+struct Given {
+    position: u64,
+    time: Timestamp,
+    keys: BTreeMap<Key, &'static str>,
 }
 
 impl Keys {
@@ -45,7 +53,7 @@ impl Keys {
         // What partition 1 deploys has the keys of partition 1 everywhere.
         if creates && record.key.partition() == Some(partition) {
             let name = record.payload.value_type().name();
-            let before = keys.insert(record.key, name);
+            let before = given.keys.insert(record.key, name);
             assert!(
                 before.is_none(),
                 "the key {} of a {name} was given to a {} before",
