@@ -26,13 +26,13 @@ impl Keys {
 
     /// A record that was not seen before.
     pub fn record(&mut self, partition: PartitionId, record: &Record) {
-        let Some((position, keys)) = self.partitions.get_mut(&partition) else { return };
-        assert!(
-            record.position > *position,
-            "the position {} of {partition} is not behind {position}",
-            record.position
-        );
-        *position = record.position;
+        let Some(given) = self.partitions.get_mut(&partition) else { return };
+        let before = given.position;
+        assert!(record.position > before, "the position {} of {partition} is not behind {before}", record.position);
+        let before = given.time;
+        assert!(record.timestamp >= before, "the time of {partition} goes back from {before} to {}", record.timestamp);
+        given.position = record.position;
+        given.time = record.timestamp;
         if record.record_type != RecordType::Event {
             return;
         }
