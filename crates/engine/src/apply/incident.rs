@@ -3,7 +3,7 @@
 use protocol::{IncidentIntent, IncidentValue, Key};
 
 use super::job;
-use crate::state::{IncidentRow, JobState, State};
+use crate::state::{IncidentRow, JobState, Lifecycle, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: IncidentIntent, value: &IncidentValue) {
     match intent {
@@ -29,6 +29,15 @@ fn created(state: &mut State, key: Key, value: &IncidentValue) {
         state.tables.jobs.update(&value.job_key.raw(), |row| row.incident = key);
     } else {
         set_element_incident(state, value.element_instance_key, key);
+        forget_result(state, value.element_instance_key);
+    }
+}
+
+/// What stops while it completes has taken the result of its work into variables: they may change until it goes on.
+fn forget_result(state: &mut State, element_instance: Key) {
+    let instance = state.element_instance(element_instance);
+    if instance.is_some_and(|instance| instance.lifecycle == Lifecycle::Completing && instance.result.is_some()) {
+        state.tables.element_instances.update(&element_instance.raw(), |instance| instance.result = None);
     }
 }
 
