@@ -27,6 +27,10 @@ pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, 
 
 fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     let is_process = value.bpmn_element_type == BpmnElementType::Process;
+    // Variables given at creation are there before the process itself, those of a modification before its elements, which
+    // are no start events.
+    let may_have_variables =
+        is_process || (value.without_token && value.bpmn_element_type != BpmnElementType::StartEvent);
     let instance = ElementInstance {
         lifecycle: Lifecycle::Activating,
         value: value.clone(),
@@ -34,8 +38,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
         tokens: 0,
         job: Key::NONE,
         incident: Key::NONE,
-        // Variables given at creation are there before the process itself.
-        has_variables: is_process,
+        has_variables: may_have_variables,
         result: None,
         interrupted_by: None,
         gate: EventGate::Open,

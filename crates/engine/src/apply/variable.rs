@@ -13,7 +13,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: VariableIntent, value: 
     match intent {
         VariableIntent::Created => {
             state.tables.variables.insert_new(place, row);
-            // A process is not there yet when its first variables are; it counts as having some from the start.
+            // What is not there yet when its first variables are counts as having some from the start.
             if state.tables.element_instances.get(&scope).is_some_and(|instance| !instance.has_variables) {
                 state.tables.element_instances.update(&scope, |instance| instance.has_variables = true);
             }

@@ -13,13 +13,13 @@ use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::incident::Problem;
 use crate::state::Lifecycle;
-use crate::variable::mapping;
+use crate::variable::{document, mapping};
 
 pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
     // First, because what ended may have taken its definition with it.
     if !is_expected(execution, &value) {
-        if let Some(process) = key {
-            end_unexpected_process(execution, process, &value);
+        if let Some(key) = key {
+            end_unexpected(execution, key, &value);
         }
         return Ok(());
     }
@@ -47,9 +47,13 @@ fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool 
     caller.is_some_and(|caller| caller.lifecycle == Lifecycle::Activated)
 }
 
-/// A called process ends as it begins when its call activity did meanwhile: its variables are there already.
-fn end_unexpected_process(execution: &mut Execution<'_>, key: Key, value: &Arc<ProcessInstanceValue>) {
+/// What has variables already ends as it begins, and they with it: a called process when its call activity ended meanwhile,
+/// an element that an instruction begins in a scope that another one interrupted.
+fn end_unexpected(execution: &mut Execution<'_>, key: Key, value: &Arc<ProcessInstanceValue>) {
     use ProcessInstanceIntent::{ElementActivating, ElementTerminated, ElementTerminating};
+    if value.bpmn_element_type != BpmnElementType::Process && !document::has_any(execution.state, key) {
+        return;
+    }
     for intent in [ElementActivating, ElementTerminating, ElementTerminated] {
         execution.emit(key, Payload::ProcessInstance(intent, value.clone()));
     }

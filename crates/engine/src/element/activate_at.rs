@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, PROCESS};
 use protocol::{Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
 
-use super::{Step, Token, value_of};
+use super::{Token, activate, value_of};
 use crate::event;
-use crate::execution::{Execution, Failure};
+use crate::execution::{Execution, Failure, Outcome};
 use crate::state::{ElementInstance, Lifecycle};
 use crate::variable::document::{self, Entry};
 
@@ -20,6 +20,8 @@ pub(crate) struct Activations<'a> {
     pub process: &'a Arc<ExecutableProcess>,
     /// What was found of flow scopes, by (element, instance around).
     found: BTreeMap<(ElementIndex, Key), Found>,
+    /// What is to begin when its flow scopes have, in order.
+    targets: Vec<(Key, Arc<ProcessInstanceValue>)>,
 }
 
 /// The living instances of a flow scope.
@@ -94,12 +96,12 @@ impl Obstacle {
 
 impl<'a> Activations<'a> {
     pub fn new(instance: &'a Arc<ProcessInstanceValue>, process: &'a Arc<ExecutableProcess>) -> Self {
-        Activations { instance, process, found: BTreeMap::new() }
+        Activations { instance, process, found: BTreeMap::new(), targets: Vec::new() }
     }
 
-    /// Begins an element. Answers the flow scopes around it, outermost first. Its work begins with a step, when the command
-    /// has said what else it has to say.
-    pub fn begin(&mut self, execution: &mut Execution<'_>, place: &Place<'_>) -> Result<Vec<Key>, Obstacle> {
+    /// Begins the flow scopes around an element and sets its variables. Answers these scopes, outermost first. The element
+    /// itself begins with [`Activations::begin_targets`].
+    pub fn begin_scopes(&mut self, execution: &mut Execution<'_>, place: &Place<'_>) -> Result<Vec<Key>, Obstacle> {
         let chosen = chosen_scopes(execution, place.ancestor);
         let mut scopes = Vec::new();
         let mut around = Key::NONE;
@@ -116,10 +118,17 @@ impl<'a> Activations<'a> {
         }
         let key = execution.state.next_key();
         let value = value_of(self.process, place.element, around, self.instance, true);
-        activating(execution, key, value);
-        self.set_variables(execution, place, place.element, key);
-        execution.steps.push_back(Step::ContinueActivation { key });
+        for entries in self.variables_of(place, place.element) {
+            document::set_in(execution, &value, key, entries);
+        }
+        self.targets.push((key, Arc::new(value)));
         Ok(scopes)
+    }
+
+    /// Begins the elements one after the other, each as far as it comes at once. This belongs to the same application and
+    /// waits for no step: until then, nothing in the state says that something is to begin in their flow scopes.
+    pub fn begin_targets(self, execution: &mut Execution<'_>) -> Outcome {
+        self.targets.into_iter().try_for_each(|(key, value)| activate::activate(execution, Some(key), value))
     }
 
     /// The living instance of a flow scope: inside the chosen one there is none yet.
@@ -198,14 +207,17 @@ impl<'a> Activations<'a> {
     }
 
     fn set_variables(&self, execution: &mut Execution<'_>, place: &Place<'_>, element: ElementIndex, key: Key) {
-        let id = &self.process.element(element).id;
-        for variables in place.variables {
-            let is_meant =
-                if variables.element_id.is_empty() { element == PROCESS } else { variables.element_id == **id };
-            if is_meant {
-                document::set_local(execution, key, variables.entries.clone());
-            }
+        for entries in self.variables_of(place, element) {
+            document::set_local(execution, key, entries);
         }
+    }
+
+    fn variables_of(&self, place: &Place<'_>, element: ElementIndex) -> impl Iterator<Item = Vec<Entry>> {
+        let id = &self.process.element(element).id;
+        let is_meant = move |variables: &&ScopeVariables| {
+            if variables.element_id.is_empty() { element == PROCESS } else { variables.element_id == **id }
+        };
+        place.variables.iter().filter(is_meant).map(|variables| variables.entries.clone())
     }
 }
 

@@ -17,13 +17,15 @@ pub(crate) struct Terminations {
     left: usize,
     /// Scopes that something left and that go on.
     scopes: BTreeSet<Key>,
+    /// Scopes that stay, because something begins in them.
+    kept: BTreeSet<Key>,
     /// The refusal when there are too many.
     too_many: Rejection,
 }
 
 impl Terminations {
-    pub fn new(elements_max: usize, too_many: Rejection) -> Self {
-        Terminations { left: elements_max, scopes: BTreeSet::new(), too_many }
+    pub fn new(elements_max: usize, kept: BTreeSet<Key>, too_many: Rejection) -> Self {
+        Terminations { left: elements_max, scopes: BTreeSet::new(), kept, too_many }
     }
 
     /// Ends an element instance with everything in it, and then what is around it as far as nothing is left there.
@@ -42,7 +44,7 @@ impl Terminations {
             }
             self.end_tree(execution, token.key)?;
             let Some(scope) = Token::find(execution, token.value().flow_scope_key)? else { return Ok(()) };
-            if scope.instance.children > 0 || scope.instance.tokens > 0 {
+            if scope.instance.children > 0 || scope.instance.tokens > 0 || self.kept.contains(&scope.key) {
                 self.scopes.insert(scope.key);
                 return Ok(());
             }

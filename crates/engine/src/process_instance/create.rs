@@ -43,14 +43,18 @@ pub(crate) fn create(
     let key = execution.state.next_key();
     let instance = ProcessInstanceValue { tags: value.tags.clone(), ..super::root_value(&metadata, key) };
     document::set_initial(execution, &instance, entries);
-    begin(execution, &process, Arc::new(instance), &starts)?;
+    let instance = Arc::new(instance);
+    let activations = begin_scopes(execution, &process, &instance, &starts)?;
     let created = created(execution, intent, value, &metadata, key);
     let creation_key = execution.state.next_key();
     execution.emit(creation_key, created.clone());
     if intent == ProcessInstanceCreationIntent::Create {
         execution.reply(creation_key, created);
     }
-    Ok(())
+    if starts.is_empty() {
+        execution.steps.push_back(Step::Activate { key: Some(key), value: instance.clone() });
+    }
+    activations.begin_targets(execution)
 }
 
 /// The elements to start at; none for the none start event, which must be there then.
@@ -106,27 +110,23 @@ fn find_starts(
     Ok(elements)
 }
 
-fn begin(
+/// What is around the elements to start at; nothing when the instance starts at its start event.
+fn begin_scopes<'a>(
     execution: &mut Execution<'_>,
-    process: &Arc<ExecutableProcess>,
-    instance: Arc<ProcessInstanceValue>,
+    process: &'a Arc<ExecutableProcess>,
+    instance: &'a Arc<ProcessInstanceValue>,
     starts: &[ElementIndex],
-) -> Outcome {
-    if starts.is_empty() {
-        let key = Some(instance.process_instance_key);
-        execution.steps.push_back(Step::Activate { key, value: instance });
-        return Ok(());
-    }
+) -> Outcome<Activations<'a>> {
     let instructions = format!(
         "Expected to create instance of process '{}' with start instructions, but it contains one or more start instructions",
         process.id
     );
-    let mut activations = Activations::new(&instance, process);
+    let mut activations = Activations::new(instance, process);
     for element in starts {
         let place = Place { element: *element, ancestor: Key::NONE, variables: &[] };
-        activations.begin(execution, &place).map_err(|obstacle| obstacle.refuse(&instructions))?;
+        activations.begin_scopes(execution, &place).map_err(|obstacle| obstacle.refuse(&instructions))?;
     }
-    Ok(())
+    Ok(activations)
 }
 
 fn created(

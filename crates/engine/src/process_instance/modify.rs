@@ -67,8 +67,9 @@ pub(crate) fn modify(execution: &mut Execution<'_>, value: &ProcessInstanceModif
     let modified = Modified::find(execution, value.process_instance_key)?;
     let instructions = instructions::resolve(execution, &modified, value)?;
     check::check(execution, &modified, &instructions)?;
-    let scopes = activate(execution, &modified, &instructions)?;
-    terminate(execution, &modified, &instructions)?;
+    let mut activations = Activations::new(&modified.value, &modified.process);
+    let scopes = begin_scopes(execution, &modified, &instructions, &mut activations)?;
+    let terminations = terminate(execution, &modified, &instructions, scopes.clone())?;
     let done = ProcessInstanceModificationValue {
         process_instance_key: modified.key,
         terminate_instructions: instructions
@@ -87,13 +88,18 @@ pub(crate) fn modify(execution: &mut Execution<'_>, value: &ProcessInstanceModif
     let payload = Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modified, Box::new(done));
     execution.emit(modified.key, payload.clone());
     execution.reply(modified.key, payload);
-    Ok(())
+    activations.begin_targets(execution)?;
+    terminations.finish(execution)
 }
 
-/// Answers the flow scopes around what began.
-fn activate(execution: &mut Execution<'_>, modified: &Modified, instructions: &Instructions) -> Outcome<BTreeSet<Key>> {
+/// Answers the flow scopes around what begins.
+fn begin_scopes(
+    execution: &mut Execution<'_>,
+    modified: &Modified,
+    instructions: &Instructions,
+    activations: &mut Activations<'_>,
+) -> Outcome<BTreeSet<Key>> {
     let prefix = format!("{} it contains one or more activate instructions", modified.expected());
-    let mut activations = Activations::new(&modified.value, &modified.process);
     let mut scopes = BTreeSet::new();
     for instruction in &instructions.activate {
         let mut variables = Vec::with_capacity(instruction.variable_instructions.len());
@@ -106,15 +112,20 @@ fn activate(execution: &mut Execution<'_>, modified: &Modified, instructions: &I
             ancestor: instruction.ancestor_scope_key,
             variables: &variables,
         };
-        scopes.extend(activations.begin(execution, &place).map_err(|obstacle| obstacle.refuse(&prefix))?);
+        scopes.extend(activations.begin_scopes(execution, &place).map_err(|obstacle| obstacle.refuse(&prefix))?);
     }
     Ok(scopes)
 }
 
-fn terminate(execution: &mut Execution<'_>, modified: &Modified, instructions: &Instructions) -> Outcome {
+fn terminate(
+    execution: &mut Execution<'_>,
+    modified: &Modified,
+    instructions: &Instructions,
+    kept: BTreeSet<Key>,
+) -> Outcome<Terminations> {
     let elements_max = execution.limits.elements_per_operation_max;
     let left = elements_max.saturating_sub(instructions.activate.len());
-    let mut terminations = Terminations::new(left, instructions::too_many(modified, elements_max));
+    let mut terminations = Terminations::new(left, kept, instructions::too_many(modified, elements_max));
     for key in &instructions.terminate {
         // What ended with another instruction is gone already.
         terminations.end(execution, *key, |called| {
@@ -126,5 +137,5 @@ fn terminate(execution: &mut Execution<'_>, modified: &Modified, instructions: &
             ))
         })?;
     }
-    terminations.finish(execution)
+    Ok(terminations)
 }

@@ -53,7 +53,7 @@ pub(crate) struct ElementInstance {
     /// The incident that stops it (not one of its job).
     #[n(5)]
     pub incident: Key,
-    /// Whether variables live in this scope.
+    /// Whether variables live in this scope, or may.
     #[n(6)]
     pub has_variables: bool,
     /// What the job's worker gave back, until the element completes.

@@ -151,17 +151,30 @@ fn holder_of(state: &State, mut scope: Key, name: &Arc<str>, value: &Text) -> (K
 
 /// Sets variables in `scope` itself.
 pub(crate) fn set_local(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
+    if let Some(instance) = execution.state.element_instance(scope) {
+        set_in(execution, &instance.value, scope, entries);
+    }
+}
+
+/// Sets variables in a scope that has this value, or will have it when it begins.
+pub(crate) fn set_in(execution: &mut Execution<'_>, of: &ProcessInstanceValue, scope: Key, entries: Vec<Entry>) {
     for (name, value) in entries {
         let place = (scope.raw(), name.clone());
         match execution.state.tables.variables.get(&place) {
             Some(row) if row.value == value => {}
-            Some(row) => set(execution, scope, VariableIntent::Updated, row.key, name, value),
+            Some(row) => emit(execution, of, scope, VariableIntent::Updated, row.key, (name, value)),
             None => {
                 let key = execution.state.next_key();
-                set(execution, scope, VariableIntent::Created, key, name, value);
+                emit(execution, of, scope, VariableIntent::Created, key, (name, value));
             }
         }
     }
+}
+
+/// Whether a scope holds any variable.
+pub(crate) fn has_any(state: &State, scope: Key) -> bool {
+    let empty: Arc<str> = Arc::default();
+    state.tables.variables.range((scope.raw(), empty.clone())..(scope.raw() + 1, empty)).next().is_some()
 }
 
 /// Sets the first variables of a process that is about to start.

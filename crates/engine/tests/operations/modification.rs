@@ -126,8 +126,8 @@ fn an_element_begins_beside_what_is_there() {
     happened(
         &output,
         &[
-            "PROCESS_INSTANCE ELEMENT_ACTIVATING SERVICE_TASK b",
             "PROCESS_INSTANCE_MODIFICATION MODIFIED",
+            "PROCESS_INSTANCE ELEMENT_ACTIVATING SERVICE_TASK b",
             "JOB CREATED b work retries 3",
             "PROCESS_INSTANCE ELEMENT_ACTIVATED SERVICE_TASK b",
             "reply PROCESS_INSTANCE_MODIFICATION MODIFIED",
@@ -219,8 +219,9 @@ fn variables_go_to_the_scopes_that_are_named() {
             "PROCESS_INSTANCE ELEMENT_ACTIVATING SUB_PROCESS outer",
             "VARIABLE CREATED x = 3",
             "PROCESS_INSTANCE ELEMENT_ACTIVATED SUB_PROCESS outer",
-            "PROCESS_INSTANCE ELEMENT_ACTIVATING SERVICE_TASK deep",
             "VARIABLE CREATED z = 4",
+            "PROCESS_INSTANCE_MODIFICATION MODIFIED",
+            "PROCESS_INSTANCE ELEMENT_ACTIVATING SERVICE_TASK deep",
         ],
     );
     let output = partition.activate("work", 10);
