@@ -1,6 +1,6 @@
 //! The network between nodes: what is sent gets lost, comes late, twice, or in another order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use replication::NodeId;
 
@@ -34,6 +34,8 @@ pub struct Network {
     chance: Chance,
     /// Directions in which nothing passes.
     cut: BTreeSet<(NodeId, NodeId)>,
+    /// When the last parcel of each connection arrives.
+    last_arrivals: BTreeMap<(NodeId, NodeId), Milliseconds>,
     is_faulty: bool,
     loss: u64,
     duplication: u64,
@@ -47,6 +49,7 @@ impl Network {
         Network {
             chance,
             cut: BTreeSet::new(),
+            last_arrivals: BTreeMap::new(),
             is_faulty: true,
             loss: swarm.loss,
             duplication: swarm.duplication,
@@ -85,6 +88,15 @@ impl Network {
             arrivals.push(self.latency());
         }
         arrivals
+    }
+
+    /// After which times a parcel arrives that goes over a connection, behind what went before it: never, or once. What is
+    /// lost is lost with its connection; the next parcel takes a new one.
+    pub fn delivery_in_order(&mut self, now: Milliseconds, from: NodeId, to: NodeId) -> Option<Milliseconds> {
+        let latency = self.deliveries(from, to).first().copied()?;
+        let last = self.last_arrivals.entry((from, to)).or_insert(0);
+        *last = (now + latency).max(*last);
+        Some(*last - now)
     }
 
     /// How many of the frames of a state arrive before its connection breaks.

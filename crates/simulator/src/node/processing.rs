@@ -141,8 +141,9 @@ impl Node {
             return self.take(Inbound::Command(partition, bytes), surroundings);
         }
         let Some(to) = self.status(partition).and_then(|status| status.leader) else { return };
-        for latency in surroundings.network.deliveries(self.id, to) {
-            let parcel = Parcel::Command { partition, bytes: bytes.clone() };
+        let now = surroundings.schedule.now();
+        if let Some(latency) = surroundings.network.delivery_in_order(now, self.id, to) {
+            let parcel = Parcel::Command { partition, bytes };
             surroundings.schedule.after(latency, Event::Arrival { from: self.id, to, parcel });
         }
     }
