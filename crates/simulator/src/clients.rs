@@ -12,6 +12,10 @@ use crate::model;
 use crate::oracle::Accounting;
 
 const TENANT: &str = "<default>";
+/// Instances that are asked for while there are faults, at most.
+const INSTANCES_MAX: u64 = 60;
+/// Instances that are asked for in any case, also when the faults left no time for them.
+const INSTANCES_MIN: u64 = 8;
 
 /// A command on its way to a partition.
 pub struct Ask {
@@ -118,7 +122,9 @@ impl Clients {
             asks.extend(self.work(job));
         }
         match self.chance.below(20) {
-            0..=3 if !self.is_finishing && self.created < 60 => asks.push(self.create()),
+            0..=3 if self.created < if self.is_finishing { INSTANCES_MIN } else { INSTANCES_MAX } => {
+                asks.push(self.create());
+            }
             4..=9 => asks.push(self.poll()),
             10..=13 => asks.extend(self.publish(accounting)),
             14 if !self.is_finishing => asks.extend(self.cancel()),
@@ -129,9 +135,9 @@ impl Clients {
         asks
     }
 
-    /// Whether there is something in the cluster.
+    /// Whether enough was asked of the cluster.
     pub fn has_begun(&self) -> bool {
-        self.is_deployed
+        self.is_deployed && self.created >= INSTANCES_MIN
     }
 
     /// Ends what is still there, a few at a time.

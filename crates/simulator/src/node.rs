@@ -415,7 +415,7 @@ impl Node {
             send(id, if sent_at > syncs { took } else { 0 }, message, surroundings);
         }
         if let Some(reason) = fatal {
-            surroundings.oracles.trace("stops", &[id.0], &reason);
+            surroundings.oracles.trace("stops", &[id.0], "");
             self.fail(&reason, surroundings);
             return;
         }
