@@ -3,16 +3,21 @@
 mod slot;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use protocol::PartitionId;
 
+use crate::disk::DiskState;
 use crate::inbox::Work;
 use crate::shared::Shared;
 
 pub(crate) use slot::{CheckpointPolicy, Slot};
 
+/// How long a stopping node waits for a checkpoint.
+const LAST_CHECKPOINT_LIMIT: Duration = Duration::from_secs(30);
+/// How often it looks meanwhile whether that still makes sense.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Messages that are taken before the partitions look for work of their own.
 const MESSAGES_LIMIT: usize = 64;
 
@@ -114,22 +119,28 @@ impl ProcessingThread {
             slot.step_down(&self.shared);
             slot.begin_last_checkpoint(&self.shared);
         }
-        while self.slots.iter().any(Slot::is_checkpointing) && !self.shared.is_crashed() {
-            match self.work.recv_timeout(std::time::Duration::from_secs(30)) {
+        let mut until = Instant::now() + LAST_CHECKPOINT_LIMIT;
+        while self.slots.iter().any(Slot::is_checkpointing) && self.can_checkpoint() {
+            match self.work.recv_timeout(LOOK_INTERVAL) {
                 Ok(Work::CheckpointWritten { partition, written }) => {
+                    until = Instant::now() + LAST_CHECKPOINT_LIMIT;
                     self.with_slot(partition, |slot, shared| {
                         slot.checkpoint_written(shared, written);
                         slot.begin_last_checkpoint(shared);
                     });
                 }
                 Ok(_) => {}
-                Err(_) => {
-                    tracing::warn!(
-                        "the last checkpoint was not written in 30 s; the next start replays more of the log"
-                    );
-                    return;
-                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+                Err(_) => break,
             }
         }
+        if self.slots.iter().any(Slot::is_checkpointing) && !self.shared.is_crashed() {
+            tracing::warn!("the last checkpoint was not written; the next start replays more of the log");
+        }
+    }
+
+    /// Whether it makes sense to wait for a checkpoint.
+    fn can_checkpoint(&self) -> bool {
+        !self.shared.is_crashed() && self.shared.failure.lock().is_none() && self.shared.disk.state() != DiskState::Full
     }
 }

@@ -23,7 +23,12 @@ pub struct Server {
 
 impl Server {
     pub fn start(data: &Path, flags: &[&str]) -> Server {
-        let mut child = command(data, flags).stdout(Stdio::piped()).spawn().expect("the binary starts");
+        Server::spawn(command(data, flags))
+    }
+
+    /// Runs this command until it says that it is ready.
+    pub fn spawn(mut command: Command) -> Server {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let output = child.stdout.take().expect("it is piped");
         let mut lines = BufReader::new(output).lines();
         let ready_line = lines
@@ -64,16 +69,23 @@ impl Server {
     }
 
     /// SIGTERM; answers the exit code.
-    pub fn terminate(mut self) -> Option<i32> {
+    pub fn terminate(self) -> Option<i32> {
         self.signal("-TERM");
+        self.wait()
+    }
+
+    /// Waits until the process has ended; answers the exit code.
+    pub fn wait(mut self) -> Option<i32> {
         let begin = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("it is a child") {
-                return status.code();
-            }
+        while self.is_running() {
             assert!(begin.elapsed() < Duration::from_secs(20), "the node does not stop");
             std::thread::sleep(Duration::from_millis(10));
         }
+        self.child.wait().expect("it is a child").code()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("it is a child").is_none()
     }
 
     /// One request to the management port: status and body.
@@ -100,11 +112,14 @@ impl Drop for Server {
     }
 }
 
-fn command(data: &Path, flags: &[&str]) -> Command {
+/// The command that runs a node on free ports.
+pub fn command(data: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(OSMIA);
     command
-        .args(["start", "--grpc-port", "0", "--management-port", "0", "--log", "warn", "--data"])
+        .args(["start", "--grpc-port", "0", "--management-port", "0", "--data"])
         .arg(data)
+        // A test may still say otherwise with a flag.
+        .env("OSMIA_LOG", "warn,raft_engine=error")
         .args(flags);
     command
 }

@@ -1,0 +1,91 @@
+//! A process that is killed at any moment, again and again, while clients work with it.
+
+#[path = "support/accounting.rs"]
+mod accounting;
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Stdio;
+
+use accounting::{Ledger, Load, Random, seed, settle};
+use support::*;
+
+const CLIENTS: usize = 8;
+const FLAGS: &[&str] = &["--partitions", "3", "--checkpoint-interval", "150ms", "--disk-reserve", "1MB", "--config"];
+
+fn kills() -> usize {
+    std::env::var("OSMIA_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(50)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_kills_under_load_lose_nothing_and_do_nothing_twice() {
+    let seed = seed();
+    let mut random = Random::new(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let (data, records) = (directory.path().join("data"), directory.path().join("records.jsonl"));
+    let configuration = directory.path().join("osmia.yaml");
+    let yaml = format!("exporters:\n  audit:\n    type: json-lines\n    path: {}\n", records.display());
+    std::fs::write(&configuration, yaml).unwrap();
+    let flags = [FLAGS, &[configuration.to_str().unwrap()]].concat();
+
+    let mut server = Server::start(&data, &flags);
+    let load = Load::begin(&server.grpc, CLIENTS, seed).await;
+    for _ in 0..kills() {
+        tokio::time::sleep(random.milliseconds(10, 600)).await;
+        server.kill();
+        if random.below(4) == 0 {
+            // Recovery is a moment like any other.
+            let child = command(&data, &flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+            let mut child = child.expect("the binary starts");
+            tokio::time::sleep(random.milliseconds(0, 120)).await;
+            child.kill().expect("it is a child");
+            child.wait().expect("it ends");
+        }
+        server = Server::start(&data, &flags);
+        load.go_on(&server.grpc);
+        if !load.is_content() {
+            break;
+        }
+    }
+    let mut ledgers = load.end().await;
+    let totals = settle(&mut ledgers, &server.grpc).await;
+    println!("{} kills, {totals:?}", kills());
+    assert!(totals.created > kills() && totals.completed > kills() && totals.published > kills(), "{totals:?}");
+    assert!(totals.unclear > 0, "no kill hit anything: {totals:?}");
+    assert_eq!(server.terminate(), Some(0));
+    audit_records(&records, &ledgers);
+}
+
+/// The exporter's file as a second source: every acknowledged deed is one record, and what was exported again after a
+/// kill is the same record.
+fn audit_records(path: &Path, ledgers: &[Ledger]) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut records = BTreeMap::new();
+    for line in text.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        let place = (record["partitionId"].as_i64().unwrap(), record["position"].as_i64().unwrap());
+        let before = records.insert(place, line);
+        assert!(before.is_none_or(|before| before == line), "two records at {place:?}:\n{}\n{line}", before.unwrap());
+    }
+    let mut happened = [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()];
+    for line in records.values() {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let kind = match (record["valueType"].as_str().unwrap(), record["intent"].as_str().unwrap()) {
+            ("PROCESS_INSTANCE", "ELEMENT_ACTIVATED") if record["value"]["bpmnElementType"] == "PROCESS" => 0,
+            ("JOB", "COMPLETED") => 1,
+            ("MESSAGE", "PUBLISHED") => 2,
+            _ => continue,
+        };
+        assert!(happened[kind].insert(record["key"].as_i64().unwrap()), "it happened twice: {line}");
+    }
+    for ledger in ledgers {
+        let (instances, jobs, messages) = ledger.acknowledged();
+        for (kind, keys) in [instances, jobs, messages].iter().enumerate() {
+            for key in keys {
+                assert!(happened[kind].contains(key), "there is no record of {key} (kind {kind})");
+            }
+        }
+    }
+    println!("{} records, {} lines", records.len(), text.lines().count());
+}
