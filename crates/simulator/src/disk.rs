@@ -29,6 +29,8 @@ struct Inner {
     crash_after: Option<u64>,
     /// The power has failed: nothing works until the node starts again.
     crashed: bool,
+    /// The machine is off: what its last process still does on its way out reaches nothing.
+    is_off: bool,
     /// No write finds room.
     is_full: bool,
     /// The next sync fails.
@@ -66,6 +68,12 @@ impl Disk {
         self.0.lock().crash_after = Some(operations);
     }
 
+    /// The machine stops without warning. From now on its process only seems to write: it would otherwise tidy up when it
+    /// is dropped, which no process does that is killed.
+    pub fn switch_off(&self) {
+        self.0.lock().is_off = true;
+    }
+
     /// Whether the power has failed in the middle of something.
     pub fn is_crashed(&self) -> bool {
         self.0.lock().crashed
@@ -101,6 +109,7 @@ impl Disk {
     pub fn settle(&self, tearing: Tearing, chance: &mut Chance) -> Result<()> {
         let mut inner = self.0.lock();
         inner.crashed = false;
+        inner.is_off = false;
         inner.crash_after = None;
         inner.fail_sync = false;
         for (path, unsynced) in std::mem::take(&mut inner.unsynced) {
@@ -138,9 +147,12 @@ impl Disk {
         Ok(Some(format!("bit {bit} of byte {at} in {} flipped", path.display())))
     }
 
-    /// Counts an operation. Fails when the power has failed, or does with it.
-    fn operation(&self) -> Result<parking_lot::MutexGuard<'_, Inner>> {
+    /// Counts an operation. Fails when the power has failed, or does with it. Nothing when the machine is off.
+    fn operation(&self) -> Result<Option<parking_lot::MutexGuard<'_, Inner>>> {
         let mut inner = self.0.lock();
+        if inner.is_off {
+            return Ok(None);
+        }
         if inner.crash_after == Some(0) {
             inner.crashed = true;
         }
@@ -150,7 +162,7 @@ impl Disk {
         if let Some(operations) = &mut inner.crash_after {
             *operations -= 1;
         }
-        Ok(inner)
+        Ok(Some(inner))
     }
 }
 
@@ -224,14 +236,14 @@ impl FileSystem for SimulatedFiles {
     }
 
     fn delete<P: AsRef<Path>>(&self, path: P) -> Result<()> {
-        let mut inner = self.0.operation()?;
+        let Some(mut inner) = self.0.operation()? else { return Ok(()) };
         inner.unsynced.remove(path.as_ref());
         inner.last_write.remove(path.as_ref());
         std::fs::remove_file(path)
     }
 
     fn rename<P: AsRef<Path>>(&self, source: P, target: P) -> Result<()> {
-        let mut inner = self.0.operation()?;
+        let Some(mut inner) = self.0.operation()? else { return Ok(()) };
         if let Some(unsynced) = inner.unsynced.remove(source.as_ref()) {
             inner.unsynced.insert(target.as_ref().to_path_buf(), unsynced);
         }
@@ -262,7 +274,7 @@ impl SimulatedFile {
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<usize> {
-        let mut inner = self.disk.operation()?;
+        let Some(mut inner) = self.disk.operation()? else { return Ok(bytes.len()) };
         tracing::trace!(target: "disk", path = %self.path.display(), offset, length = bytes.len(), "writes");
         if inner.is_full {
             return Err(Error::new(ErrorKind::StorageFull, "no space left on the disk"));
@@ -273,7 +285,7 @@ impl SimulatedFile {
     }
 
     fn set_length(&self, length: u64) -> Result<()> {
-        let mut inner = self.disk.operation()?;
+        let Some(mut inner) = self.disk.operation()? else { return Ok(()) };
         let before = self.file.metadata()?.len();
         tracing::trace!(target: "disk", path = %self.path.display(), before, length, "sets the length");
         if length > before && inner.is_full {
@@ -294,7 +306,7 @@ impl Handle for SimulatedFile {
     }
 
     fn sync(&self) -> Result<()> {
-        let mut inner = self.disk.operation()?;
+        let Some(mut inner) = self.disk.operation()? else { return Ok(()) };
         if std::mem::take(&mut inner.fail_sync) {
             return Err(Error::other("the disk failed while it synced"));
         }

@@ -298,9 +298,11 @@ impl Node {
     /// Stops without warning. Whoever waits for an answer never gets one.
     pub fn stop(&mut self, surroundings: &mut Surroundings<'_>) {
         let Some(running) = self.running.take() else { return };
-        for number in running.waiting.into_keys() {
-            surroundings.schedule.after(1, Event::Answer(number, None));
+        for number in running.waiting.keys() {
+            surroundings.schedule.after(1, Event::Answer(*number, None));
         }
+        self.disk.switch_off();
+        drop(running);
         let tearing = *surroundings.chance.choose(&[Tearing::Keeps, Tearing::Loses, Tearing::Mixes]);
         self.disk.settle(tearing, surroundings.chance).expect("the scratch directory is writable");
     }
