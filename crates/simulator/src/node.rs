@@ -122,6 +122,13 @@ enum CheckpointState {
     Written(Written),
 }
 
+impl Drop for Node {
+    fn drop(&mut self) {
+        // The log would close its files, and panics if that fails: also while a broken promise unwinds the run.
+        self.disk.switch_off();
+    }
+}
+
 impl Slot {
     fn new(partition: PartitionId, engine: Engine, now: Milliseconds) -> Self {
         let checkpointed = engine.applied();
