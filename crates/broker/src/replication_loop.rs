@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use protocol::{PartitionId, Timestamp};
-use replication::{Committed, Entry, GroupId, LogStore, Message, Outbox, ProposeError, Replicas, ReplicationError, Role, Round};
+use replication::{
+    Committed, Entry, GroupId, LogStore, Message, Outbox, ProposeError, Replicas, ReplicationError, Role, Round,
+};
 
 /// A share of a partition's limits that travels with commands to their application.
 pub trait Share {
@@ -17,7 +19,9 @@ pub trait Share {
 
 /// Without flow control there is nothing to share.
 impl Share for () {
-    fn join(&mut self, (): Self) {}
+    fn join(&mut self, other: Self) {
+        let () = other;
+    }
 }
 
 /// A committed batch.

@@ -124,7 +124,8 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
         return Err(damaged(offset, problem));
     };
     let doubtful = offset.max(header.bytes) + queue.unsynced_bytes();
-    let intact_behind = (doubtful + 1..bytes.len()).find(|later| verify_items(&bytes[*later..], header.signature).is_ok());
+    let intact_behind =
+        (doubtful + 1..bytes.len()).find(|later| verify_items(&bytes[*later..], header.signature).is_ok());
     if let Some(later) = intact_behind {
         return Err(damaged(offset, &format!("{problem}, and an intact record follows at byte {later}")));
     }
