@@ -7,6 +7,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Instant;
 
 use accounting::{Ledger, Load, Random, seed, settle};
 use support::*;
@@ -31,8 +32,9 @@ async fn fifty_kills_under_load_lose_nothing_and_do_nothing_twice() {
 
     let mut server = Server::start(&data, &flags);
     let load = Load::begin(&server.grpc, CLIENTS, seed).await;
+    let begin = Instant::now();
     for _ in 0..kills() {
-        tokio::time::sleep(random.milliseconds(10, 600)).await;
+        tokio::time::sleep(random.milliseconds(10, 400)).await;
         server.kill();
         if random.below(4) == 0 {
             // Recovery is a moment like any other.
@@ -49,8 +51,9 @@ async fn fifty_kills_under_load_lose_nothing_and_do_nothing_twice() {
         }
     }
     let mut ledgers = load.end().await;
+    let killed = begin.elapsed();
     let totals = settle(&mut ledgers, &server.grpc).await;
-    println!("{} kills, {totals:?}", kills());
+    println!("{} kills in {killed:?}, settled after {:?}, {totals:?}", kills(), begin.elapsed());
     assert!(totals.created > kills() && totals.completed > kills() && totals.published > kills(), "{totals:?}");
     assert!(totals.unclear > 0, "no kill hit anything: {totals:?}");
     assert_eq!(server.terminate(), Some(0));

@@ -28,8 +28,8 @@ const LOCK_MILLISECONDS: i64 = 1_000;
 const MESSAGE_TIME_TO_LIVE: i64 = 3_600_000;
 /// A client begins nothing new while so many of its instances run.
 const RUNNING_MAX: usize = 60;
-/// How many of the newest facts of each kind are looked at after a restart.
-const RECENT: usize = 3;
+/// How many of the newest facts of each kind are looked at after a restart: few, so that most of the time is for new ones.
+const RECENT: usize = 1;
 
 /// Repeatable random numbers (SplitMix64).
 pub struct Random(u64);
