@@ -139,7 +139,8 @@ impl Execution<'_> {
         self.enqueue_remaining_steps()
     }
 
-    fn has_used_much(&self) -> bool {
+    /// Whether what remains to be done is better left to the work queue.
+    pub fn has_used_much(&self) -> bool {
         let (used, limits) = (&self.used, self.limits);
         used.records.max(self.steps.len()) >= limits.records_per_command
             || used.bytes >= limits.bytes_per_command

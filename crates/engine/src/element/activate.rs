@@ -16,20 +16,32 @@ use crate::state::Lifecycle;
 use crate::variable::{document, mapping};
 
 pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
+    match enter(execution, key, value)? {
+        Some(key) => continue_activation(execution, key),
+        None => Ok(()),
+    }
+}
+
+/// ACTIVATING, if the element is to begin. The rest follows with [`continue_activation`].
+pub(super) fn enter(
+    execution: &mut Execution<'_>,
+    key: Option<Key>,
+    value: Arc<ProcessInstanceValue>,
+) -> Outcome<Option<Key>> {
     // First, because what ended may have taken its definition with it.
     if !is_expected(execution, &value) {
         if let Some(key) = key {
             end_unexpected(execution, key, &value);
         }
-        return Ok(());
+        return Ok(None);
     }
     let (process, element) = execution.element_of(&value)?;
     if !value.without_token && !has_all_tokens(execution, &process, element, value.flow_scope_key) {
-        return Ok(());
+        return Ok(None);
     }
     let key = key.unwrap_or_else(|| execution.state.next_key());
     execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value));
-    continue_activation(execution, key)
+    Ok(Some(key))
 }
 
 /// A scope that ended, is ending or was interrupted swallows its tokens; so does an ended call activity the process that it

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, PROCESS};
 use protocol::{Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
 
-use super::{Token, activate, value_of};
+use super::{Step, Token, activate, value_of};
 use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::state::{ElementInstance, Lifecycle};
@@ -125,10 +125,17 @@ impl<'a> Activations<'a> {
         Ok(scopes)
     }
 
-    /// Begins the elements one after the other, each as far as it comes at once. This belongs to the same application and
-    /// waits for no step: until then, nothing in the state says that something is to begin in their flow scopes.
+    /// Begins the elements one after the other. All of them enter their flow scopes in this application, because nothing in
+    /// the state says before that something is to begin there; the work of those for which it is too much follows later.
     pub fn begin_targets(self, execution: &mut Execution<'_>) -> Outcome {
-        self.targets.into_iter().try_for_each(|(key, value)| activate::activate(execution, Some(key), value))
+        for (key, value) in self.targets {
+            if !execution.has_used_much() {
+                activate::activate(execution, Some(key), value)?;
+            } else if let Some(key) = activate::enter(execution, Some(key), value)? {
+                execution.steps.push_back(Step::ContinueActivation { key });
+            }
+        }
+        Ok(())
     }
 
     /// The living instance of a flow scope: inside the chosen one there is none yet.
