@@ -101,8 +101,10 @@ impl<'a> Session<'a> {
         self.tracker.expect_nothing();
         lines.extend(trace::lines(&self.tracker, &records));
         let ended = self.tracker.awaited_completed();
-        let results = self.driver.results(ended.saturating_sub(self.results))?;
+        let mut results = self.driver.results(ended.saturating_sub(self.results))?;
         self.results += results.len();
+        // Results of one step come over several connections, in any order.
+        results.sort();
         for (process, variables) in results {
             lines.push(format!("= result of {process}: {}", canonical_text(&variables)));
         }

@@ -1,7 +1,9 @@
 //! Chooses the next step by what is there on the reference's side.
 
+use std::collections::BTreeMap;
+
 use super::Random;
-use crate::step::{CreateOptions, Step};
+use crate::step::{CreateOptions, Modification, Step};
 use crate::tracker::Tracker;
 
 const INSTANCES_MAX: usize = 3;
@@ -13,6 +15,8 @@ const MINUTE_MILLISECONDS: i64 = 60_000;
 pub(super) struct Chooser<'a> {
     pub(super) random: &'a mut Random,
     pub(super) now: i64,
+    /// Elements that modifications may begin, by process.
+    pub(super) targets: BTreeMap<String, Vec<String>>,
 }
 
 impl Chooser<'_> {
@@ -47,6 +51,7 @@ impl Chooser<'_> {
             ),
             (if tracker.elements.is_empty() { 0 } else { 1 }, "set"),
             (usize::from(open_instances > 0 && self.random.percent(30)), "cancel"),
+            (if self.modifiable(tracker).is_empty() { 0 } else { 2 }, "modify"),
         ];
         match self.random.weighted(&kinds).copied().unwrap_or("activate") {
             "create" => self.create(),
@@ -56,6 +61,7 @@ impl Chooser<'_> {
             "time" => self.time(tracker),
             "set" => self.set(tracker),
             "cancel" => self.cancel(tracker),
+            "modify" => self.modify(tracker),
             _ => {
                 let job_type = self.random.pick(&["a", "b"]).to_string();
                 let count = 1 + self.random.below(3) as i32;
@@ -191,6 +197,42 @@ impl Chooser<'_> {
     fn result_object(&mut self) -> String {
         let result = self.result();
         if result.is_empty() { "{}".to_owned() } else { result }
+    }
+
+    /// Indexes of the instances that may be modified.
+    fn modifiable(&self, tracker: &Tracker) -> Vec<usize> {
+        let may = |index: &usize| {
+            let instance = &tracker.instances[*index];
+            instance.is_open && self.targets.contains_key(&instance.process)
+        };
+        (0..tracker.instances.len()).filter(may).collect()
+    }
+
+    fn modify(&mut self, tracker: &Tracker) -> Step {
+        let modifiable = self.modifiable(tracker);
+        let instance = *self.random.pick(&modifiable);
+        let all = 0..tracker.elements.len();
+        let is_inside =
+            |index: &usize| tracker.elements[*index].instance == instance && tracker.elements[*index].is_open();
+        let open: Vec<usize> = all.filter(is_inside).collect();
+        let is_container =
+            |index: &usize| matches!(tracker.elements[*index].element_type.as_str(), "PROCESS" | "SUB_PROCESS");
+        let containers: Vec<usize> = open.iter().copied().filter(is_container).collect();
+        let mut changes = Vec::new();
+        let ended = if open.is_empty() { 0 } else { self.random.below(3) };
+        let begun = self.random.below(3).max(usize::from(ended == 0));
+        for _ in 0..begun {
+            let element = self.random.pick(&self.targets[&tracker.instances[instance].process]).clone();
+            let is_chosen = self.random.percent(15) && !containers.is_empty();
+            let ancestor = is_chosen.then(|| tracker.name(*self.random.pick(&containers)));
+            let variables =
+                if self.random.percent(30) { vec![(self.result_object(), String::new())] } else { Vec::new() };
+            changes.push(Modification::Activate { element, ancestor, variables });
+        }
+        for _ in 0..ended {
+            changes.push(Modification::Terminate { element: tracker.name(*self.random.pick(&open)) });
+        }
+        Step::Modify { instance: tracker.instances[instance].label.clone(), changes }
     }
 
     fn cancel(&mut self, tracker: &Tracker) -> Step {

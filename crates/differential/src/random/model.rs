@@ -3,7 +3,7 @@
 use super::Random;
 use crate::model::{Item, Model};
 
-/// What models can be made of; each can be left out.
+/// What models can be made of and what is done with them; each can be left out.
 pub const FEATURES: &[&str] = &[
     "boundary",
     "call",
@@ -17,6 +17,7 @@ pub const FEATURES: &[&str] = &[
     "loop",
     "mapping",
     "message",
+    "modify",
     "multi-instance",
     "parallel",
     "sub-process",
@@ -25,7 +26,7 @@ pub const FEATURES: &[&str] = &[
     "timer",
 ];
 
-/// What is left out of random models.
+/// What is left out of random models and of what is done with them.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
     without: Vec<String>,
@@ -45,7 +46,7 @@ impl Features {
         }
     }
 
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         !self.without.iter().any(|without| without == name)
     }
 }
@@ -55,7 +56,16 @@ const ITEMS_MAX: usize = 14;
 
 /// Makes a model: the process `main`, and `called` when it calls one.
 pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
-    let mut maker = Maker { random, features, count: 0, messages: 0, budget: ITEMS_MAX, calls: false, is_bound: false };
+    let mut maker = Maker {
+        random,
+        features,
+        count: 0,
+        messages: 0,
+        budget: ITEMS_MAX,
+        calls: false,
+        is_bound: false,
+        is_calm: false,
+    };
     let mut main = maker.container("process", "main", 0);
     if main.items.is_empty() {
         main.items.push(maker.task());
@@ -65,8 +75,16 @@ pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
         maker.budget = 4;
         let features = Features { without: [maker.features.without.as_slice(), &["call".to_owned()]].concat() };
         let (random, count, messages) = (maker.random, maker.count, maker.messages);
-        let mut maker =
-            Maker { random, features: &features, count, messages, budget: 4, calls: false, is_bound: false };
+        let mut maker = Maker {
+            random,
+            features: &features,
+            count,
+            messages,
+            budget: 4,
+            calls: false,
+            is_bound: false,
+            is_calm: false,
+        };
         processes.push(maker.container("process", "called", 1));
     }
     Model { processes }
@@ -82,6 +100,8 @@ struct Maker<'a> {
     /// Inside a branch of an inclusive gateway, where tokens must not leave for another place than the join: the reference
     /// does not look at a waiting join again when the last other token ends elsewhere.
     is_bound: bool,
+    /// Inside an event sub-process where no escalation may be thrown.
+    is_calm: bool,
 }
 
 impl Maker<'_> {
@@ -128,6 +148,7 @@ impl Maker<'_> {
         self.budget -= 1;
         let has = |name: &str| usize::from(self.features.has(name));
         let deep = usize::from(depth < DEPTH_MAX);
+        let loud = usize::from(!self.is_calm);
         let kinds = [
             (30, "service"),
             (5 * has("job-kinds"), "job-kind"),
@@ -142,8 +163,8 @@ impl Maker<'_> {
             (5 * has("message"), "catch-message"),
             (6 * has("timer"), "catch-timer"),
             (4 * has("throw"), "throw"),
-            (5 * has("escalation"), "escalate"),
-            (6 * has("call"), "call"),
+            (5 * has("escalation") * loud, "escalate"),
+            (6 * has("call") * loud, "call"),
         ];
         let kind = *self.random.weighted(&kinds)?;
         Some(match kind {
@@ -372,7 +393,7 @@ impl Maker<'_> {
         let kinds = [
             (4, "none"),
             (5 * has("error"), "error"),
-            (4 * has("escalation"), "escalation"),
+            (4 * has("escalation") * usize::from(!self.is_calm), "escalation"),
             (4 * has("terminate"), "terminate"),
             (2 * has("throw"), "message"),
         ];
@@ -441,10 +462,15 @@ impl Maker<'_> {
     fn event_sub_process(&mut self, depth: usize, caught: &mut Vec<String>) -> Option<Item> {
         let id = self.id("event");
         let mut item = self.trigger(Item::new("event", &id), caught)?;
+        // On the reference, an escalation from inside triggers the same event sub-process again, or stops there.
+        let catches_escalation = item.attributes.iter().any(|(name, _)| name == "escalation");
+        let was_calm = self.is_calm;
+        self.is_calm |= catches_escalation;
         item.items = self.sequence(depth + 1);
         if self.random.percent(20) {
             item.items.extend(self.end());
         }
+        self.is_calm = was_calm;
         Some(item)
     }
 }

@@ -6,7 +6,7 @@ use super::choice::Chooser;
 use super::{Features, Random, model};
 use crate::compare::{KnownDifferences, show, show_reasons};
 use crate::driver::{Driver, DriverError};
-use crate::model::Model;
+use crate::model::{Item, Model};
 use crate::scenario::Files;
 use crate::session::Session;
 use crate::step::Step;
@@ -99,7 +99,12 @@ pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<(Opt
     if let Some(shown) = pair.take(&deploy)? {
         return Ok((Some(Finding { case: Case { model, steps }, shown }), 1));
     }
-    let mut chooser = Chooser { random: &mut random, now: crate::START_MILLISECONDS };
+    if pair.reference.tracker.definitions.is_empty() {
+        // Both sides refuse the model: nothing can be done with it.
+        return Ok((None, 1));
+    }
+    let targets = if features.has("modify") { modification_targets(&model) } else { BTreeMap::new() };
+    let mut chooser = Chooser { random: &mut random, now: crate::START_MILLISECONDS, targets };
     let mut planned = Vec::new();
     while steps.len() < STEPS_MAX || !planned.is_empty() {
         let step = planned.pop().unwrap_or_else(|| chooser.next(&pair.reference.tracker));
@@ -116,6 +121,30 @@ pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<(Opt
         }
     }
     Ok((None, steps.len()))
+}
+
+/// What modifications may begin, by process. Tokens that wait at joins are counted differently afterwards
+/// (docs/conformance.md), so that models with joins are not modified.
+fn modification_targets(model: &Model) -> BTreeMap<String, Vec<String>> {
+    fn collect(items: &[Item], targets: &mut Vec<String>, has_joins: &mut bool) {
+        for item in items {
+            match item.keyword.as_str() {
+                "parallel" | "inclusive" => *has_joins = true,
+                "on" | "event" | "branch" | "loop" | "goto" | "start" => {}
+                _ => targets.push(item.id.clone()),
+            }
+            collect(&item.items, targets, has_joins);
+        }
+    }
+    let mut by_process = BTreeMap::new();
+    for process in &model.processes {
+        let (mut targets, mut has_joins) = (Vec::new(), false);
+        collect(&process.items, &mut targets, &mut has_joins);
+        if !has_joins && !targets.is_empty() {
+            by_process.insert(process.id.clone(), targets);
+        }
+    }
+    by_process
 }
 
 /// Runs a case; answers how the sides differ.
