@@ -3,7 +3,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: run test build bench differential simulate sensitivity
+.PHONY: run test build bench differential simulate sensitivity fuzz
 
 ## run: builds and starts a node with a demo process whose instances move; data in ./osmia-data
 run: build
@@ -37,3 +37,8 @@ simulate:
 sensitivity:
 	scripts/install-tools
 	scripts/sensitivity
+
+## fuzz: hostile input for one target, or for each; TARGET=NAME SECONDS=SECONDS
+fuzz:
+	scripts/install-tools
+	scripts/fuzz "$(TARGET)" "$(SECONDS)"

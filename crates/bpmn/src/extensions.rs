@@ -12,6 +12,8 @@ use crate::report::Problems;
 use crate::vocabulary;
 use crate::xml::{self, BPMN_NAMESPACE, ZEEBE_NAMESPACE, present};
 
+/// The most input mappings of an element, and the most output mappings: each sees all before it.
+const MAXIMUM_MAPPINGS: usize = 5_000;
 /// Retries of a job whose task definition does not say how many.
 const DEFAULT_RETRIES: &str = "3";
 /// Header keys that begin like this are the engine's.
@@ -170,8 +172,20 @@ impl<'a, 'input> Extensions<'a, 'input> {
         let Some(container) = self.io_mapping else {
             return (Vec::new(), Vec::new());
         };
-        let inputs = zeebe_children(container, "input").filter_map(|node| input_mapping(node, problems)).collect();
-        let outputs = zeebe_children(container, "output").filter_map(|node| output_mapping(node, problems)).collect();
+        let inputs: Vec<_> =
+            zeebe_children(container, "input").filter_map(|node| input_mapping(node, problems)).collect();
+        let outputs: Vec<_> =
+            zeebe_children(container, "output").filter_map(|node| output_mapping(node, problems)).collect();
+        let longest = inputs.len().max(outputs.len());
+        if longest > MAXIMUM_MAPPINGS {
+            problems.add_for_new(
+                container,
+                format!(
+                    "Must have at most {MAXIMUM_MAPPINGS} mappings of a kind, but there are {longest}. Map a context with several \
+                     entries at once."
+                ),
+            );
+        }
         (inputs, outputs)
     }
 

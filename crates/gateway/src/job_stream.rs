@@ -11,14 +11,15 @@ use metrics::{Counter, Gauge};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::Stream;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::conversion::activated_job;
-use crate::status::shutting_down;
+use crate::status::{shutting_down, status};
 
 /// The open streams of this gateway.
 pub struct JobStreams {
     open: Mutex<Open>,
+    streams_max: usize,
     clients: Gauge,
     /// Streams that want the same count once.
     distinct: Gauge,
@@ -41,9 +42,10 @@ pub struct JobStreamView {
 }
 
 impl JobStreams {
-    pub(crate) fn new() -> Arc<Self> {
+    pub(crate) fn new(streams_max: usize) -> Arc<Self> {
         Arc::new(JobStreams {
             open: Mutex::default(),
+            streams_max,
             clients: metrics::gauge!("zeebe_gateway_job_stream_clients"),
             distinct: metrics::gauge!("zeebe_gateway_job_stream_streams"),
             pushed: metrics::counter!("zeebe_gateway_job_stream_push_total"),
@@ -60,13 +62,22 @@ impl JobStreams {
         open.streams.iter().map(view).collect()
     }
 
-    fn add(&self, specification: &StreamSpecification) -> u64 {
+    fn add(&self, specification: &StreamSpecification) -> Result<u64, Status> {
         let mut open = self.open.lock();
+        if open.streams.len() >= self.streams_max {
+            return Err(status(
+                Code::ResourceExhausted,
+                format!(
+                    "The limit of {} job streams at this gateway is reached. Please try again later, or let fewer workers stream.",
+                    self.streams_max
+                ),
+            ));
+        }
         open.next_id += 1;
         let id = open.next_id;
         open.streams.insert(id, Arc::new(specification.clone()));
         self.report(&open);
-        id
+        Ok(id)
     }
 
     fn remove(&self, id: u64) {
@@ -117,15 +128,15 @@ impl JobStream {
         streams: &Arc<JobStreams>,
         specification: StreamSpecification,
         mut shutdown: watch::Receiver<bool>,
-    ) -> Self {
+    ) -> Result<Self, Status> {
         let (sender, jobs) = mpsc::unbounded_channel();
-        let id = streams.add(&specification);
+        let id = streams.add(&specification)?;
         let handle = client.open_stream(specification, Arc::new(Queue { jobs: sender }));
         let shutdown = async move {
             // An error means that the server is gone altogether.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
-        JobStream { id, streams: streams.clone(), jobs, handle: Some(handle), shutdown: Some(Box::pin(shutdown)) }
+        Ok(JobStream { id, streams: streams.clone(), jobs, handle: Some(handle), shutdown: Some(Box::pin(shutdown)) })
     }
 }
 
@@ -165,5 +176,29 @@ impl Drop for JobStream {
             handle.close(undelivered);
         }
         self.streams.remove(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_streams_are_refused_by_the_name_of_the_limit() {
+        let streams = JobStreams::new(2);
+        let specification = StreamSpecification {
+            job_type: "work".into(),
+            worker: "worker".into(),
+            timeout: 1_000,
+            fetch_variables: Vec::new(),
+            tenant_ids: Vec::new(),
+        };
+        let first = streams.add(&specification).unwrap();
+        streams.add(&specification).unwrap();
+        let refusal = streams.add(&specification).unwrap_err();
+        assert_eq!(refusal.code(), Code::ResourceExhausted);
+        assert!(refusal.message().contains("limit of 2 job streams"), "{refusal}");
+        streams.remove(first);
+        streams.add(&specification).expect("there is room again");
     }
 }

@@ -11,7 +11,9 @@
 
 mod activation;
 mod commands;
+mod connection;
 mod conversion;
+mod intake;
 mod job_stream;
 mod job_type;
 mod long_polling;
@@ -47,6 +49,8 @@ pub struct GatewayOptions {
     pub long_polling_timeout: Duration,
     /// How many requests may wait for jobs at once.
     pub parked_polls_max: usize,
+    /// How many job streams may be open at once.
+    pub job_streams_max: usize,
 }
 
 impl GatewayOptions {
@@ -58,6 +62,7 @@ impl GatewayOptions {
             request_timeout: Duration::from_secs(15),
             long_polling_timeout: Duration::from_secs(10),
             parked_polls_max: 20_000,
+            job_streams_max: 20_000,
         }
     }
 }

@@ -27,6 +27,8 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::HealthReporter;
 use tower::util::MapResponseLayer;
 
+use crate::connection::Connection;
+use crate::intake::Intake;
 use crate::job_stream::JobStreams;
 use crate::long_polling::LongPolling;
 use crate::rpc::RpcMetrics;
@@ -86,7 +88,7 @@ impl Gateway {
 
         let (shutdown, stopping) = watch::channel(false);
         let polling = LongPolling::new(&client, options.parked_polls_max);
-        let streams = JobStreams::new();
+        let streams = JobStreams::new(options.job_streams_max);
         let background = [tokio::spawn(tick(polling.clone())), tokio::spawn(report(client.clone(), streams.clone()))];
         let service = Service {
             client,
@@ -105,8 +107,10 @@ impl Gateway {
                 .max_decoding_message_size(MESSAGE_BYTES_MAX)
                 .accept_compressed(CompressionEncoding::Gzip),
             health: health_server.accept_compressed(CompressionEncoding::Gzip),
+            intake: Intake::new(),
         };
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true)).then(pause_after_error);
+        let incoming = incoming.map(|accepted| accepted.map(Connection::new));
         let server = builder.layer(MapResponseLayer::new(name_size_limit)).serve_with_incoming_shutdown(
             services,
             incoming,
@@ -189,11 +193,12 @@ fn tls(files: &TlsFiles) -> Result<ServerTlsConfig, StartError> {
 struct Services<H: Health> {
     gateway: GatewayServer<Service>,
     health: HealthServer<H>,
+    intake: Intake,
 }
 
 impl<H: Health> Clone for Services<H> {
     fn clone(&self) -> Self {
-        Services { gateway: self.gateway.clone(), health: self.health.clone() }
+        Services { gateway: self.gateway.clone(), health: self.health.clone(), intake: self.intake.clone() }
     }
 }
 
@@ -210,10 +215,10 @@ impl<H: Health> HttpService<Request<Body>> for Services<H> {
         let path = request.uri().path();
         let service = path.trim_start_matches('/').split('/').next().unwrap_or_default();
         if service == gateway_interface::SERVICE_NAME {
-            return self.gateway.call(request);
+            return self.gateway.call(request.map(|body| self.intake.receive(body)));
         }
         if service == HealthServer::<H>::NAME {
-            return self.health.call(request);
+            return self.health.call(request.map(|body| self.intake.receive(body)));
         }
         let message = format!("There is no method '{path}' here, only those of {}.", gateway_interface::SERVICE_NAME);
         let response = status(Code::Unimplemented, message).into_http();

@@ -107,7 +107,7 @@ impl Service {
             timeout: request.timeout,
             fetch_variables: texts(request.fetch_variable),
         };
-        Ok(JobStream::open(&self.client, &self.streams, specification, self.shutdown.clone()))
+        JobStream::open(&self.client, &self.streams, specification, self.shutdown.clone())
     }
 }
 

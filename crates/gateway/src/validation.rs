@@ -6,8 +6,8 @@ use tonic::Status;
 
 use crate::status::{invalid_argument, rejected};
 
-/// Names in a request for jobs.
-const JOB_REQUEST_BYTES_MAX: usize = 64 << 10;
+/// Names in a request for jobs. Many requests wait at once, each with its names.
+const JOB_REQUEST_BYTES_MAX: usize = 16 << 10;
 /// How many tags an instance may have.
 const TAGS_MAX: usize = 10;
 /// How long a tag may be.

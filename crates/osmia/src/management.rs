@@ -192,6 +192,11 @@ async fn clock_pin(State(managed): Shared, Json(pin): Json<Pin>) -> Response {
 }
 
 async fn clock_add(State(managed): Shared, Json(add): Json<Add>) -> Response {
+    let now = managed.node.read().as_ref().map_or(0, |(_, clock)| clock.now_milliseconds());
+    let moved = now.checked_add(add.offset_milli);
+    if moved.is_none_or(|time| jiff::Timestamp::from_millisecond(time).is_err()) {
+        return error(StatusCode::BAD_REQUEST, "The field 'offsetMilli' leads outside of the calendar.");
+    }
     change_clock(&managed, |clock| clock.add(add.offset_milli))
 }
 

@@ -1,0 +1,123 @@
+//! Connections of clients that say nothing are closed, so that they cannot use up the file descriptors.
+//!
+//! From the first bytes on, the pings of HTTP/2 find out whether somebody is there.
+
+use std::io::{Error, ErrorKind, IoSlice, Result};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+use tonic::transport::server::Connected;
+
+/// How long a client may take to say what it wants.
+const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(20);
+/// What every client sends first: the preface of HTTP/2, or more when the connection is encrypted.
+const FIRST_BYTES: usize = 24;
+
+/// A connection, watched until its first bytes are there.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    watch: Option<Watch>,
+}
+
+struct Watch {
+    bytes: usize,
+    timeout: Pin<Box<Sleep>>,
+}
+
+impl Connection {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self::with_timeout(stream, FIRST_BYTES_TIMEOUT)
+    }
+
+    fn with_timeout(stream: TcpStream, timeout: Duration) -> Self {
+        Connection { stream, watch: Some(Watch { bytes: 0, timeout: Box::pin(tokio::time::sleep(timeout)) }) }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let Some(watch) = &mut self.watch else { return outcome };
+        watch.bytes += buffer.filled().len() - before;
+        if watch.bytes >= FIRST_BYTES {
+            self.watch = None;
+        } else if outcome.is_pending() && watch.timeout.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client did not say what it wants")));
+        }
+        outcome
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = <TcpStream as Connected>::ConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn pair(timeout: Duration) -> (TcpStream, Connection) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (client, Connection::with_timeout(listener.accept().await.unwrap().0, timeout))
+    }
+
+    #[tokio::test]
+    async fn a_client_that_says_nothing_is_not_waited_for() {
+        let (mut client, mut connection) = pair(Duration::from_millis(30)).await;
+        client.write_all(b"PRI *").await.unwrap();
+        let mut bytes = [0; 100];
+        assert_eq!(connection.read(&mut bytes).await.unwrap(), 5);
+        assert_eq!(connection.read(&mut bytes).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_began_may_be_silent() {
+        let (mut client, mut connection) = pair(Duration::from_millis(30)).await;
+        client.write_all(&[1; FIRST_BYTES]).await.unwrap();
+        let mut bytes = [0; 100];
+        assert_eq!(connection.read(&mut bytes).await.unwrap(), FIRST_BYTES);
+        let silent = tokio::time::timeout(Duration::from_millis(100), connection.read(&mut bytes));
+        assert!(silent.await.is_err(), "it goes on waiting");
+        client.write_all(b"more").await.unwrap();
+        assert_eq!(connection.read(&mut bytes).await.unwrap(), 4);
+    }
+}

@@ -1,0 +1,212 @@
+//! What clients are sending: bounded in memory and time.
+//!
+//! A message is read whole before anything looks at it. A client that sends most of a message on each of many streams, and
+//! then waits, would fill the memory otherwise. Room for a long message is made as soon as its length is known, so that
+//! counts. Short ones are still taken when long ones are not: few clients send those, and all send these.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::Sleep;
+use tonic::codegen::Bytes;
+use tonic::{Code, Status};
+
+use crate::MESSAGE_BYTES_MAX;
+use crate::status::status;
+
+/// What all clients together may have sent of requests that are not whole yet. Short requests may take as much again.
+const BYTES_MAX: usize = 256 << 20;
+/// The largest short request.
+const SHORT_BYTES_MAX: usize = 64 << 10;
+/// What stands before a message: whether it is compressed (a byte), and its length (four, big-endian).
+const PREFIX_BYTES: usize = 5;
+/// How long one request may take to arrive.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Counts what arrives. Clones share the count.
+#[derive(Clone)]
+pub(crate) struct Intake {
+    bytes: Arc<AtomicUsize>,
+    bytes_max: usize,
+    arrival_timeout: Duration,
+}
+
+impl Intake {
+    pub(crate) fn new() -> Self {
+        Intake { bytes: Arc::default(), bytes_max: BYTES_MAX, arrival_timeout: ARRIVAL_TIMEOUT }
+    }
+
+    /// The body of a request, counted until it is dropped.
+    pub(crate) fn receive<B>(&self, body: B) -> Arriving<B> {
+        Arriving { body, intake: self.clone(), prefix: Prefix::default(), received: 0, counted: 0, timeout: None }
+    }
+
+    /// Counts more bytes of a request that has so many now.
+    fn add(&self, more: usize, of: usize) -> Result<(), Status> {
+        let all = self.bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        let bytes_max = if of <= SHORT_BYTES_MAX { self.bytes_max.saturating_mul(2) } else { self.bytes_max };
+        if all <= bytes_max {
+            return Ok(());
+        }
+        Err(status(
+            Code::ResourceExhausted,
+            format!(
+                "Clients are sending more than {} bytes of requests at once, which is the limit of this gateway. Please try again later, and send requests without pauses inside.",
+                self.bytes_max
+            ),
+        ))
+    }
+}
+
+/// The body of a request on its way.
+pub(crate) struct Arriving<B> {
+    body: B,
+    intake: Intake,
+    prefix: Prefix,
+    received: usize,
+    counted: usize,
+    /// Begun when something is waited for: most requests come at once.
+    timeout: Option<Pin<Box<Sleep>>>,
+}
+
+/// The beginning of a message, which may come in pieces.
+#[derive(Default)]
+struct Prefix {
+    bytes: [u8; PREFIX_BYTES],
+    length: usize,
+}
+
+impl Prefix {
+    fn read(&mut self, data: &[u8]) {
+        for (place, byte) in self.bytes[self.length..].iter_mut().zip(data) {
+            *place = *byte;
+            self.length += 1;
+        }
+    }
+
+    /// The bytes that the message needs; none if it is too long to be read.
+    fn announced(&self) -> usize {
+        let [_, length @ ..] = self.bytes;
+        let length = u32::from_be_bytes(length) as usize;
+        if self.length < PREFIX_BYTES || length > MESSAGE_BYTES_MAX { 0 } else { length }
+    }
+}
+
+impl<B> Arriving<B> {
+    fn count(&mut self, data: &[u8]) -> Result<(), Status> {
+        self.prefix.read(data);
+        self.received += data.len();
+        let announced = self.prefix.announced();
+        let needed = if announced > SHORT_BYTES_MAX { self.received.max(announced) } else { self.received };
+        let more = needed.saturating_sub(self.counted);
+        self.counted += more;
+        self.intake.add(more, needed)
+    }
+}
+
+impl<B> Body for Arriving<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<tonic::codegen::StdError>,
+{
+    type Data = Bytes;
+    type Error = tonic::codegen::StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let counted = frame.data_ref().map_or(Ok(()), |data| self.count(data));
+                Poll::Ready(Some(counted.map(|()| frame).map_err(Into::into)))
+            }
+            Poll::Ready(other) => Poll::Ready(other.map(|frame| frame.map_err(Into::into))),
+            Poll::Pending => {
+                let limit = self.intake.arrival_timeout;
+                let timeout = self.timeout.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+                timeout.as_mut().poll(context).map(|()| {
+                    let message = format!("The request did not arrive within {} ms.", limit.as_millis());
+                    Some(Err(status(Code::DeadlineExceeded, message).into()))
+                })
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl<B> Drop for Arriving<B> {
+    fn drop(&mut self) {
+        self.intake.bytes.fetch_sub(self.counted, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A body that has some frames and then nothing more, but does not end.
+    struct Half(Vec<Bytes>);
+
+    impl Body for Half {
+        type Data = Bytes;
+        type Error = tonic::codegen::StdError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            self.0.pop().map_or(Poll::Pending, |bytes| Poll::Ready(Some(Ok(Frame::data(bytes)))))
+        }
+    }
+
+    async fn next(body: &mut Arriving<Half>) -> Result<usize, Status> {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await.expect("no end");
+        frame.map(|frame| frame.data_ref().expect("data").len()).map_err(|error| Status::from_error(error))
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_is_refused_until_something_is_whole() {
+        let intake = Intake { bytes_max: 1_000_000, ..Intake::new() };
+        let pieces = |pieces: &[&'static [u8]]| {
+            intake.receive(Half(pieces.iter().rev().map(|piece| Bytes::from_static(piece)).collect()))
+        };
+        let long = || pieces(&[&[0, 0], &[0x0a, 0, 0, 1]]);
+        let (mut first, mut second, mut short) = (long(), long(), pieces(&[&[0, 0, 0, 0, 9]]));
+        assert_eq!(next(&mut first).await.unwrap(), 2);
+        assert_eq!(next(&mut first).await.unwrap(), 4);
+        assert_eq!(intake.bytes.load(Ordering::Relaxed), 0x0a_0000, "the length of the message");
+        assert_eq!(next(&mut second).await.unwrap(), 2);
+        let refusal = next(&mut second).await.unwrap_err();
+        assert_eq!(refusal.code(), Code::ResourceExhausted);
+        assert!(refusal.message().contains("more than 1000000 bytes of requests at once"), "{refusal}");
+        assert_eq!(next(&mut short).await.unwrap(), 5, "short requests are still taken");
+        drop((first, second, short));
+        let mut third = long();
+        next(&mut third).await.unwrap();
+        assert_eq!(next(&mut third).await.unwrap(), 4);
+        drop(third);
+        assert_eq!(intake.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn half_a_request_is_not_waited_for_for_ever() {
+        let intake = Intake { arrival_timeout: Duration::from_millis(20), ..Intake::new() };
+        let mut body = intake.receive(Half(vec![Bytes::from_static(b"half")]));
+        assert_eq!(next(&mut body).await.unwrap(), 4);
+        let refusal = next(&mut body).await.unwrap_err();
+        assert_eq!(refusal.code(), Code::DeadlineExceeded);
+        assert!(refusal.message().contains("did not arrive within 20 ms"), "{refusal}");
+    }
+}
