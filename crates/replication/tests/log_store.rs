@@ -276,6 +276,42 @@ fn an_older_file_may_not_even_have_a_torn_tail() {
     assert!(matches!(RaftEngineLog::open(directory.path(), small_files()).map(|_| ()), Err(LogError::Damaged { .. })));
 }
 
+/// The name of the file behind that of [`three_batches`].
+fn next_file(file: &Path) -> PathBuf {
+    file.with_file_name("0000000000000002.raftlog")
+}
+
+#[test]
+fn a_file_that_was_begun_on_a_full_disk_does_not_count() {
+    for begun in [&b""[..], b"RAFT-LOG-FILE-HEADER", &[0; 4096]] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (file, ends) = three_batches(directory.path());
+        // The file before it was written to afterwards, and has room that was allocated ahead.
+        let mut bytes = fs::read(&file).expect("readable");
+        assert_eq!(bytes.len(), ends[3]);
+        bytes.extend([0; 2048]);
+        fs::write(&file, bytes).expect("writable");
+        fs::write(next_file(&file), begun).expect("writable");
+        let log = open(directory.path());
+        assert_eq!(read(&log, A, 1, 4), entries(1..4, 1));
+        write(&log, vec![(A, append(entries(4..6, 1)))]);
+        drop(log);
+        assert_eq!(read(&open(directory.path()), A, 1, 6), entries(1..6, 1));
+    }
+}
+
+#[test]
+fn a_newest_file_that_begins_anew_after_a_torn_header_is_read_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, _) = three_batches(directory.path());
+    fs::write(next_file(&file), b"RAFT-LOG-FILE-HEAD").expect("writable");
+    for index in [4, 6, 8] {
+        let log = open(directory.path());
+        assert_eq!(read(&log, A, 1, index), entries(1..index, 1));
+        write(&log, vec![(A, append(entries(index..index + 2, 1)))]);
+    }
+}
+
 #[test]
 fn a_node_continues_after_a_restart_in_a_directory() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -262,6 +262,11 @@ impl FileSystem for SimulatedFiles {
     }
 }
 
+/// The error of a write that finds no room, in the word by which `raft-engine` tells it from others.
+fn full_disk() -> Error {
+    Error::new(ErrorKind::StorageFull, "nospace")
+}
+
 impl SimulatedFile {
     /// Remembers the file as it is, before the first write that is not synced.
     fn remember<'a>(&self, inner: &'a mut Inner) -> Result<&'a mut Unsynced> {
@@ -277,7 +282,7 @@ impl SimulatedFile {
         let Some(mut inner) = self.disk.operation()? else { return Ok(bytes.len()) };
         tracing::trace!(target: "disk", path = %self.path.display(), offset, length = bytes.len(), "writes");
         if inner.is_full {
-            return Err(Error::new(ErrorKind::StorageFull, "no space left on the disk"));
+            return Err(full_disk());
         }
         self.remember(&mut inner)?.writes.push((offset, bytes.len()));
         self.file.write_all_at(bytes, offset)?;
@@ -289,7 +294,7 @@ impl SimulatedFile {
         let before = self.file.metadata()?.len();
         tracing::trace!(target: "disk", path = %self.path.display(), before, length, "sets the length");
         if length > before && inner.is_full {
-            return Err(Error::new(ErrorKind::StorageFull, "no space left on the disk"));
+            return Err(full_disk());
         }
         self.remember(&mut inner)?;
         self.file.set_len(length)

@@ -235,8 +235,7 @@ impl Simulation {
         });
         let Some(Err(reason)) = outcome else { return };
         let Some(node) = self.nodes.iter_mut().find(|node| node.id == id) else { return };
-        let is_interrupted =
-            node.disk.is_crashed() || reason.contains("no space") || reason.contains("while it synced");
+        let is_interrupted = node.disk.is_crashed() || reason.contains("nospace") || reason.contains("while it synced");
         self.oracles.trace("does not start", &[id.0], "");
         if is_interrupted && has_faults {
             // The power failed again, or the disk is full: it will start later.

@@ -7,6 +7,8 @@
 //! (A damaged last record cannot be told from a torn one. If the state machine already has it, opening the group reports
 //! that the state is ahead of the log.)
 //!
+//! A file behind it that holds no record, because the disk was full when it was begun, does not count.
+//!
 //! File: magic, version (u64), alignment (u64), records. The engine writes version 2. But a newest file whose header was torn it
 //! begins anew with version 1, which has no alignment and does not sign its records with the file's number.
 //! Record: `length << 8 | compression` (u64), offset of the items (u64),
@@ -52,14 +54,38 @@ impl Queue {
 /// Verifies all files; refuses damage and reports a torn tail.
 pub(super) fn verify(directory: &Path) -> Result<(), LogError> {
     for queue in [Queue::Append, Queue::Rewrite] {
-        let files = files_of(directory, queue)?;
+        let mut files = files_of(directory, queue)?;
+        remove_failed_successor(&mut files)?;
         for (position, (number, path)) in files.iter().enumerate() {
-            let bytes = fs::read(path).map_err(|error| io("Reading a log file", path, &error))?;
             let newest = position + 1 == files.len();
-            verify_file(path, &bytes, *number, newest.then_some(queue))?;
+            verify_file(path, &read(path)?, *number, newest.then_some(queue))?;
         }
     }
     Ok(())
+}
+
+/// When the disk is full, the engine begins the next file, fails, and goes on in the one before. After a crash that one may
+/// have a torn tail, as it was the newest in truth; the engine would refuse it. So what begins no record is removed from
+/// behind a file that is not whole.
+fn remove_failed_successor(files: &mut Vec<(u64, PathBuf)>) -> Result<(), LogError> {
+    while let [.., (number, path), (next_number, next_path)] = files.as_slice() {
+        if !has_no_record(&read(next_path)?, *next_number) || verify_file(path, &read(path)?, *number, None).is_ok() {
+            return Ok(());
+        }
+        tracing::info!(file = %next_path.display(), "removing a log file that was begun on a full disk and never used");
+        fs::remove_file(next_path).map_err(|error| io("Removing an unused log file", next_path, &error))?;
+        files.pop();
+    }
+    Ok(())
+}
+
+fn has_no_record(bytes: &[u8], number: u64) -> bool {
+    let signature = verify_header(bytes, number).map_or(signature_of(number), |header| header.signature);
+    (0..bytes.len()).all(|offset| verify_items(&bytes[offset..], signature).is_err())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, LogError> {
+    fs::read(path).map_err(|error| io("Reading a log file", path, &error))
 }
 
 fn io(action: &'static str, place: &Path, error: &std::io::Error) -> LogError {
