@@ -133,7 +133,9 @@ impl Chooser<'_> {
             0..70 => Step::Complete { job, variables },
             70..83 => {
                 let retries = self.random.below(3) as i32;
-                let backoff = if self.random.percent(25) { CLOCK_STEP_MILLISECONDS } else { 0 };
+                // Different threads of the reference look for jobs and timers that are due, in any order.
+                let may_wait = self.random.percent(25) && tracker.timers.is_empty();
+                let backoff = if may_wait { CLOCK_STEP_MILLISECONDS } else { 0 };
                 let message = if self.random.percent(50) { "broken".to_owned() } else { String::new() };
                 Step::Fail { job, retries, variables, backoff, message }
             }
@@ -199,11 +201,18 @@ impl Chooser<'_> {
         if result.is_empty() { "{}".to_owned() } else { result }
     }
 
-    /// Indexes of the instances that may be modified.
+    /// Indexes of the instances that may be modified. Where a scope has not begun or cannot complete because of an
+    /// incident, the reference accepts what is to begin in it and then forgets it.
     fn modifiable(&self, tracker: &Tracker) -> Vec<usize> {
+        let is_stuck = |index: usize| {
+            tracker.incidents.iter().filter(|incident| incident.is_open).any(|incident| {
+                let element = &tracker.elements[incident.element];
+                element.instance == index && matches!(element.element_type.as_str(), "PROCESS" | "SUB_PROCESS")
+            })
+        };
         let may = |index: &usize| {
             let instance = &tracker.instances[*index];
-            instance.is_open && self.targets.contains_key(&instance.process)
+            instance.is_open && self.targets.contains_key(&instance.process) && !is_stuck(*index)
         };
         (0..tracker.instances.len()).filter(may).collect()
     }
@@ -229,8 +238,13 @@ impl Chooser<'_> {
                 if self.random.percent(30) { vec![(self.result_object(), String::new())] } else { Vec::new() };
             changes.push(Modification::Activate { element, ancestor, variables });
         }
-        for _ in 0..ended {
-            changes.push(Modification::Terminate { element: tracker.name(*self.random.pick(&open)) });
+        // The reference does not notice when what is around a chosen ancestor ends.
+        let has_ancestor =
+            changes.iter().any(|change| matches!(change, Modification::Activate { ancestor: Some(_), .. }));
+        let may_end: Vec<usize> =
+            open.into_iter().filter(|index| !has_ancestor || !containers.contains(index)).collect();
+        for _ in 0..ended.min(may_end.len()) {
+            changes.push(Modification::Terminate { element: tracker.name(*self.random.pick(&may_end)) });
         }
         Step::Modify { instance: tracker.instances[instance].label.clone(), changes }
     }
