@@ -140,34 +140,6 @@ impl DataDirectory {
         self.path.join("log")
     }
 
-    /// Removes what a full disk leaves in the log: the next file, made but without content. The library below goes
-    /// on in the file before it, and would take the room that it allocated ahead there for damage at the next start,
-    /// because only the newest file may end with it.
-    pub fn remove_unfinished_log_files(&self) -> Result<(), DataDirectoryError> {
-        let files = self.log().join("files");
-        let entries = match std::fs::read_dir(&files) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(failed("list", &files)(error)),
-        };
-        let mut newest: [Option<PathBuf>; 2] = Default::default();
-        for entry in entries {
-            let path = entry.map_err(failed("list", &files))?.path();
-            for (newest, extension) in newest.iter_mut().zip(["raftlog", "rewrite"]) {
-                if path.extension().is_some_and(|found| found == extension) {
-                    *newest = newest.take().max(Some(path.clone()));
-                }
-            }
-        }
-        for path in newest.into_iter().flatten() {
-            if is_empty(&path).map_err(failed("read", &path))? {
-                tracing::info!(file = %path.display(), "removing a log file that a full disk left without content");
-                std::fs::remove_file(&path).map_err(failed("delete", &path))?;
-            }
-        }
-        Ok(())
-    }
-
     /// The state of a partition.
     pub fn state(&self, partition: PartitionId) -> PathBuf {
         self.path.join("partitions").join(partition.to_string()).join("state")
@@ -182,12 +154,6 @@ impl DataDirectory {
     pub fn exporter_positions(&self, name: &str) -> PathBuf {
         self.path.join("exporters").join(format!("{name}.positions"))
     }
-}
-
-/// Whether a file holds nothing, or nothing but zeros where a header should be.
-fn is_empty(path: &Path) -> io::Result<bool> {
-    const HEADER_BYTES_MAX: u64 = 4096;
-    Ok(std::fs::metadata(path)?.len() <= HEADER_BYTES_MAX && std::fs::read(path)?.iter().all(|byte| *byte == 0))
 }
 
 fn lock(directory: &Path) -> Result<File, DataDirectoryError> {
@@ -368,28 +334,6 @@ mod tests {
         std::fs::create_dir(directory.path().join("log")).expect("writable");
         let error = DataDirectory::open(&options(directory.path())).expect_err("foreign data").to_string();
         assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
-    }
-
-    #[test]
-    fn a_log_file_that_a_full_disk_left_without_content_is_removed() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let data = DataDirectory::open(&options(directory.path())).expect("new");
-        data.remove_unfinished_log_files().expect("there is no log yet");
-        let files = directory.path().join("log").join("files");
-        std::fs::create_dir_all(&files).expect("writable");
-        let all: [(&str, &[u8]); 5] = [
-            ("0000000000000001.raftlog", b""),
-            ("0000000000000002.raftlog", b"records"),
-            ("0000000000000003.raftlog", b""),
-            ("0000000000000001.rewrite", b"records"),
-            ("0000000000000002.rewrite", &[0; 69]),
-        ];
-        for (name, content) in all {
-            std::fs::write(files.join(name), content).expect("writable");
-        }
-        data.remove_unfinished_log_files().expect("removable");
-        let left = all.map(|(name, _)| files.join(name).exists());
-        assert_eq!(left, [true, true, false, true, false], "only the newest file of each kind may be unfinished");
     }
 
     #[test]

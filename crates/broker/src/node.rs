@@ -169,7 +169,6 @@ impl Node {
             configured.push(exporting::configure(configuration, options.partition_count)?);
         }
         let directory = DataDirectory::open(&options)?;
-        directory.remove_unfinished_log_files()?;
         let log = Arc::new(RaftEngineLog::open(&directory.log(), log_options(&directory.disk.view()))?);
         let (channels, inbox, stop_exporters) = channels(&options);
         let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
