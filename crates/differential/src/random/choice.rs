@@ -238,11 +238,12 @@ impl Chooser<'_> {
                 if self.random.percent(30) { vec![(self.result_object(), String::new())] } else { Vec::new() };
             changes.push(Modification::Activate { element, ancestor, variables });
         }
-        // The reference does not notice when what is around a chosen ancestor ends.
+        // The reference does not notice when what is around a chosen ancestor ends, and lets a called process end by its key.
+        let is_called = tracker.instances[instance].is_called;
         let has_ancestor =
             changes.iter().any(|change| matches!(change, Modification::Activate { ancestor: Some(_), .. }));
         let may_end: Vec<usize> =
-            open.into_iter().filter(|index| !has_ancestor || !containers.contains(index)).collect();
+            open.into_iter().filter(|index| !(has_ancestor || is_called) || !containers.contains(index)).collect();
         for _ in 0..ended.min(may_end.len()) {
             changes.push(Modification::Terminate { element: tracker.name(*self.random.pick(&may_end)) });
         }
