@@ -31,7 +31,7 @@ impl Node {
     async fn start(flags: &[&str]) -> Node {
         let data = tempfile::tempdir().unwrap();
         // What is slow in a debug build on a busy machine must not look like a failure.
-        let flags = [&["--request-timeout", "60s"], flags].concat();
+        let flags = [&["--request-timeout", "60s"][..], flags].concat();
         let server = Server::start(data.path(), &flags);
         let mut client = server.client().await;
         deploy(&mut client, one_task("ordinary", "ordinary")).await;
