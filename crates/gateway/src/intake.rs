@@ -173,7 +173,7 @@ mod tests {
 
     async fn next(body: &mut Arriving<Half>) -> Result<usize, Status> {
         let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await.expect("no end");
-        frame.map(|frame| frame.data_ref().expect("data").len()).map_err(|error| Status::from_error(error))
+        frame.map(|frame| frame.data_ref().expect("data").len()).map_err(Status::from_error)
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use state::{Store, StoreError, StoreOptions, Table, TableSet};
+use state::{Store, StoreError, StoreOptions, Table};
 
 state::tables! {
     struct Tables {
