@@ -109,7 +109,6 @@ async fn expressions_that_never_end() {
         "(for i in 1..60 return if i = 1 then &quot;xxxxxxxx&quot; else partial[-1] + partial[-1])[-1]",
         "for i in 1..60 return if i = 1 then [1, 2] else concatenate(partial[-1], partial[-1])",
         "every i in 1..1000000 satisfies text between text and text",
-        "for i in 1..1000000 return replace(text, &quot;x&quot;, &quot;yy&quot;)",
     ];
     let text = format!("{{\"text\":\"{}\"}}", "x".repeat(1_000_000));
     for (number, expression) in expressions.iter().enumerate() {
