@@ -22,7 +22,7 @@ async fn a_client_that_opens_ten_thousand_streams() {
     let open = |count: usize| {
         let opening = (0..count).map(|_| {
             let mut client = node.client.clone();
-            tokio::spawn(async move { client.stream_activated_jobs(stream("work", 60_000)).await })
+            tokio::spawn(async move { client.stream_activated_jobs(stream("work", 3_000)).await })
         });
         opening.collect::<Vec<_>>()
     };
@@ -36,7 +36,13 @@ async fn a_client_that_opens_ten_thousand_streams() {
     node.client.create_process_instance(creation("order", "{}")).await.unwrap();
     drop(streams);
     eventually("the streams are gone", || node.metric("zeebe_gateway_job_stream_clients") == 0.0).await;
-    let mut jobs = within(SOON, activate(&mut node.client, poll("work", 10_000))).await;
+    // At once if the connection had not taken it, else when the stream's time for it is over.
+    let mut jobs = Vec::new();
+    for _ in 0..5 {
+        if jobs.is_empty() {
+            jobs = within(SOON, activate(&mut node.client, poll("work", 10_000))).await;
+        }
+    }
     assert_eq!(jobs.len(), 1, "the job of a stream that is gone comes back");
     node.client.complete_job(completion(jobs.remove(0).key, "")).await.unwrap();
     node.goes_on().await;

@@ -81,7 +81,12 @@ fn remove_failed_successor(files: &mut Vec<(u64, PathBuf)>) -> Result<(), LogErr
 
 fn has_no_record(bytes: &[u8], number: u64) -> bool {
     let signature = verify_header(bytes, number).map_or(signature_of(number), |header| header.signature);
-    (0..bytes.len()).all(|offset| verify_items(&bytes[offset..], signature).is_err())
+    (0..end_of_content(bytes)).all(|offset| verify_items(&bytes[offset..], signature).is_err())
+}
+
+/// Behind it are only zeros that were allocated ahead, in which no record can begin: megabytes that need no search.
+fn end_of_content(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, LogError> {
@@ -155,7 +160,7 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
     if let Some(later) = intact_behind {
         return Err(damaged(offset, &format!("{problem}, and an intact record follows at byte {later}")));
     }
-    let lost = bytes[offset..].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let lost = end_of_content(&bytes[offset..]);
     if lost > 0 {
         tracing::warn!(
             file = %path.display(),
