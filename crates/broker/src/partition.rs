@@ -25,7 +25,7 @@ impl Default for PartitionOptions {
     fn default() -> Self {
         PartitionOptions {
             // Few enough that other work waits for milliseconds only when a million timers are due at once.
-            due_commands_limit: 100,
+            due_commands_limit: 250,
             resend_interval_milliseconds: 1_000,
             resend_limit: 1_000,
             lost_after_milliseconds: 10_000,
