@@ -6,7 +6,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use accounting::{Load, Random, connect, seed, settle};
+use accounting::{Load, Random, connect, end_and_settle, seed};
 use support::*;
 use tonic::Code;
 
@@ -47,9 +47,5 @@ async fn a_frozen_process_goes_on_where_it_was() {
         assert!(load.is_content());
     }
     assert!(server.is_running(), "it is the same process");
-    let mut ledgers = load.end().await;
-    let totals = settle(&mut ledgers, &server.grpc).await;
-    println!("{totals:?}");
-    assert!(totals.created > 5 && totals.completed > 5, "{totals:?}");
-    assert_eq!(server.terminate(), Some(0));
+    end_and_settle(load, server).await;
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use accounting::{Client, Load, Random, connect, seed, settle};
+use accounting::{Client, Load, Random, connect, end_and_settle, seed};
 use gateway_interface::ActivatedJob;
 use serde_json::Value;
 use support::*;
@@ -277,11 +277,7 @@ async fn whatever_meets_the_full_disk_waits_and_goes_on() {
         load.go_on(&server.grpc);
         assert!(load.is_content());
     }
-    let mut ledgers = load.end().await;
-    let totals = settle(&mut ledgers, &server.grpc).await;
-    println!("{totals:?}");
-    assert!(totals.created > 5 && totals.completed > 5, "{totals:?}");
-    assert_eq!(server.terminate(), Some(0));
+    end_and_settle(load, server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use accounting::{Client, Load, Random, connect, seed, settle};
+use accounting::{Client, Load, Random, connect, end_and_settle, seed};
 use support::*;
 use tonic::Code;
 
@@ -316,11 +316,7 @@ async fn errors_at_random_under_load_lose_nothing_and_do_nothing_twice() {
         load.go_on(&server.grpc);
         assert!(load.is_content());
     }
-    let mut ledgers = load.end().await;
-    let totals = settle(&mut ledgers, &server.grpc).await;
-    println!("{totals:?}");
-    assert!(totals.created > 5 && totals.completed > 5, "{totals:?}");
-    assert_eq!(server.terminate(), Some(0));
+    end_and_settle(load, server).await;
 }
 
 /// Its log lines are the least of what a node has to write.

@@ -2,8 +2,6 @@
 
 mod processing;
 
-pub(crate) use processing::is_request;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;

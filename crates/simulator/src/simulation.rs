@@ -9,7 +9,7 @@ use replication::{MembershipChange, NodeId, Role};
 use crate::chance::Chance;
 use crate::clients::{Ask, Clients};
 use crate::network::Network;
-use crate::node::{EPOCH, FOUNDERS, Node, Surroundings, is_request};
+use crate::node::{EPOCH, FOUNDERS, Node, Surroundings};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::{Oracles, left_over};
 use crate::schedule::{Event, Life, Schedule};
@@ -217,7 +217,6 @@ impl Simulation {
         let mut command = ask.command;
         let node = u32::try_from(to.0).expect("few nodes");
         command.request = Some(Request { node, number: ask.number });
-        debug_assert!(is_request(&command));
         let bytes = protocol::encode_to_vec(&command);
         let latency = self.network.latency();
         let event = Event::Request { to, partition: ask.partition, number: ask.number, bytes };

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::support::{creation, deploy, message, one_task, waiting};
+use crate::support::{Server, creation, deploy, message, one_task, waiting};
 
 pub type Client = GatewayClient<Channel>;
 
@@ -182,17 +182,31 @@ impl Ledger {
         self.totals.unclear == before
     }
 
-    async fn create(&mut self, client: &mut Client) {
-        let number = self.next();
-        let variables = format!("{{\"n\":{number},\"x\":0}}");
-        let told = told(client.create_process_instance(creation(&self.process("order"), &variables)).await);
+    /// Its key, if it was told, and what is known; nothing when the node refused.
+    async fn create_instance(
+        &mut self,
+        client: &mut Client,
+        process: &str,
+        variables: &str,
+    ) -> Option<(Option<i64>, Known)> {
+        let told = told(client.create_process_instance(creation(&self.process(process), variables)).await);
         let (key, created) = match told {
             Told::Done(response) => (Some(response.process_instance_key), Known::Done),
             Told::Unclear => (None, Known::Unclear),
-            Told::Refused => return self.totals.refused += 1,
-            Told::Rejected(status) => panic!("the creation of {number} was rejected: {status}"),
+            Told::Refused => {
+                self.totals.refused += 1;
+                return None;
+            }
+            Told::Rejected(status) => panic!("the creation with {variables} was rejected: {status}"),
         };
         self.count(created, |totals| &mut totals.created);
+        Some((key, created))
+    }
+
+    async fn create(&mut self, client: &mut Client) {
+        let number = self.next();
+        let variables = format!("{{\"n\":{number},\"x\":0}}");
+        let Some((key, created)) = self.create_instance(client, "order", &variables).await else { return };
         let order = Order { key, created, value: 0, unclear_values: Vec::new(), job: None, end: None };
         self.orders.insert(number, order);
     }
@@ -279,14 +293,7 @@ impl Ledger {
 
     async fn await_message(&mut self, client: &mut Client, number: i64) {
         let variables = format!("{{\"orderId\":\"{}\",\"n\":{number}}}", self.order_id(number));
-        let told = told(client.create_process_instance(creation(&self.process("wait"), &variables)).await);
-        let (key, created) = match told {
-            Told::Done(response) => (Some(response.process_instance_key), Known::Done),
-            Told::Unclear => (None, Known::Unclear),
-            Told::Refused => return self.totals.refused += 1,
-            Told::Rejected(status) => panic!("the creation of {number} was rejected: {status}"),
-        };
-        self.count(created, |totals| &mut totals.created);
+        let Some((key, created)) = self.create_instance(client, "wait", &variables).await else { return };
         let conversation = self.conversations.get_mut(&number).expect("it is in the books");
         (conversation.key, conversation.created) = (key, Some(created));
     }
@@ -578,6 +585,15 @@ async fn run(mut ledger: Ledger, mut orders: watch::Receiver<Instruction>) -> Le
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+}
+
+/// Ends the clients, settles all books, and ends the node.
+pub async fn end_and_settle(load: Load, server: Server) {
+    let mut ledgers = load.end().await;
+    let totals = settle(&mut ledgers, &server.grpc).await;
+    println!("{totals:?}");
+    assert!(totals.created > 5 && totals.completed > 5, "{totals:?}");
+    assert_eq!(server.terminate(), Some(0));
 }
 
 /// Settles all books on a node that is left in peace and adds up what they hold.

@@ -55,28 +55,37 @@ impl Queue {
 pub(super) fn verify(directory: &Path) -> Result<(), LogError> {
     for queue in [Queue::Append, Queue::Rewrite] {
         let mut files = files_of(directory, queue)?;
-        remove_failed_successor(&mut files)?;
-        for (position, (number, path)) in files.iter().enumerate() {
-            let newest = position + 1 == files.len();
-            verify_file(path, &read(path)?, *number, newest.then_some(queue))?;
+        while let Err(error) = verify_files(&files, queue) {
+            if !remove_failed_successor(&mut files, &error)? {
+                return Err(error);
+            }
         }
+    }
+    Ok(())
+}
+
+fn verify_files(files: &[(u64, PathBuf)], queue: Queue) -> Result<(), LogError> {
+    for (position, (number, path)) in files.iter().enumerate() {
+        let newest = position + 1 == files.len();
+        verify_file(path, &read(path)?, *number, newest.then_some(queue))?;
     }
     Ok(())
 }
 
 /// When the disk is full, the engine begins the next file, fails, and goes on in the one before. After a crash that one may
 /// have a torn tail, as it was the newest in truth; the engine would refuse it. So what begins no record is removed from
-/// behind a file that is not whole.
-fn remove_failed_successor(files: &mut Vec<(u64, PathBuf)>) -> Result<(), LogError> {
-    while let [.., (number, path), (next_number, next_path)] = files.as_slice() {
-        if !has_no_record(&read(next_path)?, *next_number) || verify_file(path, &read(path)?, *number, None).is_ok() {
-            return Ok(());
-        }
-        tracing::info!(file = %next_path.display(), "removing a log file that was begun on a full disk and never used");
-        fs::remove_file(next_path).map_err(|error| io("Removing an unused log file", next_path, &error))?;
-        files.pop();
+/// behind a file that is not whole. Answers whether it was.
+fn remove_failed_successor(files: &mut Vec<(u64, PathBuf)>, error: &LogError) -> Result<bool, LogError> {
+    let [.., (_, path), (next_number, next_path)] = files.as_slice() else { return Ok(false) };
+    if !matches!(error, LogError::Damaged { file, .. } if file == path)
+        || !has_no_record(&read(next_path)?, *next_number)
+    {
+        return Ok(false);
     }
-    Ok(())
+    tracing::info!(file = %next_path.display(), "removing a log file that was begun on a full disk and never used");
+    fs::remove_file(next_path).map_err(|error| io("Removing an unused log file", next_path, &error))?;
+    files.pop();
+    Ok(true)
 }
 
 fn has_no_record(bytes: &[u8], number: u64) -> bool {

@@ -1,8 +1,8 @@
 //! What a node does with what is committed: applies it, carries out the effects, and makes checkpoints.
 
 use broker::replication_loop::CommittedEntry;
-use protocol::{Command, PartitionId, Payload};
-use replication::Position;
+use protocol::{Command, PartitionId};
+use replication::{LogStore, Position};
 
 use super::{CheckpointState, Inbound, News, Node, index_of, open_engine};
 use crate::disk::Tearing;
@@ -244,7 +244,6 @@ impl Node {
             && surroundings.chance.one_in(3)
         {
             // In production the maintenance thread does this beside everything else; it may fail and is tried again.
-            use replication::LogStore;
             drop(running.replication.replicas().log().reclaim_space());
         }
     }
@@ -257,9 +256,4 @@ impl Node {
         }
         String::from_utf8_lossy(&dump).lines().skip(1).map(str::to_owned).collect()
     }
-}
-
-/// Whether a client waits for the answer.
-pub(crate) fn is_request(command: &Command) -> bool {
-    command.request.is_some() && !matches!(command.payload, Payload::JobStream(..))
 }
