@@ -338,6 +338,9 @@ impl<L: LogStore> Replicas<L> {
             };
             match write {
                 GroupWrite::Replace { anchor, entries, .. } if anchor.compacted.index > 0 => {
+                    // A compaction that was asked for while this write was repeated is of the log before, and would put its
+                    // older anchor into the place of this one.
+                    self.queued.writes.retain(|(of, write)| *of != id || !matches!(write, GroupWrite::Append { .. }));
                     round.snapshots_to_install.push((id, anchor.compacted));
                     round.membership_changes.push((id, Membership::from_conf_state(&anchor.membership)));
                     group.handed_out = anchor.compacted.index;

@@ -105,6 +105,35 @@ fn a_stale_rejection_does_not_take_a_leader_back() {
     }
 }
 
+/// A received state is noted in the log again and again while the disk is full, and the old state's last checkpoint ends
+/// meanwhile. Its compaction must not take the log back to before the received state.
+#[test]
+fn a_compaction_does_not_follow_a_received_state_that_it_is_older_than() {
+    let (leader, mut follower) = leader_and_follower();
+    let (status, behind) = (leader.status(GROUP).expect("open"), 100);
+    let mut announcement = eraftpb::Message { from: 1, to: 2, term: status.term, ..eraftpb::Message::default() };
+    announcement.set_msg_type(MessageType::MsgSnapshot);
+    let metadata = announcement.mut_snapshot().mut_metadata();
+    (metadata.index, metadata.term) = (behind, status.term);
+    metadata.mut_conf_state().voters = vec![1, 2];
+    follower.step(message(&announcement)).expect("a proper message");
+    follower.log().refuse_writes(1);
+    let mut outbox: Vec<Message> = Vec::new();
+    follower.round(&mut outbox).expect_err("the disk is full");
+
+    let handed_out = follower.status(GROUP).expect("open").handed_out;
+    follower.applied(GROUP, handed_out).expect("it was handed out");
+    follower.compact(GROUP, handed_out).expect("up to the checkpoint");
+    let round = follower.round(&mut outbox).expect("there is room again");
+    assert_eq!(round.snapshots_to_install.iter().map(|(_, position)| position.index).collect::<Vec<_>>(), [behind]);
+    while follower.round(&mut outbox).expect("the log works").more {}
+    let log = Arc::clone(follower.log());
+    drop(follower);
+    assert_eq!(log.load(GROUP).expect("readable").expect("known").anchor.compacted.index, behind);
+    let mut again = Replicas::open(SECOND, log, Options::default()).expect("the options are fine");
+    again.create_group(GROUP, &[FIRST, SECOND], behind).expect("the log stands on the received state");
+}
+
 /// A sole voter wins its election on the spot. If anything of the new term left before the term is durable, a crash could
 /// make it lead the same term twice with different entries.
 #[test]

@@ -260,6 +260,35 @@ fn a_flipped_bit_before_the_last_batch_is_refused_with_file_and_place() {
 }
 
 #[test]
+fn a_flipped_bit_in_the_header_before_a_single_record_is_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    write(&open(directory.path()), vec![(A, create())]);
+    let signed = directory.path().join("files").join("0000000000000001.raftlog");
+    let unsigned = next_file(&signed);
+    for (file, header_bytes) in [(&signed, 69), (&unsigned, 61)] {
+        if !file.exists() {
+            // The engine begins a file with a torn header anew, in an older version.
+            fs::write(file, b"RAFT-LOG-FILE-HEAD").expect("writable");
+            write(&open(directory.path()), vec![(A, append(entries(1..2, 1)))]);
+        }
+        let whole = fs::read(file).expect("readable");
+        for offset in 0..header_bytes {
+            let mut bytes = whole.clone();
+            bytes[offset] ^= 1 << (offset % 8);
+            fs::write(file, &bytes).expect("writable");
+            let opened = RaftEngineLog::open(directory.path(), small_files()).map(|_| ());
+            let Err(error @ LogError::Damaged { offset: 0, .. }) = opened else {
+                panic!("the flipped bit in byte {offset} of {} went unnoticed: {opened:?}", file.display());
+            };
+            let record = format!("an intact record follows at byte {header_bytes}");
+            assert!(error.to_string().contains(&record), "{error}");
+        }
+        fs::write(file, &whole).expect("writable");
+    }
+    assert_eq!(read(&open(directory.path()), A, 1, 2), entries(1..2, 1));
+}
+
+#[test]
 fn an_older_file_may_not_even_have_a_torn_tail() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let log = open(directory.path());

@@ -22,6 +22,8 @@ use crate::error::LogError;
 
 const MAGIC: &[u8] = b"RAFT-LOG-FILE-HEADER-9986AB3E47F320B394C8E84916EB0ED5";
 const FILE_HEADER_BYTES: usize = MAGIC.len() + 16;
+/// Of a file that the engine begins anew.
+const UNSIGNED_HEADER_BYTES: usize = MAGIC.len() + 8;
 const RECORD_HEADER_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 4;
 
@@ -163,10 +165,13 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
     let Some(queue) = newest else {
         return Err(damaged(offset, problem));
     };
+    let begins = |at: usize, signature| bytes.get(at..).is_some_and(|rest| verify_items(rest, signature).is_ok());
+    // A header is on the disk before the first record, or together with it: in front of an intact one it was not torn.
+    let first = [(FILE_HEADER_BYTES, signature_of(number)), (UNSIGNED_HEADER_BYTES, 0)];
+    let first = first.into_iter().find(|(at, signature)| offset == 0 && begins(*at, *signature)).map(|(at, _)| at);
     let doubtful = offset.max(header.bytes) + queue.unsynced_bytes();
-    let intact_behind =
-        (doubtful + 1..bytes.len()).find(|later| verify_items(&bytes[*later..], header.signature).is_ok());
-    if let Some(later) = intact_behind {
+    let intact_behind = || (doubtful + 1..bytes.len()).find(|later| begins(*later, header.signature));
+    if let Some(later) = first.or_else(intact_behind) {
         return Err(damaged(offset, &format!("{problem}, and an intact record follows at byte {later}")));
     }
     let lost = end_of_content(&bytes[offset..]);
@@ -191,7 +196,7 @@ fn verify_header(bytes: &[u8], number: u64) -> Result<FileHeader, &'static str> 
     let rest = bytes.strip_prefix(MAGIC).ok_or("the file does not start as a log file")?;
     let (version, rest) = rest.split_first_chunk().ok_or("the file's header is too short")?;
     match (u64::from_be_bytes(*version), rest.first_chunk::<8>()) {
-        (1, _) => Ok(FileHeader { bytes: MAGIC.len() + 8, signature: 0 }),
+        (1, _) => Ok(FileHeader { bytes: UNSIGNED_HEADER_BYTES, signature: 0 }),
         (2, Some([0, 0, 0, 0, 0, 0, 0, 0])) => {
             Ok(FileHeader { bytes: FILE_HEADER_BYTES, signature: signature_of(number) })
         }
