@@ -102,10 +102,10 @@ impl<'a> Lexer<'a> {
             self.position += rest.len() - trimmed.len();
             if trimmed.starts_with("//") {
                 self.position += trimmed.find('\n').unwrap_or(trimmed.len());
-            } else if trimmed.starts_with("/*") {
+            } else if let Some(comment) = trimmed.strip_prefix("/*") {
                 let length =
-                    trimmed.find("*/").ok_or_else(|| self.error(self.text.len(), "'*/' to end the comment"))?;
-                self.position += length + 2;
+                    comment.find("*/").ok_or_else(|| self.error(self.text.len(), "'*/' to end the comment"))?;
+                self.position += length + 4;
             } else {
                 return Ok(());
             }

@@ -38,7 +38,7 @@ impl Zone {
     }
 
     pub(crate) fn offset_seconds(seconds: i64) -> Option<Zone> {
-        let seconds = i32::try_from(seconds).ok().filter(|seconds| seconds.abs() <= 18 * 3600)?;
+        let seconds = i32::try_from(seconds).ok().filter(|seconds| seconds.unsigned_abs() <= 18 * 3600)?;
         Offset::from_seconds(seconds).ok().map(Zone::Offset)
     }
 
@@ -245,6 +245,11 @@ impl Time {
     }
 }
 
+/// Whether a 'T' stands between a date and a time. The name of a zone behind them can have one as well.
+pub(crate) fn has_date_and_time(text: &str) -> bool {
+    text.split(['@', '[']).next().is_some_and(|told| told.contains('T'))
+}
+
 /// A date and time, told with or without a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DateTime {
@@ -255,13 +260,13 @@ pub struct DateTime {
 impl DateTime {
     /// Reads `2020-01-01T10:00:00`, with `Z`, `+01:00`, `@Europe/Berlin` or `+01:00[Europe/Berlin]` behind it, or a date alone (midnight).
     pub fn parse(text: &str) -> Option<DateTime> {
-        let Some((date, _)) = text.split_once('T') else {
+        if !has_date_and_time(text) {
             let local = parse_date(text)?.to_datetime(civil::Time::midnight());
             return Some(DateTime { local, zone: None });
-        };
+        }
         let (local, zone) = Zone::split(text)?;
-        let time = parse_civil_time(&local[date.len() + 1..])?;
-        Some(DateTime { local: parse_date(date)?.to_datetime(time), zone })
+        let (date, time) = local.split_once('T')?;
+        Some(DateTime { local: parse_date(date)?.to_datetime(parse_civil_time(time)?), zone })
     }
 
     pub(crate) fn from_epoch_milliseconds(milliseconds: i64) -> Option<DateTime> {

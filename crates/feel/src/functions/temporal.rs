@@ -61,7 +61,7 @@ pub(crate) fn temporal_literal(text: &str) -> Option<Value> {
     if text.starts_with(['P', 'p']) || text.starts_with("-P") {
         return parse_duration(text);
     }
-    if text.contains('T') {
+    if temporal::has_date_and_time(text) {
         return DateTime::parse(text).map(boxed_date_time);
     }
     if text.contains(':') {
