@@ -33,7 +33,7 @@ simulate:
 	scripts/install-tools
 	cargo run --release --locked -p osmia-simulator -- --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1)
 
-## sensitivity: plants known bugs one at a time and lets the simulator find them; ONLY=TEXT, SEEDS=COUNT
+## sensitivity: plants known bugs one at a time and lets the simulator find them; ONLY=PATTERN, SEEDS=COUNT
 sensitivity:
 	scripts/install-tools
 	scripts/sensitivity

@@ -3,7 +3,8 @@
 //! Nothing here has a thread, a clock or a file of its own, so a simulation drives the same code as production. Only the
 //! leader's effects are carried out; the records are the same on every replica.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use engine::{Engine, Fault, JobsAvailable, Output, Push, Reply, Send};
 use protocol::{Command, CommandBatch, Key, PartitionId, Record, Timestamp};
@@ -11,7 +12,8 @@ use protocol::{Command, CommandBatch, Key, PartitionId, Record, Timestamp};
 /// Timing and limits of the work that a partition finds for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionOptions {
-    /// Commands for due work that are under way at once.
+    /// Commands for due work that are under way at once. When half of them are applied, the next ones follow, so that
+    /// the log is written while the others are applied.
     pub due_commands_limit: usize,
     /// Time without acknowledgement after which commands to other partitions are sent again.
     pub resend_interval_milliseconds: i64,
@@ -25,7 +27,7 @@ impl Default for PartitionOptions {
     fn default() -> Self {
         PartitionOptions {
             // Few enough that other work waits for milliseconds only when a million timers are due at once.
-            due_commands_limit: 250,
+            due_commands_limit: 128,
             resend_interval_milliseconds: 1_000,
             resend_limit: 1_000,
             lost_after_milliseconds: 10_000,
@@ -104,7 +106,7 @@ pub struct NextPoll {
 /// What a leader keeps in mind. Nothing of it matters to its successor.
 #[derive(Debug)]
 struct Leading {
-    /// Commands for due work that are under way: no more are submitted before these are applied.
+    /// Commands for due work that are under way: none of them is submitted again before it is applied.
     due: UnderWay,
     /// The continuation of interrupted work that is under way.
     continuation: UnderWay,
@@ -201,15 +203,17 @@ impl Partition {
         let clock = now.clock.max(self.engine.last_timestamp());
         let lost_before = steady.saturating_sub(self.options.lost_after_milliseconds);
         let Some(leading) = &mut self.leading else { return };
-        if leading.due.is_free(lost_before) && self.engine.next_due().is_some_and(|due| due <= clock) {
-            let commands = self.engine.due_commands(clock, self.options.due_commands_limit);
-            leading.due.submitted(&commands, steady);
-            effects.submit.extend(commands);
+        leading.due.give_up(lost_before);
+        let due_limit = self.options.due_commands_limit;
+        if leading.due.len() <= due_limit / 2 && self.engine.next_due().is_some_and(|due| due <= clock) {
+            let commands = self.engine.due_commands(clock, due_limit).into_iter();
+            effects.submit.extend(commands.filter(|command| leading.due.submitted(command, steady)));
         }
-        if leading.continuation.is_free(lost_before)
+        leading.continuation.give_up(lost_before);
+        if leading.continuation.len() == 0
             && let Some(command) = self.engine.continuation()
         {
-            leading.continuation.submitted(std::slice::from_ref(&command), steady);
+            leading.continuation.submitted(&command, steady);
             effects.submit.push(command);
         }
         if leading.outbox_check <= steady {
@@ -261,9 +265,8 @@ impl Partition {
 /// Commands of the partition to itself that were submitted and are not applied yet.
 #[derive(Debug, Default)]
 struct UnderWay {
-    commands: BTreeSet<(Key, u8, &'static str)>,
-    /// Steady time.
-    since: i64,
+    /// With the steady time of their submission.
+    commands: BTreeMap<(Key, u8, &'static str), i64>,
 }
 
 impl UnderWay {
@@ -271,9 +274,19 @@ impl UnderWay {
         (command.key, command.payload.value_type() as u8, command.payload.intent_name())
     }
 
-    fn submitted(&mut self, commands: &[Command], now: i64) {
-        self.commands = commands.iter().map(Self::name).collect();
-        self.since = now;
+    fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// A command is to be submitted; `false` when it is under way already.
+    fn submitted(&mut self, command: &Command, now: i64) -> bool {
+        match self.commands.entry(Self::name(command)) {
+            Entry::Vacant(entry) => {
+                entry.insert(now);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
     }
 
     fn applied(&mut self, command: &Command) {
@@ -283,17 +296,14 @@ impl UnderWay {
         }
     }
 
-    /// Whether the next ones may be submitted. What was under way since before `lost_before` is given up.
-    fn is_free(&mut self, lost_before: i64) -> bool {
-        if self.since <= lost_before {
-            self.commands.clear();
-        }
-        self.commands.is_empty()
+    /// What was submitted at `lost_before` or earlier is not waited for any more.
+    fn give_up(&mut self, lost_before: i64) {
+        self.commands.retain(|_, since| *since > lost_before);
     }
 
-    /// When what is under way counts as lost.
+    /// When the first of what is under way counts as lost.
     fn lost_at(&self, lost_after_milliseconds: i64) -> Option<i64> {
-        (!self.commands.is_empty()).then(|| self.since.saturating_add(lost_after_milliseconds))
+        self.commands.values().min().map(|since| since.saturating_add(lost_after_milliseconds))
     }
 }
 

@@ -94,10 +94,14 @@ struct Failure {
 
 impl Failures {
     pub(crate) fn record(&mut self, status: &tonic::Status) {
-        let code = crate::error::code_name(status.code());
+        self.count(crate::error::code_name(status.code()), status.message());
+    }
+
+    /// One more of this name.
+    pub(crate) fn count(&mut self, name: &'static str, message: &str) {
         self.0
-            .entry(code)
-            .or_insert_with(|| Failure { count: 0, first_message: status.message().chars().take(300).collect() })
+            .entry(name)
+            .or_insert_with(|| Failure { count: 0, first_message: message.chars().take(300).collect() })
             .count += 1;
     }
 

@@ -32,6 +32,7 @@ mod report;
 mod schedule;
 mod session;
 mod starter;
+mod surge;
 mod timers;
 mod tracker;
 mod trial;
@@ -48,11 +49,12 @@ pub use idle::IdleReport;
 pub use maximum::{MaximumReport, Trial};
 pub use options::{
     Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, PAYLOAD_LIMIT_BYTES, PAYLOAD_MINIMUM_BYTES,
-    RateOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
+    RateOptions, SurgeOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
 };
 pub use process_statistics::ProcessUse;
 pub use profile::Profile;
 pub use report::{Context, Outcome, Report};
+pub use surge::{Phase, PhaseReport, Recovery, SurgeIrregularities, SurgeMemory, SurgeReport, SurgeSecond};
 pub use timers::{BesideReport, FiredReport, TimersReport, TimersSecond};
 pub use trial::{ProcessReport, RateReport};
 pub use waiting::WaitingReport;
@@ -123,6 +125,10 @@ async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {
         }
         Mode::Waiting(waiting) => {
             waiting::run(options, waiting).await.map(|(context, report)| (context, Outcome::Waiting(report)))
+        }
+        Mode::Surge(surge) => {
+            let (context, report) = surge::run(options, surge).await?;
+            Ok((context, Outcome::Surge(Box::new(report))))
         }
         Mode::Timers(timers) => {
             let (context, report) = timers::run(options, timers).await?;

@@ -230,14 +230,25 @@ pub(crate) struct Tag(pub u64);
 /// The variable that holds the tag.
 const TAG: &str = "loadTag";
 const TAG_NAME: &str = "\"loadTag\"";
-const TAG_DIGITS: usize = 16;
 
 impl Tag {
+    pub const DIGITS: usize = 16;
+
+    /// Says by itself which send this is, and when it was made in microseconds since the start of the run.
+    pub fn of_send(number: u32, sent: u32) -> Tag {
+        Tag(u64::from(number) << 32 | u64::from(sent))
+    }
+
+    /// What [`Tag::of_send`] was given.
+    pub fn send(self) -> (u32, u32) {
+        ((self.0 >> 32) as u32, self.0 as u32)
+    }
+
     /// Finds the tag in the variables of a job, however the server arranged them.
     pub fn find(variables: &str) -> Option<Tag> {
         let after_name = &variables[variables.find(TAG_NAME)? + TAG_NAME.len()..];
         let value = after_name.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
-        u64::from_str_radix(value.get(..TAG_DIGITS)?, 16).ok().map(Tag)
+        u64::from_str_radix(value.get(..Tag::DIGITS)?, 16).ok().map(Tag)
     }
 }
 
@@ -260,7 +271,7 @@ impl Payload {
     pub fn of_bytes(bytes: usize) -> Self {
         let before_tag = format!("{{{TAG_NAME}:\"");
         let mut after_tag = String::from("\"");
-        let fixed = before_tag.len() + TAG_DIGITS;
+        let fixed = before_tag.len() + Tag::DIGITS;
         let order = ",\"order\":{\"id\":4711,\"express\":true,\"total\":129.95}";
         let text = ",\"text\":\"";
         if fixed + after_tag.len() + order.len() + "}".len() <= bytes {
@@ -277,8 +288,13 @@ impl Payload {
         Payload { before_tag, after_tag }
     }
 
+    /// Where in the variables the tag begins.
+    pub fn tag_at(&self) -> usize {
+        self.before_tag.len()
+    }
+
     pub fn variables(&self, tag: Tag) -> String {
-        let size = self.before_tag.len() + TAG_DIGITS + self.after_tag.len();
+        let size = self.before_tag.len() + Tag::DIGITS + self.after_tag.len();
         let mut text = String::with_capacity(size);
         text.push_str(&self.before_tag);
         push(&mut text, format_args!("{tag}"));

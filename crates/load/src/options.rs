@@ -47,6 +47,8 @@ pub enum Mode {
     Maximum(MaximumOptions),
     /// Only create instances, which then wait at a task without a worker, or for a message that nobody publishes.
     Waiting(WaitingOptions),
+    /// A multiple of the highest sustainable rate, between times of normal load.
+    Surge(SurgeOptions),
     /// Timers that are due at the same moment, beside a fixed rate.
     Timers(TimersOptions),
     /// Complete the jobs that another run left.
@@ -133,6 +135,33 @@ pub struct TimersOptions {
     /// How long after the due date the last timers are waited for.
     #[serde(serialize_with = "seconds")]
     pub limit: Duration,
+}
+
+/// Creations far beyond what the server can take, between times of normal load.
+#[derive(Clone, Debug, Serialize)]
+pub struct SurgeOptions {
+    /// The process, of tasks in sequence, and its workers.
+    pub work: Work,
+    /// The highest sustainable rate, in instances per second.
+    pub rate: f64,
+    /// The rate of normal load, as a share of it.
+    pub normal_share: f64,
+    /// The rate of the surge, as a multiple of it.
+    pub factor: f64,
+    /// Normal load before the measurement.
+    #[serde(serialize_with = "seconds")]
+    pub warm_up: Duration,
+    /// Normal load that is measured, before and after the surge.
+    #[serde(serialize_with = "seconds")]
+    pub duration: Duration,
+    /// Length of the surge, and of the time at the highest sustainable rate before it.
+    #[serde(serialize_with = "seconds")]
+    pub surge_duration: Duration,
+    /// How long to wait for the last instances afterwards.
+    #[serde(serialize_with = "seconds")]
+    pub drain_limit: Duration,
+    /// Creations without an answer at once; beyond it creations are held back.
+    pub in_flight: usize,
 }
 
 /// Jobs to complete.
@@ -277,6 +306,7 @@ impl Options {
                 payload(options.payload_bytes)?;
                 within("--in-flight", options.in_flight, 1, 100_000, "from 1 to 100000")
             }
+            Mode::Surge(options) => options.check(),
             Mode::Timers(options) => options.check(),
             Mode::Drain(options) => {
                 require(!options.job_type.is_empty(), "--drain", "empty", "a job type")?;
@@ -440,6 +470,59 @@ impl TimersOptions {
     }
 }
 
+impl SurgeOptions {
+    /// Half a minute each of seven tenths of the rate, the rate, a multiple of it, and seven tenths again.
+    pub fn new(work: Work, rate: f64, factor: f64) -> Self {
+        SurgeOptions {
+            work,
+            rate,
+            normal_share: 0.7,
+            factor,
+            warm_up: Duration::from_secs(5),
+            duration: Duration::from_secs(30),
+            surge_duration: Duration::from_secs(30),
+            drain_limit: Duration::from_secs(60),
+            in_flight: 20_000,
+        }
+    }
+
+    fn check(&self) -> Result<(), LoadError> {
+        self.work.check()?;
+        require(
+            matches!(self.work.profile, Profile::OneTask | Profile::TenTasks),
+            "--surge",
+            format!("given with the profile {}", self.work.profile),
+            "given with one-task or ten-tasks",
+        )?;
+        within(
+            "--payload",
+            self.work.payload_bytes,
+            PAYLOAD_MINIMUM_BYTES,
+            SURGE_PAYLOAD_LIMIT_BYTES,
+            "at most 15 KiB with --surge",
+        )?;
+        rate("--rate", self.rate)?;
+        let factor = (1.0..=1_000.0).contains(&self.factor);
+        require(factor, "--surge", self.factor, "from 1 to 1000 times the sustainable rate")?;
+        let share = self.normal_share > 0.0 && self.normal_share <= 1.0;
+        require(share, "--normal-share", self.normal_share, "above 0 and at most 1")?;
+        for (option, length) in [("--duration", self.duration), ("--surge-duration", self.surge_duration)] {
+            between(option, length, Duration::from_millis(1), SURGE_PART_LIMIT, "from 1 ms to 10 min with --surge")?;
+        }
+        between("--warm-up", self.warm_up, Duration::ZERO, SURGE_PART_LIMIT, "at most 10 min with --surge")?;
+        let sends = self.rate
+            * (self.surge_duration.as_secs_f64() * (self.factor + 1.0)
+                + (self.warm_up + self.duration * 2).as_secs_f64());
+        require(
+            sends <= SURGE_SENDS_LIMIT,
+            "--surge",
+            format!("{sends} creations in all"),
+            "at most 500 million creations",
+        )?;
+        within("--in-flight", self.in_flight, 1, 1_000_000, "from 1 to 1000000")
+    }
+}
+
 impl DrainOptions {
     /// Drains a type until no job has come for 3 seconds.
     pub fn new(job_type: impl Into<String>) -> Self {
@@ -462,6 +545,12 @@ const MESSAGE_TTL_LIMIT: Duration = Duration::from_secs(24 * 3_600);
 /// A message that is published before its subscription opens needs so much at least.
 const SHORTEST_BUFFERING: Duration = Duration::from_secs(1);
 const DUE_LIMIT: Duration = Duration::from_secs(24 * 3_600);
+/// One message fits into one frame of HTTP/2.
+const SURGE_PAYLOAD_LIMIT_BYTES: usize = 15 * 1024;
+/// All parts together are shorter than the times that a tag can say.
+const SURGE_PART_LIMIT: Duration = Duration::from_secs(600);
+/// A tag can number more.
+const SURGE_SENDS_LIMIT: f64 = 500e6;
 /// Instances that a run leaves waiting.
 const WAITING_LIMIT: u64 = 5_000_000;
 

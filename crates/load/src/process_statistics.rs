@@ -82,6 +82,11 @@ impl Usage {
         Ok(Usage { server: ProcessSample::take(server_pids)?, own: ProcessSample::take(&[std::process::id()])? })
     }
 
+    /// Resident memory of the server.
+    pub fn server_resident_bytes(&self) -> Option<u64> {
+        self.server.map(|server| server.resident_bytes)
+    }
+
     /// The use of the server and of this process since an earlier sample.
     pub fn since(&self, earlier: &Usage) -> (Option<ProcessUse>, Option<ProcessUse>) {
         let between = |now: Option<ProcessSample>, then: Option<ProcessSample>| Some(now?.since(&then?));

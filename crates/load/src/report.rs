@@ -15,6 +15,7 @@ use crate::model::RunNames;
 use crate::options::{Options, Work};
 use crate::process_statistics::ProcessUse;
 use crate::profile::Profile;
+use crate::surge::SurgeReport;
 use crate::timers::{BesideReport, TimersReport};
 use crate::trial::RateReport;
 use crate::waiting::WaitingReport;
@@ -82,6 +83,8 @@ pub enum Outcome {
     Maximum(MaximumReport),
     /// Waiting instances.
     Waiting(WaitingReport),
+    /// A surge.
+    Surge(Box<SurgeReport>),
     /// Timers of the same moment.
     Timers(Box<TimersReport>),
     /// A drained backlog.
@@ -99,6 +102,7 @@ impl Outcome {
             Outcome::Maximum(report) => {
                 report.trials.iter().filter_map(|trial| trial.messages).for_each(|counts| messages.add(counts));
             }
+            Outcome::Surge(report) => return report.failure(),
             Outcome::Timers(report) => return timers_failure(report),
             Outcome::Waiting(_) | Outcome::Drain(_) | Outcome::Idle(_) => {}
         }
@@ -149,6 +153,7 @@ impl Display for Report {
             Outcome::Rate(report) => rate(formatter, report)?,
             Outcome::Maximum(report) => maximum(formatter, report)?,
             Outcome::Waiting(report) => waiting(formatter, report)?,
+            Outcome::Surge(report) => crate::surge::write_text(formatter, report)?,
             Outcome::Timers(report) => timers(formatter, report)?,
             Outcome::Drain(report) => drain(formatter, report)?,
             Outcome::Idle(report) => idle(formatter, report)?,
@@ -198,7 +203,7 @@ impl Display for Work {
     }
 }
 
-fn row(formatter: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::Result {
+pub(crate) fn row(formatter: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::Result {
     writeln!(formatter, "{name:<36} {value}")
 }
 
@@ -290,7 +295,7 @@ fn latencies(formatter: &mut Formatter<'_>, measured: &Measured) -> fmt::Result 
     Ok(())
 }
 
-fn quantile_header(formatter: &mut Formatter<'_>) -> fmt::Result {
+pub(crate) fn quantile_header(formatter: &mut Formatter<'_>) -> fmt::Result {
     writeln!(
         formatter,
         "{:<36} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
@@ -298,7 +303,7 @@ fn quantile_header(formatter: &mut Formatter<'_>) -> fmt::Result {
     )
 }
 
-fn quantile_row(formatter: &mut Formatter<'_>, name: &str, quantiles: &Quantiles) -> fmt::Result {
+pub(crate) fn quantile_row(formatter: &mut Formatter<'_>, name: &str, quantiles: &Quantiles) -> fmt::Result {
     writeln!(
         formatter,
         "{name:<36} {:>10} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
@@ -338,7 +343,7 @@ fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt:
     Ok(())
 }
 
-fn usage(
+pub(crate) fn usage(
     formatter: &mut Formatter<'_>,
     name: &str,
     used: Option<ProcessUse>,
@@ -363,7 +368,7 @@ fn usage(
     )
 }
 
-fn mebibytes(bytes: u64) -> f64 {
+pub(crate) fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / (1024.0 * 1024.0)
 }
 

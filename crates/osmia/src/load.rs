@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use load::{
-    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, Profile, RateOptions, TimersOptions,
-    WaitingOptions, Work, WorkerOptions,
+    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, Profile, RateOptions, SurgeOptions,
+    TimersOptions, WaitingOptions, Work, WorkerOptions,
 };
 
 use crate::Outcome;
@@ -27,8 +27,18 @@ pub(crate) struct LoadArguments {
     /// Find the highest sustainable rate.
     #[arg(long)]
     max: bool,
+    /// Surge: normal load, the highest sustainable rate, so many times that rate, and normal load again. --rate is the
+    /// highest sustainable rate, as --max found it. What the server refuses is not sent again.
+    #[arg(long, value_name = "FACTOR", requires = "rate", conflicts_with = "max")]
+    surge: Option<f64>,
+    /// With --surge: its length, and that of the time at the highest sustainable rate before it.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    surge_duration: Duration,
+    /// With --surge: the normal load, as a share of --rate.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.7)]
+    normal_share: f64,
     /// Only create so many instances, which then wait at their first task, with messages for a message.
-    #[arg(long, value_name = "INSTANCES", conflicts_with_all = ["max", "rate"])]
+    #[arg(long, value_name = "INSTANCES", conflicts_with_all = ["max", "rate", "surge"])]
     wait: Option<u64>,
     /// Complete the waiting jobs of this type, as reported by a run with --wait.
     #[arg(long, value_name = "JOB_TYPE", conflicts_with_all = ["max", "rate", "wait"])]
@@ -72,9 +82,9 @@ pub(crate) struct LoadArguments {
     /// Let workers poll instead of opening streams.
     #[arg(long)]
     poll: bool,
-    /// HTTP/2 connections for creating, and as many again for the workers.
-    #[arg(long, default_value_t = 2)]
-    connections: usize,
+    /// HTTP/2 connections for creating, and as many again for the workers [default: 2, with --surge: 8].
+    #[arg(long)]
+    connections: Option<usize>,
     /// Addresses of the gateways [default: ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS or 127.0.0.1:26500]
     #[arg(long)]
     address: Vec<String>,
@@ -103,6 +113,10 @@ A message that is not correlated exactly once, or a timer that does not fire exa
 
 /// How many jobs one poll asks for.
 const POLLED_JOBS_MAX: u16 = 32;
+/// Connections of a run that names no number.
+const CONNECTIONS: usize = 2;
+/// Connections of a surge, which comes from many clients.
+const SURGE_CONNECTIONS: usize = 8;
 /// The rate of a run that names none.
 const RATE_DEFAULT: f64 = 100.0;
 
@@ -130,6 +144,16 @@ impl LoadArguments {
             waiting: self.waiting,
             ..Work::new(self.profile)
         };
+        if let Some(factor) = self.surge {
+            let defaults = SurgeOptions::new(work, self.rate.unwrap_or(RATE_DEFAULT), factor);
+            return Mode::Surge(SurgeOptions {
+                normal_share: self.normal_share,
+                duration: self.duration,
+                surge_duration: self.surge_duration,
+                warm_up: self.warm_up.unwrap_or(defaults.warm_up),
+                ..defaults
+            });
+        }
         if self.max {
             let defaults = MaximumOptions::new(work);
             return Mode::Maximum(MaximumOptions {
@@ -175,7 +199,7 @@ impl LoadArguments {
         };
         Options {
             addresses,
-            connections: self.connections,
+            connections: self.connections.unwrap_or(if self.surge.is_some() { SURGE_CONNECTIONS } else { CONNECTIONS }),
             server_pids: self.server_pid.clone(),
             fsync_directory: Some(self.fsync_directory.clone()),
             ..Options::new("", self.mode())

@@ -15,6 +15,9 @@ use crate::chance::Chance;
 /// What a disk writes at once or not at all.
 const SECTOR_BYTES: usize = 512;
 
+/// About as long as what the files of the log begin with.
+const HEADER_BYTES: u64 = 80;
+
 /// The files of one node's log, over all its lives. What is created, renamed or deleted is so at once.
 #[derive(Debug, Default)]
 pub struct Disk(Mutex<Inner>);
@@ -139,7 +142,8 @@ impl Disk {
         let path = chance.choose(&files);
         let before = inner.last_write[path].start;
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let at = chance.below(before);
+        // The first bytes matter most: without them the rest cannot be read.
+        let at = chance.below(if chance.one_in(8) { before.min(HEADER_BYTES) } else { before });
         let mut byte = [0];
         file.read_exact_at(&mut byte, at)?;
         let bit = chance.below(8);

@@ -231,6 +231,10 @@ impl Node {
         let running = self.open(seed, surroundings)?;
         self.running = Some(running);
         self.lives += 1;
+        for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
+            let status = self.status(partition).expect("it was just opened");
+            surroundings.oracles.found(self.id, partition, &status);
+        }
         let life = self.life();
         surroundings.schedule.after(TICK, Event::Tick(life));
         self.work(surroundings);
@@ -425,6 +429,11 @@ impl Node {
             surroundings.oracles.trace("stops", &[id.0], "");
             self.fail(&reason, surroundings);
             return;
+        }
+        let is_written = running.retry_at <= now;
+        for partition in (1..=surroundings.swarm.partitions).map(PartitionId).filter(|_| is_written) {
+            let status = self.status(partition).expect("it runs");
+            surroundings.oracles.durable(id, partition, &status);
         }
         self.send_states(&rest, surroundings);
         self.wanted_checkpoints(&rest, surroundings);

@@ -6,6 +6,8 @@
 mod accounting;
 mod acknowledged;
 mod bounded;
+mod distributed;
+mod kept;
 mod keys;
 mod once;
 mod replicas;
@@ -13,10 +15,11 @@ mod trace;
 
 use engine::{Engine, Reply};
 use protocol::{Key, PartitionId, Record};
-use replication::NodeId;
+use replication::{GroupStatus, NodeId};
 
 pub use accounting::Accounting;
 pub use bounded::left_over;
+pub use distributed::deployed;
 
 /// A batch that a node applied.
 pub struct Applied<'a> {
@@ -33,6 +36,7 @@ pub struct Oracles {
     replicas: replicas::Replicas,
     acknowledged: acknowledged::Acknowledged,
     accounting: Accounting,
+    kept: kept::Kept,
     once: once::Once,
     keys: keys::Keys,
     trace: trace::Trace,
@@ -47,6 +51,7 @@ impl Oracles {
             replicas: replicas::Replicas::default(),
             acknowledged: acknowledged::Acknowledged::default(),
             accounting: Accounting::default(),
+            kept: kept::Kept::default(),
             once: once::Once::default(),
             keys: keys::Keys::new(partitions),
             trace: trace::Trace::default(),
@@ -85,6 +90,16 @@ impl Oracles {
     pub fn installed(&mut self, node: NodeId, partition: PartitionId, index: u64, engine: &Engine) {
         self.trace("installs", &[node.0, partition.0.into(), index], "");
         self.replicas.installed(node, partition, index, engine);
+    }
+
+    /// Everything that a node's log has for a partition is synced.
+    pub fn durable(&mut self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        self.kept.durable(node, partition, status);
+    }
+
+    /// A node starts with what its log has for a partition.
+    pub fn found(&self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        self.kept.found(node, partition, status);
     }
 
     /// A node's process ends because it cannot go on.
@@ -129,7 +144,7 @@ impl Oracles {
     }
 
     /// At the end, for each node that is there: it has everything, and the same as the others.
-    pub fn check_end(&self, node: NodeId, partition: PartitionId, engine: &Engine) {
+    pub fn check_end(&mut self, node: NodeId, partition: PartitionId, engine: &Engine) {
         self.acknowledged.check(node, partition, engine.applied());
         self.replicas.check(node, partition, engine);
         self.accounting.check(partition, engine);

@@ -11,7 +11,7 @@ use crate::clients::{Ask, Clients};
 use crate::network::Network;
 use crate::node::{EPOCH, FOUNDERS, Node, Surroundings};
 use crate::options::{Milliseconds, Swarm};
-use crate::oracle::{Oracles, left_over};
+use crate::oracle::{self, Oracles, left_over};
 use crate::schedule::{Event, Life, Schedule};
 
 /// Time between two acts of the clients.
@@ -458,14 +458,20 @@ impl Simulation {
         self.running().all(|node| node.engine(partition).is_some_and(|engine| engine.applied() >= last))
     }
 
-    fn check(&self) {
+    fn check(&mut self) {
+        let mut deployed = None;
         for partition in (1..=self.swarm.partitions).map(PartitionId) {
-            for node in self.running() {
+            let replaced = self.replaced;
+            for node in self.nodes.iter().filter(|node| node.is_running() && Some(node.id) != replaced) {
                 let engine = node.engine(partition).expect("it runs");
                 self.oracles.check_end(node.id, partition, engine);
             }
-            let engine = self.running().find_map(|node| node.engine(partition)).expect("a quorum runs");
+            let node = self.running().next().expect("a quorum runs");
+            let engine = node.engine(partition).expect("it runs");
             self.oracles.check_fold(partition, engine, self.swarm.partitions);
+            let here = oracle::deployed(&node.rows(partition));
+            let first = deployed.get_or_insert_with(|| here.clone());
+            assert!(*first == here, "{partition} has other definitions than partition 1: {here:?} and {first:?}");
         }
     }
 

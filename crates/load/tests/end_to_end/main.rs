@@ -2,6 +2,7 @@
 
 mod events;
 mod fake;
+mod overload;
 
 use std::time::Duration;
 

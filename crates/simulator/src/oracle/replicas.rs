@@ -89,9 +89,12 @@ impl Replicas {
     }
 
     /// At the end every node is as far as any other, with the same state.
-    pub fn check(&self, node: NodeId, partition: PartitionId, engine: &Engine) {
+    pub fn check(&mut self, node: NodeId, partition: PartitionId, engine: &Engine) {
         let last = self.last(partition);
         assert!(engine.applied() >= last, "node {node} has applied {} of {last} at {partition}", engine.applied());
+        let hash = engine.state_hash().expect("the state is readable");
+        let known = *self.states.entry((partition, last)).or_insert(hash);
+        assert!(known == hash, "node {node} has another state than others at the end of {partition}");
     }
 
     /// The records alone rebuild the state.
