@@ -10,7 +10,12 @@ use serde::de::IgnoredAny;
 
 fuzz_target!(|text: &str| {
     let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
-    assert_eq!(matches!(json::validate(text), Ok(()) | Err(JsonError::TooDeep { .. })), is_json, "{text:?}");
+    match json::validate(text) {
+        Ok(()) => assert!(is_json, "{text:?}"),
+        // What stands behind the level too many was not looked at.
+        Err(JsonError::TooDeep { .. }) => {}
+        Err(_) => assert!(!is_json, "{text:?}"),
+    }
     let Ok(members) = json::split_object(text) else { return };
     assert!(is_json);
     let mut joined = String::from("{");
