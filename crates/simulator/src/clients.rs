@@ -1,6 +1,8 @@
 //! The clients of the cluster: they deploy, create, work, publish, cancel and resolve, note what they were told, and ask
 //! again when nobody answers.
 
+mod operators;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,7 +11,10 @@ use protocol::*;
 
 use crate::chance::Chance;
 use crate::model;
+use crate::options::Swarm;
 use crate::oracle::Accounting;
+
+use operators::Operators;
 
 const TENANT: &str = "<default>";
 /// Instances that are asked for while there are faults, at most.
@@ -47,6 +52,8 @@ pub struct Clients {
     is_finishing: bool,
     published: u64,
     answers: BTreeMap<&'static str, (u64, u64)>,
+    /// What operators do by hand, if there are some.
+    operators: Option<Operators>,
 }
 
 #[derive(Clone)]
@@ -59,7 +66,7 @@ enum Kind {
 
 impl Clients {
     /// Clients with some random processes.
-    pub fn new(partitions: u16, mut chance: Chance) -> Self {
+    pub fn new(swarm: &Swarm, mut chance: Chance) -> Self {
         let mut processes = Vec::new();
         let mut resources = vec![resource(model::CALLED, &model::called())];
         for number in 0..1 + chance.below(3) {
@@ -69,14 +76,19 @@ impl Clients {
             processes.push(id);
         }
         if chance.one_in(2) {
-            resources.push(resource("started", &model::started_by_message("started")));
+            resources.push(resource(model::STARTED, &model::started_by_message()));
+        }
+        let operators = swarm.has_operators.then(Operators::default);
+        if operators.is_some() {
+            resources.push(resource(model::VERSIONED, &model::versioned(0)));
+            processes.push(model::VERSIONED.to_owned());
         }
         for resource in &resources {
             tracing::trace!(target: "model", xml = %String::from_utf8_lossy(&resource.resource));
         }
         Clients {
             chance,
-            partitions,
+            partitions: swarm.partitions,
             numbers: 0,
             pending: BTreeMap::new(),
             resources,
@@ -89,6 +101,7 @@ impl Clients {
             is_finishing: false,
             published: 0,
             answers: BTreeMap::new(),
+            operators,
         }
     }
 
@@ -130,7 +143,7 @@ impl Clients {
             14 if !self.is_finishing => asks.extend(self.cancel()),
             15 if !self.is_finishing => asks.extend(self.set_variables()),
             16..=18 => asks.extend(self.resolve(accounting)),
-            _ => {}
+            _ => asks.extend(self.operate(accounting)),
         }
         asks
     }

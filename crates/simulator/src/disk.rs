@@ -143,7 +143,8 @@ impl Disk {
         let before = inner.last_write[path].start;
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         // The first bytes matter most: without them the rest cannot be read.
-        let at = chance.below(if chance.one_in(8) { before.min(HEADER_BYTES) } else { before });
+        let reach = if chance.one_in(8) { before.min(HEADER_BYTES) } else { before };
+        let at = chance.below(reach);
         let mut byte = [0];
         file.read_exact_at(&mut byte, at)?;
         let bit = chance.below(8);

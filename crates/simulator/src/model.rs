@@ -40,9 +40,26 @@ pub fn called() -> String {
     builder.move_to("called-choice").default_flow().end("called-end").to_xml()
 }
 
+/// A process of which there are several versions, some with a step more than others.
+pub const VERSIONED: &str = "versioned";
+
+/// A version of it, with a job and perhaps a second one, or a wait.
+pub fn versioned(number: u64) -> String {
+    let builder = ProcessBuilder::new(VERSIONED).start("start").service_task("first", JOB_TYPE);
+    let builder = match number % 3 {
+        0 => builder,
+        1 => builder.service_task("second", JOB_TYPE),
+        _ => builder.catch_event("wait", Event::Duration("PT1S")),
+    };
+    builder.end(&format!("end-{number}")).to_xml()
+}
+
 /// A process that a message starts.
-pub fn started_by_message(id: &str) -> String {
-    let builder = ProcessBuilder::new(id).start_event("message-start", Event::Message(START_MESSAGE, ""));
+pub const STARTED: &str = "started";
+
+/// Its only version, with a job.
+pub fn started_by_message() -> String {
+    let builder = ProcessBuilder::new(STARTED).start_event("message-start", Event::Message(START_MESSAGE, ""));
     builder.service_task("message-task", JOB_TYPE).end("message-end").to_xml()
 }
 

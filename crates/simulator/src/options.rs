@@ -56,6 +56,8 @@ pub struct Swarm {
     pub replaces_node: bool,
     /// Jobs that a stream of each leader takes at once; 0 for none, so that all jobs are polled.
     pub stream_credit: u32,
+    /// Whether operators modify and migrate instances, and deploy and delete versions.
+    pub has_operators: bool,
 }
 
 impl Swarm {
@@ -89,6 +91,7 @@ impl Swarm {
         swarm.clock_jump_milliseconds = *chance.choose(&[50, 5_000, 30_000]);
         swarm.replaces_node = chance.one_in(4);
         swarm.stream_credit = *chance.choose(&[0, 0, 1, 3]);
+        swarm.has_operators = chance.one_in(2);
         swarm
     }
 
@@ -103,6 +106,7 @@ impl Swarm {
             sync_milliseconds: self.sync_milliseconds,
             message_milliseconds: self.message_milliseconds,
             stream_credit: self.stream_credit,
+            has_operators: self.has_operators,
             ..Swarm::default()
         }
     }

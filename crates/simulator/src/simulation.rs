@@ -91,7 +91,7 @@ impl Simulation {
             schedule: Schedule::default(),
             network: Network::new(&swarm, chance.fork()),
             oracles: Oracles::new(swarm.partitions),
-            clients: Clients::new(swarm.partitions, chance.fork()),
+            clients: Clients::new(&swarm, chance.fork()),
             damageable: *chance.choose(&FOUNDERS),
             replaced: None,
             chance,
