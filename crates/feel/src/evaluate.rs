@@ -221,16 +221,23 @@ impl<'a> Evaluator<'a> {
 
     fn evaluate_nested(&mut self, node: &Node) -> Outcome {
         self.spend(1)?;
-        self.depth += 1;
-        if self.depth > self.environment.depth_limit {
-            return Err(EvaluationError::TooDeep(self.environment.depth_limit).into());
-        }
+        self.enter()?;
         let value = self.evaluate_inner(node)?;
         self.depth -= 1;
         if value.depth() > DEPTH_LIMIT {
             return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT).into());
         }
         Ok(value)
+    }
+
+    /// Counts a level of recursion; the caller counts back.
+    #[inline]
+    fn enter(&mut self) -> Result<(), Failure> {
+        self.depth += 1;
+        if self.depth > self.environment.depth_limit {
+            return Err(EvaluationError::TooDeep(self.environment.depth_limit).into());
+        }
+        Ok(())
     }
 
     /// One call per kind of node, so that this frame, which recursion repeats, stays small.
@@ -311,6 +318,8 @@ impl<'a> Evaluator<'a> {
 
     #[inline(never)]
     fn call(&mut self, call: &Call) -> Outcome {
+        // Arguments that are constants take no steps of their own.
+        self.spend(call.arguments.len() / 8)?;
         let mut arguments: SmallVec<[Value; 4]> = SmallVec::new();
         for argument in &call.arguments {
             arguments.push(self.evaluate(argument)?);
@@ -352,6 +361,7 @@ impl<'a> Evaluator<'a> {
 
     fn call_function(&mut self, function: &Arc<Function>, arguments: &[Value], names: &[Arc<str>]) -> Outcome {
         let parameters = &function.node.parameters;
+        self.spend(names.len().saturating_mul(parameters.len()) / 16)?;
         let known = names.iter().all(|name| parameters.contains(name));
         if arguments.len() != parameters.len() || !known {
             let (expected, found) = (parameters.len(), arguments.len());

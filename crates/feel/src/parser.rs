@@ -8,6 +8,7 @@ mod clauses;
 mod names;
 mod operand;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::lexer::{self, Kind, Token};
@@ -86,6 +87,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, ParseError> {
         depth: 0,
         bindings: Bindings::default(),
         variables: Vec::new(),
+        variable_indexes: BTreeMap::new(),
         uses_environment: false,
     };
     let root = parser.expression()?;
@@ -124,6 +126,7 @@ struct Parser<'a> {
     depth: u32,
     bindings: Bindings,
     variables: Vec<Arc<str>>,
+    variable_indexes: BTreeMap<Arc<str>, u32>,
     uses_environment: bool,
 }
 

@@ -114,6 +114,58 @@ fn expressions_cannot_nest_without_end() {
     assert!(Expression::parse(&vec!["2"; 20_000].join(" ** ")).is_ok());
 }
 
+/// Each loop of `for x in xs, y in ys` runs inside the one before.
+#[test]
+fn loops_in_a_row_cannot_nest_without_end() {
+    for (start, end) in [("for", "return"), ("some", "satisfies"), ("every", "satisfies")] {
+        let loops = |count: usize| format!("{start} x in [1]{} {end} true", ", x in [1]".repeat(count));
+        assert!(evaluate(&loops(80)).is_ok());
+        let error = Expression::parse(&loops(100_000)).unwrap_err().to_string();
+        assert!(error.contains("expected at most 100 levels of nesting"), "{error}");
+    }
+}
+
+#[test]
+fn recursion_is_limited_through_loops_and_tests() {
+    let loops = format!("for x in [1]{} return g(g)", ", x in [1]".repeat(80));
+    let tests = format!("1 in ({}g(g){})", "not(".repeat(80), ")".repeat(80));
+    for body in [loops, tests] {
+        let text = format!("{{f: function(g) {body}, r: f(f)}}.r");
+        assert_eq!(error(&text), EvaluationError::TooDeep(Environment::at(0).depth_limit));
+    }
+}
+
+/// Constants take no steps, but there can be a hundred thousand of them in an expression, and a loop around them.
+#[test]
+fn long_rows_of_constants_take_steps() {
+    let rows = [
+        format!("1{}", " + 1".repeat(100_000)),
+        format!("true{}", " and true".repeat(100_000)),
+        format!("1 in (2{})", ", 2".repeat(100_000)),
+        format!("1 in (not(2{}))", ", 2".repeat(100_000)),
+        format!("1 in (< 2{})", " and < 2".repeat(100_000)),
+        format!("unknown(1{})", ", 1".repeat(100_000)),
+    ];
+    for row in rows {
+        let found = error(&format!("every i in 1..10000000 satisfies [{row}] != 1 or true"));
+        assert!(matches!(found, EvaluationError::TooManySteps(_)), "{found}");
+    }
+    let parameters: Vec<String> = (0..20_000).map(|number| format!("a{number}")).collect();
+    let arguments: Vec<String> = parameters.iter().map(|name| format!("{name}: 1")).collect();
+    let named = format!("{{f: function({}) 1, r: f({})}}", parameters.join(", "), arguments.join(", "));
+    assert!(matches!(error(&named), EvaluationError::TooManySteps(_)));
+}
+
+#[test]
+fn many_names_are_found_quickly() {
+    let start = Instant::now();
+    let variables: Vec<String> = (0..100_000).map(|number| format!("a{number}")).collect();
+    assert_eq!(Expression::parse(&format!("[{}]", variables.join(", "))).unwrap().variables().len(), 100_000);
+    let entries: Vec<String> = (0..70_000).map(|number| format!("a{number}: b")).collect();
+    assert_eq!(Expression::parse(&format!("{{{}}}", entries.join(", "))).unwrap().variables().len(), 1);
+    assert!(start.elapsed() < Duration::from_secs(60), "it took {:?}", start.elapsed());
+}
+
 #[test]
 fn patterns_are_limited() {
     let huge = "matches(\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\", \"(a{1,1000}){1,1000}$\")";

@@ -127,9 +127,11 @@ impl Evaluator<'_> {
 
     fn step(&mut self, node: &Loop, level: usize, value: Value, collect: &mut Collect) -> Result<bool, Failure> {
         self.spend(1)?;
+        self.enter()?;
         self.stack.push(value);
         let goes_on = self.iterate(node, level + 1, collect)?;
         self.stack.pop();
+        self.depth -= 1;
         Ok(goes_on)
     }
 

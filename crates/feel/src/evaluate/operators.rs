@@ -15,6 +15,8 @@ use crate::value::{Range, Value};
 impl Evaluator<'_> {
     #[inline(never)]
     pub(super) fn arithmetic_chain(&mut self, first: &Node, rest: &[(Operator, Node)]) -> Outcome {
+        // As many steps as if the operations were nested: operands that are constants take none of their own.
+        self.spend(rest.len().saturating_sub(1))?;
         let mut left = self.evaluate(first)?;
         for (operator, node) in rest {
             let right = self.evaluate(node)?;
@@ -120,7 +122,9 @@ impl Evaluator<'_> {
     #[inline(never)]
     pub(super) fn connective(&mut self, operands: &[Node], deciding: bool) -> Outcome {
         let mut unknown = false;
-        for operand in operands {
+        for (position, operand) in operands.iter().enumerate() {
+            // The first operation is the step of the node.
+            self.spend(usize::from(position > 1))?;
             match self.evaluate(operand)? {
                 Value::Boolean(value) if value == deciding => return Ok(Value::Boolean(deciding)),
                 Value::Boolean(_) => {}
@@ -158,7 +162,8 @@ impl Evaluator<'_> {
     /// Whether one of the tests holds for the value on top of the stack; `None` if that is unknown.
     fn any_test(&mut self, tests: &[Test]) -> Result<Option<bool>, Failure> {
         let mut unknown = false;
-        for test in tests {
+        for (position, test) in tests.iter().enumerate() {
+            self.spend(usize::from(position > 0))?;
             match self.test(test)? {
                 Some(true) => return Ok(Some(true)),
                 Some(false) => {}
@@ -177,7 +182,8 @@ impl Evaluator<'_> {
             Test::Any => Ok(Some(true)),
             Test::All(tests) => {
                 let mut unknown = false;
-                for test in tests {
+                for (position, test) in tests.iter().enumerate() {
+                    self.spend(usize::from(position > 0))?;
                     match self.test(test)? {
                         Some(true) => {}
                         Some(false) => return Ok(Some(false)),
@@ -186,7 +192,12 @@ impl Evaluator<'_> {
                 }
                 Ok(if unknown { None } else { Some(true) })
             }
-            Test::Not(tests) => Ok(self.any_test(tests)?.map(|holds| !holds)),
+            Test::Not(tests) => {
+                self.enter()?;
+                let holds = self.any_test(tests)?;
+                self.depth -= 1;
+                Ok(holds.map(|holds| !holds))
+            }
             Test::Compare(comparison, node) => {
                 let right = self.evaluate(node)?;
                 let input = self.input();

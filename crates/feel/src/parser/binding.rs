@@ -1,5 +1,6 @@
 //! The local names at a place of the text and their positions on the evaluator's stack.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 enum Binding {
@@ -21,26 +22,47 @@ pub(crate) struct Resolution {
 #[derive(Default)]
 pub(crate) struct Bindings {
     stack: Vec<Binding>,
+    /// The positions of each name, and those of the items: a context can have tens of thousands of entries, among which
+    /// every name inside would be searched.
+    names: BTreeMap<Arc<str>, Vec<u32>>,
+    items: Vec<u32>,
     question_uses: usize,
     partial_uses: usize,
 }
 
 impl Bindings {
+    /// The position of the next binding. The length limit of the text bounds the number of names far below 2^32.
+    fn next(&self) -> u32 {
+        self.stack.len() as u32
+    }
+
     pub(crate) fn push(&mut self, name: Arc<str>) {
+        let position = self.next();
+        self.names.entry(name.clone()).or_default().push(position);
         self.stack.push(Binding::Name(name));
     }
 
     pub(crate) fn push_item(&mut self) {
+        self.items.push(self.next());
         self.stack.push(Binding::Item);
     }
 
     /// The input value of unary tests.
     pub(crate) fn push_question(&mut self) {
-        self.stack.push(Binding::Name(Arc::from("?")));
+        self.push(Arc::from("?"));
     }
 
     pub(crate) fn pop(&mut self, count: usize) {
-        self.stack.truncate(self.stack.len() - count);
+        for binding in self.stack.drain(self.stack.len() - count..) {
+            match binding {
+                Binding::Item => drop(self.items.pop()),
+                Binding::Name(name) => {
+                    if let Some(positions) = self.names.get_mut(&name) {
+                        positions.pop();
+                    }
+                }
+            }
+        }
     }
 
     /// How often the input value has been mentioned so far.
@@ -54,23 +76,14 @@ impl Bindings {
     }
 
     pub(crate) fn resolve(&mut self, name: &str) -> Resolution {
-        let mut items = Vec::new();
-        for (position, binding) in self.stack.iter().enumerate().rev() {
-            // The nesting limit bounds the height of the stack far below 2^32.
-            let position = position as u32;
-            let found = match binding {
-                Binding::Name(known) => **known == *name,
-                Binding::Item => {
-                    items.push(position);
-                    name == "item"
-                }
-            };
-            if found {
-                self.question_uses += usize::from(name == "?");
-                self.partial_uses += usize::from(name == "partial");
-                return Resolution { items, local: Some(position) };
-            }
+        let named = self.names.get(name).and_then(|positions| positions.last()).copied();
+        let item = self.items.last().copied().filter(|_| name == "item");
+        let local = named.max(item);
+        if local.is_some() {
+            self.question_uses += usize::from(name == "?");
+            self.partial_uses += usize::from(name == "partial");
         }
-        Resolution { items, local: None }
+        let items = self.items.iter().rev().copied().take_while(|item| local.is_none_or(|local| *item >= local));
+        Resolution { items: items.collect(), local }
     }
 }

@@ -24,6 +24,7 @@ impl Parser<'_> {
         let used = self.bindings.partial_uses();
         self.bindings.push(Arc::from("partial"));
         let body = self.expression()?;
+        self.leave_domains(&domains);
         self.bindings.pop(domains.len() + 1);
         let uses_partial = self.bindings.partial_uses() > used;
         Ok(Node::For(Box::new(Loop { domains, body, uses_partial })))
@@ -34,14 +35,17 @@ impl Parser<'_> {
         let domains = self.domains()?;
         self.expect_word("satisfies")?;
         let body = self.expression()?;
+        self.leave_domains(&domains);
         self.bindings.pop(domains.len());
         Ok(build(Box::new(Loop { domains, body, uses_partial: false })))
     }
 
-    /// `x in xs, y in 1..3`; leaves the variables bound.
+    /// `x in xs, y in 1..3`; leaves the variables bound. Each is a loop inside the one before, and counts as a level of
+    /// nesting until [`Parser::leave_domains`].
     fn domains(&mut self) -> Result<Vec<Domain>, ParseError> {
         let mut domains = Vec::new();
         loop {
+            self.enter()?;
             let name = self.name("the name of a variable")?;
             self.expect_word("in")?;
             let first = self.expression()?;
@@ -54,6 +58,12 @@ impl Parser<'_> {
             if !self.take(Kind::Comma) {
                 return Ok(domains);
             }
+        }
+    }
+
+    fn leave_domains(&mut self, domains: &[Domain]) {
+        for _ in domains {
+            self.leave();
         }
     }
 

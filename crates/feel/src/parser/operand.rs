@@ -103,12 +103,14 @@ impl Parser<'_> {
     }
 
     fn variable(&mut self, name: &Arc<str>) -> u32 {
-        let index = self.variables.iter().position(|known| known == name).unwrap_or_else(|| {
-            self.variables.push(name.clone());
-            self.variables.len() - 1
-        });
+        if let Some(index) = self.variable_indexes.get(name) {
+            return *index;
+        }
         // The length limit of the text bounds the number of names.
-        index as u32
+        let index = self.variables.len() as u32;
+        self.variables.push(name.clone());
+        self.variable_indexes.insert(name.clone(), index);
+        index
     }
 
     /// Arguments by position, or all by name.
