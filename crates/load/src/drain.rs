@@ -1,4 +1,5 @@
-//! Completes the jobs that an earlier run left, and watches in which order they come.
+//! Completes the jobs that an earlier run left, and watches in which order they come and how fast, alone or beside other
+//! instances.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,19 +8,28 @@ use std::time::Duration;
 use gateway_interface::ActivatedJob;
 use serde::Serialize;
 
-use crate::connection::{connect, describe_server};
+use crate::connection::{Server, connect, describe_server};
 use crate::error::LoadError;
-use crate::figures::{Failures, Latencies, Quantiles};
+use crate::figures::{Failures, Irregularities, Latencies, Quantiles};
 use crate::instances::RecentKeys;
-use crate::options::{DrainOptions, Options};
+use crate::options::{DrainBeside, DrainOptions, Options};
+use crate::own_thread::OwnThread;
 use crate::process_statistics::{ProcessUse, Usage};
 use crate::report::Context;
-use crate::schedule::Timeline;
+use crate::schedule::{FOR_EVER, Schedule, Timeline};
+use crate::session::Session;
+use crate::timers::BesideReport;
+use crate::trial::AbortOnDrop;
 use crate::worker::{Failed, JobObserver, Source, WorkerSettings, Workers};
 
 /// The bits of a key below its partition.
 const COUNTER_BITS: u32 = 51;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// The series of seconds in a report ends here; the run goes on.
+const SERIES_LIMIT_SECONDS: usize = 7_200;
+/// Other instances go on for no longer than this while a backlog is drained.
+const BESIDE_LIMIT: Duration = Duration::from_secs(24 * 3_600);
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a backlog of jobs was drained.
 #[derive(Clone, Debug, Serialize)]
@@ -34,6 +44,12 @@ pub struct DrainReport {
     pub seconds: f64,
     /// Completions per second in that time.
     pub completed_per_second: f64,
+    /// Completions in the slowest whole second; none when the backlog did not last for one.
+    pub slowest_second: Option<u64>,
+    /// Completions in the fastest.
+    pub fastest_second: Option<u64>,
+    /// Completions in each second since the first job, the last of which is not whole.
+    pub series: Vec<u64>,
     /// Jobs that came to a worker after one of the same partition with a greater key.
     pub out_of_order: u64,
     /// Jobs that came a second time.
@@ -50,6 +66,23 @@ pub struct DrainReport {
     pub server: Option<ProcessUse>,
     /// Processor time and memory of the load generator.
     pub own: Option<ProcessUse>,
+    /// What ran meanwhile.
+    pub beside: Option<DrainBesideReport>,
+}
+
+/// Instances at a fixed rate before and while a backlog was drained.
+#[derive(Clone, Debug, Serialize)]
+pub struct DrainBesideReport {
+    /// Intended instances per second.
+    pub rate: f64,
+    /// Before the worker of the backlog came.
+    pub before: BesideReport,
+    /// From then to the last completion of the backlog.
+    pub while_draining: BesideReport,
+    /// Processor time and memory of the server before.
+    pub server_before: Option<ProcessUse>,
+    /// Failures and surprises.
+    pub irregularities: Irregularities,
 }
 
 #[derive(Clone)]
@@ -59,11 +92,13 @@ struct Drained {
 }
 
 struct State {
+    began: Duration,
     first: Option<Duration>,
     last: Duration,
     last_completed: Duration,
     received: u64,
     completed: u64,
+    by_second: Vec<u64>,
     out_of_order: u64,
     duplicates: u64,
     polled_beside_streams: u64,
@@ -76,24 +111,94 @@ struct State {
 }
 
 pub(crate) async fn run(options: &Options, drain: &DrainOptions) -> Result<(Context, DrainReport), LoadError> {
-    let connections = options.connections.min(drain.worker.workers);
-    let clients = connect(options, connections).await?;
-    let server = describe_server(&clients[0], options.request_timeout).await?;
+    let beside = match &drain.beside {
+        Some(beside) => Some(Beside::start(options, beside).await?),
+        None => None,
+    };
+    let (server, process_ids) = match &beside {
+        Some(beside) => (beside.session.server.clone(), &beside.session.process_ids[..]),
+        None => (server(options).await?, &[][..]),
+    };
     let before = Usage::take(&options.server_pids)?;
     let drained = Drained::new(Timeline::start_now());
-    let settings = WorkerSettings {
-        job_type: drain.job_type.clone(),
-        options: drain.worker.clone(),
-        request_timeout: options.request_timeout,
-        completions_in_flight: None,
-    };
-    let workers = Workers::start(&clients, &settings, &drained);
+    let workers = OwnThread::start("load-drain", workers(options.clone(), drain.clone(), drained.clone())).await?;
     drained.wait_for_end(drain, options.progress).await;
     drop(workers);
     let (server_use, own) = Usage::take(&options.server_pids)?.since(&before);
-    let report = drained.report(server_use, own);
+    let mut report = drained.report(server_use, own);
     let note = (report.received == 0).then(|| format!("No job of type \"{}\" came.", drain.job_type));
-    Ok((Context::new(server, &[], None, note), report))
+    let context = Context::new(server, process_ids, None, note);
+    if let Some(beside) = beside {
+        let idle = drained.since_last_completion();
+        report.beside = Some(beside.finish(&before, idle).await);
+    }
+    Ok((context, report))
+}
+
+async fn server(options: &Options) -> Result<Server, LoadError> {
+    let clients = connect(options, 1).await?;
+    describe_server(&clients[0], options.request_timeout).await
+}
+
+/// On a thread of their own, because a backlog comes so fast that what runs beside would wait for this tool instead of for
+/// the server.
+async fn workers(options: Options, drain: DrainOptions, drained: Drained) -> Result<Workers, LoadError> {
+    let clients = connect(&options, options.connections.min(drain.worker.workers)).await?;
+    let settings = WorkerSettings {
+        job_type: drain.job_type,
+        options: drain.worker,
+        request_timeout: options.request_timeout,
+        completions_in_flight: None,
+    };
+    drained.begin();
+    Ok(Workers::start(&clients, &settings, &drained))
+}
+
+/// Instances at a fixed rate, from some time before a backlog is drained.
+struct Beside {
+    session: Session,
+    starter: AbortOnDrop,
+    rate: f64,
+    start: Duration,
+    drain_start: Duration,
+    usage: Usage,
+}
+
+impl Beside {
+    async fn start(options: &Options, beside: &DrainBeside) -> Result<Self, LoadError> {
+        let session = Session::open(options, &beside.work).await?;
+        let now = session.timeline.now();
+        let start = now + beside.warm_up;
+        let drain_start = start + beside.duration;
+        session.tracker.forget_irregularities();
+        session.tracker.open_window(start, drain_start);
+        session.tracker.add_window(drain_start, FOR_EVER);
+        let starter = session.start(Schedule { start: now, end: drain_start + BESIDE_LIMIT, rate: beside.rate })?;
+        session.timeline.sleep_until(start).await;
+        let usage = Usage::take(&options.server_pids)?;
+        session.timeline.sleep_until(drain_start).await;
+        Ok(Beside { session, starter, rate: beside.rate, start, drain_start, usage })
+    }
+
+    /// The backlog was drained so long ago.
+    async fn finish(self, drain_began: &Usage, since_end: Duration) -> DrainBesideReport {
+        let tracker = &self.session.tracker;
+        let end = self.session.timeline.now().saturating_sub(since_end).max(self.drain_start);
+        tracker.close_window(end);
+        drop(self.starter);
+        self.session.wait_for_the_last(self.session.timeline.now() + DRAIN_LIMIT).await;
+        let window = |number: usize, start: Duration, end: Duration| {
+            let seconds = (end - start).as_secs_f64();
+            BesideReport { seconds, measured: tracker.figures(number).1.measured(seconds) }
+        };
+        DrainBesideReport {
+            rate: self.rate,
+            before: window(0, self.start, self.drain_start),
+            while_draining: window(1, self.drain_start, end),
+            server_before: drain_began.since(&self.usage).0,
+            irregularities: tracker.irregularities(),
+        }
+    }
 }
 
 impl Drained {
@@ -101,11 +206,13 @@ impl Drained {
         Drained {
             timeline,
             state: Arc::new(Mutex::new(State {
+                began: Duration::ZERO,
                 first: None,
                 last: Duration::ZERO,
                 last_completed: Duration::ZERO,
                 received: 0,
                 completed: 0,
+                by_second: Vec::new(),
                 out_of_order: 0,
                 duplicates: 0,
                 polled_beside_streams: 0,
@@ -120,6 +227,15 @@ impl Drained {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing that holds the state panics")
+    }
+
+    /// The streams or polls are about to be opened.
+    fn begin(&self) {
+        self.state().began = self.timeline.now();
+    }
+
+    fn since_last_completion(&self) -> Duration {
+        self.timeline.now().saturating_sub(self.state().last_completed)
     }
 
     async fn wait_for_end(&self, drain: &DrainOptions, progress: bool) {
@@ -145,12 +261,17 @@ impl Drained {
     fn report(&self, server: Option<ProcessUse>, own: Option<ProcessUse>) -> DrainReport {
         let state = self.state();
         let seconds = state.last_completed.saturating_sub(state.first.unwrap_or_default()).as_secs_f64();
+        let whole = state.by_second.len().min(seconds as usize);
+        let whole_seconds = &state.by_second[..whole];
         DrainReport {
-            first_job_milliseconds: state.first.map(|first| first.as_secs_f64() * 1e3),
+            first_job_milliseconds: state.first.map(|first| first.saturating_sub(state.began).as_secs_f64() * 1e3),
             received: state.received,
             completed: state.completed,
             seconds,
             completed_per_second: if seconds > 0.0 { state.completed as f64 / seconds } else { 0.0 },
+            slowest_second: whole_seconds.iter().copied().min(),
+            fastest_second: whole_seconds.iter().copied().max(),
+            series: state.by_second.clone(),
             out_of_order: state.out_of_order,
             duplicate_jobs: state.duplicates,
             polled_beside_streams: state.polled_beside_streams,
@@ -159,6 +280,7 @@ impl Drained {
             failed_streams: state.failed_streams.clone(),
             server,
             own,
+            beside: None,
         }
     }
 }
@@ -195,9 +317,15 @@ impl JobObserver for Drained {
 
     fn completed(&self, sent: Duration) {
         let now = self.timeline.now();
-        let mut state = self.state();
+        let mut guard = self.state();
+        let state = &mut *guard;
         state.completed += 1;
         state.last_completed = now;
+        let second = now.saturating_sub(state.first.unwrap_or(now)).as_secs() as usize;
+        if second < SERIES_LIMIT_SECONDS {
+            state.by_second.resize(state.by_second.len().max(second + 1), 0);
+            state.by_second[second] += 1;
+        }
         state.completion.record(now.saturating_sub(sent));
     }
 

@@ -86,7 +86,7 @@ pub struct Quantiles {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Failures(BTreeMap<&'static str, Failure>);
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 struct Failure {
     count: u64,
     first_message: String,
@@ -97,12 +97,13 @@ impl Failures {
         self.count(crate::error::code_name(status.code()), status.message());
     }
 
-    /// One more of this name.
+    /// One more of this name. Of the messages the first is kept that says something.
     pub(crate) fn count(&mut self, name: &'static str, message: &str) {
-        self.0
-            .entry(name)
-            .or_insert_with(|| Failure { count: 0, first_message: message.chars().take(300).collect() })
-            .count += 1;
+        let failure = self.0.entry(name).or_default();
+        failure.count += 1;
+        if failure.first_message.is_empty() {
+            failure.first_message = message.chars().take(300).collect();
+        }
     }
 
     /// All of them.

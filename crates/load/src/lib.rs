@@ -23,8 +23,10 @@ mod fsync_probe;
 mod idle;
 mod instances;
 mod maximum;
+mod misbehaving;
 mod model;
 mod options;
+mod own_thread;
 mod process_statistics;
 mod profile;
 mod publisher;
@@ -42,14 +44,16 @@ mod worker;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use connection::Server;
-pub use drain::DrainReport;
+pub use drain::{DrainBesideReport, DrainReport};
 pub use error::LoadError;
 pub use figures::{Failures, Irregularities, Measured, MessageCounts, Quantiles, Second};
 pub use idle::IdleReport;
 pub use maximum::{MaximumReport, Trial};
+pub use misbehaving::{MisbehavedReport, MisbehavingReport};
 pub use options::{
-    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, PAYLOAD_LIMIT_BYTES, PAYLOAD_MINIMUM_BYTES,
-    RateOptions, SurgeOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
+    Delivery, DrainBeside, DrainOptions, IdleOptions, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Options,
+    PAYLOAD_LIMIT_BYTES, PAYLOAD_MINIMUM_BYTES, RateOptions, SurgeOptions, TimersOptions, WaitingOptions, Work,
+    WorkerOptions,
 };
 pub use process_statistics::ProcessUse;
 pub use profile::Profile;
@@ -130,12 +134,16 @@ async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {
             let (context, report) = surge::run(options, surge).await?;
             Ok((context, Outcome::Surge(Box::new(report))))
         }
+        Mode::Misbehaving(misbehaving) => {
+            let (context, report) = misbehaving::run(options, misbehaving).await?;
+            Ok((context, Outcome::Misbehaving(Box::new(report))))
+        }
         Mode::Timers(timers) => {
             let (context, report) = timers::run(options, timers).await?;
             Ok((context, Outcome::Timers(Box::new(report))))
         }
         Mode::Drain(drain) => {
-            drain::run(options, drain).await.map(|(context, report)| (context, Outcome::Drain(report)))
+            drain::run(options, drain).await.map(|(context, report)| (context, Outcome::Drain(Box::new(report))))
         }
         Mode::Idle(idle) => idle::run(options, idle).await.map(|(context, report)| (context, Outcome::Idle(report))),
     }

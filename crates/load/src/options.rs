@@ -49,6 +49,8 @@ pub enum Mode {
     Waiting(WaitingOptions),
     /// A multiple of the highest sustainable rate, between times of normal load.
     Surge(SurgeOptions),
+    /// A fixed rate, alone and beside a worker that misbehaves.
+    Misbehaving(MisbehavingOptions),
     /// Timers that are due at the same moment, beside a fixed rate.
     Timers(TimersOptions),
     /// Complete the jobs that another run left.
@@ -164,6 +166,38 @@ pub struct SurgeOptions {
     pub in_flight: usize,
 }
 
+/// How a worker misbehaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Misbehaviour {
+    /// It fails every job at once, without a back-off, until no retries are left.
+    Failing,
+    /// It takes every job and never answers, so that each comes again when its time is over.
+    Ignoring,
+}
+
+/// Instances at a fixed rate, first alone, then beside instances of another process whose only worker misbehaves.
+#[derive(Clone, Debug, Serialize)]
+pub struct MisbehavingOptions {
+    /// The process that is measured, and its workers.
+    pub work: Work,
+    /// Its instances per second.
+    pub rate: f64,
+    /// What the other worker does.
+    pub behaviour: Misbehaviour,
+    /// Instances per second for the other worker.
+    pub rate_beside: f64,
+    /// How long a job is locked for the other worker.
+    #[serde(serialize_with = "seconds")]
+    pub job_timeout: Duration,
+    /// Time before the measurement.
+    #[serde(serialize_with = "seconds")]
+    pub warm_up: Duration,
+    /// Time of the measurement, first alone and then beside the other worker.
+    #[serde(serialize_with = "seconds")]
+    pub duration: Duration,
+}
+
 /// Jobs to complete.
 #[derive(Clone, Debug, Serialize)]
 pub struct DrainOptions {
@@ -176,6 +210,23 @@ pub struct DrainOptions {
     /// End when no job has come for so long.
     #[serde(serialize_with = "seconds")]
     pub silence: Duration,
+    /// What runs meanwhile.
+    pub beside: Option<DrainBeside>,
+}
+
+/// Instances at a fixed rate, before and while a backlog is drained.
+#[derive(Clone, Debug, Serialize)]
+pub struct DrainBeside {
+    /// The process and its workers.
+    pub work: Work,
+    /// Instances per second.
+    pub rate: f64,
+    /// Time before the measurement.
+    #[serde(serialize_with = "seconds")]
+    pub warm_up: Duration,
+    /// Time of the measurement before the worker of the backlog comes.
+    #[serde(serialize_with = "seconds")]
+    pub duration: Duration,
 }
 
 /// Idle clients.
@@ -307,9 +358,11 @@ impl Options {
                 within("--in-flight", options.in_flight, 1, 100_000, "from 1 to 100000")
             }
             Mode::Surge(options) => options.check(),
+            Mode::Misbehaving(options) => options.check(),
             Mode::Timers(options) => options.check(),
             Mode::Drain(options) => {
                 require(!options.job_type.is_empty(), "--drain", "empty", "a job type")?;
+                options.beside.as_ref().map_or(Ok(()), DrainBeside::check)?;
                 options.worker.check()
             }
             Mode::Idle(options) => {
@@ -523,6 +576,51 @@ impl SurgeOptions {
     }
 }
 
+impl MisbehavingOptions {
+    /// Half a minute alone and half a minute beside 100 instances per second for the other worker.
+    pub fn new(work: Work, rate: f64, behaviour: Misbehaviour) -> Self {
+        MisbehavingOptions {
+            work,
+            rate,
+            behaviour,
+            rate_beside: 100.0,
+            job_timeout: match behaviour {
+                Misbehaviour::Failing => Duration::from_secs(60),
+                Misbehaviour::Ignoring => Duration::from_secs(1),
+            },
+            warm_up: Duration::from_secs(5),
+            duration: Duration::from_secs(30),
+        }
+    }
+
+    fn check(&self) -> Result<(), LoadError> {
+        self.work.check()?;
+        beside("--beside", self.work.profile)?;
+        rate("--rate", self.rate)?;
+        rate("--beside-rate", self.rate_beside)?;
+        positive("--duration", self.duration)
+    }
+}
+
+impl DrainBeside {
+    fn check(&self) -> Result<(), LoadError> {
+        self.work.check()?;
+        beside("--drain", self.work.profile)?;
+        rate("--rate", self.rate)?;
+        positive("--duration", self.duration)
+    }
+}
+
+/// Profiles whose instances are created by the schedule can run beside something else.
+fn beside(option: &'static str, profile: Profile) -> Result<(), LoadError> {
+    require(
+        !matches!(profile, Profile::Messages | Profile::Timers),
+        option,
+        format!("given with the profile {profile}"),
+        "given with a profile of instances at a fixed rate, not with messages or timers",
+    )
+}
+
 impl DrainOptions {
     /// Drains a type until no job has come for 3 seconds.
     pub fn new(job_type: impl Into<String>) -> Self {
@@ -535,6 +633,7 @@ impl DrainOptions {
             },
             jobs: None,
             silence: Duration::from_secs(3),
+            beside: None,
         }
     }
 }

@@ -11,8 +11,9 @@ use crate::error::LoadError;
 use crate::figures::{Irregularities, Measured, MessageCounts, Quantiles};
 use crate::idle::IdleReport;
 use crate::maximum::MaximumReport;
+use crate::misbehaving::MisbehavingReport;
 use crate::model::RunNames;
-use crate::options::{Options, Work};
+use crate::options::{Misbehaviour, Options, Work};
 use crate::process_statistics::ProcessUse;
 use crate::profile::Profile;
 use crate::surge::SurgeReport;
@@ -83,12 +84,14 @@ pub enum Outcome {
     Maximum(MaximumReport),
     /// Waiting instances.
     Waiting(WaitingReport),
+    /// A worker that misbehaves.
+    Misbehaving(Box<MisbehavingReport>),
     /// A surge.
     Surge(Box<SurgeReport>),
     /// Timers of the same moment.
     Timers(Box<TimersReport>),
     /// A drained backlog.
-    Drain(DrainReport),
+    Drain(Box<DrainReport>),
     /// Idle clients.
     Idle(IdleReport),
 }
@@ -103,6 +106,7 @@ impl Outcome {
                 report.trials.iter().filter_map(|trial| trial.messages).for_each(|counts| messages.add(counts));
             }
             Outcome::Surge(report) => return report.failure(),
+            Outcome::Misbehaving(report) => return report.failure(),
             Outcome::Timers(report) => return timers_failure(report),
             Outcome::Waiting(_) | Outcome::Drain(_) | Outcome::Idle(_) => {}
         }
@@ -153,6 +157,7 @@ impl Display for Report {
             Outcome::Rate(report) => rate(formatter, report)?,
             Outcome::Maximum(report) => maximum(formatter, report)?,
             Outcome::Waiting(report) => waiting(formatter, report)?,
+            Outcome::Misbehaving(report) => misbehaving(formatter, report)?,
             Outcome::Surge(report) => crate::surge::write_text(formatter, report)?,
             Outcome::Timers(report) => timers(formatter, report)?,
             Outcome::Drain(report) => drain(formatter, report)?,
@@ -481,6 +486,18 @@ fn drain(formatter: &mut Formatter<'_>, report: &DrainReport) -> fmt::Result {
             report.received, report.completed, report.seconds, report.completed_per_second
         ),
     )?;
+    if let (Some(slowest), Some(fastest)) = (report.slowest_second, report.fastest_second) {
+        let series = &report.series;
+        row(
+            formatter,
+            "completed in one second",
+            format_args!(
+                "{slowest} in the slowest, {fastest} in the fastest, {} in the first, {} in the last whole one",
+                series[0],
+                series[(report.seconds as usize).clamp(1, series.len()) - 1]
+            ),
+        )?;
+    }
     row(formatter, "out of order, duplicates", format_args!("{}, {}", report.out_of_order, report.duplicate_jobs))?;
     row(formatter, "jobs polled beside the streams", report.polled_beside_streams)?;
     row(formatter, "rejected completions", &report.rejected_completions)?;
@@ -488,7 +505,59 @@ fn drain(formatter: &mut Formatter<'_>, report: &DrainReport) -> fmt::Result {
     quantile_header(formatter)?;
     quantile_row(formatter, "completion acknowledged", &report.completion_latency)?;
     usage(formatter, "server", report.server, None)?;
-    usage(formatter, "load generator", report.own, None)
+    usage(formatter, "load generator", report.own, None)?;
+    let Some(beside_it) = &report.beside else {
+        return Ok(());
+    };
+    beside(formatter, "before the backlog was drained", beside_it.rate, &beside_it.before)?;
+    usage(formatter, "server", beside_it.server_before, None)?;
+    beside(formatter, "while it was drained", beside_it.rate, &beside_it.while_draining)?;
+    writeln!(formatter)?;
+    irregularities(formatter, &beside_it.irregularities)
+}
+
+fn misbehaving(formatter: &mut Formatter<'_>, report: &MisbehavingReport) -> fmt::Result {
+    let worker = &report.worker;
+    let name = match report.behaviour {
+        Misbehaviour::Failing => "worker that fails every job",
+        Misbehaviour::Ignoring => "worker that ignores every job",
+    };
+    row(
+        formatter,
+        name,
+        format_args!(
+            "{:.1} instances/s for it: {} created, {} held back; {} jobs ({:.1} % of all)",
+            report.rate_beside,
+            worker.created,
+            worker.held_back,
+            worker.received,
+            report.share_of_jobs * 100.0
+        ),
+    )?;
+    row(formatter, "its rejected creations", &worker.rejected_creations)?;
+    if report.behaviour == Misbehaviour::Failing {
+        row(
+            formatter,
+            "its failures",
+            format_args!("{} acknowledged, {} of them an incident", worker.failed, worker.incidents),
+        )?;
+        row(formatter, "its rejected failures", &worker.rejected_failures)?;
+    }
+    row(formatter, "its failed streams", &worker.failed_streams)?;
+    quantile_header(formatter)?;
+    if worker.failure_latency.count > 0 {
+        quantile_row(formatter, "failure acknowledged", &worker.failure_latency)?;
+    }
+    let each = |used: Option<ProcessUse>, part: &BesideReport| {
+        used.and_then(|used| used.cpu_microseconds_per(part.measured.completed))
+    };
+    beside(formatter, "before it came", report.rate, &report.before)?;
+    usage(formatter, "server", report.server_before, each(report.server_before, &report.before))?;
+    beside(formatter, "while it was there", report.rate, &report.while_there)?;
+    usage(formatter, "server", report.server_while_there, each(report.server_while_there, &report.while_there))?;
+    usage(formatter, "load generator", report.own, None)?;
+    writeln!(formatter)?;
+    irregularities(formatter, &report.irregularities)
 }
 
 fn idle(formatter: &mut Formatter<'_>, report: &IdleReport) -> fmt::Result {

@@ -164,6 +164,14 @@ impl Session {
         Ok(())
     }
 
+    /// Waits for the instances that are outstanding, and gives up those that do not complete until then.
+    pub async fn wait_for_the_last(&self, limit: Duration) {
+        while self.tracker.outstanding() > 0 && self.timeline.now() < limit {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.tracker.forget_instances();
+    }
+
     fn nothing_completes(&self, kind: usize, created: u64, limit: Duration) -> LoadError {
         let irregularities = self.tracker.irregularities();
         LoadError::NothingCompletes {

@@ -3,11 +3,10 @@
 mod fired;
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 use crate::beforehand::Beforehand;
 use crate::connection::connect;
@@ -15,6 +14,7 @@ use crate::error::LoadError;
 use crate::figures::{Failures, Irregularities, Measured, Quantiles};
 use crate::model::{RunNames, date};
 use crate::options::{Options, TimersOptions, WorkerOptions};
+use crate::own_thread::OwnThread;
 use crate::process_statistics::{ProcessUse, Usage};
 use crate::profile::Kind;
 use crate::report::Context;
@@ -104,7 +104,8 @@ pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Co
     let process_ids = deploy(&clients[0], &[kind], &names, options.request_timeout).await?;
     let deployed = [&session.process_ids[..], &process_ids[..]].concat();
     let fired = Fired::new(session.timeline, due);
-    let _firing = Firing::start(options, settings(options, timers, &names), &fired).await?;
+    let firing = workers(options.clone(), settings(options, timers, &names), fired.clone());
+    let _firing = OwnThread::start("load-timers", firing).await?;
     tokio::time::sleep(SETTLE).await;
     let beforehand = Beforehand {
         creator: creator(options, clients, process_ids, timers.work.payload_bytes),
@@ -207,11 +208,7 @@ impl Session {
         series.take(end);
         let used = Usage::take(&self.server_pids)?.since(&usage);
         drop(starter);
-        let drain_end = end + DRAIN_LIMIT;
-        while self.tracker.outstanding() > 0 && self.timeline.now() < drain_end {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        self.tracker.forget_instances();
+        self.wait_for_the_last(end + DRAIN_LIMIT).await;
         let report = |window, start, end: Duration| {
             let seconds = end.saturating_sub(start).as_secs_f64();
             let (_, figures) = self.tracker.figures(window);
@@ -281,35 +278,9 @@ impl<'a> Seconds<'a> {
 
 /// The workers of the jobs after the timers, on a thread of their own: the jobs come so fast that the instances beside
 /// would wait for this tool instead of for the server.
-struct Firing {
-    _stop: oneshot::Sender<()>,
-    _thread: JoinHandle<()>,
-}
-
-impl Firing {
-    async fn start(options: &Options, settings: WorkerSettings, fired: &Fired) -> Result<Self, LoadError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LoadError::Thread)?;
-        let (stop, stopped) = oneshot::channel();
-        let (connected, connecting) = oneshot::channel();
-        let (options, fired) = (options.clone(), fired.clone());
-        let work = async move {
-            let clients = match connect(&options, options.connections.min(settings.options.workers)).await {
-                Ok(clients) => clients,
-                // Nobody waits when the run was dropped.
-                Err(error) => return drop(connected.send(Err(error))),
-            };
-            let _workers = Workers::start(&clients, &settings, &fired);
-            let _ = connected.send(Ok(()));
-            // Ends when the other side is dropped.
-            let _ = stopped.await;
-        };
-        let thread = std::thread::Builder::new()
-            .name("load-timers".into())
-            .spawn(move || runtime.block_on(work))
-            .map_err(LoadError::Thread)?;
-        connecting.await.map_err(|_| LoadError::Ended)??;
-        Ok(Firing { _stop: stop, _thread: thread })
-    }
+async fn workers(options: Options, settings: WorkerSettings, fired: Fired) -> Result<Workers, LoadError> {
+    let clients = connect(&options, options.connections.min(settings.options.workers)).await?;
+    Ok(Workers::start(&clients, &settings, &fired))
 }
 
 #[cfg(test)]

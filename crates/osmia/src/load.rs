@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use clap::Args;
 use load::{
-    Delivery, DrainOptions, IdleOptions, MaximumOptions, Mode, Options, Profile, RateOptions, SurgeOptions,
-    TimersOptions, WaitingOptions, Work, WorkerOptions,
+    Delivery, DrainBeside, DrainOptions, IdleOptions, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Options,
+    Profile, RateOptions, SurgeOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
 };
 
 use crate::Outcome;
 use crate::client::address;
 use crate::configuration::{Environment, duration};
 
-/// What to do to a cluster. Without --max, --wait, --drain or idle clients: a fixed rate.
+/// What to do to a cluster. Without --max, --surge, --wait, --drain, --beside or idle clients: a fixed rate.
 #[derive(Debug, Args)]
 #[command(after_help = PROFILES)]
 pub(crate) struct LoadArguments {
@@ -40,14 +40,22 @@ pub(crate) struct LoadArguments {
     /// Only create so many instances, which then wait at their first task, with messages for a message.
     #[arg(long, value_name = "INSTANCES", conflicts_with_all = ["max", "rate", "surge"])]
     wait: Option<u64>,
-    /// Complete the waiting jobs of this type, as reported by a run with --wait.
-    #[arg(long, value_name = "JOB_TYPE", conflicts_with_all = ["max", "rate", "wait"])]
+    /// Beside the profile a worker of another process that is failing or ignoring every job; the profile is measured for
+    /// --duration before it comes and for --duration beside it.
+    #[arg(long, value_name = "HOW", value_parser = misbehaviour, conflicts_with_all = ["max", "surge", "wait", "drain"])]
+    beside: Option<Misbehaviour>,
+    /// With --beside: instances per second for the worker that misbehaves.
+    #[arg(long, value_name = "RATE", default_value_t = 100.0)]
+    beside_rate: f64,
+    /// Complete the waiting jobs of this type, as reported by a run with --wait; with --rate beside instances of the
+    /// profile, which are measured for --duration before.
+    #[arg(long, value_name = "JOB_TYPE", conflicts_with_all = ["max", "wait", "surge"])]
     drain: Option<String>,
     /// Open so many idle job streams.
-    #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain", "surge", "beside"])]
     idle_streams: Option<usize>,
     /// Keep so many idle long polls waiting.
-    #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain", "surge", "beside"])]
     idle_polls: Option<usize>,
     /// What the timer catch event of ten-tasks-two-timers waits; no part of the overhead.
     #[arg(long, default_value = "100ms", value_parser = duration)]
@@ -111,6 +119,14 @@ Profiles:
 
 A message that is not correlated exactly once, or a timer that does not fire exactly once, makes the run fail.";
 
+fn misbehaviour(text: &str) -> Result<Misbehaviour, String> {
+    match text {
+        "failing" => Ok(Misbehaviour::Failing),
+        "ignoring" => Ok(Misbehaviour::Ignoring),
+        other => Err(format!("\"{other}\" is no way to misbehave; give failing or ignoring")),
+    }
+}
+
 /// How many jobs one poll asks for.
 const POLLED_JOBS_MAX: u16 = 32;
 /// Connections of a run that names no number.
@@ -134,22 +150,24 @@ impl LoadArguments {
             return Mode::Waiting(WaitingOptions { profile: self.profile, payload_bytes: self.payload, ..defaults });
         }
         if let Some(job_type) = &self.drain {
-            return Mode::Drain(DrainOptions { worker: self.worker(), ..DrainOptions::new(job_type) });
+            return Mode::Drain(self.drain(job_type));
         }
-        let work = Work {
-            payload_bytes: self.payload,
-            worker: self.worker(),
-            timer: self.timer,
-            message_ttl: self.message_ttl,
-            waiting: self.waiting,
-            ..Work::new(self.profile)
-        };
+        let work = self.work();
         if let Some(factor) = self.surge {
             let defaults = SurgeOptions::new(work, self.rate.unwrap_or(RATE_DEFAULT), factor);
             return Mode::Surge(SurgeOptions {
                 normal_share: self.normal_share,
                 duration: self.duration,
                 surge_duration: self.surge_duration,
+                warm_up: self.warm_up.unwrap_or(defaults.warm_up),
+                ..defaults
+            });
+        }
+        if let Some(behaviour) = self.beside {
+            let defaults = MisbehavingOptions::new(work, self.rate.unwrap_or(RATE_DEFAULT), behaviour);
+            return Mode::Misbehaving(MisbehavingOptions {
+                rate_beside: self.beside_rate,
+                duration: self.duration,
                 warm_up: self.warm_up.unwrap_or(defaults.warm_up),
                 ..defaults
             });
@@ -179,6 +197,29 @@ impl LoadArguments {
             warm_up: self.warm_up.unwrap_or(defaults.warm_up),
             ..defaults
         })
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            payload_bytes: self.payload,
+            worker: self.worker(),
+            timer: self.timer,
+            message_ttl: self.message_ttl,
+            waiting: self.waiting,
+            ..Work::new(self.profile)
+        }
+    }
+
+    fn drain(&self, job_type: &str) -> DrainOptions {
+        let beside = self.rate.map(|rate| DrainBeside {
+            work: self.work(),
+            rate,
+            warm_up: self.warm_up.unwrap_or(Duration::from_secs(5)),
+            duration: self.duration,
+        });
+        let defaults = DrainOptions::new(job_type);
+        let worker = WorkerOptions { poll_beside_streams: defaults.worker.poll_beside_streams, ..self.worker() };
+        DrainOptions { worker, beside, ..defaults }
     }
 
     fn worker(&self) -> WorkerOptions {

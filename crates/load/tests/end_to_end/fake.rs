@@ -46,6 +46,7 @@ struct State {
     creations: u64,
     jobs: u64,
     publications: u64,
+    incidents: u64,
     events: u64,
     processes: HashMap<String, Arc<Process>>,
     waiting: HashMap<String, VecDeque<ActivatedJob>>,
@@ -63,6 +64,27 @@ struct Running {
     process: Arc<Process>,
     step: usize,
     variables: String,
+}
+
+/// Of a job that never failed.
+const RETRIES: i32 = 3;
+
+impl Running {
+    /// The job of the task at this step.
+    fn job(&self, key: i64, retries: i32) -> ActivatedJob {
+        let Some(Step::Task(element_id)) = self.process.steps.get(self.step) else {
+            panic!("only tasks have jobs");
+        };
+        ActivatedJob {
+            key,
+            r#type: self.process.job_type.clone(),
+            variables: self.variables.clone(),
+            element_id: element_id.clone(),
+            bpmn_process_id: self.process.id.clone(),
+            retries,
+            ..ActivatedJob::default()
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -102,6 +124,11 @@ impl FakeGateway {
         self.lock().publications
     }
 
+    /// Jobs that failed without retries.
+    pub fn incidents(&self) -> u64 {
+        self.lock().incidents
+    }
+
     /// Instances that wait for a message.
     pub fn subscriptions(&self) -> usize {
         self.lock().subscriptions.len()
@@ -111,7 +138,7 @@ impl FakeGateway {
     fn enter(&self, running: Running) {
         match running.process.steps.get(running.step).cloned() {
             None => {}
-            Some(Step::Task(id)) => self.start_task(running, &id),
+            Some(Step::Task(_)) => self.start_task(running),
             Some(Step::Timer(duration)) => self.fire_after(running, duration),
             Some(Step::DueDate(seconds)) => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
@@ -155,26 +182,19 @@ impl FakeGateway {
         }
     }
 
-    fn start_task(&self, running: Running, element_id: &str) {
+    fn start_task(&self, running: Running) {
         let mut state = self.lock();
         state.counter += 1;
         state.jobs += 1;
         let key = (1 << 51) + state.counter;
-        let Running { process, variables, .. } = running.clone();
+        let process = Arc::clone(&running.process);
+        let job = running.job(key, RETRIES);
         state.activated.insert(key, running);
         let every = |nth: u64| nth != 0 && state.jobs.is_multiple_of(nth);
         let copies = match (every(self.faults.lose_every), every(self.faults.deliver_twice_every)) {
             (true, _) => 0,
             (false, true) => 2,
             (false, false) => 1,
-        };
-        let job = ActivatedJob {
-            key,
-            r#type: process.job_type.clone(),
-            variables,
-            element_id: element_id.to_owned(),
-            bpmn_process_id: process.id.clone(),
-            ..ActivatedJob::default()
         };
         for _ in 0..copies {
             state.waiting.entry(process.job_type.clone()).or_default().push_back(job.clone());
@@ -296,6 +316,21 @@ impl Gateway for FakeGateway {
         Ok(Response::new(CompleteJobResponse {}))
     }
 
+    async fn fail_job(&self, request: Request<FailJobRequest>) -> Result<Response<FailJobResponse>, Status> {
+        let FailJobRequest { job_key, retries, .. } = request.into_inner();
+        let mut state = self.lock();
+        let running = state.activated.get(&job_key).cloned().ok_or_else(|| Status::not_found("no such job"))?;
+        if retries > 0 {
+            let job = running.job(job_key, retries);
+            let job_type = job.r#type.clone();
+            state.waiting.entry(job_type.clone()).or_default().push_back(job);
+            state.push(&job_type);
+        } else {
+            state.incidents += 1;
+        }
+        Ok(Response::new(FailJobResponse {}))
+    }
+
     async fn publish_message(
         &self,
         request: Request<PublishMessageRequest>,
@@ -364,7 +399,6 @@ impl Gateway for FakeGateway {
         deploy_process: DeployProcessRequest -> DeployProcessResponse;
         evaluate_conditional: EvaluateConditionalRequest -> EvaluateConditionalResponse;
         evaluate_decision: EvaluateDecisionRequest -> EvaluateDecisionResponse;
-        fail_job: FailJobRequest -> FailJobResponse;
         migrate_process_instance: MigrateProcessInstanceRequest -> MigrateProcessInstanceResponse;
         modify_process_instance: ModifyProcessInstanceRequest -> ModifyProcessInstanceResponse;
         resolve_incident: ResolveIncidentRequest -> ResolveIncidentResponse;
