@@ -235,6 +235,24 @@ fn long_texts_take_steps_wherever_they_are_compared() {
 }
 
 #[test]
+fn long_texts_take_steps_wherever_they_are_read() {
+    let long = Long::new();
+    for call in ["number(v)", "from json(v)", "replace(\"a\", \"b\", v)", "matches(\"a\", v)"] {
+        let text = format!("every i in 1..10000 satisfies {call} = null or true");
+        let environment = Environment { step_limit: 200_000, ..Environment::at(0) };
+        let result = Expression::parse(&text).unwrap().evaluate(&long, &environment);
+        assert!(matches!(result, Err(EvaluationError::TooManySteps(_))), "{call}: {result:?}");
+    }
+    for call in ["date(v)", "time(v)", "date and time(v)", "date and time(@\"2020-01-01T00:00:00Z\", v)", "duration(v)"]
+    {
+        let result = long.evaluate(&format!("every i in 1..10000 satisfies {call} = null")).unwrap();
+        assert_eq!(result.value, Value::Boolean(true), "{call}");
+    }
+    // The reason of an assertion that holds is not looked at.
+    assert_eq!(long.evaluate("assert(1, true, v)").unwrap().value, Value::from_json("1").unwrap());
+}
+
+#[test]
 fn functions_take_the_room_of_what_they_capture() {
     let entries: String = (0..20_000).map(|number| format!("a{number}: 1, ")).collect();
     let text = format!("{{{entries}f: for i in 1..1000000 return function() i}}");

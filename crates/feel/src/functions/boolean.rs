@@ -28,13 +28,13 @@ fn get_or_else(_: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 
 fn assert(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let message = match arguments {
-        [_, _, Value::String(message)] => message.to_string(),
-        [_, _] => "The condition is not fulfilled".to_owned(),
+        [_, _, Value::String(message)] => message,
+        [_, _] => "The condition is not fulfilled",
         _ => return illegal(evaluator, "assert", arguments),
     };
     if arguments[1].as_bool() == Some(true) {
         Ok(arguments[0].clone())
     } else {
-        Err(evaluator.assertion_failed(message))
+        Err(evaluator.assertion_failed(message.to_owned()))
     }
 }

@@ -129,6 +129,7 @@ fn replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Some(regex) = compile(evaluator, pattern, text, arguments.get(3))? else {
         return invalid_pattern(evaluator, "replace", pattern);
     };
+    evaluator.spend(replacement.len() / 4)?;
     let template = pattern::Template::parse(replacement, regex.captures_len());
     let mut out = String::new();
     let mut copied = 0;
@@ -191,8 +192,9 @@ fn compile(
         Some(Value::String(flags)) => flags,
         Some(_) => return Ok(None),
     };
-    // Matching takes time in proportion to the text and, at worst, to the pattern.
+    // Matching takes time in proportion to the text and, at worst, to the pattern; finding the pattern, to its length.
     evaluator.spend((text.len() / 64).saturating_mul(1 + pattern.len() / 64))?;
+    evaluator.spend(pattern.len() / 64)?;
     evaluator.allocate(text.len())?;
     evaluator.pattern(pattern, flags)
 }

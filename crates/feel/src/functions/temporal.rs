@@ -85,7 +85,16 @@ fn parse_duration(text: &str) -> Option<Value> {
     })
 }
 
-fn parsed(evaluator: &mut Evaluator<'_>, name: &str, text: &Arc<str>, value: Option<Value>) -> Outcome {
+/// No date, time or duration is longer. A longer text is not read, because that would take time but no steps.
+const LONGEST_TEXT_BYTES: usize = 1_024;
+
+fn parsed(
+    evaluator: &mut Evaluator<'_>,
+    name: &str,
+    text: &Arc<str>,
+    read: impl FnOnce(&str) -> Option<Value>,
+) -> Outcome {
+    let value = if text.len() <= LONGEST_TEXT_BYTES { read(text) } else { None };
     match value {
         Some(value) => Ok(value),
         None => failed(evaluator, name, || format!("Can't parse {} as a {name}", Value::String(text.clone()))),
@@ -114,7 +123,7 @@ fn whole<T: TryFrom<i64>>(value: &Value) -> Option<T> {
 
 fn date(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
-        [Value::String(text)] => parsed(evaluator, "date", text, temporal::parse_date(text).map(Value::Date)),
+        [Value::String(text)] => parsed(evaluator, "date", text, |text| temporal::parse_date(text).map(Value::Date)),
         [from] => match date_of(from) {
             Some(date) => Ok(Value::Date(date)),
             None => illegal(evaluator, "date", arguments),
@@ -134,7 +143,7 @@ fn date(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 
 fn time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
-        [Value::String(text)] => parsed(evaluator, "time", text, Time::parse(text).map(boxed_time)),
+        [Value::String(text)] => parsed(evaluator, "time", text, |text| Time::parse(text).map(boxed_time)),
         [Value::DateTime(from)] => Ok(boxed_time(Time { time: from.local.time(), zone: from.zone.clone() })),
         [Value::Date(_)] => Ok(boxed_time(Time { time: CivilTime::midnight(), zone: Some(Zone::UTC) })),
         [from @ Value::Time(_)] => Ok(from.clone()),
@@ -175,14 +184,20 @@ fn date_of(value: &Value) -> Option<Date> {
 
 fn date_and_time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
-        [Value::String(text)] => parsed(evaluator, "date and time", text, DateTime::parse(text).map(boxed_date_time)),
+        [Value::String(text)] => {
+            parsed(evaluator, "date and time", text, |text| DateTime::parse(text).map(boxed_date_time))
+        }
         [from @ Value::DateTime(_)] => Ok(from.clone()),
         [date, Value::Time(time)] => match date_of(date) {
             Some(date) => Ok(boxed_date_time(DateTime { local: date.to_datetime(time.time), zone: time.zone.clone() })),
             None => illegal(evaluator, "date and time", arguments),
         },
         [Value::DateTime(from), Value::String(zone)] => {
-            let zone = if &**zone == "Z" { Some(Zone::UTC) } else { Zone::named(zone) };
+            let zone = match &**zone {
+                "Z" => Some(Zone::UTC),
+                name if name.len() <= LONGEST_TEXT_BYTES => Zone::named(name),
+                _ => None,
+            };
             match zone.and_then(|zone| from.in_zone(zone)) {
                 Some(moved) => Ok(boxed_date_time(moved)),
                 None => illegal(evaluator, "date and time", arguments),
@@ -194,7 +209,7 @@ fn date_and_time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome 
 
 fn duration(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match &arguments[0] {
-        Value::String(text) => parsed(evaluator, "duration", text, parse_duration(text)),
+        Value::String(text) => parsed(evaluator, "duration", text, parse_duration),
         from @ (Value::YearMonthDuration(_) | Value::DayTimeDuration(_)) => Ok(from.clone()),
         _ => illegal(evaluator, "duration", arguments),
     }
