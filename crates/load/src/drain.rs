@@ -1,5 +1,5 @@
-//! Completes the jobs that an earlier run left, and watches in which order they come and how fast, alone or beside other
-//! instances.
+//! Completes the jobs that an earlier run left, and watches in which order they come and how fast, alone or beside
+//! other instances.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -140,8 +140,8 @@ async fn server(options: &Options) -> Result<Server, LoadError> {
     describe_server(&clients[0], options.request_timeout).await
 }
 
-/// On a thread of their own, because a backlog comes so fast that what runs beside would wait for this tool instead of for
-/// the server.
+/// On a thread of their own, because a backlog comes so fast that what runs beside would wait for this tool instead of
+/// for the server.
 async fn workers(options: Options, drain: DrainOptions, drained: Drained) -> Result<Workers, LoadError> {
     let clients = connect(&options, options.connections.min(drain.worker.workers)).await?;
     let settings = WorkerSettings {

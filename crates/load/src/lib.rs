@@ -11,8 +11,10 @@
 //! What an instance waits for by its model - a worker that holds a job, a timer, a message that is put off - is no
 //! overhead.
 //!
-//! Everything runs on one thread of its own, except the workers behind timers that are due at once. That costs less processor time than several, which matters because the
-//! generator usually shares the machine with the server.
+//! Everything runs on one thread of its own, except the creations of a surge and the clients that run beside what is
+//! measured: a worker that misbehaves, a worker that drains a backlog, the workers behind timers that are due at once.
+//! That costs less processor time than several threads, which matters because the generator usually shares the machine
+//! with the server.
 
 mod beforehand;
 mod connection;

@@ -1,4 +1,5 @@
-//! A worker that fails or ignores every job of its type, beside instances of another process whose workers do their work.
+//! A worker that fails or ignores every job of its type, beside instances of another process whose workers do their
+//! work.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;

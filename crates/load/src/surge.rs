@@ -1,5 +1,5 @@
-//! A surge: normal load, the highest sustainable rate, a multiple of it, and normal load again, all in an open loop. What
-//! the server refuses is counted and not sent again.
+//! A surge: normal load, the highest sustainable rate, a multiple of it, and normal load again, all in an open loop.
+//! What the server refuses is counted and not sent again.
 
 mod completions;
 mod connection;

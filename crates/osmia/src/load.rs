@@ -40,9 +40,10 @@ pub(crate) struct LoadArguments {
     /// Only create so many instances, which then wait at their first task, with messages for a message.
     #[arg(long, value_name = "INSTANCES", conflicts_with_all = ["max", "rate", "surge"])]
     wait: Option<u64>,
-    /// Beside the profile a worker of another process that is failing or ignoring every job; the profile is measured for
-    /// --duration before it comes and for --duration beside it.
-    #[arg(long, value_name = "HOW", value_parser = misbehaviour, conflicts_with_all = ["max", "surge", "wait", "drain"])]
+    /// Beside the profile a worker of another process that is failing or ignoring every job; the profile is measured
+    /// for --duration before it comes and for --duration beside it.
+    #[arg(long, value_name = "HOW", value_parser = misbehaviour,
+          conflicts_with_all = ["max", "surge", "wait", "drain"])]
     beside: Option<Misbehaviour>,
     /// With --beside: instances per second for the worker that misbehaves.
     #[arg(long, value_name = "RATE", default_value_t = 100.0)]

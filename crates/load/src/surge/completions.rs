@@ -1,5 +1,5 @@
-//! What the workers see of the instances of a run with a surge. A job's variables say which creation it belongs to and when
-//! that was sent, so that nothing is kept of an instance but whether it completed.
+//! What the workers see of the instances of a run with a surge. A job's variables say which creation it belongs to and
+//! when that was sent, so that nothing is kept of an instance but whether it completed.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
