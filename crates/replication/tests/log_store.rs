@@ -259,6 +259,25 @@ fn a_flipped_bit_before_the_last_batch_is_refused_with_file_and_place() {
     assert_eq!(read(&open(directory.path()), A, 1, 4), entries(1..4, 1));
 }
 
+/// The byte of the compression is the only one of a record that no checksum covers.
+#[test]
+fn a_bit_that_says_that_a_record_is_compressed_is_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (file, ends) = three_batches(directory.path());
+    let whole = fs::read(&file).expect("readable");
+    for start in &ends[..2] {
+        let mut bytes = whole.clone();
+        bytes[start + 7] ^= 1;
+        fs::write(&file, &bytes).expect("writable");
+        let refused = RaftEngineLog::open(directory.path(), small_files());
+        let Err(LogError::Damaged { offset, problem, .. }) = refused else {
+            panic!("the flipped bit in byte {} went unnoticed", start + 7);
+        };
+        assert_eq!(offset, *start as u64);
+        assert!(problem.starts_with("the record's header names a compression"), "{problem}");
+    }
+}
+
 #[test]
 fn a_flipped_bit_in_the_header_before_a_single_record_is_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");

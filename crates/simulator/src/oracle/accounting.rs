@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Engine;
 use protocol::{
-    BpmnElementType, IncidentIntent, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, Record, RecordType,
-    Text,
+    BpmnElementType, IncidentIntent, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, Record,
+    RecordType, Text,
 };
 
 /// What the records say, as an operator would see it.
@@ -110,7 +110,8 @@ impl Accounting {
 
     /// The definitions of a process that were not deleted.
     pub fn definitions(&self, process: &str) -> Vec<Key> {
-        let of = |(key, id): (&Key, &Option<Text>)| id.as_ref().is_some_and(|id| id.as_str() == process).then_some(*key);
+        let of =
+            |(key, id): (&Key, &Option<Text>)| id.as_ref().is_some_and(|id| id.as_str() == process).then_some(*key);
         self.definitions.iter().filter_map(of).collect()
     }
 

@@ -5,6 +5,7 @@
 const STAYS: &[&str] = &[
     "processes",
     "latest_processes",
+    "deleted_versions",
     "process_versions",
     "processes_by_deployment",
     "processes_by_version_tag",

@@ -1,0 +1,12 @@
+//! Distributed: what partition 1 deploys and deletes, it does for all partitions. Otherwise instances would begin with a version on
+//! one partition that does not exist any more on another, and nobody could tell by where a request went.
+
+/// The tables that say what is deployed, the same everywhere once nothing is under way.
+const DEPLOYED: &[&str] =
+    &["processes", "latest_processes", "deleted_versions", "process_versions", "processes_by_deployment"];
+
+/// The rows of a state that say what is deployed.
+pub fn deployed(rows: &[String]) -> Vec<String> {
+    let of = |row: &&String| row.split(' ').next().is_some_and(|table| DEPLOYED.contains(&table));
+    rows.iter().filter(of).cloned().collect()
+}
