@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use state::{Queue, Store, StoreOptions, Table, TableSet};
+use state::{Queue, Store, StoreOptions, Table};
 
 state::tables! {
     struct Tables {

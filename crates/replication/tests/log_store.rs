@@ -259,6 +259,22 @@ fn a_flipped_bit_before_the_last_batch_is_refused_with_file_and_place() {
     assert_eq!(read(&open(directory.path()), A, 1, 4), entries(1..4, 1));
 }
 
+/// The engine would make room for gigabytes, up to the next multiple of the alignment.
+#[test]
+fn an_alignment_in_the_header_of_an_empty_newest_file_is_refused() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (file, _) = three_batches(directory.path());
+    let newest = next_file(&file);
+    let mut bytes = fs::read(&file).expect("readable")[..69].to_vec();
+    bytes[64] = 2;
+    bytes.resize(1_500, 0);
+    fs::write(&newest, bytes).expect("writable");
+    let refused = RaftEngineLog::open(directory.path(), small_files());
+    let Err(LogError::Damaged { file, offset, problem }) = refused else { panic!("the alignment went unnoticed") };
+    assert_eq!((file, offset), (newest, 0));
+    assert!(problem.contains("names an alignment"), "{problem}");
+}
+
 /// The byte of the compression is the only one of a record that no checksum covers.
 #[test]
 fn a_bit_that_says_that_a_record_is_compressed_is_refused() {
