@@ -7,6 +7,7 @@ mod accounting;
 mod acknowledged;
 mod bounded;
 mod distributed;
+mod due;
 mod kept;
 mod keys;
 mod once;
@@ -14,7 +15,7 @@ mod replicas;
 mod trace;
 
 use engine::{Engine, Reply};
-use protocol::{Key, PartitionId, Record};
+use protocol::{Key, PartitionId, Record, Timestamp};
 use replication::{GroupStatus, NodeId};
 
 pub use accounting::Accounting;
@@ -36,6 +37,7 @@ pub struct Oracles {
     replicas: replicas::Replicas,
     acknowledged: acknowledged::Acknowledged,
     accounting: Accounting,
+    due: due::Due,
     kept: kept::Kept,
     once: once::Once,
     keys: keys::Keys,
@@ -51,6 +53,7 @@ impl Oracles {
             replicas: replicas::Replicas::default(),
             acknowledged: acknowledged::Acknowledged::default(),
             accounting: Accounting::default(),
+            due: due::Due::default(),
             kept: kept::Kept::default(),
             once: once::Once::default(),
             keys: keys::Keys::new(partitions),
@@ -70,6 +73,7 @@ impl Oracles {
             tracing::trace!(target: "record", partition = %applied.partition, index = applied.index, ?record);
             self.keys.record(applied.partition, record);
             self.once.record(record);
+            self.due.record(record);
             self.accounting.record(record);
         }
     }
@@ -106,6 +110,11 @@ impl Oracles {
     pub fn node_failed(&mut self, node: NodeId, reason: &str, has_fault: bool) {
         let is_expected = has_fault || reason.contains("Syncing the log");
         assert!(is_expected, "node {node} stopped without a fault that explains it: {reason}");
+    }
+
+    /// There have been no faults for a while.
+    pub fn check_due(&self, now: Timestamp) {
+        self.due.check(now);
     }
 
     /// Something that must happen again in a run of the same seed.

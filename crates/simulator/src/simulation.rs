@@ -22,6 +22,8 @@ const FAULTS_INTERVAL: Milliseconds = 250;
 const SPARE: NodeId = NodeId(4);
 /// Time after the last fault in which everything that can end must have ended.
 const LIVENESS_LIMIT: Milliseconds = 180_000;
+/// Time after the last fault in which the cluster has found its leaders and caught up with its clocks.
+const RECOVERY_LIMIT: Milliseconds = 60_000;
 /// Time between two looks at whether everything has ended.
 const LOOK_INTERVAL: Milliseconds = 500;
 
@@ -423,6 +425,9 @@ impl Simulation {
                 accounting.roots().take(3).collect::<Vec<_>>(),
                 self.describe()
             );
+            if self.schedule.now() + LIVENESS_LIMIT > limit + RECOVERY_LIMIT {
+                self.oracles.check_due(EPOCH + i64::try_from(self.schedule.now()).expect("a short time"));
+            }
             if self.replaced.is_some() {
                 self.replace();
             }
