@@ -93,7 +93,7 @@ fn refuse(event: Node, kind: TimerKind, why: &str, problems: &mut Problems) {
 /// A start event of a process has no variables, but a clock: the expression must give a timer at any time.
 fn evaluate_without_variables(kind: TimerKind, expression: &Expression) -> Result<Timer, String> {
     let evaluation = expression
-        .evaluate(&(), &Environment::at(0))
+        .evaluate(&(), &Environment { step_limit: feel::CONSTANT_STEP_LIMIT, ..Environment::at(0) })
         .map_err(|error| format!("Failed to evaluate expression '{}': {error}", expression.text()))?;
     timer_of(kind, &evaluation.value).map_err(|why| {
         format!(

@@ -176,6 +176,20 @@ fn many_events_share_one_message_one_gateway_and_one_activity() {
     soundness::check(&processes[0]);
 }
 
+/// Not timed: with the steps of an evaluation at run time, this would take hours.
+#[test]
+fn constants_that_compute_for_long_are_left_to_their_evaluation() {
+    let endless = "= if every i in 1..1000000 satisfies i > 0 then \"PT1S\" else \"PT2S\"";
+    let mut builder = ProcessBuilder::new("constants").start("start");
+    for number in 0..2_000 {
+        builder = builder.catch_event(&format!("event{number}"), Event::Duration(endless));
+    }
+    parse("constants.bpmn", builder.to_xml().as_bytes()).expect("the timers are computed when they start");
+    let start = ProcessBuilder::new("timer").start_event("start", Event::Date(endless)).end("end");
+    let report = parse("timer.bpmn", start.to_xml().as_bytes()).expect_err("the timer is needed at once");
+    assert!(report.to_string().contains("was stopped after 1000 steps"), "{report}");
+}
+
 #[test]
 fn event_sub_processes_and_multi_instance_activities_are_nested_as_deep_as_xml_allows() {
     let mut builder = ProcessBuilder::new("deep").start("start");

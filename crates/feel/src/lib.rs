@@ -30,6 +30,9 @@ pub use parser::{LENGTH_LIMIT_BYTES, NESTING_LIMIT, ParseError};
 pub use temporal::{DateTime, Time};
 pub use value::{Bound, Context, List, Range, Value};
 
+/// How many steps an expression may take that is evaluated while a file is read: there can be tens of thousands in one.
+pub const CONSTANT_STEP_LIMIT: u32 = 1_000;
+
 /// A compiled expression. Cloning shares it.
 #[derive(Clone)]
 pub struct Expression {
@@ -74,12 +77,14 @@ impl Expression {
             .map_err(|error| *error)
     }
 
-    /// The value of an expression that refers to no variable and no clock.
+    /// The value of an expression that refers to no variable and no clock; `None` also if it takes more than
+    /// [`CONSTANT_STEP_LIMIT`].
     pub fn constant(&self) -> Option<Value> {
         if !self.compiled.variables.is_empty() || self.compiled.uses_environment {
             return None;
         }
-        self.evaluate(&(), &Environment::at(0)).ok().map(|evaluation| evaluation.value)
+        let environment = Environment { step_limit: CONSTANT_STEP_LIMIT, ..Environment::at(0) };
+        self.evaluate(&(), &environment).ok().map(|evaluation| evaluation.value)
     }
 }
 
