@@ -1,6 +1,7 @@
 //! Completes the jobs that an earlier run left, and watches in which order they come and how fast, alone or beside
 //! other instances.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -27,6 +28,8 @@ const COUNTER_BITS: u32 = 51;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The series of seconds in a report ends here; the run goes on.
 const SERIES_LIMIT_SECONDS: usize = 7_200;
+/// When nothing has come for so long, what runs beside is not counted.
+const REST: Duration = Duration::from_millis(200);
 /// Other instances go on for no longer than this while a backlog is drained.
 const BESIDE_LIMIT: Duration = Duration::from_secs(24 * 3_600);
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -77,7 +80,7 @@ pub struct DrainBesideReport {
     pub rate: f64,
     /// Before the worker of the backlog came.
     pub before: BesideReport,
-    /// From then to the last completion of the backlog.
+    /// From then until nothing of the backlog had come for 200 ms.
     pub while_draining: BesideReport,
     /// Processor time and memory of the server before.
     pub server_before: Option<ProcessUse>,
@@ -122,15 +125,15 @@ pub(crate) async fn run(options: &Options, drain: &DrainOptions) -> Result<(Cont
     let before = Usage::take(&options.server_pids)?;
     let drained = Drained::new(Timeline::start_now());
     let workers = OwnThread::start("load-drain", workers(options.clone(), drain.clone(), drained.clone())).await?;
-    drained.wait_for_end(drain, options.progress).await;
+    let rests = |rests| beside.as_ref().map_or((), |beside| beside.backlog_rests(rests));
+    drained.wait_for_end(drain, options.progress, rests).await;
     drop(workers);
     let (server_use, own) = Usage::take(&options.server_pids)?.since(&before);
     let mut report = drained.report(server_use, own);
     let note = (report.received == 0).then(|| format!("No job of type \"{}\" came.", drain.job_type));
     let context = Context::new(server, process_ids, None, note);
     if let Some(beside) = beside {
-        let idle = drained.since_last_completion();
-        report.beside = Some(beside.finish(&before, idle).await);
+        report.beside = Some(beside.finish(&before).await);
     }
     Ok((context, report))
 }
@@ -161,6 +164,8 @@ struct Beside {
     rate: f64,
     start: Duration,
     drain_start: Duration,
+    /// When nothing more of the backlog came, as far as is known.
+    rests_since: Cell<Option<Duration>>,
     usage: Usage,
 }
 
@@ -177,14 +182,23 @@ impl Beside {
         session.timeline.sleep_until(start).await;
         let usage = Usage::take(&options.server_pids)?;
         session.timeline.sleep_until(drain_start).await;
-        Ok(Beside { session, starter, rate: beside.rate, start, drain_start, usage })
+        Ok(Beside { session, starter, rate: beside.rate, start, drain_start, rests_since: Cell::new(None), usage })
     }
 
-    /// The backlog was drained so long ago.
-    async fn finish(self, drain_began: &Usage, since_end: Duration) -> DrainBesideReport {
+    /// Whether anything of the backlog comes just now.
+    fn backlog_rests(&self, rests: bool) {
+        if rests == self.rests_since.get().is_some() {
+            return;
+        }
+        let now = self.session.timeline.now();
+        self.rests_since.set(rests.then_some(now));
+        self.session.tracker.end_window(if rests { now } else { FOR_EVER });
+    }
+
+    async fn finish(self, drain_began: &Usage) -> DrainBesideReport {
         let tracker = &self.session.tracker;
-        let end = self.session.timeline.now().saturating_sub(since_end).max(self.drain_start);
-        tracker.close_window(end);
+        let end = self.rests_since.get().unwrap_or_else(|| self.session.timeline.now()).max(self.drain_start);
+        tracker.end_window(end);
         drop(self.starter);
         self.session.wait_for_the_last(self.session.timeline.now() + DRAIN_LIMIT).await;
         let window = |number: usize, start: Duration, end: Duration| {
@@ -234,11 +248,8 @@ impl Drained {
         self.state().began = self.timeline.now();
     }
 
-    fn since_last_completion(&self) -> Duration {
-        self.timeline.now().saturating_sub(self.state().last_completed)
-    }
-
-    async fn wait_for_end(&self, drain: &DrainOptions, progress: bool) {
+    /// Says at every look whether anything comes just now.
+    async fn wait_for_end(&self, drain: &DrainOptions, progress: bool, rests: impl Fn(bool)) {
         let mut reported = (0, Duration::ZERO);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -247,6 +258,7 @@ impl Drained {
                 let state = self.state();
                 (state.completed, state.last.max(state.last_completed))
             };
+            rests(now > last + REST);
             if drain.jobs.is_some_and(|jobs| completed >= jobs) || now > last + drain.silence {
                 return;
             }

@@ -49,6 +49,8 @@ pub struct SurgeReport {
     pub rate: f64,
     /// What the surge multiplies it with.
     pub factor: f64,
+    /// The same without the creations that were held back.
+    pub sent_factor: f64,
     /// The phases in their order.
     pub phases: Vec<PhaseReport>,
     /// Instances completed per second in the surge, as a share of those in the phase before it, at the highest
@@ -414,15 +416,16 @@ impl Found<'_> {
                 phase_report(self.plan, phase, sent, completed, used)
             })
             .collect();
-        let per_second = |phase: Phase| phases[phase as usize].completed_per_second;
-        let (peak, surge) = (per_second(Phase::Peak), per_second(Phase::Surge));
+        let (peak, surge) = (&phases[Phase::Peak as usize], &phases[Phase::Surge as usize]);
+        let goodput_share = surge.completed_per_second / peak.completed_per_second;
         let completed_not_accepted = self.completed.missing_in(&self.accepted);
         let completed_not_refused = self.completed.missing_in(&self.refused);
         let completed_though_refused = state.completed.saturating_sub(completed_not_refused);
         SurgeReport {
             rate: self.surge.rate,
             factor: self.surge.factor,
-            goodput_share: if peak > 0.0 { surge / peak } else { 0.0 },
+            sent_factor: surge.sent as f64 / surge.seconds / self.surge.rate,
+            goodput_share: if goodput_share.is_finite() { goodput_share } else { 0.0 },
             recovery: recovery(self.plan, &phases[Phase::Normal as usize].process_latency, &self.series),
             memory: self.memory,
             sent: sending.so_far.sent,

@@ -152,6 +152,13 @@ impl Tracker {
         }
     }
 
+    /// Lets the last window end at this time, which may be later than it ended before.
+    pub fn end_window(&self, end: Duration) {
+        if let Some(window) = self.state().windows.0.last_mut() {
+            window.end = end;
+        }
+    }
+
     /// The figures of each process in the window with this number, and their sum with those of unknown instances.
     pub fn figures(&self, window: usize) -> (Vec<Figures>, Figures) {
         let mut by_kind = self.state().windows.0[window].figures.clone();

@@ -11,10 +11,11 @@ pub(crate) fn surge(formatter: &mut Formatter<'_>, report: &SurgeReport) -> fmt:
         formatter,
         "goodput in the surge",
         format_args!(
-            "{:.1} % of that at the highest sustainable rate of {:.1}/s; the surge was {} times that rate",
+            "{:.1} % of that at the highest sustainable rate of {:.1}/s; of {} times that rate {:.1} times was sent",
             report.goodput_share * 100.0,
             report.rate,
-            report.factor
+            report.factor,
+            report.sent_factor
         ),
     )?;
     recovery(formatter, report)?;

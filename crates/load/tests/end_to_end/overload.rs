@@ -187,6 +187,8 @@ async fn a_backlog_is_drained_beside_other_instances() {
     assert_eq!(beside.before.measured.process_latency.count, 50);
     assert!(beside.while_draining.seconds >= drained.seconds, "{beside:?}");
     assert_eq!(beside.while_draining.measured.unfinished, 0);
+    // Nothing of the silence at the end is counted.
+    assert!(beside.while_draining.measured.created <= 75 + (drained.seconds * 75.0) as u64, "{beside:?}");
 }
 
 #[tokio::test]
