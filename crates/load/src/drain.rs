@@ -32,7 +32,6 @@ const SERIES_LIMIT_SECONDS: usize = 7_200;
 const REST: Duration = Duration::from_millis(200);
 /// Other instances go on for no longer than this while a backlog is drained.
 const BESIDE_LIMIT: Duration = Duration::from_secs(24 * 3_600);
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a backlog of jobs was drained.
 #[derive(Clone, Debug, Serialize)]
@@ -200,7 +199,7 @@ impl Beside {
         let end = self.rests_since.get().unwrap_or_else(|| self.session.timeline.now()).max(self.drain_start);
         tracker.end_window(end);
         drop(self.starter);
-        self.session.wait_for_the_last(self.session.timeline.now() + DRAIN_LIMIT).await;
+        self.session.wait_for_the_last(self.session.timeline.now()).await;
         let window = |number: usize, start: Duration, end: Duration| {
             let seconds = (end - start).as_secs_f64();
             BesideReport { seconds, measured: tracker.figures(number).1.measured(seconds) }

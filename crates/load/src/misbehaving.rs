@@ -23,12 +23,11 @@ use crate::schedule::{Pacer, Schedule, Timeline};
 use crate::session::{SETTLE, Session, creator, deploy};
 use crate::starter::Creator;
 use crate::timers::BesideReport;
-use crate::worker::{Client, FIRST_PAUSE, LONGEST_PAUSE, milliseconds};
+use crate::worker::{Client, StreamUser, milliseconds, stream_jobs};
 
 /// Requests of the misbehaving client without an answer at once, creations and failures each.
 const IN_FLIGHT: usize = 256;
 const WORKER_NAME: &str = "osmia-load-misbehaving";
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 const BEFORE_START: Duration = Duration::from_millis(5);
 
 /// What a worker that misbehaves did to the others.
@@ -144,7 +143,7 @@ pub(crate) async fn run(
     let series = series.taken;
     let worker = misbehaved.report();
     drop((starter, thread));
-    session.wait_for_the_last(end + DRAIN_LIMIT).await;
+    session.wait_for_the_last(end).await;
 
     let window = |number: usize, start: Duration, end: Duration| {
         let seconds = (end - start).as_secs_f64();
@@ -235,7 +234,8 @@ impl MisbehavingClient {
         let client = Arc::new(self);
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&client).create(creator, pacer));
-        tasks.spawn(client.work(worker));
+        let worker = MisbehavingWorker { of: client, client: worker, in_flight: Arc::new(Semaphore::new(IN_FLIGHT)) };
+        tasks.spawn(async move { stream_jobs(&worker.client, &worker).await });
         Ok(tasks)
     }
 
@@ -267,50 +267,34 @@ impl MisbehavingClient {
             pacer.tick().await;
         }
     }
+}
 
-    async fn work(self: Arc<Self>, client: Client) {
-        let in_flight = Arc::new(Semaphore::new(IN_FLIGHT));
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let ended = match client.clone().stream_activated_jobs(self.stream_request()).await {
-                Ok(response) => {
-                    let mut jobs = response.into_inner();
-                    loop {
-                        match jobs.message().await {
-                            Ok(Some(job)) => {
-                                pause = FIRST_PAUSE;
-                                self.misbehaved.state().0.received += 1;
-                                self.misbehave(&client, job, &in_flight).await;
-                            }
-                            Ok(None) => break Status::ok("the server ended the stream"),
-                            Err(status) => break status,
-                        }
-                    }
-                }
-                Err(status) => status,
-            };
-            self.misbehaved.state().0.failed_streams.record(&ended);
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-    }
+/// The worker, with its connection.
+struct MisbehavingWorker {
+    of: Arc<MisbehavingClient>,
+    client: Client,
+    /// Failures without an answer.
+    in_flight: Arc<Semaphore>,
+}
 
-    fn stream_request(&self) -> StreamActivatedJobsRequest {
+impl StreamUser for MisbehavingWorker {
+    fn request(&self) -> StreamActivatedJobsRequest {
         StreamActivatedJobsRequest {
-            r#type: self.job_type.clone(),
+            r#type: self.of.job_type.clone(),
             worker: WORKER_NAME.to_owned(),
-            timeout: milliseconds(self.options.job_timeout),
+            timeout: milliseconds(self.of.options.job_timeout),
             ..StreamActivatedJobsRequest::default()
         }
     }
 
-    async fn misbehave(&self, client: &Client, job: ActivatedJob, in_flight: &Arc<Semaphore>) {
-        if self.options.behaviour == Misbehaviour::Ignoring {
+    async fn take(&self, job: ActivatedJob) {
+        self.of.misbehaved.state().0.received += 1;
+        if self.of.options.behaviour == Misbehaviour::Ignoring {
             return;
         }
-        let permit = Arc::clone(in_flight).acquire_owned().await.expect("the semaphore is never closed");
-        let mut client = client.clone();
-        let misbehaved = self.misbehaved.clone();
+        let permit = Arc::clone(&self.in_flight).acquire_owned().await.expect("the semaphore is never closed");
+        let mut client = self.client.clone();
+        let misbehaved = self.of.misbehaved.clone();
         let retries = (job.retries - 1).max(0);
         let mut request = Request::new(FailJobRequest {
             job_key: job.key,
@@ -318,7 +302,7 @@ impl MisbehavingClient {
             error_message: "This worker fails every job.".to_owned(),
             ..FailJobRequest::default()
         });
-        request.set_timeout(self.request_timeout);
+        request.set_timeout(self.of.request_timeout);
         tokio::spawn(async move {
             let sent = misbehaved.timeline.now();
             let result = client.fail_job(request).await;
@@ -335,5 +319,9 @@ impl MisbehavingClient {
             drop(state);
             drop(permit);
         });
+    }
+
+    fn ended(&self, status: &Status) {
+        self.of.misbehaved.state().0.failed_streams.record(status);
     }
 }

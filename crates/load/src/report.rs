@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::connection::Server;
 use crate::drain::DrainReport;
 use crate::error::LoadError;
-use crate::figures::{Irregularities, Measured, MessageCounts, Quantiles};
+use crate::figures::{Failures, Irregularities, Measured, MessageCounts, Quantiles};
 use crate::idle::IdleReport;
 use crate::maximum::MaximumReport;
 use crate::misbehaving::MisbehavingReport;
@@ -316,6 +316,15 @@ pub(crate) fn quantile_row(formatter: &mut Formatter<'_>, name: &str, quantiles:
     )
 }
 
+pub(crate) fn completions_row(
+    formatter: &mut Formatter<'_>,
+    rejected: &Failures,
+    repeated: u64,
+    unconfirmed: u64,
+) -> fmt::Result {
+    row(formatter, "rejected completions", format_args!("{rejected}; {repeated} sent again, {unconfirmed} unconfirmed"))
+}
+
 fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt::Result {
     row(
         formatter,
@@ -333,14 +342,8 @@ fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt:
             format_args!("{}; {} sent again", found.rejected_publications, found.repeated_publications),
         )?;
     }
-    row(
-        formatter,
-        "rejected completions",
-        format_args!(
-            "{}; {} sent again, {} unconfirmed",
-            found.rejected_completions, found.repeated_completions, found.unconfirmed_completions
-        ),
-    )?;
+    let (repeated, unconfirmed) = (found.repeated_completions, found.unconfirmed_completions);
+    completions_row(formatter, &found.rejected_completions, repeated, unconfirmed)?;
     row(formatter, "failed streams and polls", &found.failed_streams)?;
     if found.polled_beside_streams > 0 {
         row(formatter, "jobs polled beside the streams", found.polled_beside_streams)?;

@@ -23,6 +23,8 @@ use crate::worker::{Client, WorkerSettings, Workers};
 pub(crate) const SETTLE: Duration = Duration::from_millis(500);
 /// How long the test instances may take at each attempt, beside the time of the workers.
 const SETTLE_ATTEMPT: Duration = Duration::from_secs(2);
+/// How long the last instances may take after a run.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 /// Creations in flight of instances that are made beforehand.
 const BEFOREHAND_IN_FLIGHT: usize = 512;
 
@@ -164,8 +166,9 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the instances that are outstanding, and gives up those that do not complete until then.
-    pub async fn wait_for_the_last(&self, limit: Duration) {
+    /// Waits for the instances that are outstanding at the end of a run, and gives up those that take too long.
+    pub async fn wait_for_the_last(&self, end: Duration) {
+        let limit = end + DRAIN_LIMIT;
         while self.tracker.outstanding() > 0 && self.timeline.now() < limit {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

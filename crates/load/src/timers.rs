@@ -30,7 +30,6 @@ use fired::Fired;
 /// commands of the instances beside.
 const COMPLETIONS_IN_FLIGHT: usize = 128;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// How timers of the same moment fired.
 #[derive(Clone, Debug, Serialize)]
@@ -208,7 +207,7 @@ impl Session {
         series.take(end);
         let used = Usage::take(&self.server_pids)?.since(&usage);
         drop(starter);
-        self.wait_for_the_last(end + DRAIN_LIMIT).await;
+        self.wait_for_the_last(end).await;
         let report = |window, start, end: Duration| {
             let seconds = end.saturating_sub(start).as_secs_f64();
             let (_, figures) = self.tracker.figures(window);

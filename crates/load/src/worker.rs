@@ -95,6 +95,42 @@ impl Workers {
     }
 }
 
+/// Who uses the jobs of a stream.
+pub(crate) trait StreamUser: Sync {
+    /// What the stream is opened with.
+    fn request(&self) -> StreamActivatedJobsRequest;
+    /// A job came; the next one is read when this ends.
+    fn take(&self, job: ActivatedJob) -> impl Future<Output = ()> + Send;
+    /// The stream ended; it is opened again.
+    fn ended(&self, status: &Status);
+}
+
+/// Keeps a stream open, for ever.
+pub(crate) async fn stream_jobs(client: &Client, user: &impl StreamUser) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let ended = match client.clone().stream_activated_jobs(user.request()).await {
+            Ok(response) => {
+                let mut jobs = response.into_inner();
+                loop {
+                    match jobs.message().await {
+                        Ok(Some(job)) => {
+                            pause = FIRST_PAUSE;
+                            user.take(job).await;
+                        }
+                        Ok(None) => break Status::ok("the server ended the stream"),
+                        Err(status) => break status,
+                    }
+                }
+            }
+            Err(status) => status,
+        };
+        user.ended(&ended);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
 struct Worker<O: JobObserver> {
     client: Client,
     settings: Arc<WorkerSettings>,
@@ -107,29 +143,7 @@ struct Worker<O: JobObserver> {
 
 impl<O: JobObserver> Worker<O> {
     async fn stream(self) {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            let opened = self.client.clone().stream_activated_jobs(self.stream_request()).await;
-            let ended = match opened {
-                Ok(response) => {
-                    let mut jobs = response.into_inner();
-                    loop {
-                        match jobs.message().await {
-                            Ok(Some(job)) => {
-                                pause = FIRST_PAUSE;
-                                self.take(job).await;
-                            }
-                            Ok(None) => break Status::ok("the server ended the stream"),
-                            Err(status) => break status,
-                        }
-                    }
-                }
-                Err(status) => status,
-            };
-            self.observer.failed(None, Failed::Stream(&ended));
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
+        stream_jobs(&self.client, &self).await;
     }
 
     async fn poll(self, max_jobs: u16) {
@@ -184,6 +198,17 @@ impl<O: JobObserver> Worker<O> {
     async fn room(&self) -> OwnedSemaphorePermit {
         Arc::clone(&self.room).acquire_owned().await.expect("the semaphore of a worker is never closed")
     }
+}
+
+impl<O: JobObserver> StreamUser for Worker<O> {
+    fn request(&self) -> StreamActivatedJobsRequest {
+        StreamActivatedJobsRequest {
+            r#type: self.settings.job_type.clone(),
+            worker: WORKER_NAME.to_owned(),
+            timeout: milliseconds(self.settings.options.job_timeout),
+            ..StreamActivatedJobsRequest::default()
+        }
+    }
 
     async fn take(&self, job: ActivatedJob) {
         let tracked = self.observer.received(self.source, &job);
@@ -205,13 +230,8 @@ impl<O: JobObserver> Worker<O> {
         });
     }
 
-    fn stream_request(&self) -> StreamActivatedJobsRequest {
-        StreamActivatedJobsRequest {
-            r#type: self.settings.job_type.clone(),
-            worker: WORKER_NAME.to_owned(),
-            timeout: milliseconds(self.settings.options.job_timeout),
-            ..StreamActivatedJobsRequest::default()
-        }
+    fn ended(&self, status: &Status) {
+        self.observer.failed(None, Failed::Stream(status));
     }
 }
 

@@ -309,6 +309,8 @@ async fn create_when_there_is_room(client: &mut Client, creation: CreateProcessI
             Ok(created) => return created.into_inner().process_instance_key,
             Err(status) => {
                 assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+                // Low, but not full: the reserve is not touched.
+                assert!(status.message().contains("new work is taken only above"), "{status}");
                 assert!(Instant::now() < limit, "there is no room again: {status}");
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }

@@ -35,12 +35,11 @@ impl Recovery {
         let limit = (normal.p99 * NORMAL_FACTOR).max(normal.p99 + NORMAL_MARGIN_MILLISECONDS);
         let is_normal = |second: &OfSecond| second.is_some_and(|p99| p99 <= limit);
         let beyond = |seconds: &[OfSecond]| seconds.iter().filter(|second| !is_normal(second)).count();
-        let calm = CALM_SECONDS.min(seconds_after.len().max(1));
-        let first = seconds_after.windows(calm).position(|seconds| seconds.iter().all(is_normal));
+        let first = seconds_after.windows(CALM_SECONDS).position(|seconds| seconds.iter().all(is_normal));
         Recovery {
             limit,
             seconds: first.map(|first| first as u64),
-            later_seconds_beyond: first.map_or(0, |first| beyond(&seconds_after[first + calm..])),
+            later_seconds_beyond: first.map_or(0, |first| beyond(&seconds_after[first + CALM_SECONDS..])),
             normal_seconds_beyond: beyond(normal_seconds),
             normal_seconds: normal_seconds.len(),
         }
@@ -73,7 +72,9 @@ mod tests {
         let normal = Quantiles { p99: 2.0, ..Quantiles::default() };
         let found = Recovery::find(&normal, &[], &[None, Some(11.0), Some(12.0)]);
         assert_eq!((found.limit, found.seconds), (12.0, None));
-        let found = Recovery::find(&normal, &[], &[Some(11.0), Some(12.0)]);
-        assert_eq!(found.seconds, Some(0));
+        let seconds = [11.0, 12.0, 11.0, 12.0, 11.0].map(Some);
+        assert_eq!(Recovery::find(&normal, &[], &seconds).seconds, Some(0));
+        // A run that ends too early shows no recovery.
+        assert_eq!(Recovery::find(&normal, &[], &seconds[..4]).seconds, None);
     }
 }

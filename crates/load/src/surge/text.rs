@@ -4,7 +4,7 @@ use std::fmt::{self, Formatter};
 
 use super::{Phase, PhaseReport, SurgeReport};
 use crate::figures::Quantiles;
-use crate::report::{mebibytes, quantile_header, quantile_row, row, usage};
+use crate::report::{completions_row, mebibytes, quantile_header, quantile_row, row, usage};
 
 pub(crate) fn surge(formatter: &mut Formatter<'_>, report: &SurgeReport) -> fmt::Result {
     row(
@@ -108,14 +108,8 @@ fn irregularities(formatter: &mut Formatter<'_>, report: &SurgeReport) -> fmt::R
         "completed though refused, failed",
         format_args!("{}, {}", report.completed_though_refused, report.completed_though_failed),
     )?;
-    row(
-        formatter,
-        "rejected completions",
-        format_args!(
-            "{}; {} sent again, {} unconfirmed",
-            found.rejected_completions, found.repeated_completions, found.unconfirmed_completions
-        ),
-    )?;
+    let (repeated, unconfirmed) = (found.repeated_completions, found.unconfirmed_completions);
+    completions_row(formatter, &found.rejected_completions, repeated, unconfirmed)?;
     row(formatter, "failed streams and polls", &found.failed_streams)?;
     row(formatter, "lost connections", &report.lost_connections)?;
     if found.polled_beside_streams > 0 {
