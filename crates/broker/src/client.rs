@@ -7,7 +7,8 @@ use protocol::{Command, PartitionId, Request};
 
 use crate::disk::DiskView;
 use crate::entrance::{Entrance, Health, Role};
-use crate::flow_control::{Admission, Permit};
+use crate::flow_control::Admission;
+use crate::held::HeldCommand;
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::{JobsAvailableListener, Shared};
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
@@ -185,19 +186,35 @@ impl Client {
         };
         let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
         command.request = Some(Request { node: self.shared.node, number });
-        let (bytes, permit) = match self.admit(entrance, &command) {
-            Ok(admitted) => admitted,
+        let (bytes, admission) = match self.encode(entrance, &command) {
+            Ok(encoded) => encoded,
             Err(error) => return refused(reply, error),
         };
+        let admitted = entrance.admit(admission, bytes.len());
+        if let Err(refusal) = &admitted
+            && !(admission == Admission::Growth && refusal.is_passing())
+        {
+            return refused(reply, entrance.refuse(refusal));
+        }
         // Registered before the command leaves: the answer may come before `send` returns.
         if let Err((reply, error)) = entrance.requests.wait(number, Box::new(reply)) {
             return refused(reply, error);
         }
-        let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
-        if self.shared.inbox.send(Inbound::Command(queued)).is_err()
+        let refusal = match admitted {
+            Ok(permit) => {
+                let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
+                let sent = self.shared.inbox.send(Inbound::Command(queued));
+                sent.err().map(|_| SubmitError::Stopped)
+            }
+            Err(refusal) => {
+                let held = entrance.hold(HeldCommand { number, bytes }, &self.shared.inbox);
+                (!held).then(|| entrance.refuse(&refusal))
+            }
+        };
+        if let Some(error) = refusal
             && let Some(reply) = entrance.requests.take(number)
         {
-            return refused(reply, SubmitError::Stopped);
+            return refused(reply, error);
         }
         PendingRequest { entrance: Some((entrance.clone(), number)) }
     }
@@ -208,7 +225,8 @@ impl Client {
     /// When the command is refused at once.
     pub fn send(&self, partition: PartitionId, command: Command) -> Result<(), SubmitError> {
         let entrance = self.shared.entrance(partition)?;
-        let (bytes, permit) = self.admit(entrance, &command)?;
+        let (bytes, admission) = self.encode(entrance, &command)?;
+        let permit = entrance.admit(admission, bytes.len()).map_err(|refusal| entrance.refuse(&refusal))?;
         let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
         self.shared.inbox.send(Inbound::Command(queued)).map_err(|_| SubmitError::Stopped)
     }
@@ -225,7 +243,7 @@ impl Client {
         self.shared.listeners.write().push(listener);
     }
 
-    fn admit(&self, entrance: &Arc<Entrance>, command: &Command) -> Result<(Vec<u8>, Permit), SubmitError> {
+    fn encode(&self, entrance: &Entrance, command: &Command) -> Result<(Vec<u8>, Admission), SubmitError> {
         if self.shared.stopping.load(Ordering::Acquire) {
             return Err(SubmitError::Stopped);
         }
@@ -238,12 +256,7 @@ impl Client {
         if bytes.len() > limit_bytes {
             return Err(SubmitError::PayloadTooLarge { bytes: bytes.len(), limit_bytes });
         }
-        let admission = Admission::of(&command.payload);
-        let permit = entrance
-            .limiter
-            .admit(admission, bytes.len(), entrance.unwritable())
-            .map_err(|reason| SubmitError::ResourceExhausted { partition: entrance.id, reason: reason.to_string() })?;
-        Ok((bytes, permit))
+        Ok((bytes, Admission::of(&command.payload)))
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use protocol::PartitionId;
 
-use crate::flow_control::Limiter;
+use crate::client::SubmitError;
+use crate::flow_control::{Admission, Limiter, Permit, Refusal};
+use crate::held::Held;
 use crate::requests::Requests;
 
 /// What a replica does.
@@ -36,6 +38,7 @@ pub(crate) struct Entrance {
     pub id: PartitionId,
     pub limiter: Arc<Limiter>,
     pub requests: Requests,
+    pub held: Held,
     role: AtomicU8,
     health: AtomicU8,
     /// One bit for each trouble that is being retried.
@@ -43,11 +46,12 @@ pub(crate) struct Entrance {
 }
 
 impl Entrance {
-    pub fn new(id: PartitionId, limiter: Arc<Limiter>, requests: Requests) -> Self {
+    pub fn new(id: PartitionId, limiter: Arc<Limiter>, requests: Requests, held: Held) -> Self {
         Entrance {
             id,
             limiter,
             requests,
+            held,
             role: AtomicU8::new(Role::Inactive as u8),
             health: AtomicU8::new(Health::Unhealthy as u8),
             troubles: AtomicU8::new(0),
@@ -57,6 +61,26 @@ impl Entrance {
     /// Whether commands may come in.
     pub fn is_open(&self) -> bool {
         self.role() == Role::Leader && self.health() != Health::Dead
+    }
+
+    /// Takes a share of the limits for a command, unless others wait for one already.
+    pub fn admit(&self, admission: Admission, bytes: usize) -> Result<Permit, Refusal> {
+        if admission == Admission::Growth && !self.held.is_empty() {
+            return Err(self.limiter.no_room());
+        }
+        self.limiter.admit(admission, bytes, self.unwritable())
+    }
+
+    /// The answer to a command that is not taken.
+    pub fn refuse(&self, refusal: &Refusal) -> SubmitError {
+        self.limiter.count_refusal();
+        SubmitError::ResourceExhausted { partition: self.id, reason: refusal.to_string() }
+    }
+
+    /// Answers all waiting requests with an error: their commands were lost, or nobody will report on them.
+    pub fn fail_all(&self, error: &SubmitError) {
+        self.held.clear();
+        self.requests.fail_all(error);
     }
 
     pub fn role(&self) -> Role {

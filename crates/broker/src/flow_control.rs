@@ -1,9 +1,11 @@
 //! How much a partition takes at once.
 //!
-//! The number of user commands in flight (taken, but not applied yet) adapts to the latency that it causes: as long as
-//! commands are applied within the target time and the limit is in use, it grows by one per applied command; when they
-//! take longer, it shrinks by a tenth, at most once per target time. So the queue in front of the log stays about as long
-//! as the target allows, whatever the disk can do, and everything above is refused at once and cheaply.
+//! The number of user commands in flight (taken, but not applied yet) adapts to the latency that it causes behind the log:
+//! as long as commands are applied within the target time after they are committed, and the limit is in use, it grows by a
+//! few for each of its fillings; when they take longer, it shrinks by a tenth, at most once per target time. So what is in
+//! front of the engine stays short whatever the disk can do, and what ends work, which is not held up by this limit, finds
+//! a short queue however much is to be started. What starts work and finds no room waits (`held.rs`), and what finds no
+//! room there either is refused at once.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,6 +17,9 @@ use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanc
 
 use crate::disk::{Disk, DiskState, DiskView};
 
+/// How much the limit grows while as many commands are applied as it allows at once.
+const GROWTH_PER_FILLING: u32 = 16;
+
 /// Limits of flow control, for each partition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowControlOptions {
@@ -24,9 +29,11 @@ pub struct FlowControlOptions {
     pub min_commands: u32,
     /// The limit never grows above this.
     pub max_commands: u32,
-    /// Time from taking a command to its application above which the limit shrinks.
+    /// Time from the commitment of a command to its application above which the limit shrinks.
     pub target_latency: Duration,
-    /// Bytes of commands in flight, of all users' commands together.
+    /// Commands that start work and wait for room; what comes then is refused.
+    pub held_commands: usize,
+    /// Bytes of commands in flight, of all users' commands together. Those that wait for room may take as much again.
     pub inflight_limit_bytes: usize,
     /// Bytes of changes that wait in memory for their checkpoint.
     pub state_limit_bytes: u64,
@@ -35,10 +42,11 @@ pub struct FlowControlOptions {
 impl Default for FlowControlOptions {
     fn default() -> Self {
         FlowControlOptions {
-            initial_commands: 1_000,
+            initial_commands: 200,
             min_commands: 50,
             max_commands: 10_000,
-            target_latency: Duration::from_millis(200),
+            target_latency: Duration::from_millis(10),
+            held_commands: 512,
             inflight_limit_bytes: 64 << 20,
             state_limit_bytes: 512 << 20,
         }
@@ -105,6 +113,13 @@ pub(crate) enum Refusal {
     State { partition: PartitionId, bytes: u64, limit: u64 },
     Disk(DiskView),
     Unwritable { partition: PartitionId, what: &'static str },
+}
+
+impl Refusal {
+    /// Whether there will be room as soon as something in flight is applied.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Refusal::Commands { .. } | Refusal::Bytes { .. })
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -204,13 +219,22 @@ impl Limiter {
     ) -> Result<Permit, Refusal> {
         let partition = self.partition;
         let refusal = unwritable.filter(|_| admission.grows()).map(|what| Refusal::Unwritable { partition, what });
-        self.check(admission, bytes).and(refusal.map_or(Ok(()), Err)).inspect_err(|_| {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-        })?;
+        self.check(admission, bytes).and(refusal.map_or(Ok(()), Err))?;
         self.admitted.fetch_add(1, Ordering::Relaxed);
         self.commands.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Ok(Permit { limiter: self.clone(), commands: 1, bytes, admitted: Instant::now() })
+        Ok(Permit { limiter: self.clone(), commands: 1, bytes, admitted: Instant::now(), committed: None })
+    }
+
+    /// Why nothing that starts work is taken now, if it is for the number of commands in flight.
+    pub fn no_room(&self) -> Refusal {
+        let (min, max) = (self.options.min_commands, self.options.max_commands);
+        Refusal::Commands { partition: self.partition, in_flight: self.in_flight(), limit: self.limit(), min, max }
+    }
+
+    /// Counts a command that the client is told was not taken.
+    pub fn count_refusal(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The counters are read without a lock: threads that submit at the same moment may overshoot a limit by one each.
@@ -241,10 +265,8 @@ impl Limiter {
         if bytes > limit {
             return Err(Refusal::State { partition, bytes, limit });
         }
-        let (in_flight, limit) = (self.in_flight(), self.limit());
-        if admission.is_limited_in_number() && in_flight >= limit {
-            let (min, max) = (self.options.min_commands, self.options.max_commands);
-            return Err(Refusal::Commands { partition, in_flight, limit, min, max });
+        if admission.is_limited_in_number() && self.in_flight() >= self.limit() {
+            return Err(self.no_room());
         }
         Ok(())
     }
@@ -280,7 +302,9 @@ impl Limiter {
         if latency <= self.options.target_latency {
             // A limit that nobody comes near says nothing about what the partition can do.
             if self.in_flight() >= limit / 2 {
-                let grown = limit.saturating_add(commands).min(self.options.max_commands);
+                let share = u64::from(commands) * u64::from(GROWTH_PER_FILLING) / u64::from(limit.max(1));
+                let step = u32::try_from(share).unwrap_or(u32::MAX).max(1);
+                let grown = limit.saturating_add(step).min(self.options.max_commands);
                 self.limit.store(grown, Ordering::Relaxed);
             }
             return;
@@ -301,6 +325,7 @@ pub(crate) struct Permit {
     commands: u32,
     bytes: usize,
     admitted: Instant,
+    committed: Option<Instant>,
 }
 
 impl Permit {
@@ -317,9 +342,14 @@ impl Permit {
         self.admitted
     }
 
+    /// The commands are in the log; what they wait for from now on is the engine.
+    pub fn committed(&mut self, now: Instant) {
+        self.committed = Some(now);
+    }
+
     /// The commands are applied: gives the share back and lets the limit adapt.
     pub fn applied(self, now: Instant) {
-        let latency = now.saturating_duration_since(self.admitted);
+        let latency = now.saturating_duration_since(self.committed.unwrap_or(self.admitted));
         self.limiter.observe(self.commands, latency, now);
     }
 }
@@ -388,7 +418,7 @@ mod tests {
         assert_eq!(limiter.in_flight(), 11);
         drop((permit, preferred));
         assert_eq!(limiter.in_flight(), 0);
-        assert_eq!(limiter.totals(), (11, 1));
+        assert_eq!(limiter.totals(), (11, 0), "refusals count when a client is told");
     }
 
     #[test]
@@ -418,6 +448,16 @@ mod tests {
             take(&limiter, 5).applied(late + Duration::from_secs(round));
         }
         assert_eq!(limiter.limit(), 5, "never below the minimum");
+    }
+
+    #[test]
+    fn the_time_that_the_log_takes_does_not_count() {
+        let limiter = limiter(|_| {});
+        let applied = Instant::now() + Duration::from_secs(10);
+        let mut permit = take(&limiter, 10);
+        permit.committed(applied);
+        permit.applied(applied);
+        assert_eq!(limiter.limit(), 20);
     }
 
     #[test]
@@ -482,6 +522,6 @@ mod tests {
             "{refusal}"
         );
         limiter.admit(Admission::Preferred, 1, Some("its log")).expect("it waits for the log");
-        assert_eq!(limiter.totals(), (1, 1));
+        assert_eq!(limiter.totals().0, 1);
     }
 }

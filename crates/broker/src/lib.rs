@@ -19,6 +19,7 @@ mod disk;
 mod entrance;
 mod exporting;
 mod flow_control;
+mod held;
 mod inbox;
 mod maintenance;
 mod metrics;

@@ -23,6 +23,7 @@ use crate::disk::{DiskThread, DiskView};
 use crate::entrance::Entrance;
 use crate::exporting::{self, ExporterProgress, ExporterStatus, ExporterThread, PositionsFile};
 use crate::flow_control::Limiter;
+use crate::held::Held;
 use crate::inbox::{Inbound, Work};
 use crate::maintenance::{Maintenance, MaintenanceThread};
 use crate::options::NodeOptions;
@@ -497,7 +498,8 @@ fn segment_bytes(options: &NodeOptions, disk: &DiskView) -> u64 {
 fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound>) -> Shared {
     let entrance = |id| {
         let limiter = Arc::new(Limiter::new(id, options.flow_control.clone(), directory.disk.clone()));
-        Arc::new(Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit)))
+        let held = Held::new(options.flow_control.held_commands, options.flow_control.inflight_limit_bytes);
+        Arc::new(Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit), held))
     };
     Shared {
         node: options.node_id,

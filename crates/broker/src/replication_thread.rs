@@ -205,8 +205,10 @@ impl Shell for Surroundings {
         tracing::debug!(?message, "a message for a node that does not exist was dropped");
     }
 
-    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<Permit>>, up_to: u64) {
-        for permit in entries.iter().filter_map(|entry| entry.permit.as_ref()) {
+    fn committed(&mut self, partition: PartitionId, mut entries: Vec<CommittedEntry<Permit>>, up_to: u64) {
+        let now = Instant::now();
+        for permit in entries.iter_mut().filter_map(|entry| entry.permit.as_mut()) {
+            permit.committed(now);
             self.metrics.committed(partition, permit.admitted().elapsed());
         }
         let bytes = entries.iter().map(|entry| entry.data.len()).sum();
@@ -231,7 +233,7 @@ impl Shell for Surroundings {
     fn lost(&mut self, partition: PartitionId) {
         if let Ok(entrance) = self.shared.entrance(partition) {
             let reason = "its leader changed or its log failed while the command was under way";
-            entrance.requests.fail_all(&SubmitError::Unavailable { partition, reason });
+            entrance.fail_all(&SubmitError::Unavailable { partition, reason });
         }
     }
 }

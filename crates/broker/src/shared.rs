@@ -58,7 +58,7 @@ impl Shared {
             entrance.set_role(Role::Inactive);
             entrance.set_health(Health::Dead);
             let (partition, reason) = (entrance.id, "its node failed and has to be started again");
-            entrance.requests.fail_all(&SubmitError::Unavailable { partition, reason });
+            entrance.fail_all(&SubmitError::Unavailable { partition, reason });
         }
     }
 
@@ -79,13 +79,14 @@ impl Shared {
     #[cfg(test)]
     pub fn for_test(partition_count: u16, window: u32) -> (Arc<Shared>, crossbeam_channel::Receiver<Inbound>) {
         use crate::flow_control::{FlowControlOptions, Limiter};
+        use crate::held::Held;
         use crate::requests::Requests;
 
         let (inbox, receiver) = crossbeam_channel::unbounded();
         let disk = Arc::new(Disk::unlimited());
         let entrance = |id| {
             let limiter = Arc::new(Limiter::new(id, FlowControlOptions::default(), disk.clone()));
-            let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 2)));
+            let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 2), Held::new(5, 100)));
             entrance.set_role(Role::Leader);
             entrance.set_health(Health::Healthy);
             entrance

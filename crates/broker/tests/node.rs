@@ -248,8 +248,13 @@ fn jobs_time_out_on_the_node_s_clock_and_are_announced() {
 #[test]
 fn refusals_name_the_limit() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let flow_control =
-        FlowControlOptions { initial_commands: 2, min_commands: 2, max_commands: 2, ..FlowControlOptions::default() };
+    let flow_control = FlowControlOptions {
+        initial_commands: 2,
+        min_commands: 2,
+        max_commands: 2,
+        held_commands: 3,
+        ..FlowControlOptions::default()
+    };
     let node = start(NodeOptions { flow_control, ..options(directory.path()) });
     let client = node.client();
     deploy(&client, &one_task());

@@ -1,4 +1,5 @@
-//! Connections of clients that say nothing are closed, so that they cannot use up the file descriptors.
+//! Connections of clients that say nothing are closed, so that they cannot use up the file descriptors. Those of clients
+//! that start more than can be done are not read for a while (`starts.rs`).
 //!
 //! From the first bytes on, the pings of HTTP/2 find out whether somebody is there.
 
@@ -10,17 +11,27 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
-use tonic::transport::server::Connected;
+
+use crate::starts::Gate;
 
 /// How long a client may take to say what it wants.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(20);
 /// What every client sends first: the preface of HTTP/2, or more when the connection is encrypted.
 const FIRST_BYTES: usize = 24;
 
+/// What is read at once. HTTP/2 reads as long as there is something, and hands on the requests only then: as long as a
+/// client sends faster, they would not be counted.
+const TURN_BYTES: usize = 64 << 10;
+/// The same while there is much to start already.
+const BUSY_TURN_BYTES: usize = 4 << 10;
+
 /// A connection, watched until its first bytes are there.
 pub(crate) struct Connection {
     stream: TcpStream,
     watch: Option<Watch>,
+    gate: Gate,
+    /// Read since the last pause.
+    turn_bytes: usize,
 }
 
 struct Watch {
@@ -29,19 +40,29 @@ struct Watch {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream) -> Self {
-        Self::with_timeout(stream, FIRST_BYTES_TIMEOUT)
+    pub(crate) fn new(stream: TcpStream, gate: Gate) -> Self {
+        Self::with_timeout(stream, gate, FIRST_BYTES_TIMEOUT)
     }
 
-    fn with_timeout(stream: TcpStream, timeout: Duration) -> Self {
-        Connection { stream, watch: Some(Watch { bytes: 0, timeout: Box::pin(tokio::time::sleep(timeout)) }) }
+    fn with_timeout(stream: TcpStream, gate: Gate, timeout: Duration) -> Self {
+        let watch = Watch { bytes: 0, timeout: Box::pin(tokio::time::sleep(timeout)) };
+        Connection { stream, watch: Some(watch), gate, turn_bytes: 0 }
     }
 }
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+        if self.turn_bytes >= if self.gate.is_busy() { BUSY_TURN_BYTES } else { TURN_BYTES } {
+            self.turn_bytes = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if self.gate.poll_open(context).is_pending() {
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.turn_bytes = if outcome.is_pending() { 0 } else { self.turn_bytes + buffer.filled().len() - before };
         let Some(watch) = &mut self.watch else { return outcome };
         watch.bytes += buffer.filled().len() - before;
         if watch.bytes >= FIRST_BYTES {
@@ -79,25 +100,19 @@ impl AsyncWrite for Connection {
     }
 }
 
-impl Connected for Connection {
-    type ConnectInfo = <TcpStream as Connected>::ConnectInfo;
-
-    fn connect_info(&self) -> Self::ConnectInfo {
-        self.stream.connect_info()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+
+    use crate::starts::{Start, Starts};
 
     use super::*;
 
     async fn pair(timeout: Duration) -> (TcpStream, Connection) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (client, Connection::with_timeout(listener.accept().await.unwrap().0, timeout))
+        (client, Connection::with_timeout(listener.accept().await.unwrap().0, Starts::new().gate(), timeout))
     }
 
     #[tokio::test]
@@ -107,6 +122,22 @@ mod tests {
         let mut bytes = [0; 100];
         assert_eq!(connection.read(&mut bytes).await.unwrap(), 5);
         assert_eq!(connection.read(&mut bytes).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_with_too_much_unanswered_is_not_read() {
+        let (mut client, mut connection) = pair(Duration::from_secs(60)).await;
+        let gate = connection.gate.clone();
+        let unanswered: Vec<Start> = (0..1_000).map(|_| gate.start()).collect();
+        client.write_all(&[1; FIRST_BYTES]).await.unwrap();
+        let mut bytes = [0; 100];
+        let reading = tokio::time::timeout(Duration::from_millis(100), connection.read(&mut bytes));
+        assert!(reading.await.is_err(), "nothing is read");
+        let reader = tokio::spawn(async move { connection.read(&mut bytes).await.unwrap() });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!reader.is_finished());
+        drop(unanswered);
+        assert_eq!(reader.await.unwrap(), FIRST_BYTES);
     }
 
     #[tokio::test]

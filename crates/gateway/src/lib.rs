@@ -16,11 +16,13 @@ mod conversion;
 mod intake;
 mod job_stream;
 mod job_type;
+mod listener;
 mod long_polling;
 mod operations;
 mod rpc;
 mod server;
 mod service;
+mod starts;
 mod status;
 mod topology;
 mod undelivered;
@@ -97,10 +99,12 @@ pub enum StartError {
     },
     /// The content of the files is not what it should be.
     #[error(
-        "Cannot use the TLS certificate and key: {source}. Both must be PEM files, and the key must belong to the certificate"
+        "Cannot use the TLS file {path}: {reason}. Certificate and key must be PEM files, and the key must belong to the certificate"
     )]
     Tls {
+        /// The file.
+        path: PathBuf,
         /// Why.
-        source: tonic::transport::Error,
+        reason: String,
     },
 }

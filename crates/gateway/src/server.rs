@@ -2,9 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use broker::Client;
@@ -13,56 +11,40 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
-use tokio_stream::StreamExt;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{BoxFuture, Service as HttpService};
 use tonic::server::NamedService;
-use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::HealthReporter;
-use tower::util::MapResponseLayer;
 
-use crate::connection::Connection;
 use crate::intake::Intake;
 use crate::job_stream::JobStreams;
+use crate::listener::{self, Answer, Listener};
 use crate::long_polling::LongPolling;
-use crate::rpc::RpcMetrics;
+use crate::rpc::{Rpc, RpcMetrics};
 use crate::service::Service;
+use crate::starts::{Gate, Starts};
 use crate::status::status;
 use crate::topology;
-use crate::{GatewayOptions, MESSAGE_BYTES_MAX, StartError, TlsFiles};
+use crate::{GatewayOptions, MESSAGE_BYTES_MAX, StartError};
 
 /// How often long polls look for partitions to ask again.
 const TICK: Duration = Duration::from_millis(100);
 /// How often metrics are brought up to date that do not follow from a request.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long requests may take to end when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// A connection whose client answers no ping is closed, so that its streams stop taking jobs.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
-/// One client may hold many idle streams and polls on one connection.
-const CONCURRENT_STREAMS_MAX: u32 = 65_536;
-/// How many requests of a connection may be cancelled before they are even read; one more closes the connection. A client
-/// with many workers that stops, or gives up while this machine is busy, cancels them all at once.
-const UNREAD_CANCELLATIONS_MAX: usize = 4_096;
-/// Bytes that a client may send ahead: one message of a stream, several of a connection.
-const STREAM_WINDOW_BYTES: u32 = 1 << 20;
-const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
-
 /// A serving gateway.
 pub struct Gateway {
     address: SocketAddr,
     health: HealthReporter,
     shutdown: watch::Sender<bool>,
-    server: JoinHandle<Result<(), tonic::transport::Error>>,
-    background: [JoinHandle<()>; 2],
+    server: JoinHandle<()>,
+    background: [JoinHandle<()>; 3],
     streams: Arc<JobStreams>,
 }
 
@@ -72,16 +54,7 @@ impl Gateway {
     /// # Errors
     /// When the address cannot be used, or certificate and key cannot be read.
     pub async fn start(client: Client, options: GatewayOptions) -> Result<Gateway, StartError> {
-        let mut builder = Server::builder()
-            .initial_stream_window_size(STREAM_WINDOW_BYTES)
-            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-            .max_concurrent_streams(CONCURRENT_STREAMS_MAX)
-            .http2_max_pending_accept_reset_streams(Some(UNREAD_CANCELLATIONS_MAX))
-            .http2_keepalive_interval(Some(PING_INTERVAL))
-            .http2_keepalive_timeout(Some(PING_TIMEOUT));
-        if let Some(files) = &options.tls {
-            builder = builder.tls_config(tls(files)?).map_err(|source| StartError::Tls { source })?;
-        }
+        let tls = options.tls.as_ref().map(listener::tls).transpose()?;
         let bind_error = |source| StartError::Bind { address: options.address, source };
         let listener = TcpListener::bind(options.address).await.map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
@@ -89,7 +62,12 @@ impl Gateway {
         let (shutdown, stopping) = watch::channel(false);
         let polling = LongPolling::new(&client, options.parked_polls_max);
         let streams = JobStreams::new(options.job_streams_max);
-        let background = [tokio::spawn(tick(polling.clone())), tokio::spawn(report(client.clone(), streams.clone()))];
+        let starts = Starts::new();
+        let background = [
+            tokio::spawn(tick(polling.clone())),
+            tokio::spawn(report(client.clone(), streams.clone())),
+            tokio::spawn(starts.clone().adapt()),
+        ];
         let service = Service {
             client,
             polling,
@@ -109,13 +87,7 @@ impl Gateway {
             health: health_server.accept_compressed(CompressionEncoding::Gzip),
             intake: Intake::new(),
         };
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true)).then(pause_after_error);
-        let incoming = incoming.map(|accepted| accepted.map(Connection::new));
-        let server = builder.layer(MapResponseLayer::new(name_size_limit)).serve_with_incoming_shutdown(
-            services,
-            incoming,
-            stopped(stopping),
-        );
+        let server = Listener { listener, tls, starts }.serve(services, stopping);
         Ok(Gateway { address, health, shutdown, server: tokio::spawn(server), background, streams })
     }
 
@@ -138,8 +110,7 @@ impl Gateway {
         let _ = self.shutdown.send(true);
         let mut server = self.server;
         match tokio::time::timeout(STOP_TIMEOUT, &mut server).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => tracing::error!(%error, "the gRPC server failed"),
+            Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(%error, "the gRPC server failed"),
             Err(_) => {
                 tracing::warn!("some clients keep their connections open; they are cut off");
@@ -147,20 +118,6 @@ impl Gateway {
             }
         }
     }
-}
-
-/// Without files for another connection, accepting fails at once, again and again.
-async fn pause_after_error<T>(accepted: std::io::Result<T>) -> std::io::Result<T> {
-    if let Err(error) = &accepted {
-        tracing::warn!(%error, "cannot accept a connection");
-        tokio::time::sleep(ACCEPT_PAUSE).await;
-    }
-    accepted
-}
-
-async fn stopped(mut stopping: watch::Receiver<bool>) {
-    // An error means that the gateway itself is gone.
-    let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
 async fn tick(polling: Arc<LongPolling>) {
@@ -182,13 +139,6 @@ async fn report(client: Client, streams: Arc<JobStreams>) {
     }
 }
 
-fn tls(files: &TlsFiles) -> Result<ServerTlsConfig, StartError> {
-    let read =
-        |path: &PathBuf| std::fs::read(path).map_err(|source| StartError::TlsFile { path: path.clone(), source });
-    let identity = Identity::from_pem(read(&files.certificate)?, read(&files.key)?);
-    Ok(ServerTlsConfig::new().identity(identity))
-}
-
 /// The services of the port, by their name in the path.
 struct Services<H: Health> {
     gateway: GatewayServer<Service>,
@@ -202,28 +152,33 @@ impl<H: Health> Clone for Services<H> {
     }
 }
 
-impl<H: Health> HttpService<Request<Body>> for Services<H> {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<Self::Response, Self::Error>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let path = request.uri().path();
-        let service = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+impl<H: Health> Answer for Services<H> {
+    fn answer(&self, request: Request<Body>, gate: &Gate) -> BoxFuture<Response<Body>, Infallible> {
+        let mut names = request.uri().path().trim_start_matches('/').split('/');
+        let (service, procedure) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
         if service == gateway_interface::SERVICE_NAME {
-            return self.gateway.call(request.map(|body| self.intake.receive(body)));
+            let start = is_start(procedure).then(|| gate.start());
+            let answer = self.gateway.clone().call(request.map(|body| self.intake.receive(body)));
+            return Box::pin(async move {
+                let response = answer.await.map(name_size_limit);
+                drop(start);
+                response
+            });
         }
         if service == HealthServer::<H>::NAME {
-            return self.health.call(request.map(|body| self.intake.receive(body)));
+            return self.health.clone().call(request.map(|body| self.intake.receive(body)));
         }
+        let path = request.uri().path();
         let message = format!("There is no method '{path}' here, only those of {}.", gateway_interface::SERVICE_NAME);
         let response = status(Code::Unimplemented, message).into_http();
         Box::pin(async move { Ok(response) })
     }
+}
+
+/// Whether a procedure is one that starts work. Those that also wait for the end of it do not count: that may take long,
+/// and may wait for something that comes on the same connection.
+fn is_start(procedure: &str) -> bool {
+    [Rpc::CreateProcessInstance.name(), Rpc::PublishMessage.name()].contains(&procedure)
 }
 
 /// A request over the size limit is answered with the code that clients know for it.

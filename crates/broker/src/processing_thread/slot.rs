@@ -186,6 +186,7 @@ impl Slot {
         let applied = Instant::now();
         if let Some(permit) = entry.permit {
             permit.applied(applied);
+            self.entrance.admit_held(&shared.inbox);
         }
         let (records, replay) = (self.effects.records().len(), !self.partition.is_leading());
         if !replay {
@@ -302,7 +303,7 @@ impl Slot {
     fn drop_queue(&mut self, shared: &Shared) {
         let partition = self.id();
         let reason = "it stopped because its state cannot be trusted any more";
-        self.entrance.requests.fail_all(&SubmitError::Unavailable { partition, reason });
+        self.entrance.fail_all(&SubmitError::Unavailable { partition, reason });
         let bytes: usize = self.queue.drain(..).map(|entry| entry.data.len()).sum();
         shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
