@@ -246,6 +246,25 @@ fn jobs_time_out_on_the_node_s_clock_and_are_announced() {
 }
 
 #[test]
+fn what_finds_no_room_waits_and_is_carried_out_once() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let flow_control =
+        FlowControlOptions { initial_commands: 2, min_commands: 2, max_commands: 2, ..FlowControlOptions::default() };
+    let node = start(NodeOptions { flow_control, ..options(directory.path()) });
+    let client = node.client();
+    deploy(&client, &one_task());
+    let (sender, answers) = mpsc::channel();
+    for _ in 0..200 {
+        let sender = sender.clone();
+        let command = creation(ProcessInstanceCreationIntent::Create, "{}");
+        client.submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+    }
+    drop(sender);
+    assert_eq!(answers.iter().filter(Result::is_ok).count(), 200, "nothing is refused");
+    assert_eq!(activate(&client, 1, 500, 60_000).len(), 200);
+}
+
+#[test]
 fn refusals_name_the_limit() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let flow_control = FlowControlOptions {
