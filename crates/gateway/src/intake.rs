@@ -16,6 +16,7 @@ use tonic::codegen::Bytes;
 use tonic::{Code, Status};
 
 use crate::MESSAGE_BYTES_MAX;
+use crate::starts::Arrival;
 use crate::status::status;
 
 /// What all clients together may have sent of requests that are not whole yet. Short requests may take as much again.
@@ -41,8 +42,9 @@ impl Intake {
     }
 
     /// The body of a request, counted until it is dropped.
-    pub(crate) fn receive<B>(&self, body: B) -> Arriving<B> {
-        Arriving { body, intake: self.clone(), prefix: Prefix::default(), received: 0, counted: 0, timeout: None }
+    pub(crate) fn receive<B>(&self, body: B, arrival: Arrival) -> Arriving<B> {
+        let (intake, prefix) = (self.clone(), Prefix::default());
+        Arriving { body, intake, arrival, prefix, received: 0, counted: 0, timeout: None }
     }
 
     /// Counts more bytes of a request that has so many now.
@@ -66,6 +68,7 @@ impl Intake {
 pub(crate) struct Arriving<B> {
     body: B,
     intake: Intake,
+    arrival: Arrival,
     prefix: Prefix,
     received: usize,
     counted: usize,
@@ -120,7 +123,9 @@ where
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        match Pin::new(&mut self.body).poll_frame(context) {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        self.arrival.waits(frame.is_pending());
+        match frame {
             Poll::Ready(Some(Ok(frame))) => {
                 let counted = frame.data_ref().map_or(Ok(()), |data| self.count(data));
                 Poll::Ready(Some(counted.map(|()| frame).map_err(Into::into)))
@@ -154,6 +159,8 @@ impl<B> Drop for Arriving<B> {
 
 #[cfg(test)]
 mod tests {
+    use crate::starts::Starts;
+
     use super::*;
 
     /// A body that has some frames and then nothing more, but does not end.
@@ -180,7 +187,8 @@ mod tests {
     async fn what_does_not_fit_is_refused_until_something_is_whole() {
         let intake = Intake { bytes_max: 1_000_000, ..Intake::new() };
         let pieces = |pieces: &[&'static [u8]]| {
-            intake.receive(Half(pieces.iter().rev().map(|piece| Bytes::from_static(piece)).collect()))
+            let pieces = pieces.iter().rev().map(|piece| Bytes::from_static(piece)).collect();
+            intake.receive(Half(pieces), Starts::new().gate().arrival(false))
         };
         let long = || pieces(&[&[0, 0], &[0x0a, 0, 0, 1]]);
         let (mut first, mut second, mut short) = (long(), long(), pieces(&[&[0, 0, 0, 0, 9]]));
@@ -203,7 +211,8 @@ mod tests {
     #[tokio::test]
     async fn half_a_request_is_not_waited_for_for_ever() {
         let intake = Intake { arrival_timeout: Duration::from_millis(20), ..Intake::new() };
-        let mut body = intake.receive(Half(vec![Bytes::from_static(b"half")]));
+        let arrival = Starts::new().gate().arrival(true);
+        let mut body = intake.receive(Half(vec![Bytes::from_static(b"half")]), arrival);
         assert_eq!(next(&mut body).await.unwrap(), 4);
         let refusal = next(&mut body).await.unwrap_err();
         assert_eq!(refusal.code(), Code::DeadlineExceeded);

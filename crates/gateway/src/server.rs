@@ -38,6 +38,7 @@ const TICK: Duration = Duration::from_millis(100);
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long requests may take to end when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A serving gateway.
 pub struct Gateway {
     address: SocketAddr,
@@ -157,8 +158,10 @@ impl<H: Health> Answer for Services<H> {
         let mut names = request.uri().path().trim_start_matches('/').split('/');
         let (service, procedure) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
         if service == gateway_interface::SERVICE_NAME {
-            let start = is_start(procedure).then(|| gate.start());
-            let answer = self.gateway.clone().call(request.map(|body| self.intake.receive(body)));
+            let starts = is_start(procedure);
+            let start = starts.then(|| gate.start());
+            let arrival = gate.arrival(starts);
+            let answer = self.gateway.clone().call(request.map(|body| self.intake.receive(body, arrival)));
             return Box::pin(async move {
                 let response = answer.await.map(name_size_limit);
                 drop(start);
@@ -166,7 +169,8 @@ impl<H: Health> Answer for Services<H> {
             });
         }
         if service == HealthServer::<H>::NAME {
-            return self.health.clone().call(request.map(|body| self.intake.receive(body)));
+            let arrival = gate.arrival(false);
+            return self.health.clone().call(request.map(|body| self.intake.receive(body, arrival)));
         }
         let path = request.uri().path();
         let message = format!("There is no method '{path}' here, only those of {}.", gateway_interface::SERVICE_NAME);

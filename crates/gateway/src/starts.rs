@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -23,11 +23,13 @@ const TARGET_DELAY: Duration = Duration::from_millis(5);
 const MEASURE_INTERVAL: Duration = Duration::from_millis(5);
 /// Measurements between two decreases: it takes a while until one shows.
 const DECREASE_PAUSE: u32 = 4;
+/// A connection that waits is read a little after so many measurements all the same, so that the pings of HTTP/2 are.
+const PASS_MEASUREMENTS: u32 = 200;
 /// Bounds of the number that is let in, its value at the start, and its growth at each measurement.
-const LIMIT_MIN: usize = 32;
-const LIMIT_MAX: usize = 10_000;
-const LIMIT_START: usize = 256;
-const LIMIT_GROWTH: usize = 4;
+const LIMIT_MIN: isize = 32;
+const LIMIT_MAX: isize = 10_000;
+const LIMIT_START: isize = 256;
+const LIMIT_GROWTH: isize = 4;
 
 /// Puts the task behind all others of its thread that are ready. `yield_now` of the runtime may run it before them.
 async fn let_others_go_first() {
@@ -48,8 +50,9 @@ async fn let_others_go_first() {
 pub(crate) struct Starts(Arc<Shared>);
 
 struct Shared {
-    unanswered: AtomicUsize,
-    limit: AtomicUsize,
+    /// Those whose bytes are not all there do not count: their clients may take long.
+    unanswered: AtomicIsize,
+    limit: AtomicIsize,
     /// Told when something is unanswered again.
     first: Notify,
     /// Connections that wait to be read, in the order in which they began to.
@@ -66,6 +69,8 @@ pub(crate) struct Gate {
 #[derive(Default)]
 struct GateState {
     unanswered: AtomicUsize,
+    /// It may be read once, whatever there is.
+    pass: AtomicBool,
     /// Who reads the connection, while it stands in the queue of those that wait.
     reader: Mutex<Option<Waker>>,
 }
@@ -73,11 +78,19 @@ struct GateState {
 /// A request that starts work and is not answered.
 pub(crate) struct Start(Gate);
 
+/// The bytes of a request on their way. While some are waited for, it does not count: its client may take long, and what
+/// counts must be answered without anything being read, or nothing would be read any more.
+pub(crate) struct Arrival {
+    /// None for requests that do not start work.
+    starts: Option<Starts>,
+    waits: bool,
+}
+
 impl Starts {
     pub(crate) fn new() -> Self {
         Starts(Arc::new(Shared {
-            unanswered: AtomicUsize::new(0),
-            limit: AtomicUsize::new(LIMIT_START),
+            unanswered: AtomicIsize::new(0),
+            limit: AtomicIsize::new(LIMIT_START),
             first: Notify::new(),
             waiting: Mutex::default(),
         }))
@@ -91,7 +104,7 @@ impl Starts {
     /// Measures the delay of the threads and adapts the limit to it, for ever. Nothing is measured while nothing is
     /// unanswered.
     pub(crate) async fn adapt(self) {
-        let mut pause = 0;
+        let (mut pause, mut measurements) = (0, 0_u32);
         loop {
             if self.0.unanswered.load(Ordering::Relaxed) == 0 {
                 self.0.first.notified().await;
@@ -100,6 +113,10 @@ impl Starts {
             let ready = Instant::now();
             let_others_go_first().await;
             pause = self.observe(ready.elapsed(), pause);
+            measurements = measurements.wrapping_add(1);
+            if measurements % PASS_MEASUREMENTS == 0 {
+                self.pass_all();
+            }
         }
     }
 
@@ -110,7 +127,7 @@ impl Starts {
             if pause > 0 {
                 return pause - 1;
             }
-            self.0.limit.store((limit - limit.div_ceil(10)).max(LIMIT_MIN), Ordering::Relaxed);
+            self.0.limit.store((limit - limit / 10 - 1).max(LIMIT_MIN), Ordering::Relaxed);
             return DECREASE_PAUSE;
         }
         // A limit that nobody comes near says nothing about what the threads can do.
@@ -124,16 +141,30 @@ impl Starts {
         pause.saturating_sub(1)
     }
 
+    fn add(&self) {
+        if self.0.unanswered.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.0.first.notify_one();
+        }
+    }
+
     fn has_room(&self) -> bool {
         self.0.unanswered.load(Ordering::Acquire) < self.0.limit.load(Ordering::Relaxed)
+    }
+
+    /// Lets every connection that waits be read once.
+    fn pass_all(&self) {
+        let waiting = std::mem::take(&mut *self.0.waiting.lock());
+        for state in waiting {
+            state.pass.store(true, Ordering::Release);
+            state.wake();
+        }
     }
 
     /// Lets the next connection be read, if there is room.
     fn let_in(&self) {
         while self.has_room() {
             let Some(next) = self.0.waiting.lock().pop_front() else { return };
-            if let Some(reader) = next.reader.lock().take() {
-                reader.wake();
+            if next.wake() {
                 return;
             }
         }
@@ -144,10 +175,13 @@ impl Gate {
     /// Counts a request until the answer is dropped.
     pub(crate) fn start(&self) -> Start {
         self.state.unanswered.fetch_add(1, Ordering::AcqRel);
-        if self.starts.0.unanswered.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.starts.0.first.notify_one();
-        }
+        self.starts.add();
         Start(self.clone())
+    }
+
+    /// Watches the bytes of a request as they arrive.
+    pub(crate) fn arrival(&self, starts: bool) -> Arrival {
+        Arrival { starts: starts.then(|| self.starts.clone()), waits: false }
     }
 
     /// Whether the connection may be read; if not, the reader is woken when it may. A connection that has nothing
@@ -171,7 +205,18 @@ impl Gate {
     }
 
     fn is_open(&self) -> bool {
-        self.state.unanswered.load(Ordering::Acquire) == 0 || self.starts.has_room()
+        let GateState { unanswered, pass, .. } = &*self.state;
+        unanswered.load(Ordering::Acquire) == 0 || self.starts.has_room() || pass.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl GateState {
+    /// Wakes who waits to read the connection, if somebody does. Its place in the queue is found empty later.
+    fn wake(&self) -> bool {
+        let reader = self.reader.lock().take();
+        let waited = reader.is_some();
+        reader.into_iter().for_each(Waker::wake);
+        waited
     }
 }
 
@@ -179,19 +224,35 @@ impl Drop for Start {
     fn drop(&mut self) {
         let Start(gate) = self;
         gate.starts.0.unanswered.fetch_sub(1, Ordering::AcqRel);
-        if gate.state.unanswered.fetch_sub(1, Ordering::AcqRel) == 1
-            && let Some(reader) = gate.state.reader.lock().take()
-        {
-            // Its place in the queue is found empty later.
-            reader.wake();
+        if gate.state.unanswered.fetch_sub(1, Ordering::AcqRel) == 1 {
+            gate.state.wake();
         }
         gate.starts.let_in();
     }
 }
 
+impl Arrival {
+    /// Whether more bytes are waited for now.
+    pub(crate) fn waits(&mut self, waits: bool) {
+        let changed = std::mem::replace(&mut self.waits, waits) != waits;
+        let Some(starts) = self.starts.as_ref().filter(|_| changed) else { return };
+        if waits {
+            starts.0.unanswered.fetch_sub(1, Ordering::AcqRel);
+            starts.let_in();
+        } else {
+            starts.add();
+        }
+    }
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        self.waits(false);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
     use std::task::Wake;
 
     use super::*;
@@ -220,7 +281,8 @@ mod tests {
         let starts = Starts::new();
         let gates = [starts.gate(), starts.gate(), starts.gate()];
         let readers = [Arc::new(Reader::default()), Arc::new(Reader::default()), Arc::new(Reader::default())];
-        let mut unanswered: Vec<Start> = (0..LIMIT_START).map(|turn| gates[turn % 2].start()).collect();
+        let mut unanswered: Vec<Start> =
+            (0..LIMIT_START).map(|turn| gates[usize::from(turn % 2 == 1)].start()).collect();
         assert!(!readers[0].reads(&gates[0]) && !readers[1].reads(&gates[1]));
         assert!(readers[2].reads(&gates[2]), "it has nothing unanswered");
         unanswered.pop();
@@ -242,6 +304,37 @@ mod tests {
         assert!(!reader.reads(&calm));
         drop(only);
         assert!(reader.was_woken() && reader.reads(&calm));
+    }
+
+    #[test]
+    fn a_request_does_not_count_while_its_rest_is_waited_for() {
+        let starts = Starts::new();
+        let gate = starts.gate();
+        let _unanswered: Vec<Start> = (0..LIMIT_START).map(|_| gate.start()).collect();
+        let reader = Arc::new(Reader::default());
+        assert!(!reader.reads(&gate));
+        let (mut creation, mut completion) = (gate.arrival(true), gate.arrival(false));
+        completion.waits(true);
+        assert!(!reader.was_woken() && !reader.reads(&gate));
+        creation.waits(true);
+        assert!(reader.was_woken() && reader.reads(&gate));
+        creation.waits(false);
+        assert!(!reader.reads(&gate));
+        creation.waits(true);
+        drop(creation);
+        assert_eq!(starts.0.unanswered.load(Ordering::Relaxed), LIMIT_START);
+    }
+
+    #[test]
+    fn who_waits_long_is_read_a_little() {
+        let starts = Starts::new();
+        let gate = starts.gate();
+        let _unanswered: Vec<Start> = (0..LIMIT_START).map(|_| gate.start()).collect();
+        let reader = Arc::new(Reader::default());
+        assert!(!reader.reads(&gate));
+        starts.pass_all();
+        assert!(reader.was_woken() && reader.reads(&gate));
+        assert!(!reader.reads(&gate), "once");
     }
 
     #[test]
