@@ -33,6 +33,28 @@ fn every_scenario_does_what_the_reference_does() {
     );
 }
 
+/// Where deployments are refused on purpose. Everywhere else nothing would be tested by the steps that follow.
+const WITH_REFUSED_DEPLOYMENTS: [&str; 4] = [
+    "024-several-processes-of-a-file",
+    "025-files-that-cannot-be-deployed",
+    "062-bindings-of-calls",
+    "096-timers-of-cron-expressions",
+];
+
+#[test]
+fn the_models_of_a_scenario_can_be_deployed() {
+    for scenario in read_all(&directory()).expect("readable scenarios") {
+        let trace = scenario.stored_trace().unwrap_or_default();
+        let is_refused = |(step, events): &&(String, Vec<String>)| {
+            step.starts_with("deploy ") && events.iter().any(|event| event.starts_with("= refused"))
+        };
+        if let Some((step, _)) = trace.iter().find(is_refused) {
+            let name = &scenario.name;
+            assert!(WITH_REFUSED_DEPLOYMENTS.contains(&name.as_str()), "{name}: '{step}' is refused");
+        }
+    }
+}
+
 #[test]
 fn stored_traces_are_read_as_they_are_written() {
     let trace = vec![("a".to_owned(), vec!["x y".to_owned(), String::new()]), ("b".to_owned(), Vec::new())];
