@@ -141,12 +141,16 @@ pub(crate) fn text(execution: &Execution<'_>, scope: Key, attribute: &StaticOrEx
     }
 }
 
-/// A number attribute.
+/// A number attribute. A fraction is cut off, and what is too large becomes the largest there is.
 pub(crate) fn integer(execution: &Execution<'_>, scope: Key, attribute: &StaticOrExpression) -> Result<i64, Problem> {
     match attribute {
         StaticOrExpression::Static(text) => text.trim().parse().map_err(|_| {
             Problem::new(ErrorType::ExtractValueError, format!("Expected a number, but found the text '{text}'."))
         }),
-        StaticOrExpression::Expression(expression) => extract(execution, scope, expression, "NUMBER", Value::as_i64),
+        StaticOrExpression::Expression(expression) => extract(execution, scope, expression, "NUMBER", |value| {
+            let Value::Number(number) = value else { return None };
+            // The conversion of a double to an integer saturates.
+            Some(number.to_i64().unwrap_or_else(|| number.to_f64() as i64))
+        }),
     }
 }
