@@ -1,5 +1,6 @@
 //! The log of a node in a directory, kept by `raft-engine`.
 
+mod blocks;
 mod directory;
 mod verify;
 
@@ -20,6 +21,7 @@ use crate::error::LogError;
 use crate::log_store::{Anchor, GroupWrite, LogStore, SpaceReport, StoredGroup, WriteBatch, WriteReport};
 use crate::types::{GroupId, Position};
 
+use blocks::Blocks;
 use directory::LockedDirectory;
 
 /// The region in which the catalogue of groups is kept. Regions of groups start at `1 << 32`.
@@ -52,6 +54,7 @@ impl Default for LogOptions {
 /// - A failed write may be repeated. A failed sync is final: [`LogError::SyncFailed`] from then on.
 pub struct RaftEngineLog<F: FileSystem = DefaultFileSystem> {
     engine: Engine<F>,
+    blocks: Blocks,
     directory: LockedDirectory,
     /// The region of each group. A group that starts anew moves to a new region, because `raft-engine` may let an old
     /// region's deletions hit entries that were written to the same region later.
@@ -159,6 +162,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
         }
         Ok(Self {
             engine,
+            blocks: Blocks::new(),
             directory,
             regions: RwLock::new(regions),
             spare_batch: Mutex::default(),
@@ -307,8 +311,9 @@ impl<F: FileSystem + 'static> LogStore for RaftEngineLog<F> {
         let mut entries = Vec::new();
         if from < to {
             let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-            self.engine
-                .fetch_entries_to::<RaftEntries>(region, from, to, Some(max_bytes), &mut entries)
+            let (engine, read) = (&self.engine, &mut entries);
+            self.blocks
+                .read(|| engine.fetch_entries_to::<RaftEntries>(region, from, to, Some(max_bytes), read))
                 .map_err(|error| Self::unreadable(group, &format!("entries from {from}"), error))?;
         }
         Ok(entries)
@@ -316,7 +321,8 @@ impl<F: FileSystem + 'static> LogStore for RaftEngineLog<F> {
 
     fn reclaim_space(&self) -> Result<SpaceReport, LogError> {
         self.check()?;
-        let holding = self.guarded("Reclaiming space of the log", || self.engine.purge_expired_files())?;
+        let holding =
+            self.guarded("Reclaiming space of the log", || self.blocks.read(|| self.engine.purge_expired_files()))?;
         let regions = self.regions.read();
         let mut holding_space: Vec<GroupId> = holding
             .into_iter()

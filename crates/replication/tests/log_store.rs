@@ -481,3 +481,16 @@ fn space_is_reclaimed_while_the_log_is_written() {
     assert_eq!(read(&log, A, 1, 4), entries(1..4, 1));
     assert_eq!(read(&log, B, next - 8, next).len(), 8);
 }
+
+/// `raft-engine` knows the block that it read last by its file and place only, which both logs have.
+#[test]
+fn logs_that_are_read_by_the_same_thread_keep_their_entries_apart() {
+    let directories = [tempfile::tempdir().expect("temporary directory"), tempfile::tempdir().expect("another")];
+    let logs = directories.each_ref().map(|directory| open(directory.path()));
+    for (log, term) in logs.iter().zip(1..) {
+        write(log, vec![(A, create()), (A, append(entries(1..4, term)))]);
+    }
+    for (log, term) in logs.iter().zip(1..) {
+        assert_eq!(read(log, A, 1, 4), entries(1..4, term));
+    }
+}
