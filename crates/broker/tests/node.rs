@@ -4,8 +4,9 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use bpmn::builder::{Event, ProcessBuilder};
 use osmia_broker::{
     FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Role, StreamSpecification, SubmitError,
 };
@@ -351,6 +352,41 @@ fn time_does_not_go_back_with_a_restart() {
     assert_eq!(activate(&node.client(), 1, 1, 60_000), []);
     node.clock().add(86_400_000 + 60_001).expect("controllable");
     eventually("the job", || activate(&node.client(), 1, 1, 60_000) == [job]);
+}
+
+#[test]
+fn timers_that_came_due_while_the_node_was_down_fire_in_their_order_when_it_is_back() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(options(directory.path()));
+    let process = ProcessBuilder::new("order")
+        .start("start")
+        .catch_event("wait", Event::Date("=date and time(\"1970-01-01T00:00:00Z\") + duration(due)"))
+        .service_task("pay", "pay")
+        .end("end");
+    deploy(&node.client(), &process);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+    let begin = |seconds: u64| {
+        let variables = format!("{{\"due\": \"PT{}S\"}}", now + seconds);
+        let command = creation(ProcessInstanceCreationIntent::Create, &variables);
+        match execute(&node.client(), PartitionId(1), command).payload {
+            Payload::ProcessInstanceCreation(_, value) => value.process_instance_key,
+            other => panic!("unexpected answer {other:?}"),
+        }
+    };
+    // More than are under way at once, and not due in the order of their creation.
+    let (mut late, mut early) = (BTreeSet::new(), BTreeSet::new());
+    for _ in 0..150 {
+        late.insert(begin(4));
+        early.insert(begin(3));
+    }
+    begin(3_600);
+    node.stop().expect("a clean stop");
+    std::thread::sleep(Duration::from_secs(5));
+    let node = start(NodeOptions { stream_window: 1_000, ..options(directory.path()) });
+    let (_handle, jobs) = stream(&node.client());
+    let fired: Vec<Key> = jobs.wait(300).iter().map(|push| push.job.process_instance_key).collect();
+    assert_eq!(fired[..150].iter().copied().collect::<BTreeSet<_>>(), early);
+    assert_eq!(fired[150..].iter().copied().collect::<BTreeSet<_>>(), late, "once each, and not the one of an hour");
 }
 
 #[test]
