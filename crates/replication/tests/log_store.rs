@@ -482,6 +482,42 @@ fn space_is_reclaimed_while_the_log_is_written() {
     assert_eq!(read(&log, B, next - 8, next).len(), 8);
 }
 
+/// The engine looks at the entries of the last record that it can read, and not at those before: what is opened can be read.
+#[test]
+fn what_a_damaged_end_leaves_can_be_read() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let options = LogOptions { file_bytes: 1 << 10, reclaim_above_bytes: 4 << 10 };
+    let open = || RaftEngineLog::open(directory.path(), options);
+    let data = |index: u64| format!("entry {index}: {}", "x".repeat(index as usize * 10)).into_bytes().into();
+    let entry = |index| Entry { index, term: 1, data: data(index), ..Entry::default() };
+    let log = open().expect("a new log");
+    write(&log, vec![(A, create()), (B, create())]);
+    for index in 1..=12 {
+        let batch = || append(vec![entry(index)]);
+        write(&log, vec![(A, batch()), (B, batch())]);
+    }
+    drop(log);
+    let file = directory.path().join("files").join("0000000000000003.raftlog");
+    let whole = fs::read(&file).expect("readable");
+    let first = whole.windows(8).position(|bytes| bytes == b"entry 11").expect("the last but one");
+    let mut opened = 0;
+    // Somewhere there the header of the last record begins.
+    for second in first + 100..first + 320 {
+        let mut bytes = whole.clone();
+        bytes[first] ^= 1;
+        bytes[second] ^= 1;
+        fs::write(&file, bytes).expect("writable");
+        let Ok(log) = open() else { continue };
+        opened += 1;
+        for group in [A, B] {
+            let last_index = log.load(group).expect("readable").expect("the group is there").last_index;
+            let written: Vec<Entry> = (1..=last_index).map(entry).collect();
+            assert_eq!(read(&log, group, 1, last_index + 1), written, "{first} and {second}");
+        }
+    }
+    assert!(opened > 0, "the last two records may be damaged");
+}
+
 /// `raft-engine` knows the block that it read last by its file and place only, which both logs have.
 #[test]
 fn logs_that_are_read_by_the_same_thread_keep_their_entries_apart() {
@@ -492,5 +528,26 @@ fn logs_that_are_read_by_the_same_thread_keep_their_entries_apart() {
     }
     for (log, term) in logs.iter().zip(1..) {
         assert_eq!(read(log, A, 1, 4), entries(1..4, term));
+    }
+}
+
+/// Its last sector may be on the disk and an earlier one not, whatever was in that.
+#[test]
+fn a_last_batch_that_is_torn_in_the_middle_is_cut_off() {
+    let template = tempfile::tempdir().expect("a temporary directory");
+    let (file, ends) = three_batches(template.path());
+    let whole = fs::read(&file).expect("readable");
+    for torn_at in ends[2]..ends[3] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        drop(open(directory.path()));
+        let mut bytes = whole.clone();
+        bytes[torn_at] ^= 0x55;
+        fs::write(directory.path().join("files").join(file.file_name().expect("a name")), bytes).expect("writable");
+        let log = open(directory.path());
+        let last_index = log.load(A).expect("readable").expect("the group is there").last_index;
+        assert_eq!(last_index, 2, "torn at {torn_at}");
+        write(&log, vec![(A, append(entries(3..5, 2)))]);
+        drop(log);
+        assert_eq!(read(&open(directory.path()), A, 1, 5), [entries(1..3, 1), entries(3..5, 2)].concat());
     }
 }

@@ -189,7 +189,18 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
             "the log ends with an incomplete record, which was never acknowledged; it is cut off"
         );
     }
+    // The engine cuts off records that it cannot read, but of all records but the last it reads the entries only when somebody
+    // wants them.
+    if offset >= header.bytes && begins(offset, header.signature) {
+        cut_off(path, offset).map_err(|error| io("Cutting off an incomplete record", path, &error))?;
+    }
     Ok(())
+}
+
+fn cut_off(path: &Path, offset: usize) -> std::io::Result<()> {
+    let file = fs::OpenOptions::new().write(true).open(path)?;
+    file.set_len(offset as u64)?;
+    file.sync_all()
 }
 
 /// The engine signs with the lower half of the file's number.
