@@ -17,11 +17,17 @@ use crate::inbox::{Inbound, QueuedCommand};
 /// Commands that wait for room in one partition, in the order in which they came.
 #[derive(Debug)]
 pub(crate) struct Held {
-    commands: Mutex<VecDeque<HeldCommand>>,
+    waiting: Mutex<Waiting>,
     /// How many there are, read without the lock: nearly always none.
     count: AtomicUsize,
     limit_commands: usize,
     limit_bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    commands: VecDeque<HeldCommand>,
+    bytes: usize,
 }
 
 /// An encoded command whose request is registered.
@@ -34,7 +40,7 @@ pub(crate) struct HeldCommand {
 
 impl Held {
     pub fn new(limit_commands: usize, limit_bytes: usize) -> Self {
-        Held { commands: Mutex::default(), count: AtomicUsize::new(0), limit_commands, limit_bytes }
+        Held { waiting: Mutex::default(), count: AtomicUsize::new(0), limit_commands, limit_bytes }
     }
 
     /// Whether nothing waits. What comes next must not overtake what does.
@@ -44,20 +50,21 @@ impl Held {
 
     /// Forgets what waits; its requests are answered by the caller.
     pub fn clear(&self) {
-        let mut commands = self.commands.lock();
-        commands.clear();
+        let mut waiting = self.waiting.lock();
+        *waiting = Waiting::default();
         self.count.store(0, Ordering::Release);
     }
 
     /// `false` when too much waits already.
     fn push(&self, command: HeldCommand) -> bool {
-        let mut commands = self.commands.lock();
-        let bytes: usize = commands.iter().map(|held| held.bytes.len()).sum();
-        if commands.len() >= self.limit_commands || bytes.saturating_add(command.bytes.len()) > self.limit_bytes {
+        let mut waiting = self.waiting.lock();
+        let bytes = waiting.bytes.saturating_add(command.bytes.len());
+        if waiting.commands.len() >= self.limit_commands || bytes > self.limit_bytes {
             return false;
         }
-        commands.push_back(command);
-        self.count.store(commands.len(), Ordering::Release);
+        waiting.bytes = bytes;
+        waiting.commands.push_back(command);
+        self.count.store(waiting.commands.len(), Ordering::Release);
         true
     }
 }
@@ -77,13 +84,14 @@ impl Entrance {
             return;
         }
         let mut refused = Vec::new();
-        let mut commands = self.held.commands.lock();
-        while let Some(first) = commands.front() {
+        let mut waiting = self.held.waiting.lock();
+        while let Some(first) = waiting.commands.front() {
             let admitted = self.limiter.admit(Admission::Growth, first.bytes.len(), self.unwritable());
             if admitted.as_ref().is_err_and(Refusal::is_passing) {
                 break;
             }
-            let Some(HeldCommand { number, bytes }) = commands.pop_front() else { break };
+            let Some(HeldCommand { number, bytes }) = waiting.commands.pop_front() else { break };
+            waiting.bytes -= bytes.len();
             match admitted {
                 Ok(permit) => {
                     let command = QueuedCommand { partition: self.id, bytes, permit: Some(permit) };
@@ -94,8 +102,8 @@ impl Entrance {
                 Err(refusal) => refused.push((number, self.refuse(&refusal))),
             }
         }
-        self.held.count.store(commands.len(), Ordering::Release);
-        drop(commands);
+        self.held.count.store(waiting.commands.len(), Ordering::Release);
+        drop(waiting);
         for (number, error) in refused {
             if let Some(reply) = self.requests.take(number) {
                 reply(Err(error));
@@ -145,6 +153,7 @@ mod tests {
         entrance.admit_held(&shared.inbox);
         assert_eq!(inbound(&inbox).len(), 1);
         assert!(entrance.held.is_empty());
+        assert_eq!(entrance.held.waiting.lock().bytes, 0);
     }
 
     #[test]

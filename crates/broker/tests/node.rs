@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bpmn::builder::{Event, ProcessBuilder};
 use osmia_broker::{
-    FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Role, StreamSpecification, SubmitError,
+    Client, FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Reply, Role, StreamSpecification, SubmitError,
 };
 use protocol::*;
 use support::*;
@@ -246,6 +246,18 @@ fn jobs_time_out_on_the_node_s_clock_and_are_announced() {
     assert_eq!(complete(&node.client(), job).expect("taken").rejection, None);
 }
 
+/// Submits so many creations without waiting in between.
+fn create_at_once(client: &Client, count: usize) -> Vec<Result<Reply, SubmitError>> {
+    let (sender, answers) = mpsc::channel();
+    for _ in 0..count {
+        let sender = sender.clone();
+        let command = creation(ProcessInstanceCreationIntent::Create, "{}");
+        client.submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+    }
+    drop(sender);
+    answers.iter().collect()
+}
+
 #[test]
 fn what_finds_no_room_waits_and_is_carried_out_once() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -254,14 +266,8 @@ fn what_finds_no_room_waits_and_is_carried_out_once() {
     let node = start(NodeOptions { flow_control, ..options(directory.path()) });
     let client = node.client();
     deploy(&client, &one_task());
-    let (sender, answers) = mpsc::channel();
-    for _ in 0..200 {
-        let sender = sender.clone();
-        let command = creation(ProcessInstanceCreationIntent::Create, "{}");
-        client.submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
-    }
-    drop(sender);
-    assert_eq!(answers.iter().filter(Result::is_ok).count(), 200, "nothing is refused");
+    let answers = create_at_once(&client, 200);
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 200, "nothing is refused");
     assert_eq!(activate(&client, 1, 500, 60_000).len(), 200);
 }
 
@@ -278,14 +284,7 @@ fn refusals_name_the_limit() {
     let node = start(NodeOptions { flow_control, ..options(directory.path()) });
     let client = node.client();
     deploy(&client, &one_task());
-    let (sender, answers) = mpsc::channel();
-    for _ in 0..200 {
-        let sender = sender.clone();
-        let command = creation(ProcessInstanceCreationIntent::Create, "{}");
-        client.submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
-    }
-    drop(sender);
-    let answers: Vec<_> = answers.iter().collect();
+    let answers = create_at_once(&client, 200);
     assert_eq!(answers.len(), 200, "every command is answered exactly once");
     let refused = answers.iter().find_map(|answer| answer.as_ref().err()).expect("some are refused");
     assert!(refused.to_string().contains("partition 1 has 2 commands in flight, and its limit is 2 now"), "{refused}");

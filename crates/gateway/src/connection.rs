@@ -52,7 +52,8 @@ impl Connection {
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
-        if self.turn_bytes >= if self.gate.is_busy() { BUSY_TURN_BYTES } else { TURN_BYTES } {
+        let turn = if self.gate.is_busy() { BUSY_TURN_BYTES } else { TURN_BYTES };
+        if self.turn_bytes >= turn {
             self.turn_bytes = 0;
             context.waker().wake_by_ref();
             return Poll::Pending;

@@ -4,6 +4,7 @@
 //! off its connection, so that the connection is not read further when too much is unanswered (`starts.rs`).
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,10 +143,9 @@ async fn serve_stream(
 /// # Errors
 /// When the files cannot be read, or are not a certificate with its key.
 pub(crate) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, StartError> {
-    let read = |path: &std::path::PathBuf| {
-        std::fs::read(path).map_err(|source| StartError::TlsFile { path: path.clone(), source })
-    };
-    let invalid = |path: &std::path::PathBuf, reason: String| StartError::Tls { path: path.clone(), reason };
+    let read =
+        |path: &Path| std::fs::read(path).map_err(|source| StartError::TlsFile { path: path.to_owned(), source });
+    let invalid = |path: &Path, reason: String| StartError::Tls { path: path.to_owned(), reason };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(&files.certificate)?).collect();
     let certificates = certificates.map_err(|error| invalid(&files.certificate, error.to_string()))?;
     let key = PrivateKeyDer::from_pem_slice(&read(&files.key)?);

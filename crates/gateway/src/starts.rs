@@ -102,17 +102,19 @@ impl Starts {
     }
 
     /// Measures the delay of the threads and adapts the limit to it, for ever. Nothing is measured while nothing is
-    /// unanswered.
+    /// unanswered and nobody waits.
     pub(crate) async fn adapt(self) {
         let (mut pause, mut measurements) = (0, 0_u32);
         loop {
-            if self.0.unanswered.load(Ordering::Relaxed) == 0 {
+            if self.rests() {
                 self.0.first.notified().await;
             }
             tokio::time::sleep(MEASURE_INTERVAL).await;
             let ready = Instant::now();
             let_others_go_first().await;
             pause = self.observe(ready.elapsed(), pause);
+            // An answer lets in one connection, which may have nothing to read: then the next one must not wait for ever.
+            self.let_in();
             measurements = measurements.wrapping_add(1);
             if measurements % PASS_MEASUREMENTS == 0 {
                 self.pass_all();
@@ -139,6 +141,10 @@ impl Starts {
             }
         }
         pause.saturating_sub(1)
+    }
+
+    fn rests(&self) -> bool {
+        self.0.unanswered.load(Ordering::Relaxed) <= 0 && self.0.waiting.lock().is_empty()
     }
 
     fn add(&self) {
@@ -323,6 +329,31 @@ mod tests {
         creation.waits(true);
         drop(creation);
         assert_eq!(starts.0.unanswered.load(Ordering::Relaxed), LIMIT_START);
+    }
+
+    #[tokio::test]
+    async fn those_that_wait_for_the_rest_of_a_request_are_let_in_when_nothing_else_is_unanswered() {
+        let starts = Starts::new();
+        let gates: Vec<Gate> = (0..LIMIT_MIN + 8).map(|_| starts.gate()).collect();
+        let readers: Vec<Arc<Reader>> = gates.iter().map(|_| Arc::default()).collect();
+        let _halves: Vec<Start> = gates.iter().map(Gate::start).collect();
+        let others: Vec<Start> = (0..LIMIT_START).map(|_| starts.gate().start()).collect();
+        assert!(readers.iter().zip(&gates).all(|(reader, gate)| !reader.reads(gate)));
+        let mut arrivals: Vec<Arrival> = gates.iter().map(|gate| gate.arrival(true)).collect();
+        arrivals.iter_mut().for_each(|arrival| arrival.waits(true));
+        // Those that are let in with the answers have nothing to read, and so nothing more is answered.
+        starts.0.limit.store(LIMIT_MIN, Ordering::Relaxed);
+        drop(others);
+        assert!(readers.iter().any(|reader| !reader.0.load(Ordering::Relaxed)), "one answer lets in one");
+        starts.0.first.notified().await;
+        let adapting = tokio::spawn(starts.clone().adapt());
+        let all = async {
+            while readers.iter().any(|reader| !reader.0.load(Ordering::Relaxed)) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), all).await.expect("all are let in");
+        adapting.abort();
     }
 
     #[test]
