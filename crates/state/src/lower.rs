@@ -36,16 +36,29 @@ impl<K: TableKey, V: TableValue> FrozenTable for Frozen<K, V> {
 
 /// What is known about a table's part of the file without looking into it.
 ///
-/// Keys are mostly generated in ascending order, so nearly all looks for what a young instance does not have end here.
+/// Keys are mostly generated in ascending order, so nearly all looks for what a young instance does not have end here. So do
+/// those for what is due soon, in indexes of which the file has only what is due later.
 #[derive(Debug)]
 pub(crate) enum FilePart<K, V> {
     /// All of it: there are few entries, or none.
     Small(BTreeMap<K, Entry<V>>),
-    /// There are more entries, and this is the last key.
+    /// There are more entries.
     Large {
+        /// Nothing is before it. `None` if it could not be read.
+        first: Option<K>,
         /// Nothing is behind it.
         last: K,
     },
+}
+
+impl<K: TableKey, V: TableValue> FilePart<K, V> {
+    /// Whether the key may be in the file, as far as that is known without a look.
+    fn may_contain(&self, key: &K) -> bool {
+        match self {
+            Self::Small(entries) => entries.contains_key(key),
+            Self::Large { first, last } => key <= last && first.as_ref().is_none_or(|first| first <= key),
+        }
+    }
 }
 
 /// The layers of one table below its overlay.
@@ -73,7 +86,7 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
         }
         match self.file_part() {
             FilePart::Small(entries) => entries.get(key)?.value.clone(),
-            FilePart::Large { last } if key > last => None,
+            part if !part.may_contain(key) => None,
             FilePart::Large { .. } => self.store.read(self.table, key).map(Arc::new),
         }
     }
@@ -82,10 +95,8 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
         if let Some(entry) = self.in_frozen(key) {
             return entry.value.is_some();
         }
-        match self.file_part() {
-            FilePart::Small(entries) => entries.contains_key(key),
-            FilePart::Large { last } => key <= last && self.store.contains(self.table, key),
-        }
+        let part = self.file_part();
+        part.may_contain(key) && (matches!(part, FilePart::Small(_)) || self.store.contains(self.table, key))
     }
 
     /// Whether the key may have a value here. The file itself is not asked: a mark that hides nothing costs less.
@@ -93,10 +104,7 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
         if let Some(entry) = self.in_frozen(key) {
             return entry.value.is_some();
         }
-        match self.file_part() {
-            FilePart::Small(entries) => entries.contains_key(key),
-            FilePart::Large { last } => key <= last,
-        }
+        self.file_part().may_contain(key)
     }
 
     pub(crate) fn freeze(&mut self, entries: BTreeMap<K, Entry<V>>, bytes: u64) -> Option<Arc<dyn FrozenTable>> {
@@ -129,12 +137,17 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
         let behind = self.store.read_chunk(self.table, &Bound::Unbounded, &Bound::Unbounded, limit + 1, &mut chunk);
         let bytes: usize = chunk.iter().map(|(_, value)| value.len()).sum();
         if behind.is_some() || bytes > SMALL_TABLE_BYTES || self.store.is_faulted() {
-            return FilePart::Large { last };
+            let first = chunk.pop_front().map(|(key, _)| key);
+            return FilePart::Large { first, last };
         }
         let decode = |(key, bytes): (K, Vec<u8>)| {
             let value = self.store.decode(self.table, &key, &bytes)?;
             Some((key, Entry::stored(Arc::new(value))))
         };
-        chunk.into_iter().map(decode).collect::<Option<_>>().map_or(FilePart::Large { last }, FilePart::Small)
+        chunk
+            .into_iter()
+            .map(decode)
+            .collect::<Option<_>>()
+            .map_or(FilePart::Large { first: None, last }, FilePart::Small)
     }
 }

@@ -96,7 +96,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         let frozen = lower.frozen.as_ref().map(|frozen| frozen.entries.range(range));
         let (small, last) = match lower.file_part() {
             FilePart::Small(entries) => (Some(entries.range(range)), None),
-            FilePart::Large { last } => (None, Some(last)),
+            FilePart::Large { last, .. } => (None, Some(last)),
         };
         let file = match in_file {
             _ if last.is_none_or(|last| is_behind(range.0, last)) => None,

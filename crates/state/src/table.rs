@@ -129,7 +129,8 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         let frozen = self.lower.frozen.as_ref().map(|frozen| frozen.entries.range((start, end)));
         let (small, file) = match self.lower.file_part() {
             FilePart::Small(entries) => (Some(entries.range((start, end))), None),
-            FilePart::Large { last } if is_behind(start, last) => (None, None),
+            FilePart::Large { last, .. } if is_behind(start, last) => (None, None),
+            FilePart::Large { first: Some(first), .. } if is_before(end, first) => (None, None),
             FilePart::Large { .. } => {
                 (None, Some(FileScan::new(&self.lower.store, self.lower.table, encode_bound(start), encode_bound(end))))
             }
@@ -169,6 +170,15 @@ pub(crate) fn is_behind<K: Ord>(start: Bound<&K>, last: &K) -> bool {
     match start {
         Bound::Included(start) => start > last,
         Bound::Excluded(start) => start >= last,
+        Bound::Unbounded => false,
+    }
+}
+
+/// Whether a range that ends here has nothing down to the first key.
+pub(crate) fn is_before<K: Ord>(end: Bound<&K>, first: &K) -> bool {
+    match end {
+        Bound::Included(end) => end < first,
+        Bound::Excluded(end) => end <= first,
         Bound::Unbounded => false,
     }
 }

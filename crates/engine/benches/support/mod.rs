@@ -53,8 +53,14 @@ impl Run {
 
     /// The same on a state file in which instances wait at a task of another type.
     pub fn with_waiting(directory: &Path, instances: u64) -> Run {
+        let waiting = ProcessBuilder::new("waiting").start("s").service_task("t", "nobody").end("e");
+        Run::with_waiting_at(&waiting, directory, instances)
+    }
+
+    /// The same on a state file in which instances of the process `waiting` wait.
+    pub fn with_waiting_at(waiting: &ProcessBuilder, directory: &Path, instances: u64) -> Run {
         let mut run = Run::new(|options| Engine::open(options, directory).expect("a new state"));
-        run.deploy(&ProcessBuilder::new("waiting").start("s").service_task("t", "nobody").end("e"));
+        run.deploy(waiting);
         for batch in 1..=instances / BATCH_INSTANCES {
             run.create("waiting");
             if batch % CHECKPOINT_BATCHES == 0 {
