@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use bpmn::builder::{Event, ProcessBuilder};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use engine::Engine;
 use support::{BATCH_INSTANCES, Run};
 
 /// As the broker takes them.
