@@ -48,6 +48,7 @@ struct Node {
     attributes: Vec<(&'static str, String)>,
     task_definition: Vec<(&'static str, String)>,
     called_element: Vec<(&'static str, String)>,
+    script: Vec<(&'static str, String)>,
     headers: String,
     mappings: String,
     event_definition: String,
@@ -113,6 +114,14 @@ impl ProcessBuilder {
     pub fn job_task(mut self, kind: &'static str, id: &str, job_type: &str) -> Self {
         self = self.element(kind, id);
         self.last().task_definition.push(("type", job_type.to_owned()));
+        self
+    }
+
+    /// Adds a script task with an expression (that starts with `=`) and the variable of its result.
+    pub fn script_task(mut self, id: &str, expression: &str, result_variable: &str) -> Self {
+        self = self.element("scriptTask", id);
+        let attributes = [("expression", expression), ("resultVariable", result_variable)];
+        self.last().script = attributes.map(|(name, value)| (name, value.to_owned())).to_vec();
         self
     }
 

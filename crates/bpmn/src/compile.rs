@@ -255,8 +255,12 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
                 if element_type == ElementType::SendTask {
                     events::check_thrown_message(self, node, problems);
                 }
-                let job = extensions.job_definition(node, element_type, &Extensions::default(), problems);
-                job.map_or(Behavior::PassThrough, Behavior::JobWorker)
+                match extensions.script(node, problems) {
+                    Some(script) => script.map_or(Behavior::PassThrough, Behavior::Script),
+                    None => extensions
+                        .job_definition(node, element_type, &Extensions::default(), problems)
+                        .map_or(Behavior::PassThrough, Behavior::JobWorker),
+                }
             }
             NodeKind::PassThroughTask(_) => Behavior::PassThrough,
             NodeKind::CallActivity => activities::called_element(node, extensions, problems)

@@ -7,7 +7,7 @@ use feel::{Expression, json};
 use roxmltree::Node;
 
 use crate::expressions::{required_expression, static_or_expression};
-use crate::model::{ElementType, JobDefinition, Mapping, StaticOrExpression};
+use crate::model::{ElementType, JobDefinition, Mapping, Script, StaticOrExpression};
 use crate::report::Problems;
 use crate::vocabulary;
 use crate::xml::{self, BPMN_NAMESPACE, ZEEBE_NAMESPACE, present};
@@ -29,6 +29,8 @@ pub(crate) struct Extensions<'a, 'input> {
     task_headers: Option<Node<'a, 'input>>,
     io_mapping: Option<Node<'a, 'input>>,
     version_tag: Option<Node<'a, 'input>>,
+    /// Of a script task.
+    script: Option<Node<'a, 'input>>,
     /// Of a call activity.
     pub(crate) called_element: Option<Node<'a, 'input>>,
     /// Of a message.
@@ -83,6 +85,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
             ("taskHeaders", _) => Some(&mut self.task_headers),
             ("ioMapping", _) => Some(&mut self.io_mapping),
             ("versionTag", _) => Some(&mut self.version_tag),
+            ("script", "scriptTask") => Some(&mut self.script),
             ("calledElement", "callActivity") => Some(&mut self.called_element),
             ("subscription", "message") => Some(&mut self.subscription),
             ("loopCharacteristics", "multiInstanceLoopCharacteristics") => Some(&mut self.loop_characteristics),
@@ -107,13 +110,11 @@ impl<'a, 'input> Extensions<'a, 'input> {
         let headers = self.headers(problems);
         let Some(node) = self.task_definition else {
             match vocabulary::alternative_to_task_definition(element_type) {
-                Some(alternative) if self.has_refused(alternative, problems) || other.has_refused(alternative, problems) => {}
-                Some(alternative) => problems.add(
+                Some((alternative, _))
+                    if self.has_refused(alternative, problems) || other.has_refused(alternative, problems) => {}
+                Some((alternative, hint)) => problems.add(
                     task,
-                    format!(
-                        "Must have either one 'zeebe:{alternative}' or one 'zeebe:taskDefinition' extension element. \
-                         This version executes it with 'zeebe:taskDefinition': set its type to the type of the job worker."
-                    ),
+                    format!("Must have either one 'zeebe:{alternative}' or one 'zeebe:taskDefinition' extension element. {hint}"),
                 ),
                 None => problems.add(
                     task,
@@ -125,6 +126,42 @@ impl<'a, 'input> Extensions<'a, 'input> {
         let job_type = job_type(node, problems);
         let retries = retries(node, problems);
         Some(JobDefinition { job_type: job_type?, retries: retries?, headers: headers? })
+    }
+
+    /// What a script task does, if it has a script; within, `None` after a problem.
+    pub(crate) fn script(&self, task: Node, problems: &mut Problems) -> Option<Option<Script>> {
+        let node = self.script?;
+        if self.task_definition.is_some() {
+            problems.add(
+                task,
+                "Must have either one 'zeebe:script' or one 'zeebe:taskDefinition' extension element, but it has both. \
+                 Remove one of them.",
+            );
+        }
+        let expression = match node.attribute("expression").unwrap_or_default() {
+            text if text.trim().is_empty() => {
+                problems.add(
+                    node,
+                    "Attribute 'expression' must be present and not empty. Set it to an expression that starts with '=' and \
+                     gives the result.",
+                );
+                None
+            }
+            text => required_expression(node, text, problems),
+        };
+        let result_variable = present(node, "resultVariable");
+        if result_variable.is_none() {
+            problems.add(
+                node,
+                "Attribute 'resultVariable' must be present and not empty. Set it to the name of the variable that the \
+                 result becomes.",
+            );
+        }
+        Some(
+            expression
+                .zip(result_variable)
+                .map(|(expression, variable)| Script { expression, result_variable: Arc::from(variable) }),
+        )
     }
 
     /// The headers as one JSON object. Headers without a key or a value are left out, as in Zeebe.

@@ -1,7 +1,7 @@
 //! Cycles that would run for ever without waiting for anything.
 //!
-//! Looked for are cycles of elements that pass tokens on at once, with at least one task, call activity or intermediate
-//! throw event in them. A cycle also runs through a sub-process or multi-instance activity that can end without waiting,
+//! Looked for are cycles of elements that pass tokens on at once, with at least one task (undefined, manual, or with a
+//! script), call activity or intermediate throw event in them. A cycle also runs through a sub-process or multi-instance activity that can end without waiting,
 //! from a link to its catch event, and through a call activity into a process of the same file; so a process that calls
 //! itself is found, but not one that goes on after a call. Cycles of gateways alone are accepted: Zeebe accepts them, and
 //! models have such paths whose conditions keep them from being taken for ever.
@@ -46,7 +46,11 @@ pub(crate) fn check(processes: &[ExecutableProcess], problems: &mut Problems) {
 fn makes_progress(element: &Element) -> bool {
     matches!(
         element.element_type,
-        ElementType::Task | ElementType::ManualTask | ElementType::CallActivity | ElementType::IntermediateThrowEvent
+        ElementType::Task
+            | ElementType::ManualTask
+            | ElementType::ScriptTask
+            | ElementType::CallActivity
+            | ElementType::IntermediateThrowEvent
     ) && !matches!(element.behavior, Behavior::JobWorker(_))
 }
 
@@ -212,6 +216,7 @@ fn passage(element: &Element) -> Passage<'_> {
         | Behavior::NoneEndEvent
         | Behavior::TerminateEndEvent
         | Behavior::PassThrough
+        | Behavior::Script(_)
         | Behavior::LinkCatchEvent
         | Behavior::EscalationThrowEvent { .. }
         | Behavior::ParallelGateway => Passage::Leaves,

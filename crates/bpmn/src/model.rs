@@ -148,6 +148,8 @@ pub enum Behavior {
     /// Work for a job worker: service, send, business rule and script task, message throw and message end event with
     /// `zeebe:taskDefinition`.
     JobWorker(JobDefinition),
+    /// A script task with `zeebe:script`: the engine evaluates it, and the task is done.
+    Script(Script),
     /// Manual or undefined task, none intermediate throw event: passes at once.
     PassThrough,
     /// Takes the first flow whose condition holds, else the default flow.
@@ -263,6 +265,15 @@ pub struct MultiInstance {
     pub output: Option<(Arc<str>, Expression)>,
     /// Evaluated after each completion; when it holds, the rest is left out.
     pub completion_condition: Option<Expression>,
+}
+
+/// `zeebe:script`.
+#[derive(Debug)]
+pub struct Script {
+    /// Gives the result.
+    pub expression: Expression,
+    /// The variable that the result becomes.
+    pub result_variable: Arc<str>,
 }
 
 /// `zeebe:taskDefinition` and `zeebe:taskHeaders`.

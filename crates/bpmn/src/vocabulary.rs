@@ -101,6 +101,7 @@ pub(crate) fn has_input_mappings(behavior: &Behavior) -> bool {
     matches!(
         behavior,
         Behavior::JobWorker(_)
+            | Behavior::Script(_)
             | Behavior::Container { .. }
             | Behavior::EventSubProcess { .. }
             | Behavior::ReceiveTask(_)
@@ -203,12 +204,21 @@ pub(crate) fn type_name(name: &str) -> String {
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// The alternative to `zeebe:taskDefinition` that a job task or message event of this type may have, if any.
-pub(crate) fn alternative_to_task_definition(element_type: ElementType) -> Option<&'static str> {
+/// The alternative to `zeebe:taskDefinition` that a job task or message event of this type may have, if any, and what to
+/// set when it has neither.
+pub(crate) fn alternative_to_task_definition(element_type: ElementType) -> Option<(&'static str, &'static str)> {
+    const THIS_VERSION: &str =
+        "This version executes it with 'zeebe:taskDefinition': set its type to the type of the job worker.";
     match element_type {
-        ElementType::SendTask | ElementType::IntermediateThrowEvent | ElementType::EndEvent => Some("publishMessage"),
-        ElementType::ScriptTask => Some("script"),
-        ElementType::BusinessRuleTask => Some("calledDecision"),
+        ElementType::SendTask | ElementType::IntermediateThrowEvent | ElementType::EndEvent => {
+            Some(("publishMessage", THIS_VERSION))
+        }
+        ElementType::ScriptTask => Some((
+            "script",
+            "Set the script to an expression that starts with '=', or the type of the task definition to the type of the \
+             job worker.",
+        )),
+        ElementType::BusinessRuleTask => Some(("calledDecision", THIS_VERSION)),
         _ => None,
     }
 }

@@ -116,6 +116,7 @@ fn behavior(element: &Element) -> String {
         Behavior::JobWorker(job) => {
             format!("type={} retries={} headers={}", value(&job.job_type), value(&job.retries), job.headers)
         }
+        Behavior::Script(script) => format!("script ={} in {}", script.expression.text(), script.result_variable),
         Behavior::ExclusiveGateway { default } | Behavior::InclusiveGateway { default } => {
             format!("default={:?}", default.map(|index| index.0))
         }

@@ -20,6 +20,7 @@
 //! | `process ID` | an executable process |
 //! | `start ID [EVENT]` | the start event; without one a none start event is made |
 //! | `service`, `send`, `script`, `rule` with `type`, `retries`, `header.NAME` | a task for a job worker |
+//! | `script` with `expression`, `variable` | a script task that the engine evaluates |
 //! | `manual`, `task` | a manual or undefined task |
 //! | `receive EVENT` | a receive task |
 //! | `catch EVENT`, `throw [EVENT]` | intermediate events |

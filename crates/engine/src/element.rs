@@ -9,6 +9,7 @@ mod inclusive_gateway;
 mod job_worker_task;
 mod multi_instance;
 mod runtime_instruction;
+mod script_task;
 mod terminate;
 mod terminate_at_once;
 mod throw_event;

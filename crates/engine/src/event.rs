@@ -12,7 +12,8 @@ pub(crate) use subscribe::{
     cancel_timers, subscribe, subscribe_only, subscribe_timer, unsubscribe, unsubscribe_event_sub_processes,
 };
 pub(crate) use trigger::{
-    activate, can_trigger, find_boundary_trigger, find_interrupting_trigger, find_trigger, trigger, trigger_process,
+    activate, bring_result, can_trigger, find_boundary_trigger, find_interrupting_trigger, find_trigger, trigger,
+    trigger_process,
 };
 
 use bpmn::model::{Behavior, ElementIndex, ExecutableProcess};

@@ -244,6 +244,32 @@ fn mappings_that_give_too_much_are_an_incident() {
     partition.check();
 }
 
+#[test]
+fn scripts_that_give_too_much_or_never_end_are_an_incident() {
+    let mut partition = partition(Limits { mapping_bytes_max: 100_000, ..Limits::default() });
+    let script = |id: &str, expression: &str| {
+        ProcessBuilder::new(id).start("start").script_task("task", expression, "result").end("end")
+    };
+    for (id, expression, expected) in [
+        (
+            "long",
+            "=[text, text, text, text]",
+            "Expected the result of the expression '[text, text, text, text]' to have at most 100000 bytes, but it has \
+             120013. Let it give less.",
+        ),
+        ("endless", "=count(for i in 1..1000000000000 return i)", "Failed to evaluate expression"),
+    ] {
+        deploy(&mut partition, &script(id, expression));
+        create(&mut partition, id, &format!("{{\"text\":\"{}\"}}", "x".repeat(30_000)));
+        let raised = incidents(&partition);
+        let (kind, message) = raised.last().expect("an incident");
+        assert_eq!(*kind, ErrorType::ExtractValueError);
+        assert!(message.starts_with(expected), "{message}");
+    }
+    others_go_on(&mut partition);
+    partition.check();
+}
+
 /// Not timed to the second: anything quadratic would make it take minutes.
 #[test]
 fn many_variables_are_joined_in_time() {

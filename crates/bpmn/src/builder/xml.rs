@@ -86,6 +86,9 @@ impl Node {
         if !self.task_definition.is_empty() {
             xml += &tag("zeebe:taskDefinition", &borrowed(&self.task_definition), "");
         }
+        if !self.script.is_empty() {
+            xml += &tag("zeebe:script", &borrowed(&self.script), "");
+        }
         if !self.called_element.is_empty() {
             xml += &tag("zeebe:calledElement", &borrowed(&self.called_element), "");
         }

@@ -430,6 +430,9 @@ fn extensions(item: &Item) -> String {
     if let Some(job_type) = item.get("type") {
         xml += &sole("zeebe:taskDefinition", &[("type", Some(job_type)), ("retries", item.get("retries"))]);
     }
+    if let Some(script) = item.get("expression") {
+        xml += &sole("zeebe:script", &[("expression", Some(script)), ("resultVariable", item.get("variable"))]);
+    }
     if item.keyword == "call" {
         xml += &sole(
             "zeebe:calledElement",

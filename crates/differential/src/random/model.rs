@@ -14,6 +14,7 @@ pub const FEATURES: &[&str] = &[
     "exclusive",
     "inclusive",
     "job-kinds",
+    "script",
     "loop",
     "mapping",
     "message",
@@ -152,6 +153,7 @@ impl Maker<'_> {
         let kinds = [
             (30, "service"),
             (5 * has("job-kinds"), "job-kind"),
+            (6 * has("script"), "script"),
             (5, "manual"),
             (10 * deep * has("exclusive"), "exclusive"),
             (10 * deep * has("parallel"), "parallel"),
@@ -175,6 +177,7 @@ impl Maker<'_> {
                 let item = Item::new(keyword, &id).with("type", "b");
                 self.activity(item, depth)
             }
+            "script" => self.script(depth),
             "manual" => {
                 let keyword = self.random.word(&["manual", "task"]);
                 let id = self.id(keyword);
@@ -209,6 +212,15 @@ impl Maker<'_> {
             }
             _ => self.call(depth),
         })
+    }
+
+    fn script(&mut self, depth: usize) -> Item {
+        let id = self.id("script");
+        // Variables of the mappings, the loops and the steps; some expressions fail without them.
+        let expression = self.random.word(&["=x", "=x + 1", "=again", "={a: x, b: [y]}", "=assert(x, x > 1)"]);
+        let result = self.random.word(&["x", "y", "s"]);
+        let item = Item::new("script", &id).with("expression", expression).with("variable", result);
+        self.activity(item, depth)
     }
 
     fn task(&mut self) -> Item {

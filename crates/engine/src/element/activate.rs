@@ -7,7 +7,7 @@ use protocol::{BpmnElementType, Key, Payload, ProcessInstanceIntent, ProcessInst
 
 use super::{
     Step, Token, begin, call_activity, complete, exclusive_gateway, inclusive_gateway, is_open_for, job_worker_task,
-    multi_instance, runtime_instruction, throw_event,
+    multi_instance, runtime_instruction, script_task, throw_event,
 };
 use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
@@ -157,6 +157,11 @@ fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> 
             let queue = job_worker_task::create_job(execution, job);
             activated(execution, token);
             crate::job::delivery::deliver(execution, &queue);
+        }
+        Behavior::Script(script) => {
+            script_task::evaluate(execution, token, script)?;
+            activated(execution, token);
+            execution.steps.push_back(Step::Complete { key: token.key });
         }
         Behavior::IntermediateCatchEvent(_) | Behavior::ReceiveTask(_) | Behavior::EventBasedGateway { .. } => {
             event::subscribe(execution, token)?;

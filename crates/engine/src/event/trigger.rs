@@ -45,6 +45,11 @@ pub(crate) fn trigger(execution: &mut Execution<'_>, scope: &Token, event: Eleme
     }
 }
 
+/// The work of an element has a result, which it brings to its own completion. `variables` is the text of a document.
+pub(crate) fn bring_result(execution: &mut Execution<'_>, token: &Token, variables: Text) {
+    triggering(execution, token.key, token.value(), &token.element().id, variables);
+}
+
 fn triggering(
     execution: &mut Execution<'_>,
     scope_key: Key,

@@ -7,6 +7,17 @@ use protocol::{Key, Payload, ProcessInstanceValue, Rejection, Text, VariableInte
 use crate::execution::Execution;
 use crate::state::State;
 
+/// The document of one variable; the value is a JSON text.
+pub(crate) fn of_one(name: &str, value: &str) -> Text {
+    let mut document = String::with_capacity(name.len() + value.len() + 5);
+    document.push('{');
+    feel::json::write_string(name, &mut document);
+    document.push(':');
+    document.push_str(value);
+    document.push('}');
+    Text::from(document)
+}
+
 /// One top-level entry of a document.
 pub(crate) type Entry = (Arc<str>, Text);
 

@@ -100,6 +100,21 @@ pub(crate) fn unexpected_kind(expression: &Expression, expected: &str, evaluatio
     message
 }
 
+/// A value of any kind, as a JSON text.
+pub(crate) fn any(execution: &Execution<'_>, scope: Key, expression: &Expression) -> Result<Text, Problem> {
+    let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
+    let text = evaluate(execution, scope, &[], expression).map_err(problem)?.value.to_json();
+    let bytes_max = execution.limits.mapping_bytes_max;
+    if text.len() > bytes_max {
+        return Err(problem(format!(
+            "Expected the result of the expression '{}' to have at most {bytes_max} bytes, but it has {}. Let it give less.",
+            expression.text(),
+            text.len()
+        )));
+    }
+    Ok(Text::from(text))
+}
+
 /// A condition.
 pub(crate) fn boolean(execution: &Execution<'_>, scope: Key, condition: &Expression) -> Result<bool, Problem> {
     extract(execution, scope, condition, "BOOLEAN", Value::as_bool)

@@ -380,7 +380,7 @@ fn random_operations_happen() {
     let mut runner = TestRunner::deterministic();
     let strategy = (block(), prop::collection::vec(action(), 10..40));
     let mut seen = BTreeSet::new();
-    for case in 0..700 {
+    for case in 0..900 {
         let (block, actions) = strategy.new_tree(&mut runner).expect("a case").current();
         for record in run(&block, &actions, if case % 2 == 0 { 1_000 } else { 3 }) {
             if let RecordType::Rejection(rejection) = &record.record_type {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 pub enum Block {
     Task,
+    Script,
     Manual,
     Throw,
     Link,
@@ -83,7 +84,7 @@ fn handler(inner: impl Strategy<Value = Block>) -> impl Strategy<Value = Handler
 pub fn block() -> impl Strategy<Value = Block> {
     let leaf = prop_oneof![
         5 => Just(Block::Task),
-        1 => Just(Block::Manual),
+        1 => prop_oneof![Just(Block::Manual), Just(Block::Script)],
         1 => Just(Block::Throw),
         1 => Just(Block::Link),
         1 => Just(Block::Escalation),
@@ -135,6 +136,9 @@ impl Writer {
     fn write(&mut self, block: &Block) {
         match block {
             Block::Task => self.leaf("task", |builder, id| builder.service_task(id, "work")),
+            Block::Script => self.leaf("script", |builder, id| {
+                builder.script_task(id, "={kept: key, choice: choice}", "scripted").output("=scripted.kept", "kept")
+            }),
             Block::Manual => self.leaf("manual", ProcessBuilder::manual_task),
             Block::Throw => self.leaf("throw", ProcessBuilder::throw),
             Block::Escalation => self.leaf("escalate", |builder, id| builder.escalation_throw(id, "X")),
