@@ -178,12 +178,7 @@ impl Maker<'_> {
                 self.activity(item, depth)
             }
             "script" => self.script(depth),
-            "manual" => {
-                let keyword = self.random.word(&["manual", "task"]);
-                let id = self.id(keyword);
-                let item = self.mapped(Item::new(keyword, &id));
-                self.repeated(item)
-            }
+            "manual" => self.manual(),
             "exclusive" | "parallel" | "inclusive" => self.gateway(kind, depth),
             "events" => self.event_gateway(depth),
             "sub" => {
@@ -212,6 +207,13 @@ impl Maker<'_> {
             }
             _ => self.call(depth),
         })
+    }
+
+    fn manual(&mut self) -> Item {
+        let keyword = self.random.word(&["manual", "task"]);
+        let id = self.id(keyword);
+        let item = self.mapped(Item::new(keyword, &id));
+        self.repeated(item)
     }
 
     fn script(&mut self, depth: usize) -> Item {
