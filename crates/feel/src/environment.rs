@@ -45,6 +45,14 @@ pub struct Evaluation {
     pub warnings: Vec<Warning>,
     /// How many nodes and items were visited.
     pub steps: u32,
+    /// About how much memory the values took that were created on the way.
+    pub memory_bytes: usize,
+}
+
+impl From<Value> for Evaluation {
+    fn from(value: Value) -> Evaluation {
+        Evaluation { value, warnings: Vec::new(), steps: 0, memory_bytes: 0 }
+    }
 }
 
 /// How many warnings an evaluation keeps.

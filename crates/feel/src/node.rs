@@ -31,6 +31,8 @@ pub(crate) enum Node {
     Function(Arc<FunctionNode>),
     Call(Box<Call>),
     In(Box<(Node, Vec<Test>)>),
+    /// One of several tests joined by `and` or `or`, on the value on top of the stack.
+    Test(Box<Test>),
     Between(Box<[Node; 3]>),
     InstanceOf(Box<(Node, Type)>),
     /// Operators of one precedence from left to right: long chains do not nest.
@@ -85,7 +87,8 @@ pub(crate) struct FunctionNode {
 pub(crate) enum Target {
     Builtin(&'static Builtin),
     Value(Node),
-    Unknown(Arc<str>),
+    /// A variable of the scope, which may be a function.
+    Variable(u32),
 }
 
 pub(crate) struct Call {
@@ -107,8 +110,6 @@ pub(crate) enum Test {
         boolean: bool,
     },
     Not(Vec<Test>),
-    /// Tests joined by `and`.
-    All(Vec<Test>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
