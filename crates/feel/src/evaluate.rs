@@ -76,6 +76,8 @@ pub(crate) struct Evaluator<'a> {
     steps: u32,
     depth: u32,
     memory: usize,
+    /// How many random numbers were taken.
+    randoms: u64,
     warnings: Vec<Warning>,
     /// Patterns compiled so far, with their flags.
     patterns: Vec<(String, String, Option<Arc<regex::Regex>>)>,
@@ -118,6 +120,7 @@ impl<'a> Evaluator<'a> {
             steps: 0,
             depth: 0,
             memory: 0,
+            randoms: 0,
             warnings: Vec::new(),
             patterns: Vec::new(),
             home: None,
@@ -224,6 +227,19 @@ impl<'a> Evaluator<'a> {
         }
         self.patterns.push((pattern.to_owned(), flags.to_owned(), regex.clone()));
         Ok(regex)
+    }
+
+    /// The next random number; they follow from the seed and the time (SplitMix64).
+    pub(crate) fn random(&mut self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mix = |value: u64| {
+            let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            value ^ value >> 31
+        };
+        self.randoms += 1;
+        let start = mix(self.environment.seed) ^ self.environment.now_milliseconds.cast_unsigned();
+        mix(mix(start).wrapping_add(self.randoms.wrapping_mul(STEP)))
     }
 
     pub(crate) fn assertion_failed(&self, message: String) -> Failure {

@@ -186,6 +186,7 @@ impl Evaluator<'_> {
             steps: self.steps,
             depth: self.depth,
             memory: self.memory,
+            randoms: self.randoms,
             warnings: std::mem::take(&mut self.warnings),
             patterns: std::mem::take(&mut self.patterns),
             home: Some(home.clone()),
@@ -193,6 +194,7 @@ impl Evaluator<'_> {
         };
         let result = inner.evaluate(&node.body);
         (self.steps, self.depth, self.memory) = (inner.steps, inner.depth, inner.memory);
+        self.randoms = inner.randoms;
         (self.warnings, self.patterns) = (inner.warnings, inner.patterns);
         result
     }
@@ -205,7 +207,9 @@ impl Evaluator<'_> {
         if depth > limits.depth_limit {
             return Err(EvaluationError::TooDeep(limits.depth_limit).into());
         }
+        let seed = self.random();
         let left = Environment {
+            seed,
             step_limit: limits.step_limit.saturating_sub(self.steps),
             depth_limit: limits.depth_limit - depth,
             memory_limit_bytes: limits.memory_limit_bytes.saturating_sub(self.memory),
