@@ -42,7 +42,6 @@ pub(crate) struct Decision {
     /// `None` gives null.
     pub(crate) logic: Option<Boxed>,
     pub(crate) decisions: Vec<u32>,
-    pub(crate) inputs: Vec<u32>,
     pub(crate) knowledge: Vec<Knowledge>,
 }
 
@@ -66,7 +65,7 @@ pub(crate) struct DecisionService {
     pub(crate) result_type: TypeReference,
     pub(crate) outputs: Vec<u32>,
     pub(crate) input_decisions: Vec<u32>,
-    /// First those of the input decisions, then those of the input data.
+    /// First those of the input data, then those of the input decisions.
     pub(crate) parameters: Arc<[Arc<str>]>,
     pub(crate) parameter_types: Vec<TypeReference>,
 }

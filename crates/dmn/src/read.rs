@@ -33,8 +33,8 @@ struct Elements<'a, 'input> {
 
 /// The graph of a file whose root element is `definitions`. It is sound only if no problem was added.
 pub(crate) fn read(root: Node, problems: &mut Problems) -> Graph {
-    let id = required(root, "id", problems);
     let name = required(root, "name", problems);
+    let id = identifier(root);
     check_ids(root, problems);
     let known = known_names(root);
     let names = Names::new(known.iter().copied());
@@ -73,6 +73,11 @@ fn required(node: Node, attribute: &str, problems: &mut Problems) -> Arc<str> {
             Arc::from("")
         }
     }
+}
+
+/// The id; the standard lets it be left out, and then the name takes its place.
+fn identifier(node: Node) -> Arc<str> {
+    present(node, "id").map_or_else(|| attribute(node, "name"), Arc::from)
 }
 
 fn check_ids(root: Node, problems: &mut Problems) {
@@ -144,9 +149,9 @@ impl<'a, 'input> Elements<'a, 'input> {
             let element = element(index(nodes));
             nodes.push(node);
             required(node, "name", problems);
-            let id = required(node, "id", problems);
-            if !id.is_empty() {
-                elements.by_id.insert(node.attribute("id").unwrap_or_default(), element);
+            let id = present(node, "id").or_else(|| present(node, "name")).unwrap_or_default();
+            if elements.by_id.insert(id, element).is_some() && !node.has_attribute("id") {
+                problems.add(node, format!("The name '{id}' stands for the missing id, but is used already. Give it an id."));
             }
         }
         elements
@@ -201,18 +206,18 @@ impl<'a, 'input> Elements<'a, 'input> {
         None
     }
 
-    /// The decisions and input data in the information requirements.
-    fn information(&self, node: Node, problems: &mut Problems) -> (Vec<u32>, Vec<u32>) {
-        let (mut decisions, mut inputs) = (Vec::new(), Vec::new());
+    /// The decisions in the information requirements. Input data needs nothing: its values are variables of the scope.
+    fn information(&self, node: Node, problems: &mut Problems) -> Vec<u32> {
+        let mut decisions = Vec::new();
         for requirement in children(node, "informationRequirement") {
             for required in children(requirement, "requiredDecision") {
                 decisions.extend(self.decision_at(required, problems));
             }
             for required in children(requirement, "requiredInput") {
-                inputs.extend(self.input_at(required, problems));
+                self.input_at(required, problems);
             }
         }
-        (decisions, inputs)
+        decisions
     }
 
     /// What is called: business knowledge models and decision services.
@@ -255,10 +260,10 @@ fn input(node: Node, types: &Types) -> InputData {
 }
 
 fn decision(node: Node, elements: &Elements, compiler: &mut Compiler) -> Decision {
-    let (decisions, inputs) = elements.information(node, compiler.problems);
+    let decisions = elements.information(node, compiler.problems);
     let knowledge = elements.knowledge(node, compiler.problems);
     let (result_name, result_type) = variable(node, compiler.types);
-    let (id, name) = (attribute(node, "id"), attribute(node, "name"));
+    let (id, name) = (identifier(node), attribute(node, "name"));
     let result_names = match result_name {
         Some(name) => vec![Arc::from(name)],
         None => vec![name.clone(), id.clone()],
@@ -272,7 +277,6 @@ fn decision(node: Node, elements: &Elements, compiler: &mut Compiler) -> Decisio
         version_tag: version_tag(node).map(Arc::from),
         logic,
         decisions,
-        inputs,
         knowledge: knowledge.into_iter().map(|(_, knowledge)| knowledge).collect(),
     }
 }
@@ -285,7 +289,7 @@ fn model(node: Node, elements: &Elements, compiler: &mut Compiler) -> KnowledgeM
         None => (None, Vec::new(), Vec::new()),
     };
     KnowledgeModel {
-        id: attribute(node, "id"),
+        id: identifier(node),
         name: attribute(node, "name"),
         result_type,
         free_names: logic.as_ref().map(|logic| free_names::of(logic, &parameters)).unwrap_or_default(),
@@ -313,9 +317,9 @@ fn service(node: Node, elements: &Elements, graph: &Graph, types: &Types, proble
         let input = &graph.inputs[*index as usize];
         (input.name.clone(), input.item)
     });
-    let (parameters, parameter_types): (Vec<_>, Vec<_>) = of_decisions.chain(of_inputs).unzip();
+    let (parameters, parameter_types): (Vec<_>, Vec<_>) = of_inputs.chain(of_decisions).unzip();
     DecisionService {
-        id: attribute(node, "id"),
+        id: identifier(node),
         name: attribute(node, "name"),
         result_type: variable(node, types).1,
         outputs,

@@ -30,8 +30,11 @@ impl Evaluator<'_> {
             BoxedKind::Function(definition) => self.defined_function(definition, scope),
             BoxedKind::Conditional(parts) => {
                 let [condition, then, otherwise] = &**parts;
-                let holds = self.boxed(condition, scope)?.as_bool() == Some(true);
-                self.boxed(if holds { then } else { otherwise }, scope)
+                match self.boxed(condition, scope)? {
+                    Value::Boolean(true) => self.boxed(then, scope),
+                    Value::Boolean(false) | Value::Null => self.boxed(otherwise, scope),
+                    _ => Ok(Value::Null),
+                }
             }
             BoxedKind::Filter(filter) => self.filter(filter, scope),
             BoxedKind::For(iteration) => self.for_each(iteration, scope),
@@ -165,7 +168,7 @@ impl Evaluator<'_> {
         Ok(Value::list(results))
     }
 
-    /// `some` is decided by true, `every` by false; what is no boolean leaves it unknown.
+    /// `some` is decided by true, `every` by false; null leaves it unknown, and what is no condition decides nothing.
     #[inline(never)]
     fn quantified(&mut self, iteration: &Iteration, deciding: bool, scope: &dyn Scope) -> Outcome {
         let Some(items) = self.items(&iteration.list, scope)? else {
@@ -178,7 +181,8 @@ impl Evaluator<'_> {
             match self.boxed(&iteration.body, &frame)? {
                 Value::Boolean(found) if found == deciding => return Ok(Value::Boolean(deciding)),
                 Value::Boolean(_) => {}
-                _ => is_unknown = true,
+                Value::Null => is_unknown = true,
+                _ => return Ok(Value::Null),
             }
         }
         Ok(if is_unknown { Value::Null } else { Value::Boolean(!deciding) })

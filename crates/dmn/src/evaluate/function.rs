@@ -142,12 +142,14 @@ impl Evaluator<'_> {
         self.allocate(arguments.len() * 2)?;
         let mut parameters = Context::new();
         let mut results = BTreeMap::new();
-        for (position, argument) in arguments.iter().enumerate() {
-            let value = self.conform(argument.clone(), service.parameter_types[position])?;
-            if let Some(decision) = service.input_decisions.get(position) {
-                results.insert(*decision, value.clone());
+        for (position, (name, item)) in service.parameters.iter().zip(&service.parameter_types).enumerate() {
+            let value = self.conform(arguments.get(position).cloned().unwrap_or_default(), *item)?;
+            // The parameters of the input decisions are the last ones.
+            let first_decision = service.parameters.len() - service.input_decisions.len();
+            if let Some(decision) = position.checked_sub(first_decision).map(|at| service.input_decisions[at]) {
+                results.insert(decision, value.clone());
             }
-            parameters.put(service.parameters[position].clone(), value);
+            parameters.put(name.clone(), value);
         }
         self.decisions(&service.outputs, &mut results, &parameters)?;
         self.leave();
