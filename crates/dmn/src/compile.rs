@@ -258,7 +258,7 @@ impl<'a> Compiler<'a> {
             return None;
         }
         self.names_budget = self.names_budget.checked_sub(special.len() + self.known.len())?;
-        let extended = Names::new(self.known.iter().copied().chain(special));
+        let extended = self.names.replaced(self.known.iter().copied().chain(special));
         Some(std::mem::replace(&mut self.names, extended))
     }
 }

@@ -328,9 +328,13 @@ impl<'a> Evaluator<'a> {
         if item == TypeReference::Any || value.is_null() {
             return Ok(value);
         }
-        self.spend(1)?;
         let types = &self.session.graph.types;
-        match types.conform(&value, item, &self.left) {
+        let before = self.left.step_limit as usize;
+        let mut budget = before;
+        let conformed = types.conform(&value, item, &mut budget);
+        // Work that used up its budget has no valid result: one step more than is left ends the evaluation.
+        self.spend(if budget == 0 { before + 1 } else { before - budget })?;
+        match conformed {
             Some(value) => Ok(value),
             None => Err(Failed::message(format!("expected '{}' but found '{value}'", types.name(item)))),
         }

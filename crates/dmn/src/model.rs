@@ -17,7 +17,7 @@ pub(crate) struct Graph {
     pub(crate) models: Vec<KnowledgeModel>,
     pub(crate) services: Vec<DecisionService>,
     pub(crate) inputs: Vec<InputData>,
-    pub(crate) types: Types,
+    pub(crate) types: Arc<Types>,
 }
 
 pub(crate) struct InputData {

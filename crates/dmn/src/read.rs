@@ -38,7 +38,8 @@ pub(crate) fn read(root: Node, problems: &mut Problems) -> Graph {
     check_ids(root, problems);
     let known = known_names(root);
     let names = Names::new(known.iter().copied());
-    let types = Types::read(root, &names, problems);
+    let types = Arc::new(Types::read(root, &names, problems));
+    let names = names.with_types(Types::named(&types));
     let elements = Elements::collect(root, problems);
     let mut compiler = Compiler::new(&types, known, names, problems);
     let inputs = elements.inputs.iter().map(|node| input(*node, &types)).collect();
@@ -53,10 +54,10 @@ pub(crate) fn read(root: Node, problems: &mut Problems) -> Graph {
         models,
         services: Vec::new(),
         inputs,
-        types: Types::default(),
+        types: Arc::default(),
     };
     graph.services = elements.services.iter().map(|node| service(*node, &elements, &graph, &types, problems)).collect();
-    graph.types = types;
+    graph.types = types.clone();
     if problems.is_empty() {
         requirements::check_cycles(&graph, &elements.decisions, &elements.models, &elements.services, problems);
     }
@@ -151,7 +152,10 @@ impl<'a, 'input> Elements<'a, 'input> {
             required(node, "name", problems);
             let id = present(node, "id").or_else(|| present(node, "name")).unwrap_or_default();
             if elements.by_id.insert(id, element).is_some() && !node.has_attribute("id") {
-                problems.add(node, format!("The name '{id}' stands for the missing id, but is used already. Give it an id."));
+                problems.add(
+                    node,
+                    format!("The name '{id}' stands for the missing id, but is used already. Give it an id."),
+                );
             }
         }
         elements

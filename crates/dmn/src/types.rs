@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use feel::{Context, Environment, Names, UnaryTests, Value};
+use feel::{Context, DefinedType, Environment, Names, UnaryTests, Value};
 use roxmltree::Node;
 
 use crate::report::Problems;
@@ -220,13 +220,14 @@ impl Types {
     }
 
     /// The value as a value of the type; `None` if it is none. A list of one item stands for the item where that is of the
-    /// type. Null is of every type.
-    pub(crate) fn conform(&self, value: &Value, reference: TypeReference, environment: &Environment) -> Option<Value> {
-        if reference == TypeReference::Any || value.is_null() || self.matches(value, reference, environment) {
+    /// type. Null is of every type. Each step of work is taken from the budget; without budget, nothing is of a type.
+    pub(crate) fn conform(&self, value: &Value, reference: TypeReference, budget: &mut usize) -> Option<Value> {
+        let check = &mut Check { budget, constrained: true };
+        if reference == TypeReference::Any || value.is_null() || self.matches(value, reference, check) {
             return Some(value.clone());
         }
         match value {
-            Value::List(items) if items.len() == 1 && self.matches(&items[0], reference, environment) => {
+            Value::List(items) if items.len() == 1 && self.matches(&items[0], reference, check) => {
                 Some(items[0].clone())
             }
             _ => None,
@@ -234,21 +235,43 @@ impl Types {
     }
 
     /// Recursion ends because every second step goes into the value, or along references that have no cycle.
-    fn matches(&self, value: &Value, reference: TypeReference, environment: &Environment) -> bool {
+    fn matches(&self, value: &Value, reference: TypeReference, check: &mut Check) -> bool {
+        *check.budget = check.budget.saturating_sub(1);
+        if *check.budget == 0 {
+            return false;
+        }
         let definition = match reference {
             TypeReference::Any => return true,
             TypeReference::Simple(simple) => return value.is_null() || simple.matches(value),
             TypeReference::Defined(index) => &self.definitions[index as usize],
         };
-        let fits = |value: &Value| {
-            value.is_null()
-                || definition.shape_matches(self, value, environment) && passes(&definition.allowed, value, environment)
+        let mut fits = |value: &Value| {
+            value.is_null() || definition.shape_matches(self, value, check) && check.passes(&definition.allowed, value)
         };
         let shaped = match value {
             Value::List(items) if definition.is_collection => items.iter().all(fits),
             value => !definition.is_collection && fits(value),
         };
-        shaped && passes(&definition.constraint, value, environment)
+        shaped && check.passes(&definition.constraint, value)
+    }
+
+    /// The named types, for `instance of`.
+    pub(crate) fn named(types: &Arc<Types>) -> Vec<(&str, Arc<dyn DefinedType>)> {
+        let named = |index: &u32| Arc::new(Named { types: types.clone(), index: *index }) as Arc<dyn DefinedType>;
+        types.by_name.iter().map(|(name, index)| (&**name, named(index))).collect()
+    }
+}
+
+/// An item definition where an expression names it. What counts is the shape of a value.
+struct Named {
+    types: Arc<Types>,
+    index: u32,
+}
+
+impl DefinedType for Named {
+    fn contains(&self, value: &Value, budget: &mut usize) -> bool {
+        !value.is_null()
+            && self.types.matches(value, TypeReference::Defined(self.index), &mut Check { budget, constrained: false })
     }
 }
 
@@ -263,11 +286,11 @@ impl ItemDefinition {
         }
     }
 
-    fn shape_matches(&self, types: &Types, value: &Value, environment: &Environment) -> bool {
+    fn shape_matches(&self, types: &Types, value: &Value, check: &mut Check) -> bool {
         match (&self.shape, value) {
-            (Shape::Of(reference), value) => types.matches(value, *reference, environment),
+            (Shape::Of(reference), value) => types.matches(value, *reference, check),
             (Shape::Structure(components), Value::Context(context)) => {
-                components.iter().all(|(name, reference)| has_component(types, context, name, *reference, environment))
+                components.iter().all(|(name, reference)| has_component(types, context, name, *reference, check))
             }
             (Shape::Function, Value::Function(_)) => true,
             _ => false,
@@ -275,22 +298,28 @@ impl ItemDefinition {
     }
 }
 
-fn has_component(
-    types: &Types,
-    context: &Context,
-    name: &str,
-    reference: TypeReference,
-    environment: &Environment,
-) -> bool {
-    context.get(name).is_some_and(|value| types.matches(value, reference, environment))
+fn has_component(types: &Types, context: &Context, name: &str, reference: TypeReference, check: &mut Check) -> bool {
+    context.get(name).is_some_and(|value| types.matches(value, reference, check))
 }
 
-fn passes(tests: &Option<UnaryTests>, value: &Value, environment: &Environment) -> bool {
-    match tests {
-        None => true,
-        Some(tests) => tests
-            .evaluate(value, &(), environment)
-            .is_ok_and(|evaluation| matches!(evaluation.value, Value::Boolean(true))),
+/// A look at one value.
+struct Check<'a> {
+    budget: &'a mut usize,
+    /// Whether allowed values and constraints count, besides the shape.
+    constrained: bool,
+}
+
+impl Check<'_> {
+    /// Constraints see nothing but the value.
+    fn passes(&mut self, tests: &Option<UnaryTests>, value: &Value) -> bool {
+        let Some(tests) = tests.as_ref().filter(|_| self.constrained) else {
+            return true;
+        };
+        let step_limit = u32::try_from(*self.budget).unwrap_or(u32::MAX);
+        let evaluation = tests.evaluate(value, &(), &Environment { step_limit, ..Environment::at(0) });
+        let steps = evaluation.as_ref().map_or(usize::MAX, |evaluation| evaluation.steps as usize);
+        *self.budget = self.budget.saturating_sub(steps);
+        evaluation.is_ok_and(|evaluation| evaluation.value.as_bool() == Some(true))
     }
 }
 

@@ -5,6 +5,7 @@
 //! evaluation with an error. The crate is pure: the clock is given, nothing else is read.
 
 mod decimal;
+mod defined_type;
 mod environment;
 mod evaluate;
 mod functions;
@@ -22,6 +23,7 @@ mod value;
 use std::sync::Arc;
 
 pub use decimal::Decimal;
+pub use defined_type::DefinedType;
 pub use environment::{
     Environment, Evaluation, EvaluationError, WARNING_LIMIT, WARNING_LIMIT_BYTES, Warning, WarningKind,
 };

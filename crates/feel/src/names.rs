@@ -1,6 +1,11 @@
 //! Names of the scope that are recognised in the text although they look like something else: `Pre-bureau risk` is one
 //! name and no difference where it is known, as the standard has it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::defined_type::{Defined, DefinedType};
+
 /// A longer name is not recognised without backticks.
 const NAME_LIMIT_BYTES: usize = 1_000;
 
@@ -9,6 +14,8 @@ const NAME_LIMIT_BYTES: usize = 1_000;
 pub struct Names {
     /// In order, each with the position of the longest other name that it starts with.
     sorted: Vec<(Box<str>, Option<usize>)>,
+    /// The types that `instance of` knows besides FEEL's own.
+    types: Arc<BTreeMap<Box<str>, Defined>>,
 }
 
 impl Names {
@@ -30,7 +37,23 @@ impl Names {
             }
             sorted.push((Box::from(name), start));
         }
-        Names { sorted }
+        Names { sorted, types: Arc::default() }
+    }
+
+    /// The same names, with types that `instance of` knows besides FEEL's own.
+    pub fn with_types<'a>(self, types: impl IntoIterator<Item = (&'a str, Arc<dyn DefinedType>)>) -> Names {
+        let types = types.into_iter().map(|(name, of)| (Box::from(name), Defined(of))).collect();
+        Names { types: Arc::new(types), ..self }
+    }
+
+    /// Other names, with the types of these.
+    pub fn replaced<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Names {
+        Names { types: self.types.clone(), ..Names::new(names) }
+    }
+
+    /// The type of this name.
+    pub(crate) fn defined_type(&self, name: &str) -> Option<&Defined> {
+        self.types.get(name)
     }
 
     /// The length of the longest name that the text starts with and that ends where a word ends.

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::defined_type::Defined;
 use crate::functions::Builtin;
 use crate::value::{Value, take};
 
@@ -147,6 +148,8 @@ pub(crate) enum Type {
     Context(Vec<(String, Type)>),
     Range(Box<Type>),
     Function,
+    /// A type of the caller's.
+    Defined(Defined),
 }
 
 impl Type {
@@ -168,6 +171,7 @@ impl Type {
             | (Type::YearMonthDuration, Value::YearMonthDuration(_))
             | (Type::DayTimeDuration, Value::DayTimeDuration(_))
             | (Type::Function, Value::Function(_)) => true,
+            (Type::Defined(of), value) => of.0.contains(value, budget),
             (Type::List(of), Value::List(items)) => {
                 **of == Type::Any || items.iter().all(|item| of.matches(item, budget))
             }

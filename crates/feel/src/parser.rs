@@ -115,6 +115,7 @@ enum Infix {
 
 struct Parser<'a> {
     text: &'a str,
+    names: &'a Names,
     tokens: Vec<Token>,
     position: usize,
     depth: u32,
@@ -128,7 +129,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a str, names: &Names) -> Result<Parser<'a>, ParseError> {
+    fn new(text: &'a str, names: &'a Names) -> Result<Parser<'a>, ParseError> {
         if text.len() > LENGTH_LIMIT_BYTES {
             let expected = format!("an expression of at most {LENGTH_LIMIT_BYTES} bytes");
             return Err(ParseError::at(text, LENGTH_LIMIT_BYTES, &expected));
@@ -136,6 +137,7 @@ impl<'a> Parser<'a> {
         let tokens = lexer::tokens(text, names)?;
         Ok(Parser {
             text,
+            names,
             tokens,
             position: 0,
             depth: 0,
