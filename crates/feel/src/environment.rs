@@ -7,6 +7,9 @@ use crate::value::Value;
 pub struct Environment {
     /// What `now()` and `today()` tell: milliseconds since the epoch, UTC.
     pub now_milliseconds: i64,
+    /// What the results of `uuid()` and `random number()` follow from. Evaluations that shall have different ones need
+    /// different seeds.
+    pub seed: u64,
     /// How many nodes and items an evaluation may visit.
     pub step_limit: u32,
     /// How deeply evaluations may nest, for instance by functions that call each other.
@@ -26,6 +29,7 @@ impl Environment {
     pub fn at(now_milliseconds: i64) -> Environment {
         Environment {
             now_milliseconds,
+            seed: 0,
             step_limit: 5_000_000,
             depth_limit: 400,
             string_limit_bytes: 8 << 20,
@@ -45,6 +49,14 @@ pub struct Evaluation {
     pub warnings: Vec<Warning>,
     /// How many nodes and items were visited.
     pub steps: u32,
+    /// About how much memory the values took that were created on the way.
+    pub memory_bytes: usize,
+}
+
+impl From<Value> for Evaluation {
+    fn from(value: Value) -> Evaluation {
+        Evaluation { value, warnings: Vec::new(), steps: 0, memory_bytes: 0 }
+    }
 }
 
 /// How many warnings an evaluation keeps.

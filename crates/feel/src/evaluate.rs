@@ -2,7 +2,9 @@
 
 mod access;
 mod clauses;
+mod function;
 mod operators;
+mod tests;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,14 +16,23 @@ use crate::environment::{
 };
 use crate::functions::Builtin;
 use crate::json;
-use crate::node::{Call, FunctionNode, Node, Target};
+use crate::node::{Call, Node, Target, Test};
 use crate::pattern;
 use crate::value::{Bound, Context, DEPTH_LIMIT, Range, Value};
+
+pub use function::{Function, NativeFunction};
+pub(crate) use function::{Home, Source};
 
 /// Where an expression finds the variables.
 pub trait Scope {
     /// The JSON text of a visible variable, `None` if there is none of this name. The text is valid JSON.
     fn variable(&self, name: &str) -> Option<Cow<'_, str>>;
+
+    /// The value of a visible variable that is kept as a value and not as text. Asked first; where it gives `None`,
+    /// [`Scope::variable`] is asked.
+    fn value(&self, _name: &str) -> Option<Value> {
+        None
+    }
 }
 
 /// A scope without variables.
@@ -31,28 +42,14 @@ impl Scope for () {
     }
 }
 
-/// A function as a value: one of the expression itself, with the local values it was defined among.
-pub struct Function {
-    node: Arc<FunctionNode>,
-    captured: Vec<Value>,
-    /// The depth of the deepest captured value.
-    depth: u32,
-}
-
-impl Function {
-    pub(crate) fn depth(&self) -> u32 {
-        self.depth
+/// The entries are the variables.
+impl Scope for Context {
+    fn variable(&self, _: &str) -> Option<Cow<'_, str>> {
+        None
     }
 
-    /// The names of the parameters.
-    pub fn parameters(&self) -> impl Iterator<Item = &str> {
-        self.node.parameters.iter().map(|name| &**name)
-    }
-}
-
-impl std::fmt::Debug for Function {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "function({} parameters)", self.node.parameters.len())
+    fn value(&self, name: &str) -> Option<Value> {
+        self.get(name).cloned()
     }
 }
 
@@ -71,8 +68,7 @@ enum Variable<'a> {
 }
 
 pub(crate) struct Evaluator<'a> {
-    text: &'a str,
-    names: &'a [Arc<str>],
+    source: &'a Arc<Source>,
     scope: &'a dyn Scope,
     pub(crate) environment: &'a Environment,
     variables: SmallVec<[Variable<'a>; 4]>,
@@ -80,39 +76,66 @@ pub(crate) struct Evaluator<'a> {
     steps: u32,
     depth: u32,
     memory: usize,
+    /// How many random numbers were taken.
+    randoms: u64,
     warnings: Vec<Warning>,
     /// Patterns compiled so far, with their flags.
     patterns: Vec<(String, String, Option<Arc<regex::Regex>>)>,
+    /// Where the functions that this evaluation defines come from; `None` before the first.
+    home: Option<Arc<Home>>,
+}
+
+/// What is evaluated.
+pub(crate) enum Root<'a> {
+    Expression(&'a Node),
+    /// Unary tests and their input value.
+    Tests(&'a [Test], &'a Value),
 }
 
 pub(crate) fn evaluate(
-    text: &str,
-    root: &Node,
-    names: &[Arc<str>],
+    source: &Arc<Source>,
+    root: Root<'_>,
     scope: &dyn Scope,
     environment: &Environment,
 ) -> Result<Evaluation, Failure> {
     let mut evaluator = Evaluator {
-        text,
-        names,
-        scope,
-        environment,
-        variables: names.iter().map(|_| Variable::Unseen).collect(),
-        stack: Vec::new(),
-        steps: 0,
-        depth: 0,
-        memory: 0,
-        warnings: Vec::new(),
-        patterns: Vec::new(),
+        variables: source.variables.iter().map(|_| Variable::Unseen).collect(),
+        ..Evaluator::new(source, scope, environment)
     };
-    let value = evaluator.evaluate(root)?;
-    if !value.fits(&mut environment.result_limit_bytes.clone()) {
-        return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes).into());
-    }
-    Ok(Evaluation { value, warnings: evaluator.warnings, steps: evaluator.steps })
+    let value = match root {
+        Root::Expression(node) => evaluator.evaluate(node)?,
+        Root::Tests(tests, input) => evaluator.unary_tests(tests, input)?,
+    };
+    evaluator.finish(value)
 }
 
 impl<'a> Evaluator<'a> {
+    fn new(source: &'a Arc<Source>, scope: &'a dyn Scope, environment: &'a Environment) -> Evaluator<'a> {
+        Evaluator {
+            source,
+            scope,
+            environment,
+            variables: SmallVec::new(),
+            stack: Vec::new(),
+            steps: 0,
+            depth: 0,
+            memory: 0,
+            randoms: 0,
+            warnings: Vec::new(),
+            patterns: Vec::new(),
+            home: None,
+        }
+    }
+
+    fn finish(mut self, value: Value) -> Result<Evaluation, Failure> {
+        let environment = self.environment;
+        if !value.fits(&mut environment.result_limit_bytes.clone()) {
+            return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes).into());
+        }
+        self.seal()?;
+        Ok(Evaluation { value, warnings: self.warnings, steps: self.steps, memory_bytes: self.memory })
+    }
+
     /// Counts work; every node and every item of a loop costs a step.
     #[inline]
     pub(crate) fn spend(&mut self, steps: usize) -> Result<(), Failure> {
@@ -206,8 +229,21 @@ impl<'a> Evaluator<'a> {
         Ok(regex)
     }
 
+    /// The next random number; they follow from the seed and the time (SplitMix64).
+    pub(crate) fn random(&mut self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mix = |value: u64| {
+            let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            value ^ value >> 31
+        };
+        self.randoms += 1;
+        let start = mix(self.environment.seed) ^ self.environment.now_milliseconds.cast_unsigned();
+        mix(mix(start).wrapping_add(self.randoms.wrapping_mul(STEP)))
+    }
+
     pub(crate) fn assertion_failed(&self, message: String) -> Failure {
-        EvaluationError::AssertionFailed { expression: self.text.to_owned(), message }.into()
+        EvaluationError::AssertionFailed { expression: self.source.text.to_string(), message }.into()
     }
 
     #[inline]
@@ -260,6 +296,7 @@ impl<'a> Evaluator<'a> {
             Node::Function(node) => self.function(node),
             Node::Call(call) => self.call(call),
             Node::In(parts) => self.in_tests(&parts.0, &parts.1),
+            Node::Test(test) => Ok(self.test(test)?.map_or(Value::Null, Value::Boolean)),
             Node::Between(parts) => self.between(parts),
             Node::InstanceOf(parts) => {
                 let value = self.evaluate(&parts.0)?;
@@ -304,19 +341,6 @@ impl<'a> Evaluator<'a> {
     }
 
     #[inline(never)]
-    fn function(&mut self, node: &Arc<FunctionNode>) -> Outcome {
-        self.capture(self.stack.len())?;
-        let depth = self.stack.iter().map(Value::depth).max().unwrap_or(0);
-        Ok(Value::Function(Arc::new(Function { node: node.clone(), captured: self.stack.clone(), depth })))
-    }
-
-    /// To be called before so many local values are copied.
-    fn capture(&mut self, values: usize) -> Result<(), Failure> {
-        self.spend(values / 8)?;
-        self.allocate(values.saturating_mul(size_of::<Value>()))
-    }
-
-    #[inline(never)]
     fn call(&mut self, call: &Call) -> Outcome {
         // Arguments that are constants take no steps of their own.
         self.spend(call.arguments.len() / 8)?;
@@ -330,7 +354,10 @@ impl<'a> Evaluator<'a> {
                 Some(ordered) => self.call_builtin(builtin, &ordered),
                 None => Ok(self.no_function(builtin.name, call)),
             },
-            Target::Unknown(name) => Ok(self.no_function(name, call)),
+            Target::Variable(index) => match self.function_variable(*index as usize) {
+                Some(function) => self.call_function(&function, &arguments, &call.names),
+                None => Ok(self.no_function(&self.source.variables[*index as usize], call)),
+            },
             Target::Value(node) => match self.evaluate(node)? {
                 Value::Function(function) => self.call_function(&function, &arguments, &call.names),
                 _ => Ok(self.no_function("", call)),
@@ -357,45 +384,6 @@ impl<'a> Evaluator<'a> {
         Ok(self.warn(WarningKind::NoFunctionFound, || {
             format!("No function found with name '{}' and {count} parameters", builtin.name)
         }))
-    }
-
-    fn call_function(&mut self, function: &Arc<Function>, arguments: &[Value], names: &[Arc<str>]) -> Outcome {
-        let parameters = &function.node.parameters;
-        self.spend(names.len().saturating_mul(parameters.len()) / 16)?;
-        let known = names.iter().all(|name| parameters.contains(name));
-        if arguments.len() != parameters.len() || !known {
-            let (expected, found) = (parameters.len(), arguments.len());
-            return Ok(self.warn(WarningKind::NoFunctionFound, || {
-                format!(
-                    "The function has {expected} parameters ({}) but was called with {found} arguments",
-                    parameters.join(", ")
-                )
-            }));
-        }
-        self.capture(function.captured.len())?;
-        let mut frame = function.captured.clone();
-        if names.is_empty() {
-            frame.extend(arguments.iter().cloned());
-        } else {
-            frame.extend(parameters.iter().map(|parameter| {
-                let position = names.iter().position(|name| name == parameter);
-                position.map_or(Value::Null, |position| arguments[position].clone())
-            }));
-        }
-        self.invoke(function, frame)
-    }
-
-    /// Calls a function value with positional arguments, for builtins that take functions.
-    pub(crate) fn apply(&mut self, function: &Arc<Function>, arguments: &[Value]) -> Outcome {
-        self.call_function(function, arguments, &[])
-    }
-
-    fn invoke(&mut self, function: &Arc<Function>, frame: Vec<Value>) -> Outcome {
-        self.spend(1)?;
-        let caller = std::mem::replace(&mut self.stack, frame);
-        let result = self.evaluate(&function.node.body);
-        self.stack = caller;
-        result
     }
 }
 

@@ -5,6 +5,8 @@ mod context;
 mod conversion;
 mod list;
 mod number;
+mod random;
+mod range;
 mod string;
 mod temporal;
 
@@ -50,22 +52,20 @@ impl Builtin {
         self.signatures.iter().any(|form| form.len() == count) || self.variadic && count >= longest
     }
 
-    /// The arguments in the order of the parameters; `None` if no form has exactly these names.
+    /// The arguments in the order of the parameters; what has no argument is null. `None` if no form has all these names.
     pub(crate) fn order(&self, names: &[Arc<str>], arguments: &[Value]) -> Option<Vec<Value>> {
-        let form = self
-            .signatures
-            .iter()
-            .find(|form| form.len() == names.len() && names.iter().all(|name| form.contains(&&**name)))?;
-        form.iter()
-            .map(|parameter| {
-                let position = names.iter().position(|name| **name == **parameter)?;
-                Some(arguments[position].clone())
-            })
-            .collect()
+        let fits = |form: &&&[&str]| names.iter().all(|name| form.contains(&&**name));
+        let exact = self.signatures.iter().filter(|form| form.len() == names.len()).find(fits);
+        let form = exact.or_else(|| self.signatures.iter().find(fits))?;
+        let argument = |parameter: &&str| {
+            let position = names.iter().position(|name| **name == **parameter);
+            position.map_or(Value::Null, |position| arguments[position].clone())
+        };
+        Some(form.iter().map(argument).collect())
     }
 }
 
-const FAMILIES: [&[Builtin]; 9] = [
+const FAMILIES: [&[Builtin]; 11] = [
     boolean::FUNCTIONS,
     context::FUNCTIONS,
     conversion::FUNCTIONS,
@@ -73,6 +73,8 @@ const FAMILIES: [&[Builtin]; 9] = [
     list::AGGREGATES,
     list::ORDERS,
     number::FUNCTIONS,
+    random::FUNCTIONS,
+    range::FUNCTIONS,
     string::FUNCTIONS,
     temporal::FUNCTIONS,
 ];

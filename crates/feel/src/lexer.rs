@@ -1,13 +1,14 @@
 //! Splits an expression into tokens. Words stay words: which of them form a name is decided by the parser and, for
 //! variables, at evaluation.
 
+use crate::names::Names;
 use crate::parser::ParseError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An identifier or keyword.
     Word,
-    /// A name in backticks; the range excludes them.
+    /// A name in backticks, which the range excludes, or a known name of more than a word.
     Backtick,
     Number,
     /// A text in double quotes; the range excludes them.
@@ -62,12 +63,12 @@ fn is_typographic(character: char) -> bool {
     ('\u{2010}'..='\u{201f}').contains(&character) || character == '\u{2026}'
 }
 
-fn is_word_part(character: char) -> bool {
+pub(crate) fn is_word_part(character: char) -> bool {
     character.is_ascii_digit() || is_word_start(character)
 }
 
-pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
-    let mut lexer = Lexer { text, position: 0 };
+pub(crate) fn tokens(text: &str, names: &Names) -> Result<Vec<Token>, ParseError> {
+    let mut lexer = Lexer { text, names, position: 0 };
     let mut tokens = Vec::with_capacity(text.len() / 3 + 2);
     loop {
         lexer.skip_blank()?;
@@ -81,6 +82,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
 
 struct Lexer<'a> {
     text: &'a str,
+    names: &'a Names,
     position: usize,
 }
 
@@ -118,6 +120,10 @@ impl<'a> Lexer<'a> {
         let Some(&byte) = bytes.get(start) else {
             return Ok(Token { kind: Kind::End, start, end: start });
         };
+        if let Some(length) = self.names.length_at(self.rest()) {
+            self.position += length;
+            return Ok(Token { kind: Kind::Backtick, start, end: self.position });
+        }
         let next = bytes.get(start + 1).copied();
         let (kind, length) = match (byte, next) {
             (b'0'..=b'9', _) => return Ok(self.number()),

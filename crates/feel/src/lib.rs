@@ -5,29 +5,35 @@
 //! evaluation with an error. The crate is pure: the clock is given, nothing else is read.
 
 mod decimal;
+mod defined_type;
 mod environment;
 mod evaluate;
 mod functions;
 pub mod json;
 mod lexer;
+mod names;
 mod node;
 mod number;
 mod parser;
 mod pattern;
 mod temporal;
+mod unary;
 mod value;
 
 use std::sync::Arc;
 
 pub use decimal::Decimal;
+pub use defined_type::DefinedType;
 pub use environment::{
     Environment, Evaluation, EvaluationError, WARNING_LIMIT, WARNING_LIMIT_BYTES, Warning, WarningKind,
 };
-pub use evaluate::{Function, Scope};
+pub use evaluate::{Function, NativeFunction, Scope};
 pub use json::JsonError;
+pub use names::Names;
 pub use number::Number;
 pub use parser::{LENGTH_LIMIT_BYTES, NESTING_LIMIT, ParseError};
 pub use temporal::{DateTime, Time};
+pub use unary::{ConstantTest, INPUT_NAME, UnaryTests};
 pub use value::{Bound, Context, List, Range, Value};
 
 /// How many steps an expression may take that is evaluated while a file is read: there can be tens of thousands in one.
@@ -40,47 +46,47 @@ pub struct Expression {
 }
 
 struct Compiled {
-    text: Box<str>,
+    source: Arc<evaluate::Source>,
     root: node::Node,
-    variables: Box<[Arc<str>]>,
     uses_environment: bool,
 }
 
 impl Expression {
     /// Compiles an expression, given without the `=` that marks it in a model.
     pub fn parse(text: &str) -> Result<Expression, ParseError> {
-        let parsed = parser::parse(text)?;
-        let compiled = Compiled {
-            text: Box::from(text),
-            root: parsed.root,
-            variables: parsed.variables.into_boxed_slice(),
-            uses_environment: parsed.uses_environment,
-        };
+        Expression::parse_with(text, &Names::default())
+    }
+
+    /// Compiles an expression; the names are recognised in it without backticks, whatever they contain.
+    pub fn parse_with(text: &str, names: &Names) -> Result<Expression, ParseError> {
+        let parsed = parser::parse(text, names)?;
+        let compiled =
+            Compiled { source: Arc::new(parsed.source), root: parsed.root, uses_environment: parsed.uses_environment };
         Ok(Expression { compiled: Arc::new(compiled) })
     }
 
     /// The source text.
     pub fn text(&self) -> &str {
-        &self.compiled.text
+        &self.compiled.source.text
     }
 
     /// The names of the variables that an evaluation may ask the scope for. In a path like `customer.tier` that is
     /// the first name. Names inside a filter count, though they may turn out to be entries of the filtered items.
     pub fn variables(&self) -> &[Arc<str>] {
-        &self.compiled.variables
+        &self.compiled.source.variables
     }
 
     /// Evaluates the expression. What fails inside gives null and a warning; only limits and `assert` are errors.
     pub fn evaluate(&self, scope: &dyn Scope, environment: &Environment) -> Result<Evaluation, EvaluationError> {
         let compiled = &*self.compiled;
-        evaluate::evaluate(&compiled.text, &compiled.root, &compiled.variables, scope, environment)
-            .map_err(|error| *error)
+        let root = evaluate::Root::Expression(&compiled.root);
+        evaluate::evaluate(&compiled.source, root, scope, environment).map_err(|error| *error)
     }
 
     /// The value of an expression that refers to no variable and no clock; `None` also if it takes more than
     /// [`CONSTANT_STEP_LIMIT`].
     pub fn constant(&self) -> Option<Value> {
-        if !self.compiled.variables.is_empty() || self.compiled.uses_environment {
+        if !self.variables().is_empty() || self.compiled.uses_environment {
             return None;
         }
         let environment = Environment { step_limit: CONSTANT_STEP_LIMIT, ..Environment::at(0) };

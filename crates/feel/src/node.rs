@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::defined_type::Defined;
 use crate::functions::Builtin;
 use crate::value::{Value, take};
 
@@ -31,6 +32,8 @@ pub(crate) enum Node {
     Function(Arc<FunctionNode>),
     Call(Box<Call>),
     In(Box<(Node, Vec<Test>)>),
+    /// One of several tests joined by `and` or `or`, on the value on top of the stack.
+    Test(Box<Test>),
     Between(Box<[Node; 3]>),
     InstanceOf(Box<(Node, Type)>),
     /// Operators of one precedence from left to right: long chains do not nest.
@@ -85,7 +88,8 @@ pub(crate) struct FunctionNode {
 pub(crate) enum Target {
     Builtin(&'static Builtin),
     Value(Node),
-    Unknown(Arc<str>),
+    /// A variable of the scope, which may be a function.
+    Variable(u32),
 }
 
 pub(crate) struct Call {
@@ -107,8 +111,6 @@ pub(crate) enum Test {
         boolean: bool,
     },
     Not(Vec<Test>),
-    /// Tests joined by `and`.
-    All(Vec<Test>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +148,8 @@ pub(crate) enum Type {
     Context(Vec<(String, Type)>),
     Range(Box<Type>),
     Function,
+    /// A type of the caller's.
+    Defined(Defined),
 }
 
 impl Type {
@@ -167,6 +171,7 @@ impl Type {
             | (Type::YearMonthDuration, Value::YearMonthDuration(_))
             | (Type::DayTimeDuration, Value::DayTimeDuration(_))
             | (Type::Function, Value::Function(_)) => true,
+            (Type::Defined(of), value) => of.0.contains(value, budget),
             (Type::List(of), Value::List(items)) => {
                 **of == Type::Any || items.iter().all(|item| of.matches(item, budget))
             }

@@ -7,11 +7,14 @@ mod binding;
 mod clauses;
 mod names;
 mod operand;
+mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::evaluate::Source;
 use crate::lexer::{self, Kind, Token};
+use crate::names::Names;
 use crate::node::{Comparison, Node, Operator, Test};
 
 use binding::Bindings;
@@ -68,33 +71,24 @@ fn shorten(text: &str, characters: usize) -> String {
     }
 }
 
-pub(crate) struct Parsed {
-    pub(crate) root: Node,
-    pub(crate) variables: Vec<Arc<str>>,
+/// What was compiled, and what it refers to.
+pub(crate) struct Parsed<T> {
+    pub(crate) root: T,
+    pub(crate) source: Source,
     pub(crate) uses_environment: bool,
 }
 
-pub(crate) fn parse(text: &str) -> Result<Parsed, ParseError> {
-    if text.len() > LENGTH_LIMIT_BYTES {
-        let expected = format!("an expression of at most {LENGTH_LIMIT_BYTES} bytes");
-        return Err(ParseError::at(text, LENGTH_LIMIT_BYTES, &expected));
-    }
-    let tokens = lexer::tokens(text)?;
-    let mut parser = Parser {
-        text,
-        tokens,
-        position: 0,
-        depth: 0,
-        bindings: Bindings::default(),
-        variables: Vec::new(),
-        variable_indexes: BTreeMap::new(),
-        uses_environment: false,
-    };
+pub(crate) fn parse(text: &str, names: &Names) -> Result<Parsed<Node>, ParseError> {
+    let mut parser = Parser::new(text, names)?;
     let root = parser.expression()?;
-    if parser.kind() != Kind::End {
-        return Err(parser.error("an operator or the end of the expression"));
-    }
-    Ok(Parsed { root, variables: parser.variables, uses_environment: parser.uses_environment })
+    parser.parsed(root, "an operator or the end of the expression")
+}
+
+pub(crate) fn parse_unary_tests(text: &str, input_name: &str, names: &Names) -> Result<Parsed<Vec<Test>>, ParseError> {
+    let mut parser = Parser::new(text, names)?;
+    parser.bindings.push_input(input_name);
+    let root = parser.unary_tests()?;
+    parser.parsed(root, "',' or the end of the unary tests")
 }
 
 /// How tightly an operator binds; larger binds tighter.
@@ -121,6 +115,7 @@ enum Infix {
 
 struct Parser<'a> {
     text: &'a str,
+    names: &'a Names,
     tokens: Vec<Token>,
     position: usize,
     depth: u32,
@@ -128,9 +123,45 @@ struct Parser<'a> {
     variables: Vec<Arc<str>>,
     variable_indexes: BTreeMap<Arc<str>, u32>,
     uses_environment: bool,
+    /// In how many function bodies the cursor is, and the variables that were mentioned in any.
+    functions: u32,
+    function_variables: BTreeSet<u32>,
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, names: &'a Names) -> Result<Parser<'a>, ParseError> {
+        if text.len() > LENGTH_LIMIT_BYTES {
+            let expected = format!("an expression of at most {LENGTH_LIMIT_BYTES} bytes");
+            return Err(ParseError::at(text, LENGTH_LIMIT_BYTES, &expected));
+        }
+        let tokens = lexer::tokens(text, names)?;
+        Ok(Parser {
+            text,
+            names,
+            tokens,
+            position: 0,
+            depth: 0,
+            bindings: Bindings::default(),
+            variables: Vec::new(),
+            variable_indexes: BTreeMap::new(),
+            uses_environment: false,
+            functions: 0,
+            function_variables: BTreeSet::new(),
+        })
+    }
+
+    fn parsed<T>(self, root: T, expected: &str) -> Result<Parsed<T>, ParseError> {
+        if self.kind() != Kind::End {
+            return Err(self.error(expected));
+        }
+        let source = Source {
+            text: Box::from(self.text),
+            variables: self.variables.into_boxed_slice(),
+            function_variables: self.function_variables.into_iter().collect(),
+        };
+        Ok(Parsed { root, source, uses_environment: self.uses_environment })
+    }
+
     fn token(&self) -> Token {
         self.tokens[self.position]
     }
@@ -198,7 +229,7 @@ impl<'a> Parser<'a> {
     #[cold]
     fn error(&self, expected: &str) -> ParseError {
         let token = self.token();
-        let quoted = matches!(token.kind, Kind::String | Kind::Backtick);
+        let quoted = token.kind == Kind::String || self.text[..token.start].ends_with('`');
         ParseError::at(self.text, token.start - usize::from(quoted), expected)
     }
 
@@ -344,75 +375,5 @@ impl<'a> Parser<'a> {
             }
             operand => Node::Negate(Box::new(operand)),
         })
-    }
-
-    /// What stands behind `in`: one test, or several in parentheses.
-    fn in_tests(&mut self) -> Result<Vec<Test>, ParseError> {
-        self.bindings.push_question();
-        let tests = if self.kind() == Kind::LeftParenthesis { self.parenthesized_tests()? } else { vec![self.test()?] };
-        self.bindings.pop(1);
-        Ok(tests)
-    }
-
-    /// `(1..5)` is a range, `(1, 2)`, `(< 5, 7)` and `(x)` are tests.
-    fn parenthesized_tests(&mut self) -> Result<Vec<Test>, ParseError> {
-        self.advance();
-        let first = self.joined_tests()?;
-        if self.kind() == Kind::DotDot
-            && let Test::Value { node, boolean } = first
-        {
-            let node = self.range_end(node, false)?;
-            return Ok(vec![Test::Value { node, boolean }]);
-        }
-        let mut tests = vec![first];
-        while self.take(Kind::Comma) {
-            tests.push(self.joined_tests()?);
-        }
-        self.expect(Kind::RightParenthesis, "',' or ')'")?;
-        Ok(tests)
-    }
-
-    /// One test, or several joined by `and` in parentheses (`> 3 and < 7`).
-    fn joined_tests(&mut self) -> Result<Test, ParseError> {
-        let first = self.test()?;
-        if !self.is_word("and") {
-            return Ok(first);
-        }
-        let mut tests = vec![first];
-        while self.is_word("and") {
-            self.advance();
-            tests.push(self.test()?);
-        }
-        Ok(Test::All(tests))
-    }
-
-    fn test(&mut self) -> Result<Test, ParseError> {
-        let comparison = match self.kind() {
-            Kind::Less => Comparison::Less,
-            Kind::LessEqual => Comparison::LessEqual,
-            Kind::Greater => Comparison::Greater,
-            Kind::GreaterEqual => Comparison::GreaterEqual,
-            Kind::Equal => Comparison::Equal,
-            Kind::NotEqual => Comparison::NotEqual,
-            Kind::Minus if matches!(self.kind_at(1), Kind::Comma | Kind::RightParenthesis | Kind::End) => {
-                self.advance();
-                return Ok(Test::Any);
-            }
-            Kind::Word if self.is_word("not") && self.kind_at(1) == Kind::LeftParenthesis => {
-                self.enter()?;
-                self.advance();
-                let tests = self.parenthesized_tests()?;
-                self.leave();
-                return Ok(Test::Not(tests));
-            }
-            _ => {
-                let used = self.bindings.question_uses();
-                // A condition on the input may be any expression; a plain value ends before `and` and `or`.
-                let node = self.operation(Power::Comparison)?;
-                return Ok(Test::Value { node, boolean: self.bindings.question_uses() > used });
-            }
-        };
-        self.advance();
-        Ok(Test::Compare(comparison, self.operation(Power::Sum)?))
     }
 }

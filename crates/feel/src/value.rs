@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, civil};
 
-use crate::evaluate::Function;
+use crate::evaluate::{Function, NativeFunction};
 use crate::json::{self, JsonError};
 use crate::number::Number;
 use crate::temporal::{self, DateTime, Time};
@@ -48,15 +48,23 @@ impl Value {
         Value::String(Arc::from(text.as_ref()))
     }
 
-    pub(crate) fn integer(value: i64) -> Value {
+    /// A function of the caller's as a value.
+    pub fn function(function: Arc<dyn NativeFunction>) -> Value {
+        Value::Function(Arc::new(Function::native(function)))
+    }
+
+    /// A whole number.
+    pub fn integer(value: i64) -> Value {
         Value::Number(Number::Integer(value))
     }
 
-    pub(crate) fn list(items: Vec<Value>) -> Value {
+    /// A list value.
+    pub fn list(items: Vec<Value>) -> Value {
         Value::List(Arc::new(List::from(items)))
     }
 
-    pub(crate) fn context(context: Context) -> Value {
+    /// A context value.
+    pub fn context(context: Context) -> Value {
         Value::Context(Arc::new(context))
     }
 
@@ -174,7 +182,7 @@ impl Value {
             }
             Value::Function(function) => {
                 out.push_str("function(");
-                for (index, parameter) in function.parameters().enumerate() {
+                for (index, parameter) in function.parameters().iter().enumerate() {
                     out.push_str(if index > 0 { ", " } else { "" });
                     out.push_str(parameter);
                 }
@@ -326,7 +334,7 @@ impl Value {
 
     /// The order of two values of one ordered type; `None` otherwise.
     #[inline]
-    pub(crate) fn compare(&self, other: &Value) -> Option<Ordering> {
+    pub fn compare(&self, other: &Value) -> Option<Ordering> {
         match (self, other) {
             (Value::Number(a), Value::Number(b)) => Some(a.cmp(b)),
             (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
@@ -476,6 +484,16 @@ pub struct Bound {
 }
 
 impl Bound {
+    /// The value at this end.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Whether the value itself belongs to the range.
+    pub fn is_included(&self) -> bool {
+        self.included
+    }
+
     fn same(&self, other: &Bound, budget: &mut usize) -> bool {
         self.included == other.included && take(budget) && self.value.equals(&other.value, budget) == Some(true)
     }
@@ -489,8 +507,18 @@ pub struct Range {
 }
 
 impl Range {
+    /// The lower end.
+    pub fn start(&self) -> &Bound {
+        &self.start
+    }
+
+    /// The upper end.
+    pub fn end(&self) -> &Bound {
+        &self.end
+    }
+
     /// Whether the value lies within; `None` if it cannot be compared with an end.
-    pub(crate) fn contains(&self, value: &Value) -> Option<bool> {
+    pub fn contains(&self, value: &Value) -> Option<bool> {
         let above = match &self.start.value {
             Value::Null => true,
             start => match value.compare(start)? {

@@ -23,6 +23,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("replication", 3),
     ("state", 2),
     ("bpmn", 2),
+    ("dmn", 2),
     ("protocol", 1),
     ("feel", 1),
     ("gateway-interface", 1),
@@ -40,12 +41,13 @@ const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
     ("state", &["protocol", "bpmn", "feel", "engine"]),
     ("engine", &["tokio", "crossbeam-channel", "metrics", "tracing", "jiff", "heed"]),
     ("bpmn", &["tokio", "tracing", "metrics"]),
+    ("dmn", &["tokio", "tracing", "metrics", "protocol"]),
     ("feel", &["tokio", "tracing", "metrics", "protocol"]),
     ("protocol", &["tokio", "tracing", "metrics"]),
 ];
 
 /// Crates that compute and never perform.
-const PURE: &[&str] = &["protocol", "feel", "bpmn", "engine"];
+const PURE: &[&str] = &["protocol", "feel", "bpmn", "dmn", "engine"];
 
 /// What pure crates must not call: clocks, random numbers, threads, input and output.
 const BANNED: &[&str] = &[

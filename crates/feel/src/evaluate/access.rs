@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Evaluator, Outcome, Variable, read_text};
+use super::{Evaluator, Failure, Function, Outcome, Variable, read_text};
 use crate::environment::WarningKind;
 use crate::functions;
 use crate::json::{self, Found};
@@ -12,25 +12,43 @@ use crate::value::{Context, Value};
 impl Evaluator<'_> {
     fn load(&mut self, index: usize) {
         if let Variable::Unseen = self.variables[index] {
-            self.variables[index] = match self.scope.variable(&self.names[index]) {
-                Some(text) => Variable::Text(text, 0),
-                None => Variable::Missing,
+            let name = &self.source.variables[index];
+            self.variables[index] = match self.scope.value(name) {
+                Some(value) => Variable::Read(value),
+                None => match self.scope.variable(name) {
+                    Some(text) => Variable::Text(text, 0),
+                    None => Variable::Missing,
+                },
             };
         }
     }
 
-    #[inline(never)]
-    pub(super) fn variable(&mut self, index: usize) -> Outcome {
+    /// The value of a variable, if there is one.
+    pub(super) fn read(&mut self, index: usize) -> Result<Option<Value>, Failure> {
         self.load(index);
         if let Variable::Text(text, _) = &self.variables[index] {
             let (value, memory) = (read_text(text), read_bytes(text));
             self.allocate(memory)?;
             self.variables[index] = Variable::Read(value);
         }
-        if let Variable::Read(value) = &self.variables[index] {
-            return Ok(value.clone());
+        Ok(if let Variable::Read(value) = &self.variables[index] { Some(value.clone()) } else { None })
+    }
+
+    /// The function in a variable, if it is one: texts have none.
+    pub(super) fn function_variable(&mut self, index: usize) -> Option<Arc<Function>> {
+        self.load(index);
+        match &self.variables[index] {
+            Variable::Read(Value::Function(function)) => Some(function.clone()),
+            _ => None,
         }
-        let name = self.names[index].clone();
+    }
+
+    #[inline(never)]
+    pub(super) fn variable(&mut self, index: usize) -> Outcome {
+        if let Some(value) = self.read(index)? {
+            return Ok(value);
+        }
+        let name = self.source.variables[index].clone();
         Ok(self.warn(WarningKind::NoVariableFound, || format!("No variable found with name '{name}'")))
     }
 

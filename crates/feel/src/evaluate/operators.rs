@@ -5,12 +5,12 @@ use std::cmp::Ordering;
 use jiff::SignedDuration;
 use jiff::civil::Time as CivilTime;
 
-use super::{Evaluator, Failure, Outcome};
+use super::{Evaluator, Outcome};
 use crate::environment::WarningKind;
-use crate::node::{Comparison, Node, Operator, Test};
+use crate::node::{Comparison, Node, Operator};
 use crate::number::Number;
 use crate::temporal;
-use crate::value::{Range, Value};
+use crate::value::Value;
 
 impl Evaluator<'_> {
     #[inline(never)]
@@ -148,108 +148,6 @@ impl Evaluator<'_> {
             (Some(low), Some(high)) => Value::Boolean(low.is_ge() && high.is_le()),
             _ => self.warn(WarningKind::NotComparable, || format!("Can't compare '{value}' with '{low}' and '{high}'")),
         })
-    }
-
-    #[inline(never)]
-    pub(super) fn in_tests(&mut self, value: &Node, tests: &[Test]) -> Outcome {
-        let value = self.evaluate(value)?;
-        self.stack.push(value);
-        let result = self.any_test(tests)?;
-        self.stack.pop();
-        Ok(result.map_or(Value::Null, Value::Boolean))
-    }
-
-    /// Whether one of the tests holds for the value on top of the stack; `None` if that is unknown.
-    fn any_test(&mut self, tests: &[Test]) -> Result<Option<bool>, Failure> {
-        let mut unknown = false;
-        for (position, test) in tests.iter().enumerate() {
-            self.spend(usize::from(position > 0))?;
-            match self.test(test)? {
-                Some(true) => return Ok(Some(true)),
-                Some(false) => {}
-                None => unknown = true,
-            }
-        }
-        Ok(if unknown { None } else { Some(false) })
-    }
-
-    fn input(&self) -> Value {
-        self.stack.last().cloned().expect("a unary test has its input on the stack")
-    }
-
-    fn test(&mut self, test: &Test) -> Result<Option<bool>, Failure> {
-        match test {
-            Test::Any => Ok(Some(true)),
-            Test::All(tests) => {
-                let mut unknown = false;
-                for (position, test) in tests.iter().enumerate() {
-                    self.spend(usize::from(position > 0))?;
-                    match self.test(test)? {
-                        Some(true) => {}
-                        Some(false) => return Ok(Some(false)),
-                        None => unknown = true,
-                    }
-                }
-                Ok(if unknown { None } else { Some(true) })
-            }
-            Test::Not(tests) => {
-                self.enter()?;
-                let holds = self.any_test(tests)?;
-                self.depth -= 1;
-                Ok(holds.map(|holds| !holds))
-            }
-            Test::Compare(comparison, node) => {
-                let right = self.evaluate(node)?;
-                let input = self.input();
-                Ok(self.compare(*comparison, &input, &right)?.as_bool())
-            }
-            Test::Value { node, boolean } => {
-                let value = self.evaluate(node)?;
-                if *boolean && !matches!(value, Value::List(_) | Value::Range(_)) {
-                    return Ok(value.as_bool());
-                }
-                let input = self.input();
-                self.matches(&input, &value)
-            }
-        }
-    }
-
-    fn spend_on_range(&mut self, range: &Range, value: &Value) -> Result<(), Failure> {
-        self.spend_on_texts(value, &range.start.value)?;
-        self.spend_on_texts(value, &range.end.value)
-    }
-
-    /// Equal to the value, or contained in it.
-    fn matches(&mut self, input: &Value, value: &Value) -> Result<Option<bool>, Failure> {
-        match value {
-            Value::Range(range) => {
-                self.spend_on_range(range, input)?;
-                let result = range.contains(input);
-                if result.is_none() {
-                    self.warn(WarningKind::NotComparable, || {
-                        format!("Can't compare '{input}' with '{}' and '{}'", range.start.value, range.end.value)
-                    });
-                }
-                Ok(result)
-            }
-            Value::List(items) => {
-                for item in items.iter() {
-                    self.spend(1)?;
-                    let holds = match item {
-                        Value::Range(range) => {
-                            self.spend_on_range(range, input)?;
-                            range.contains(input) == Some(true)
-                        }
-                        item => self.equal(input, item)? == Some(true),
-                    };
-                    if holds {
-                        return Ok(Some(true));
-                    }
-                }
-                Ok(Some(self.equal(input, value)? == Some(true)))
-            }
-            other => Ok(self.compare(Comparison::Equal, input, other)?.as_bool()),
-        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("not", &[&["negand"]], not),
+    Builtin::new("is", &[&["value1", "value2"]], is),
     Builtin::new("is defined", &[&["value"]], is_defined),
     Builtin::new("get or else", &[&["value", "default"]], get_or_else),
     Builtin::new("assert", &[&["value", "condition"], &["value", "condition", "cause"]], assert),
@@ -16,6 +17,17 @@ fn not(_: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         Value::Boolean(value) => Value::Boolean(!value),
         _ => Value::Null,
     })
+}
+
+/// Whether both are the same in type and value: unlike with `=`, the same instant in two zones is not.
+fn is(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let (left, right) = (&arguments[0], &arguments[1]);
+    let same = match (left, right) {
+        (Value::Time(a), Value::Time(b)) => a == b,
+        (Value::DateTime(a), Value::DateTime(b)) => a == b,
+        _ => evaluator.equal(left, right)? == Some(true),
+    };
+    Ok(Value::Boolean(same))
 }
 
 fn is_defined(_: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {

@@ -9,8 +9,8 @@ use crate::value::{Context, Value};
 const PUT: &[&[&str]] = &[&["context", "key", "value"], &["context", "keys", "value"]];
 
 pub(super) const FUNCTIONS: &[Builtin] = &[
-    Builtin::new("get value", &[&["context", "key"], &["context", "keys"]], get_value),
-    Builtin::new("get entries", &[&["context"]], get_entries),
+    Builtin::new("get value", &[&["context", "key"], &["context", "keys"], &["m", "key"]], get_value),
+    Builtin::new("get entries", &[&["context"], &["m"]], get_entries),
     Builtin::new("context put", PUT, |evaluator, arguments| put(evaluator, "context put", arguments)),
     Builtin::new("put", PUT, |evaluator, arguments| put(evaluator, "put", arguments)),
     Builtin::new("context merge", &[&["contexts"]], |evaluator, arguments| {

@@ -25,7 +25,16 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("distinct values", LIST, distinct_values),
     Builtin::new("duplicate values", LIST, duplicate_values),
     Builtin::new("flatten", LIST, flatten),
-    Builtin::new("sublist", &[&["list", "start position"], &["list", "start position", "length"]], sublist),
+    Builtin::new(
+        "sublist",
+        &[
+            &["list", "start position"],
+            &["list", "start"],
+            &["list", "start position", "length"],
+            &["list", "start", "length"],
+        ],
+        sublist,
+    ),
     Builtin::new("partition", &[&["list", "size"]], partition),
     Builtin::new("is empty", LIST, is_empty),
     Builtin::new("list replace", &[&["list", "position", "newItem"], &["list", "match", "newItem"]], list_replace),

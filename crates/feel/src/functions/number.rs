@@ -6,13 +6,14 @@ use crate::evaluate::{Evaluator, Outcome};
 use crate::number::Number;
 use crate::value::Value;
 
-const ONE: &[&[&str]] = &[&["n"]];
-const SCALED: &[&[&str]] = &[&["n", "scale"]];
-const PERHAPS_SCALED: &[&[&str]] = &[&["n"], &["n", "scale"]];
+const ONE: &[&[&str]] = &[&["n"], &["number"]];
+/// The reference calls a parameter `scala` in some places.
+const SCALED: &[&[&str]] = &[&["n", "scale"], &["n", "scala"]];
+const PERHAPS_SCALED: &[&[&str]] = &[&["n"], &["n", "scale"], &["n", "scala"]];
 const NUMBER: &[&[&str]] = &[&["number"]];
 
 pub(super) const FUNCTIONS: &[Builtin] = &[
-    Builtin::new("decimal", SCALED, |evaluator, arguments| round(evaluator, "decimal", arguments, Rounding::HalfEven)),
+    Builtin::new("decimal", &[&["n", "scale"], &["n", "scale", "mode"]], decimal),
     Builtin::new("floor", PERHAPS_SCALED, |evaluator, arguments| round(evaluator, "floor", arguments, Rounding::Floor)),
     Builtin::new("ceiling", PERHAPS_SCALED, |evaluator, arguments| {
         round(evaluator, "ceiling", arguments, Rounding::Ceiling)
@@ -48,6 +49,37 @@ fn round(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], roundin
         Some(rounded) => Ok(Value::Number(rounded)),
         None => illegal(evaluator, name, arguments),
     }
+}
+
+fn decimal(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let mode = match arguments.get(2) {
+        None => "HALF_EVEN".to_owned(),
+        Some(Value::String(mode)) if mode.len() < 16 => mode.to_ascii_uppercase(),
+        Some(_) => return illegal(evaluator, "decimal", arguments),
+    };
+    let rounding = match mode.as_str() {
+        "HALF_EVEN" => Rounding::HalfEven,
+        "HALF_UP" => Rounding::HalfUp,
+        "HALF_DOWN" => Rounding::HalfDown,
+        "UP" => Rounding::Up,
+        "DOWN" => Rounding::Down,
+        "FLOOR" => Rounding::Floor,
+        "CEILING" => Rounding::Ceiling,
+        "UNNECESSARY" => {
+            let rounded = round(evaluator, "decimal", &arguments[..2], Rounding::Down)?;
+            let same = rounded.is_null() || rounded == arguments[0];
+            return if same { Ok(rounded) } else { failed(evaluator, "decimal", || "Rounding necessary".to_owned()) };
+        }
+        _ => {
+            return failed(evaluator, "decimal", || {
+                format!(
+                    "Illegal argument '{mode}' for rounding mode. Must be one of: CEILING, DOWN, FLOOR, HALF_DOWN, \
+                     HALF_EVEN, HALF_UP, UNNECESSARY, UP"
+                )
+            });
+        }
+    };
+    round(evaluator, "decimal", &arguments[..2], rounding)
 }
 
 fn absolute(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {

@@ -56,7 +56,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         replace,
     ),
     Builtin::new("split", &[&["string", "delimiter"]], split),
-    Builtin::new("extract", &[&["string", "pattern"]], extract),
+    Builtin::new("extract", &[&["input", "pattern"], &["string", "pattern"]], extract),
     Builtin::new(
         "string join",
         &[&["list"], &["list", "delimiter"], &["list", "delimiter", "prefix", "suffix"]],

@@ -27,6 +27,7 @@ pub(crate) struct Bindings {
     names: BTreeMap<Arc<str>, Vec<u32>>,
     items: Vec<u32>,
     question_uses: usize,
+    input_name: Option<Arc<str>>,
     partial_uses: usize,
 }
 
@@ -50,6 +51,13 @@ impl Bindings {
     /// The input value of unary tests.
     pub(crate) fn push_question(&mut self) {
         self.push(Arc::from("?"));
+    }
+
+    /// The input value of the unary tests that are the whole text, which has a name of its own as well.
+    pub(crate) fn push_input(&mut self, name: &str) {
+        self.push_question();
+        self.names.entry(Arc::from(name)).or_default().push(0);
+        self.input_name = Some(Arc::from(name));
     }
 
     pub(crate) fn pop(&mut self, count: usize) {
@@ -80,7 +88,8 @@ impl Bindings {
         let item = self.items.last().copied().filter(|_| name == "item");
         let local = named.max(item);
         if local.is_some() {
-            self.question_uses += usize::from(name == "?");
+            self.question_uses +=
+                usize::from(name == "?" || local == Some(0) && self.input_name.as_deref() == Some(name));
             self.partial_uses += usize::from(name == "partial");
         }
         let items = self.items.iter().rev().copied().take_while(|item| local.is_none_or(|local| *item >= local));

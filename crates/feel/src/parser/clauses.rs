@@ -86,7 +86,9 @@ impl Parser<'_> {
         for parameter in &parameters {
             self.bindings.push(parameter.clone());
         }
+        self.functions += 1;
         let body = self.expression()?;
+        self.functions -= 1;
         self.bindings.pop(parameters.len());
         Ok(Node::Function(Arc::new(FunctionNode { parameters, body })))
     }

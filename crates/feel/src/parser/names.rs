@@ -95,13 +95,27 @@ impl Parser<'_> {
             "range" => Type::Range(Box::new(self.type_argument()?)),
             "context" => Type::Context(self.context_type()?),
             "function" => self.function_type()?,
-            _ => {
-                self.position = start;
-                return Err(self.error("the name of a type"));
-            }
+            joined => match self.defined_type(start, joined) {
+                Some(found) => found,
+                None => {
+                    self.position = start;
+                    return Err(self.error("the name of a type"));
+                }
+            },
         };
         self.leave();
         Ok(found)
+    }
+
+    /// A type of the caller's: its name is made of these words, or is a name that is known as a whole.
+    fn defined_type(&mut self, start: usize, words: &str) -> Option<Type> {
+        if let Some(found) = self.names.defined_type(words) {
+            return Some(Type::Defined(found.clone()));
+        }
+        let token = *self.tokens.get(start).filter(|token| token.kind == Kind::Backtick)?;
+        let found = Type::Defined(self.names.defined_type(self.slice(token))?.clone());
+        self.position = start + 1;
+        Some(found)
     }
 
     fn type_argument(&mut self) -> Result<Type, ParseError> {

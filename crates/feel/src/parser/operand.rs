@@ -83,7 +83,7 @@ impl Parser<'_> {
                 self.uses_environment |= builtin.uses_environment;
                 Target::Builtin(builtin)
             }
-            (None, None) => Target::Unknown(name),
+            (None, None) => Target::Variable(self.variable(&name)),
         };
         self.call(target)
     }
@@ -103,13 +103,19 @@ impl Parser<'_> {
     }
 
     fn variable(&mut self, name: &Arc<str>) -> u32 {
-        if let Some(index) = self.variable_indexes.get(name) {
-            return *index;
+        let index = match self.variable_indexes.get(name) {
+            Some(index) => *index,
+            None => {
+                // The length limit of the text bounds the number of names.
+                let index = self.variables.len() as u32;
+                self.variables.push(name.clone());
+                self.variable_indexes.insert(name.clone(), index);
+                index
+            }
+        };
+        if self.functions > 0 {
+            self.function_variables.insert(index);
         }
-        // The length limit of the text bounds the number of names.
-        let index = self.variables.len() as u32;
-        self.variables.push(name.clone());
-        self.variable_indexes.insert(name.clone(), index);
         index
     }
 
@@ -206,7 +212,7 @@ impl Parser<'_> {
                     let token = self.advance();
                     Arc::from(lexer::unescape(self.slice(token)))
                 }
-                _ => self.name("the name of an entry or '}'")?,
+                _ => self.entry_name()?,
             };
             self.expect(Kind::Colon, "':'")?;
             let value = self.expression()?;
@@ -217,6 +223,31 @@ impl Parser<'_> {
         self.bindings.pop(entries.len());
         self.leave();
         Ok(Node::Context(entries))
+    }
+
+    /// The name of an entry ends at the colon: it may contain what is no name elsewhere (`{a-b: 1}`).
+    fn entry_name(&mut self) -> Result<Arc<str>, ParseError> {
+        let mut length = 0;
+        let mut symbols = false;
+        loop {
+            match self.kind_at(length) {
+                Kind::Colon if symbols => break,
+                Kind::Colon
+                | Kind::String
+                | Kind::Backtick
+                | Kind::LeftBrace
+                | Kind::RightBrace
+                | Kind::LeftBracket
+                | Kind::RightBracket
+                | Kind::Comma
+                | Kind::End => return self.name("the name of an entry or '}'"),
+                kind => symbols |= kind != Kind::Word,
+            }
+            length += 1;
+        }
+        let (first, last) = (self.token(), self.tokens[self.position + length - 1]);
+        self.position += length;
+        Ok(Arc::from(&self.text[first.start..last.end]))
     }
 
     /// Paths, filters and calls behind an operand.

@@ -1,0 +1,354 @@
+//! Evaluates decisions, first those that they require.
+
+mod boxed;
+mod function;
+mod table;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use feel::{
+    Context, Environment, Evaluation, EvaluationError, Expression, Scope, UnaryTests, Value, WARNING_LIMIT, Warning,
+};
+
+use crate::model::{Boxed, BoxedKind, Decision, Graph};
+use crate::result::{
+    DecisionEvaluation, DecisionFailure, DecisionType, EvaluatedDecision, EvaluatedInput, MAXIMUM_EVALUATED_DECISIONS,
+    MatchedRule,
+};
+use crate::types::TypeReference;
+
+/// One evaluation as its caller sees it, with the functions that it makes.
+pub(crate) struct Session {
+    graph: Arc<Graph>,
+    /// What was evaluated so far. Functions are called one after the other; the lock is only there because values can be
+    /// sent to other threads.
+    log: Mutex<Vec<EvaluatedDecision>>,
+}
+
+/// Boxed, because it is rare and would make every result large.
+pub(crate) type Failure = Box<Failed>;
+
+pub(crate) type Outcome = Result<Value, Failure>;
+
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// A limit of the environment.
+    Limit(EvaluationError),
+    /// Anything else, with the rule of the decision table in which it happened, counted from 1.
+    Message(String, Option<u32>),
+}
+
+impl Failed {
+    fn message(text: String) -> Failure {
+        Box::new(Failed::Message(text, None))
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Failed::Limit(error) => error.to_string(),
+            Failed::Message(text, _) => text.clone(),
+        }
+    }
+}
+
+/// Names that are visible at a place, in front of those around it.
+pub(crate) struct Frame<'a> {
+    entries: Context,
+    around: &'a dyn Scope,
+}
+
+impl<'a> Frame<'a> {
+    fn new(around: &'a dyn Scope) -> Frame<'a> {
+        Frame { entries: Context::new(), around }
+    }
+}
+
+impl Scope for Frame<'_> {
+    fn variable(&self, name: &str) -> Option<std::borrow::Cow<'_, str>> {
+        self.around.variable(name)
+    }
+
+    fn value(&self, name: &str) -> Option<Value> {
+        self.entries.get(name).cloned().or_else(|| self.around.value(name))
+    }
+}
+
+/// Counts work against the limits that were given.
+pub(crate) struct Evaluator<'a> {
+    session: &'a Arc<Session>,
+    /// The limits that are told.
+    limits: &'a Environment,
+    /// What is left of them.
+    left: Environment,
+    warnings: Vec<Warning>,
+}
+
+/// What is reported of a decision table besides its output.
+#[derive(Default)]
+struct Details {
+    inputs: Vec<EvaluatedInput>,
+    matched_rules: Vec<MatchedRule>,
+}
+
+pub(crate) fn evaluate_decision(
+    graph: &Arc<Graph>,
+    decision_id: &str,
+    scope: &dyn Scope,
+    environment: &Environment,
+) -> DecisionEvaluation {
+    evaluate(graph, decision_id, environment, |evaluator| match graph.decision_by_id.get(decision_id) {
+        Some(index) => {
+            let mut results = BTreeMap::new();
+            evaluator.decisions(&[*index], &mut results, scope)?;
+            Ok(results.remove(index).unwrap_or_default())
+        }
+        None => Err(Failed::message(format!("no decision found with id '{decision_id}'"))),
+    })
+}
+
+pub(crate) fn evaluate_service(
+    graph: &Arc<Graph>,
+    service_id: &str,
+    scope: &dyn Scope,
+    environment: &Environment,
+) -> DecisionEvaluation {
+    evaluate(graph, service_id, environment, |evaluator| {
+        match graph.services.iter().find(|service| *service.id == *service_id) {
+            Some(service) => {
+                let arguments: Vec<Value> =
+                    service.parameters.iter().map(|name| lookup(scope, name).unwrap_or_default()).collect();
+                evaluator.service(service, &arguments)
+            }
+            None => Err(Failed::message(format!("no decision service found with id '{service_id}'"))),
+        }
+    })
+}
+
+fn evaluate(
+    graph: &Arc<Graph>,
+    id: &str,
+    environment: &Environment,
+    run: impl FnOnce(&mut Evaluator) -> Outcome,
+) -> DecisionEvaluation {
+    let session = Arc::new(Session { graph: graph.clone(), log: Mutex::default() });
+    let mut evaluator = Evaluator::new(&session, environment);
+    let outcome = run(&mut evaluator);
+    let (warnings, steps) = (std::mem::take(&mut evaluator.warnings), evaluator.steps());
+    let evaluated_decisions = std::mem::take(&mut *session.log.lock().unwrap_or_else(PoisonError::into_inner));
+    let result = outcome.map_err(|failure| DecisionFailure {
+        // What failed is always the last that is reported.
+        failed_decision_id: evaluated_decisions.last().map_or_else(|| Arc::from(id), |last| last.id.clone()),
+        failed_rule: if let Failed::Message(_, rule) = &*failure { *rule } else { None },
+        message: format!("Expected to evaluate decision '{id}', but {}", failure.text()),
+    });
+    DecisionEvaluation { result, evaluated_decisions, warnings, steps }
+}
+
+/// The value of a variable, wherever the scope has it.
+fn lookup(scope: &dyn Scope, name: &str) -> Option<Value> {
+    scope.value(name).or_else(|| Value::from_json(&scope.variable(name)?).ok())
+}
+
+impl<'a> Evaluator<'a> {
+    pub(crate) fn new(session: &'a Arc<Session>, limits: &'a Environment) -> Evaluator<'a> {
+        Evaluator { session, limits, left: limits.clone(), warnings: Vec::new() }
+    }
+
+    fn steps(&self) -> u32 {
+        self.limits.step_limit - self.left.step_limit
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.limits.memory_limit_bytes - self.left.memory_limit_bytes
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), Failure> {
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+        match self.left.step_limit.checked_sub(steps) {
+            Some(left) => self.left.step_limit = left,
+            None => return Err(self.limit(EvaluationError::TooManySteps(0))),
+        }
+        Ok(())
+    }
+
+    /// To be called before so many values are kept.
+    fn allocate(&mut self, values: usize) -> Result<(), Failure> {
+        self.spend(values)?;
+        self.allocate_bytes(values.saturating_mul(size_of::<Value>()))
+    }
+
+    fn allocate_bytes(&mut self, bytes: usize) -> Result<(), Failure> {
+        match self.left.memory_limit_bytes.checked_sub(bytes) {
+            Some(left) => self.left.memory_limit_bytes = left,
+            None => return Err(self.limit(EvaluationError::TooMuchMemory(0))),
+        }
+        Ok(())
+    }
+
+    /// Goes a level deeper; [`Evaluator::leave`] comes back.
+    fn enter(&mut self) -> Result<(), Failure> {
+        self.spend(1)?;
+        match self.left.depth_limit.checked_sub(1) {
+            Some(left) => self.left.depth_limit = left,
+            None => return Err(self.limit(EvaluationError::TooDeep(0))),
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.left.depth_limit += 1;
+    }
+
+    /// The failure of an expression: limits are told as they were given, not as they are left.
+    fn limit(&self, error: EvaluationError) -> Failure {
+        let limits = self.limits;
+        Box::new(match error {
+            EvaluationError::TooManySteps(_) => Failed::Limit(EvaluationError::TooManySteps(limits.step_limit)),
+            EvaluationError::TooDeep(_) => Failed::Limit(EvaluationError::TooDeep(limits.depth_limit)),
+            EvaluationError::TooMuchMemory(_) => {
+                Failed::Limit(EvaluationError::TooMuchMemory(limits.memory_limit_bytes))
+            }
+            EvaluationError::AssertionFailed { .. } => Failed::Message(error.to_string(), None),
+            other => Failed::Limit(other),
+        })
+    }
+
+    fn take(&mut self, outcome: Result<Evaluation, EvaluationError>) -> Result<Evaluation, Failure> {
+        let evaluation = outcome.map_err(|error| self.limit(error))?;
+        // Every expression costs something, however small it is.
+        self.spend(evaluation.steps as usize + 1)?;
+        self.allocate_bytes(evaluation.memory_bytes)?;
+        Ok(evaluation)
+    }
+
+    fn expression(&mut self, expression: &Expression, scope: &dyn Scope) -> Outcome {
+        let evaluation = expression.evaluate(scope, &self.left);
+        let evaluation = self.take(evaluation)?;
+        self.warn(evaluation.warnings);
+        Ok(evaluation.value)
+    }
+
+    fn tests(&mut self, tests: &UnaryTests, input: &Value, scope: &dyn Scope) -> Result<bool, Failure> {
+        let evaluation = tests.evaluate(input, scope, &self.left);
+        Ok(self.take(evaluation)?.value.as_bool() == Some(true))
+    }
+
+    fn warn(&mut self, warnings: impl IntoIterator<Item = Warning>) {
+        let room = WARNING_LIMIT.saturating_sub(self.warnings.len());
+        self.warnings.extend(warnings.into_iter().take(room));
+    }
+
+    /// Evaluates decisions and what they require, each once, after what it requires itself. What has a result already is
+    /// not evaluated. Requirements have no cycles.
+    fn decisions(
+        &mut self,
+        wanted: &[u32],
+        results: &mut BTreeMap<u32, Value>,
+        scope: &dyn Scope,
+    ) -> Result<(), Failure> {
+        let graph = self.session.graph.clone();
+        let mut path: Vec<(u32, usize)> = Vec::new();
+        for target in wanted {
+            if results.contains_key(target) {
+                continue;
+            }
+            path.push((*target, 0));
+            while let Some((index, seen)) = path.last_mut() {
+                let decision = &graph.decisions[*index as usize];
+                match decision.decisions.get(*seen) {
+                    Some(required) => {
+                        *seen += 1;
+                        if !results.contains_key(required) {
+                            path.push((*required, 0));
+                        }
+                    }
+                    None => {
+                        let index = *index;
+                        let value = self.decision(decision, &graph, results, scope)?;
+                        results.insert(index, value);
+                        path.pop();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn decision(
+        &mut self,
+        decision: &Decision,
+        graph: &Graph,
+        results: &BTreeMap<u32, Value>,
+        scope: &dyn Scope,
+    ) -> Outcome {
+        let mut frame = Frame::new(scope);
+        self.allocate(decision.decisions.len() + decision.knowledge.len())?;
+        for required in &decision.decisions {
+            let value = results.get(required).cloned().unwrap_or_default();
+            for name in &graph.decisions[*required as usize].result_names {
+                frame.entries.put(name.clone(), value.clone());
+            }
+        }
+        for knowledge in &decision.knowledge {
+            let (name, function) = self.knowledge(*knowledge, scope)?;
+            frame.entries.put(name, function);
+        }
+        let value = self.logic(&decision.id, &decision.name, decision.logic.as_ref(), &frame)?;
+        self.conform(value, decision.result_type)
+    }
+
+    /// Evaluates the logic of a decision or business knowledge model, and reports it.
+    fn logic(&mut self, id: &Arc<str>, name: &Arc<str>, logic: Option<&Boxed>, scope: &dyn Scope) -> Outcome {
+        let mut details = Details::default();
+        let outcome = match logic {
+            None => Ok(Value::Null),
+            Some(Boxed { kind: BoxedKind::Table(table), .. }) => self.table(table, scope, Some(&mut details)),
+            Some(logic) => self.boxed(logic, scope),
+        };
+        let evaluated = EvaluatedDecision {
+            id: id.clone(),
+            name: name.clone(),
+            decision_type: logic.map_or(DecisionType::Unknown, |logic| decision_type(&logic.kind)),
+            output: outcome.as_ref().cloned().unwrap_or_default(),
+            inputs: details.inputs,
+            matched_rules: details.matched_rules,
+        };
+        let mut log = self.session.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.len() == MAXIMUM_EVALUATED_DECISIONS && outcome.is_err() {
+            log.pop();
+        }
+        if log.len() < MAXIMUM_EVALUATED_DECISIONS {
+            log.push(evaluated);
+        }
+        outcome
+    }
+
+    fn conform(&mut self, value: Value, item: TypeReference) -> Outcome {
+        if item == TypeReference::Any || value.is_null() {
+            return Ok(value);
+        }
+        let types = &self.session.graph.types;
+        let before = self.left.step_limit as usize;
+        let mut budget = before;
+        let conformed = types.conform(&value, item, &mut budget);
+        // Work that used up its budget has no valid result: one step more than is left ends the evaluation.
+        self.spend(if budget == 0 { before + 1 } else { before - budget })?;
+        match conformed {
+            Some(value) => Ok(value),
+            None => Err(Failed::message(format!("expected '{}' but found '{value}'", types.name(item)))),
+        }
+    }
+}
+
+fn decision_type(logic: &BoxedKind) -> DecisionType {
+    match logic {
+        BoxedKind::Table(_) => DecisionType::DecisionTable,
+        BoxedKind::Literal(_) => DecisionType::LiteralExpression,
+        BoxedKind::Context(_) => DecisionType::Context,
+        BoxedKind::Invocation(_) => DecisionType::Invocation,
+        BoxedKind::List(_) => DecisionType::List,
+        BoxedKind::Relation(_) => DecisionType::Relation,
+        _ => DecisionType::Unknown,
+    }
+}

@@ -1,0 +1,170 @@
+//! Business knowledge models, decision services and function definitions as functions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use feel::{Context, Environment, Evaluation, EvaluationError, NativeFunction, Scope, Value, Warning, WarningKind};
+
+use super::{Evaluator, Failed, Failure, Frame, Outcome, Session, lookup};
+use crate::model::{DecisionService, FunctionDefinition, Knowledge, KnowledgeModel};
+
+/// A function with the variables that it takes from where it was made.
+struct Native {
+    session: Arc<Session>,
+    body: Body,
+    captured: Context,
+}
+
+enum Body {
+    Knowledge(Knowledge),
+    Defined(Arc<FunctionDefinition>),
+}
+
+impl NativeFunction for Native {
+    fn parameters(&self) -> &[Arc<str>] {
+        let graph = &self.session.graph;
+        match &self.body {
+            Body::Knowledge(Knowledge::Model(index)) => &graph.models[*index as usize].parameters,
+            Body::Knowledge(Knowledge::Service(index)) => &graph.services[*index as usize].parameters,
+            Body::Defined(definition) => &definition.parameters,
+        }
+    }
+
+    fn call(&self, arguments: &[Value], environment: &Environment) -> Result<Evaluation, EvaluationError> {
+        let graph = &self.session.graph;
+        let mut evaluator = Evaluator::new(&self.session, environment);
+        let outcome = match &self.body {
+            Body::Knowledge(Knowledge::Model(index)) => {
+                evaluator.model(&graph.models[*index as usize], arguments, &self.captured)
+            }
+            Body::Knowledge(Knowledge::Service(index)) => {
+                evaluator.service(&graph.services[*index as usize], arguments)
+            }
+            Body::Defined(definition) => evaluator.definition(definition, arguments, &self.captured),
+        };
+        let value = match outcome {
+            Ok(value) => value,
+            Err(failure) => match *failure {
+                Failed::Limit(error) => return Err(error),
+                // Like any function that cannot work with its arguments.
+                Failed::Message(message, _) => {
+                    let message = format!("Failed to invoke function '{}': {message}", self.name());
+                    evaluator.warn([Warning { kind: WarningKind::FunctionInvocationFailure, message }]);
+                    Value::Null
+                }
+            },
+        };
+        let (steps, memory_bytes) = (evaluator.steps(), evaluator.memory_bytes());
+        Ok(Evaluation { value, warnings: evaluator.warnings, steps, memory_bytes })
+    }
+}
+
+impl Native {
+    fn name(&self) -> &str {
+        let graph = &self.session.graph;
+        match &self.body {
+            Body::Knowledge(Knowledge::Model(index)) => &graph.models[*index as usize].name,
+            Body::Knowledge(Knowledge::Service(index)) => &graph.services[*index as usize].name,
+            Body::Defined(_) => "function",
+        }
+    }
+}
+
+impl Evaluator<'_> {
+    /// The name and the function of what a decision or business knowledge model can call.
+    pub(super) fn knowledge(&mut self, knowledge: Knowledge, scope: &dyn Scope) -> Result<(Arc<str>, Value), Failure> {
+        let graph = self.session.graph.clone();
+        let (name, captured) = match knowledge {
+            Knowledge::Model(index) => {
+                let model = &graph.models[index as usize];
+                (&model.name, self.capture(&model.free_names, scope)?)
+            }
+            Knowledge::Service(index) => (&graph.services[index as usize].name, Context::new()),
+        };
+        Ok((name.clone(), self.native(Body::Knowledge(knowledge), captured)))
+    }
+
+    pub(super) fn defined_function(&mut self, definition: &Arc<FunctionDefinition>, scope: &dyn Scope) -> Outcome {
+        let captured = self.capture(&definition.free_names, scope)?;
+        Ok(self.native(Body::Defined(definition.clone()), captured))
+    }
+
+    fn native(&self, body: Body, captured: Context) -> Value {
+        Value::function(Arc::new(Native { session: self.session.clone(), body, captured }))
+    }
+
+    /// The values of the names that there are.
+    fn capture(&mut self, names: &[Arc<str>], scope: &dyn Scope) -> Result<Context, Failure> {
+        self.allocate(names.len())?;
+        let mut captured = Context::new();
+        for name in names {
+            if let Some(value) = lookup(scope, name) {
+                captured.put(name.clone(), value);
+            }
+        }
+        Ok(captured)
+    }
+
+    /// Calls a business knowledge model with as many arguments as it has parameters.
+    pub(super) fn model(&mut self, model: &KnowledgeModel, arguments: &[Value], scope: &dyn Scope) -> Outcome {
+        self.enter()?;
+        let mut frame = Frame::new(scope);
+        for required in &model.knowledge {
+            let (name, function) = self.knowledge(*required, scope)?;
+            frame.entries.put(name, function);
+        }
+        for ((name, item), argument) in model.parameters.iter().zip(&model.parameter_types).zip(arguments) {
+            frame.entries.put(name.clone(), self.conform(argument.clone(), *item)?);
+        }
+        let value = self.logic(&model.id, &model.name, model.logic.as_ref(), &frame)?;
+        self.leave();
+        if let Some(logic) = &model.logic {
+            let value = self.conform(value, logic.item)?;
+            return self.conform(value, model.result_type);
+        }
+        Ok(value)
+    }
+
+    fn definition(&mut self, definition: &FunctionDefinition, arguments: &[Value], scope: &dyn Scope) -> Outcome {
+        self.enter()?;
+        let mut frame = Frame::new(scope);
+        for ((name, item), argument) in definition.parameters.iter().zip(&definition.parameter_types).zip(arguments) {
+            frame.entries.put(name.clone(), self.conform(argument.clone(), *item)?);
+        }
+        let value = self.boxed(&definition.body, &frame)?;
+        self.leave();
+        self.conform(value, definition.body.item)
+    }
+
+    /// Evaluates the output decisions of a service. They see its parameters and nothing else.
+    pub(super) fn service(&mut self, service: &DecisionService, arguments: &[Value]) -> Outcome {
+        self.enter()?;
+        self.allocate(arguments.len() * 2)?;
+        let mut parameters = Context::new();
+        let mut results = BTreeMap::new();
+        for (position, (name, item)) in service.parameters.iter().zip(&service.parameter_types).enumerate() {
+            let value = self.conform(arguments.get(position).cloned().unwrap_or_default(), *item)?;
+            // The parameters of the input decisions are the last ones.
+            let first_decision = service.parameters.len() - service.input_decisions.len();
+            if let Some(decision) = position.checked_sub(first_decision).map(|at| service.input_decisions[at]) {
+                results.insert(decision, value.clone());
+            }
+            parameters.put(name.clone(), value);
+        }
+        self.decisions(&service.outputs, &mut results, &parameters)?;
+        self.leave();
+        let graph = self.session.graph.clone();
+        let value = match &service.outputs[..] {
+            [output] => results.get(output).cloned().unwrap_or_default(),
+            outputs => {
+                let mut context = Context::new();
+                for output in outputs {
+                    let name = graph.decisions[*output as usize].result_names[0].clone();
+                    context.put(name, results.get(output).cloned().unwrap_or_default());
+                }
+                Value::context(context)
+            }
+        };
+        self.conform(value, service.result_type)
+    }
+}

@@ -1,0 +1,337 @@
+//! Item definitions, and whether a value is of a type.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use feel::{Context, DefinedType, Environment, Names, UnaryTests, Value};
+use roxmltree::Node;
+
+use crate::report::Problems;
+use crate::xml::{child, children, is_true, present, trimmed_text};
+
+/// Where a type is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TypeReference {
+    /// Every value is of this type. Types that the file does not define are treated like this too, as the dialect does.
+    Any,
+    Simple(SimpleType),
+    /// An index into the item definitions.
+    Defined(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SimpleType {
+    String,
+    Number,
+    Boolean,
+    Date,
+    Time,
+    DateTime,
+    YearMonthDuration,
+    DayTimeDuration,
+    List,
+    Context,
+    Function,
+}
+
+impl SimpleType {
+    fn named(name: &str) -> Option<SimpleType> {
+        Some(match name {
+            "string" => SimpleType::String,
+            "number" => SimpleType::Number,
+            "boolean" => SimpleType::Boolean,
+            "date" => SimpleType::Date,
+            "time" => SimpleType::Time,
+            "date and time" | "dateTime" | "date time" => SimpleType::DateTime,
+            "years and months duration" | "yearMonthDuration" | "year month duration" => SimpleType::YearMonthDuration,
+            "days and time duration" | "dayTimeDuration" | "day time duration" => SimpleType::DayTimeDuration,
+            "list" => SimpleType::List,
+            "context" => SimpleType::Context,
+            "function" => SimpleType::Function,
+            _ => return None,
+        })
+    }
+
+    /// The name that messages give it.
+    fn name(self) -> &'static str {
+        match self {
+            SimpleType::String => "string",
+            SimpleType::Number => "number",
+            SimpleType::Boolean => "boolean",
+            SimpleType::Date => "date",
+            SimpleType::Time => "time",
+            SimpleType::DateTime => "dateTime",
+            SimpleType::YearMonthDuration => "yearMonthDuration",
+            SimpleType::DayTimeDuration => "dayTimeDuration",
+            SimpleType::List => "list",
+            SimpleType::Context => "context",
+            SimpleType::Function => "function",
+        }
+    }
+
+    fn matches(self, value: &Value) -> bool {
+        matches!(
+            (self, value),
+            (SimpleType::String, Value::String(_))
+                | (SimpleType::Number, Value::Number(_))
+                | (SimpleType::Boolean, Value::Boolean(_))
+                | (SimpleType::Date, Value::Date(_))
+                | (SimpleType::Time, Value::Time(_))
+                | (SimpleType::DateTime, Value::DateTime(_))
+                | (SimpleType::YearMonthDuration, Value::YearMonthDuration(_))
+                | (SimpleType::DayTimeDuration, Value::DayTimeDuration(_))
+                | (SimpleType::List, Value::List(_))
+                | (SimpleType::Context, Value::Context(_))
+                | (SimpleType::Function, Value::Function(_))
+        )
+    }
+}
+
+#[derive(Debug)]
+struct ItemDefinition {
+    name: Arc<str>,
+    shape: Shape,
+    is_collection: bool,
+    /// What each value, or each item of a collection, must pass.
+    allowed: Option<UnaryTests>,
+    /// What the value as a whole must pass.
+    constraint: Option<UnaryTests>,
+}
+
+#[derive(Debug)]
+enum Shape {
+    Of(TypeReference),
+    Structure(Vec<(Arc<str>, TypeReference)>),
+    Function,
+}
+
+/// The item definitions of a file.
+#[derive(Debug, Default)]
+pub(crate) struct Types {
+    definitions: Vec<ItemDefinition>,
+    by_name: BTreeMap<Arc<str>, u32>,
+}
+
+impl Types {
+    /// Reads the item definitions. Names are known before shapes, so that they can refer to each other.
+    pub(crate) fn read(root: Node, names: &Names, problems: &mut Problems) -> Types {
+        let mut types = Types::default();
+        let nodes: Vec<Node> = children(root, "itemDefinition").collect();
+        for (position, node) in nodes.iter().enumerate() {
+            let Some(name) = present(*node, "name") else {
+                problems.add(*node, "An item definition must have a name. Give it one.");
+                continue;
+            };
+            let position = u32::try_from(position).expect("the limit of XML nodes is below u32::MAX");
+            if types.by_name.insert(Arc::from(name), position).is_some() {
+                problems
+                    .add(*node, format!("The type '{name}' is defined more than once. Rename one of the definitions."));
+            }
+        }
+        types.definitions = nodes.iter().map(|_| ItemDefinition::any()).collect();
+        for (position, node) in nodes.iter().enumerate() {
+            types.definitions[position] = types.definition(*node, names, problems);
+        }
+        for (position, node) in nodes.iter().enumerate() {
+            if types.is_cyclic(position) {
+                problems.add(
+                    *node,
+                    format!(
+                        "The type '{}' refers to itself without an item component in between. Correct its type reference.",
+                        types.definitions[position].name
+                    ),
+                );
+            }
+        }
+        types
+    }
+
+    fn definition(&mut self, node: Node, names: &Names, problems: &mut Problems) -> ItemDefinition {
+        let components: Vec<Node> = children(node, "itemComponent").collect();
+        let shape = if !components.is_empty() {
+            Shape::Structure(components.into_iter().filter_map(|part| self.component(part, names, problems)).collect())
+        } else if child(node, "functionItem").is_some() {
+            Shape::Function
+        } else {
+            Shape::Of(child(node, "typeRef").map_or(TypeReference::Any, |part| self.resolve(&trimmed_text(part))))
+        };
+        ItemDefinition {
+            name: Arc::from(node.attribute("name").unwrap_or_default()),
+            shape,
+            is_collection: is_true(node, "isCollection"),
+            allowed: constraint(node, "allowedValues", names, problems),
+            constraint: constraint(node, "typeConstraint", names, problems),
+        }
+    }
+
+    /// A component is a definition without a name of its own in the file.
+    fn component(&mut self, node: Node, names: &Names, problems: &mut Problems) -> Option<(Arc<str>, TypeReference)> {
+        let Some(name) = present(node, "name") else {
+            problems.add(node, "An item component must have a name. Give it one.");
+            return None;
+        };
+        let definition = self.definition(node, names, problems);
+        let index = u32::try_from(self.definitions.len()).expect("the limit of XML nodes is below u32::MAX");
+        self.definitions.push(definition);
+        Some((Arc::from(name), TypeReference::Defined(index)))
+    }
+
+    fn is_cyclic(&self, start: usize) -> bool {
+        let mut current = start;
+        for _ in 0..=self.definitions.len() {
+            match self.definitions[current].shape {
+                Shape::Of(TypeReference::Defined(next)) => current = next as usize,
+                _ => return false,
+            }
+            if current == start {
+                return true;
+            }
+        }
+        // A cycle that this type only leads to is reported where it begins.
+        false
+    }
+
+    /// The type of this name, with or without the prefix of FEEL's own types.
+    pub(crate) fn resolve(&self, name: &str) -> TypeReference {
+        let local = name.rsplit(':').next().unwrap_or(name);
+        for name in [name, local] {
+            if let Some(index) = self.by_name.get(name) {
+                return TypeReference::Defined(*index);
+            }
+        }
+        SimpleType::named(local).map_or(TypeReference::Any, TypeReference::Simple)
+    }
+
+    /// The type in the attribute `typeRef`, or in the child of this name that DMN 1.1 has.
+    pub(crate) fn of(&self, node: Node) -> TypeReference {
+        match present(node, "typeRef") {
+            Some(name) => self.resolve(name),
+            None => child(node, "typeRef").map_or(TypeReference::Any, |part| self.resolve(&trimmed_text(part))),
+        }
+    }
+
+    /// The name that messages give to a type.
+    pub(crate) fn name(&self, reference: TypeReference) -> &str {
+        match reference {
+            TypeReference::Any => "Any",
+            TypeReference::Simple(simple) => simple.name(),
+            TypeReference::Defined(index) => &self.definitions[index as usize].name,
+        }
+    }
+
+    /// The value as a value of the type; `None` if it is none. A list of one item stands for the item where that is of the
+    /// type. Null is of every type. Each step of work is taken from the budget; without budget, nothing is of a type.
+    pub(crate) fn conform(&self, value: &Value, reference: TypeReference, budget: &mut usize) -> Option<Value> {
+        let check = &mut Check { budget, constrained: true };
+        if reference == TypeReference::Any || value.is_null() || self.matches(value, reference, check) {
+            return Some(value.clone());
+        }
+        match value {
+            Value::List(items) if items.len() == 1 && self.matches(&items[0], reference, check) => {
+                Some(items[0].clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Recursion ends because every second step goes into the value, or along references that have no cycle.
+    fn matches(&self, value: &Value, reference: TypeReference, check: &mut Check) -> bool {
+        *check.budget = check.budget.saturating_sub(1);
+        if *check.budget == 0 {
+            return false;
+        }
+        let definition = match reference {
+            TypeReference::Any => return true,
+            TypeReference::Simple(simple) => return value.is_null() || simple.matches(value),
+            TypeReference::Defined(index) => &self.definitions[index as usize],
+        };
+        let mut fits = |value: &Value| {
+            value.is_null() || definition.shape_matches(self, value, check) && check.passes(&definition.allowed, value)
+        };
+        let shaped = match value {
+            Value::List(items) if definition.is_collection => items.iter().all(fits),
+            value => !definition.is_collection && fits(value),
+        };
+        shaped && check.passes(&definition.constraint, value)
+    }
+
+    /// The named types, for `instance of`.
+    pub(crate) fn named(types: &Arc<Types>) -> Vec<(&str, Arc<dyn DefinedType>)> {
+        let named = |index: &u32| Arc::new(Named { types: types.clone(), index: *index }) as Arc<dyn DefinedType>;
+        types.by_name.iter().map(|(name, index)| (&**name, named(index))).collect()
+    }
+}
+
+/// An item definition where an expression names it. What counts is the shape of a value.
+struct Named {
+    types: Arc<Types>,
+    index: u32,
+}
+
+impl DefinedType for Named {
+    fn contains(&self, value: &Value, budget: &mut usize) -> bool {
+        !value.is_null()
+            && self.types.matches(value, TypeReference::Defined(self.index), &mut Check { budget, constrained: false })
+    }
+}
+
+impl ItemDefinition {
+    fn any() -> ItemDefinition {
+        ItemDefinition {
+            name: Arc::from(""),
+            shape: Shape::Of(TypeReference::Any),
+            is_collection: false,
+            allowed: None,
+            constraint: None,
+        }
+    }
+
+    fn shape_matches(&self, types: &Types, value: &Value, check: &mut Check) -> bool {
+        match (&self.shape, value) {
+            (Shape::Of(reference), value) => types.matches(value, *reference, check),
+            (Shape::Structure(components), Value::Context(context)) => {
+                components.iter().all(|(name, reference)| has_component(types, context, name, *reference, check))
+            }
+            (Shape::Function, Value::Function(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+fn has_component(types: &Types, context: &Context, name: &str, reference: TypeReference, check: &mut Check) -> bool {
+    context.get(name).is_some_and(|value| types.matches(value, reference, check))
+}
+
+/// A look at one value.
+struct Check<'a> {
+    budget: &'a mut usize,
+    /// Whether allowed values and constraints count, besides the shape.
+    constrained: bool,
+}
+
+impl Check<'_> {
+    /// Constraints see nothing but the value.
+    fn passes(&mut self, tests: &Option<UnaryTests>, value: &Value) -> bool {
+        let Some(tests) = tests.as_ref().filter(|_| self.constrained) else {
+            return true;
+        };
+        let step_limit = u32::try_from(*self.budget).unwrap_or(u32::MAX);
+        let evaluation = tests.evaluate(value, &(), &Environment { step_limit, ..Environment::at(0) });
+        let steps = evaluation.as_ref().map_or(usize::MAX, |evaluation| evaluation.steps as usize);
+        *self.budget = self.budget.saturating_sub(steps);
+        evaluation.is_ok_and(|evaluation| evaluation.value.as_bool() == Some(true))
+    }
+}
+
+/// The unary tests in a child such as `allowedValues`; without text there are none.
+fn constraint(node: Node, name: &'static str, names: &Names, problems: &mut Problems) -> Option<UnaryTests> {
+    let node = child(node, name)?;
+    let text = child(node, "text").map(trimmed_text).filter(|text| !text.is_empty())?;
+    match UnaryTests::parse_with(&text, feel::INPUT_NAME, names) {
+        Ok(tests) => Some(tests),
+        Err(error) => {
+            problems.add(node, format!("FEEL unary-tests: {error}"));
+            None
+        }
+    }
+}

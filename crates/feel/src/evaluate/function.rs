@@ -1,0 +1,233 @@
+//! Functions as values: those of expressions, and those of the caller.
+
+use std::sync::{Arc, OnceLock};
+
+use smallvec::SmallVec;
+
+use super::{Evaluator, Failure, Outcome, Variable};
+use crate::environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT, WarningKind};
+use crate::node::FunctionNode;
+use crate::value::Value;
+
+/// What the tree of an expression refers to.
+pub(crate) struct Source {
+    pub(crate) text: Box<str>,
+    /// The names that the scope is asked for.
+    pub(crate) variables: Box<[Arc<str>]>,
+    /// Those that the bodies of functions mention.
+    pub(crate) function_variables: Box<[u32]>,
+}
+
+/// The evaluation that functions were defined in. Functions outlive it: what their bodies need is kept when it ends, or
+/// when one of them is handed to code that is not part of it.
+pub(crate) struct Home {
+    source: Arc<Source>,
+    variables: OnceLock<Box<[Option<Value>]>>,
+}
+
+/// A function whose body is not an expression, for instance a decision table.
+pub trait NativeFunction: Send + Sync {
+    /// The names of the parameters.
+    fn parameters(&self) -> &[Arc<str>];
+
+    /// The result for as many arguments as there are parameters. The limits of the environment are what is left of the
+    /// limits of the calling evaluation.
+    fn call(&self, arguments: &[Value], environment: &Environment) -> Result<Evaluation, EvaluationError>;
+}
+
+/// A function as a value.
+pub struct Function {
+    body: Body,
+    /// The depth of the deepest captured value.
+    depth: u32,
+}
+
+enum Body {
+    /// One of an expression, with the local values it was defined among.
+    Defined {
+        node: Arc<FunctionNode>,
+        captured: Vec<Value>,
+        home: Arc<Home>,
+    },
+    Native(Arc<dyn NativeFunction>),
+}
+
+impl Function {
+    /// A function of the caller's.
+    pub fn native(function: Arc<dyn NativeFunction>) -> Function {
+        Function { body: Body::Native(function), depth: 0 }
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// The names of the parameters.
+    pub fn parameters(&self) -> &[Arc<str>] {
+        match &self.body {
+            Body::Defined { node, .. } => &node.parameters,
+            Body::Native(function) => function.parameters(),
+        }
+    }
+
+    /// Calls the function with positional arguments. With a wrong number of them the result is null with a warning.
+    pub fn call(&self, arguments: &[Value], environment: &Environment) -> Result<Evaluation, EvaluationError> {
+        let source =
+            Arc::new(Source { text: Box::from(""), variables: Box::default(), function_variables: Box::default() });
+        let mut evaluator = Evaluator::new(&source, &(), environment);
+        let called = evaluator.call_function(self, arguments, &[]);
+        called.and_then(|value| evaluator.finish(value)).map_err(|error| *error)
+    }
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "function({} parameters)", self.parameters().len())
+    }
+}
+
+/// A call of a native function nests as deeply as so many levels of an expression.
+const NATIVE_CALL_LEVELS: u32 = 4;
+
+impl Evaluator<'_> {
+    #[inline(never)]
+    pub(super) fn function(&mut self, node: &Arc<FunctionNode>) -> Outcome {
+        self.capture(self.stack.len())?;
+        let depth = self.stack.iter().map(Value::depth).max().unwrap_or(0);
+        let home = self
+            .home
+            .get_or_insert_with(|| Arc::new(Home { source: self.source.clone(), variables: OnceLock::new() }))
+            .clone();
+        let body = Body::Defined { node: node.clone(), captured: self.stack.clone(), home };
+        Ok(Value::Function(Arc::new(Function { body, depth })))
+    }
+
+    /// To be called before so many local values are copied.
+    fn capture(&mut self, values: usize) -> Result<(), Failure> {
+        self.spend(values / 8)?;
+        self.allocate(values.saturating_mul(size_of::<Value>()))
+    }
+
+    /// Keeps the variables that the functions of this evaluation need, if there are functions.
+    pub(super) fn seal(&mut self) -> Result<(), Failure> {
+        let Some(home) = self.home.clone().filter(|home| home.variables.get().is_none()) else {
+            return Ok(());
+        };
+        // Two of them are the evaluator's and the one above.
+        if Arc::strong_count(&home) <= 2 {
+            return Ok(());
+        }
+        let mut kept: Box<[Option<Value>]> = self.source.variables.iter().map(|_| None).collect();
+        for index in &self.source.function_variables {
+            kept[*index as usize] = self.read(*index as usize)?;
+        }
+        // Only this evaluation seals its home, so it is set once.
+        let _ = home.variables.set(kept);
+        Ok(())
+    }
+
+    /// Calls a function value with positional arguments, for builtins that take functions.
+    pub(crate) fn apply(&mut self, function: &Arc<Function>, arguments: &[Value]) -> Outcome {
+        self.call_function(function, arguments, &[])
+    }
+
+    pub(super) fn call_function(&mut self, function: &Function, arguments: &[Value], names: &[Arc<str>]) -> Outcome {
+        let parameters = function.parameters();
+        self.spend(names.len().saturating_mul(parameters.len()) / 16)?;
+        let known = names.iter().all(|name| parameters.contains(name));
+        if arguments.len() != parameters.len() || !known {
+            let (expected, found) = (parameters.len(), arguments.len());
+            return Ok(self.warn(WarningKind::NoFunctionFound, || {
+                format!(
+                    "The function has {expected} parameters ({}) but was called with {found} arguments",
+                    parameters.join(", ")
+                )
+            }));
+        }
+        let captured: &[Value] = if let Body::Defined { captured, .. } = &function.body { captured } else { &[] };
+        self.capture(captured.len())?;
+        let mut frame = captured.to_vec();
+        if names.is_empty() {
+            frame.extend(arguments.iter().cloned());
+        } else {
+            frame.extend(parameters.iter().map(|parameter| {
+                let position = names.iter().position(|name| name == parameter);
+                position.map_or(Value::Null, |position| arguments[position].clone())
+            }));
+        }
+        self.spend(1)?;
+        match &function.body {
+            Body::Defined { node, home, .. } if self.home.as_ref().is_some_and(|own| Arc::ptr_eq(own, home)) => {
+                let caller = std::mem::replace(&mut self.stack, frame);
+                let result = self.evaluate(&node.body);
+                self.stack = caller;
+                result
+            }
+            Body::Defined { node, home, .. } => self.call_foreign(node, home, frame),
+            Body::Native(native) => self.call_native(&**native, &frame),
+        }
+    }
+
+    /// Calls a function that another evaluation defined; steps, depth and memory count as one with this one.
+    #[inline(never)]
+    fn call_foreign(&mut self, node: &FunctionNode, home: &Arc<Home>, frame: Vec<Value>) -> Outcome {
+        self.seal()?;
+        let variables: SmallVec<[Variable<'_>; 4]> = match home.variables.get() {
+            Some(kept) => kept
+                .iter()
+                .map(|value| value.as_ref().map_or(Variable::Missing, |value| Variable::Read(value.clone())))
+                .collect(),
+            None => home.source.variables.iter().map(|_| Variable::Missing).collect(),
+        };
+        self.capture(variables.len())?;
+        let mut inner = Evaluator {
+            variables,
+            stack: frame,
+            steps: self.steps,
+            depth: self.depth,
+            memory: self.memory,
+            randoms: self.randoms,
+            warnings: std::mem::take(&mut self.warnings),
+            patterns: std::mem::take(&mut self.patterns),
+            home: Some(home.clone()),
+            ..Evaluator::new(&home.source, &(), self.environment)
+        };
+        let result = inner.evaluate(&node.body);
+        (self.steps, self.depth, self.memory) = (inner.steps, inner.depth, inner.memory);
+        self.randoms = inner.randoms;
+        (self.warnings, self.patterns) = (inner.warnings, inner.patterns);
+        result
+    }
+
+    #[inline(never)]
+    fn call_native(&mut self, native: &dyn NativeFunction, arguments: &[Value]) -> Outcome {
+        self.seal()?;
+        let limits = self.environment;
+        let depth = self.depth.saturating_add(NATIVE_CALL_LEVELS);
+        if depth > limits.depth_limit {
+            return Err(EvaluationError::TooDeep(limits.depth_limit).into());
+        }
+        let seed = self.random();
+        let left = Environment {
+            seed,
+            step_limit: limits.step_limit.saturating_sub(self.steps),
+            depth_limit: limits.depth_limit - depth,
+            memory_limit_bytes: limits.memory_limit_bytes.saturating_sub(self.memory),
+            ..limits.clone()
+        };
+        let evaluation = native.call(arguments, &left).map_err(|error| {
+            // The limits that are told are those of the whole evaluation.
+            Box::new(match error {
+                EvaluationError::TooManySteps(_) => EvaluationError::TooManySteps(limits.step_limit),
+                EvaluationError::TooDeep(_) => EvaluationError::TooDeep(limits.depth_limit),
+                EvaluationError::TooMuchMemory(_) => EvaluationError::TooMuchMemory(limits.memory_limit_bytes),
+                other => other,
+            })
+        })?;
+        self.spend(evaluation.steps as usize)?;
+        self.allocate(evaluation.memory_bytes)?;
+        let room = WARNING_LIMIT.saturating_sub(self.warnings.len());
+        self.warnings.extend(evaluation.warnings.into_iter().take(room));
+        Ok(evaluation.value)
+    }
+}

@@ -1,0 +1,113 @@
+//! Unary tests.
+
+use super::{ParseError, Parser, Power};
+use crate::lexer::Kind;
+use crate::node::{Comparison, Node, Test};
+use crate::value::Value;
+
+impl Parser<'_> {
+    /// The tests of a decision table's cell: `-`, or tests of which one must hold, or `not(…)`.
+    pub(super) fn unary_tests(&mut self) -> Result<Vec<Test>, ParseError> {
+        let mut tests = vec![self.joined_tests()?];
+        while self.take(Kind::Comma) {
+            tests.push(self.joined_tests()?);
+        }
+        Ok(tests)
+    }
+
+    /// What stands behind `in`: one test, or several in parentheses.
+    pub(super) fn in_tests(&mut self) -> Result<Vec<Test>, ParseError> {
+        self.bindings.push_question();
+        let tests = if self.kind() == Kind::LeftParenthesis { self.parenthesized_tests()? } else { vec![self.test()?] };
+        self.bindings.pop(1);
+        Ok(tests)
+    }
+
+    /// `(1..5)` is a range, `(1, 2)`, `(< 5, 7)` and `(x)` are tests.
+    fn parenthesized_tests(&mut self) -> Result<Vec<Test>, ParseError> {
+        self.advance();
+        let first = self.joined_tests()?;
+        if self.kind() == Kind::DotDot
+            && let Test::Value { node, boolean } = first
+        {
+            let node = self.range_end(node, false)?;
+            return Ok(vec![Test::Value { node, boolean }]);
+        }
+        let mut tests = vec![first];
+        while self.take(Kind::Comma) {
+            tests.push(self.joined_tests()?);
+        }
+        self.expect(Kind::RightParenthesis, "',' or ')'")?;
+        Ok(tests)
+    }
+
+    /// One test, or several joined by `and` and `or` (`> 3 and < 7`, `? = 1 or x`): then it is a condition.
+    fn joined_tests(&mut self) -> Result<Test, ParseError> {
+        let first = self.test()?;
+        if !self.is_word("and") && !self.is_word("or") {
+            return Ok(first);
+        }
+        let mut conditions = vec![self.conjunction(condition(first))?];
+        while self.is_word("or") {
+            self.advance();
+            let first = self.test()?;
+            conditions.push(self.conjunction(condition(first))?);
+        }
+        let node = if conditions.len() == 1 { conditions.remove(0) } else { Node::Or(conditions) };
+        Ok(Test::Value { node, boolean: true })
+    }
+
+    fn conjunction(&mut self, first: Node) -> Result<Node, ParseError> {
+        if !self.is_word("and") {
+            return Ok(first);
+        }
+        let mut conditions = vec![first];
+        while self.is_word("and") {
+            self.advance();
+            conditions.push(condition(self.test()?));
+        }
+        Ok(Node::And(conditions))
+    }
+
+    fn test(&mut self) -> Result<Test, ParseError> {
+        let comparison = match self.kind() {
+            Kind::Less => Comparison::Less,
+            Kind::LessEqual => Comparison::LessEqual,
+            Kind::Greater => Comparison::Greater,
+            Kind::GreaterEqual => Comparison::GreaterEqual,
+            Kind::Equal => Comparison::Equal,
+            Kind::NotEqual => Comparison::NotEqual,
+            Kind::Minus if matches!(self.kind_at(1), Kind::Comma | Kind::RightParenthesis | Kind::End) => {
+                self.advance();
+                return Ok(Test::Any);
+            }
+            Kind::Word if self.is_word("not") && self.kind_at(1) == Kind::LeftParenthesis => {
+                self.enter()?;
+                self.advance();
+                let tests = self.parenthesized_tests()?;
+                self.leave();
+                return Ok(Test::Not(tests));
+            }
+            _ => {
+                let used = self.bindings.question_uses();
+                // A condition on the input may be any expression; a plain value ends before `and` and `or`.
+                let node = self.operation(Power::Comparison)?;
+                return Ok(Test::Value { node, boolean: self.bindings.question_uses() > used });
+            }
+        };
+        self.advance();
+        Ok(Test::Compare(comparison, self.operation(Power::Sum)?))
+    }
+}
+
+/// The node of a test among others: what compares the input remains a test, what is a condition of its own is a node.
+fn condition(test: Test) -> Node {
+    match test {
+        Test::Value { node: node @ Node::Constant(Value::Boolean(_)), .. } => node,
+        Test::Value { node: node @ (Node::Range(_) | Node::Constant(_)), .. } => {
+            Node::Test(Box::new(Test::Value { node, boolean: false }))
+        }
+        Test::Value { node, .. } => node,
+        test => Node::Test(Box::new(test)),
+    }
+}
