@@ -46,7 +46,7 @@ pub(crate) fn called_element(
 }
 
 /// `bindingType` and `versionTag` of an extension element that names another resource; `None` after a problem.
-fn binding(node: Node, problems: &mut Problems) -> Option<Binding> {
+pub(crate) fn binding(node: Node, problems: &mut Problems) -> Option<Binding> {
     let version_tag = node.attribute("versionTag").filter(|tag| !tag.trim().is_empty());
     let binding = match (node.attribute("bindingType"), version_tag) {
         (None | Some("latest"), _) => Binding::Latest,

@@ -49,6 +49,7 @@ struct Node {
     task_definition: Vec<(&'static str, String)>,
     called_element: Vec<(&'static str, String)>,
     script: Vec<(&'static str, String)>,
+    called_decision: Vec<(&'static str, String)>,
     headers: String,
     mappings: String,
     event_definition: String,
@@ -122,6 +123,15 @@ impl ProcessBuilder {
         self = self.element("scriptTask", id);
         let attributes = [("expression", expression), ("resultVariable", result_variable)];
         self.last().script = attributes.map(|(name, value)| (name, value.to_owned())).to_vec();
+        self
+    }
+
+    /// Adds a business rule task with the id of a decision (an expression if it starts with `=`) and the variable of its
+    /// result.
+    pub fn called_decision(mut self, id: &str, decision_id: &str, result_variable: &str) -> Self {
+        self = self.element("businessRuleTask", id);
+        let attributes = [("decisionId", decision_id), ("resultVariable", result_variable)];
+        self.last().called_decision = attributes.map(|(name, value)| (name, value.to_owned())).to_vec();
         self
     }
 

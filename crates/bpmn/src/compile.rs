@@ -255,12 +255,15 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
                 if element_type == ElementType::SendTask {
                     events::check_thrown_message(self, node, problems);
                 }
-                match extensions.script(node, problems) {
-                    Some(script) => script.map_or(Behavior::PassThrough, Behavior::Script),
-                    None => extensions
-                        .job_definition(node, element_type, &Extensions::default(), problems)
-                        .map_or(Behavior::PassThrough, Behavior::JobWorker),
-                }
+                let behavior = if let Some(script) = extensions.script(node, problems) {
+                    script.map(Behavior::Script)
+                } else if let Some(called) = extensions.called_decision(node, problems) {
+                    called.map(Behavior::CalledDecision)
+                } else {
+                    let job = extensions.job_definition(node, element_type, &Extensions::default(), problems);
+                    job.map(Behavior::JobWorker)
+                };
+                behavior.unwrap_or(Behavior::PassThrough)
             }
             NodeKind::PassThroughTask(_) => Behavior::PassThrough,
             NodeKind::CallActivity => activities::called_element(node, extensions, problems)

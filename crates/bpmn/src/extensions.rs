@@ -6,8 +6,9 @@ use std::sync::Arc;
 use feel::{Expression, json};
 use roxmltree::Node;
 
+use crate::activities::binding;
 use crate::expressions::{required_expression, static_or_expression};
-use crate::model::{ElementType, JobDefinition, Mapping, Script, StaticOrExpression};
+use crate::model::{CalledDecision, ElementType, JobDefinition, Mapping, Script, StaticOrExpression};
 use crate::report::Problems;
 use crate::vocabulary;
 use crate::xml::{self, BPMN_NAMESPACE, ZEEBE_NAMESPACE, present};
@@ -31,6 +32,8 @@ pub(crate) struct Extensions<'a, 'input> {
     version_tag: Option<Node<'a, 'input>>,
     /// Of a script task.
     script: Option<Node<'a, 'input>>,
+    /// Of a business rule task.
+    called_decision: Option<Node<'a, 'input>>,
     /// Of a call activity.
     pub(crate) called_element: Option<Node<'a, 'input>>,
     /// Of a message.
@@ -86,6 +89,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
             ("ioMapping", _) => Some(&mut self.io_mapping),
             ("versionTag", _) => Some(&mut self.version_tag),
             ("script", "scriptTask") => Some(&mut self.script),
+            ("calledDecision", "businessRuleTask") => Some(&mut self.called_decision),
             ("calledElement", "callActivity") => Some(&mut self.called_element),
             ("subscription", "message") => Some(&mut self.subscription),
             ("loopCharacteristics", "multiInstanceLoopCharacteristics") => Some(&mut self.loop_characteristics),
@@ -131,37 +135,48 @@ impl<'a, 'input> Extensions<'a, 'input> {
     /// What a script task does, if it has a script; within, `None` after a problem.
     pub(crate) fn script(&self, task: Node, problems: &mut Problems) -> Option<Option<Script>> {
         let node = self.script?;
+        self.check_sole(task, "script", problems);
+        let expression = required_text(
+            node,
+            "expression",
+            "Set it to an expression that starts with '=' and gives the result.",
+            problems,
+        );
+        let expression = expression.and_then(|text| required_expression(node, text, problems));
+        let result_variable = result_variable(node, problems);
+        Some(
+            expression.zip(result_variable).map(|(expression, result_variable)| Script { expression, result_variable }),
+        )
+    }
+
+    /// What a business rule task evaluates, if it calls a decision; within, `None` after a problem.
+    pub(crate) fn called_decision(&self, task: Node, problems: &mut Problems) -> Option<Option<CalledDecision>> {
+        let node = self.called_decision?;
+        self.check_sole(task, "calledDecision", problems);
+        let binding = binding(node, problems);
+        let hint = "Set it to the id of the decision, or to an expression that starts with '='.";
+        let decision_id = required_text(node, "decisionId", hint, problems);
+        let decision_id = decision_id.and_then(|text| static_or_expression(node, text, problems));
+        let result_variable = result_variable(node, problems);
+        let parts = decision_id.zip(binding).zip(result_variable);
+        Some(parts.map(|((decision_id, binding), result_variable)| CalledDecision {
+            decision_id,
+            binding,
+            result_variable,
+        }))
+    }
+
+    /// What the engine does itself is not done by a job worker too.
+    fn check_sole(&self, task: Node, name: &str, problems: &mut Problems) {
         if self.task_definition.is_some() {
             problems.add(
                 task,
-                "Must have either one 'zeebe:script' or one 'zeebe:taskDefinition' extension element, but it has both. \
-                 Remove one of them.",
+                format!(
+                    "Must have either one 'zeebe:{name}' or one 'zeebe:taskDefinition' extension element, but it has both. \
+                     Remove one of them."
+                ),
             );
         }
-        let expression = match node.attribute("expression").unwrap_or_default() {
-            text if text.trim().is_empty() => {
-                problems.add(
-                    node,
-                    "Attribute 'expression' must be present and not empty. Set it to an expression that starts with '=' and \
-                     gives the result.",
-                );
-                None
-            }
-            text => required_expression(node, text, problems),
-        };
-        let result_variable = present(node, "resultVariable");
-        if result_variable.is_none() {
-            problems.add(
-                node,
-                "Attribute 'resultVariable' must be present and not empty. Set it to the name of the variable that the \
-                 result becomes.",
-            );
-        }
-        Some(
-            expression
-                .zip(result_variable)
-                .map(|(expression, variable)| Script { expression, result_variable: Arc::from(variable) }),
-        )
     }
 
     /// The headers as one JSON object. Headers without a key or a value are left out, as in Zeebe.
@@ -234,6 +249,20 @@ impl<'a, 'input> Extensions<'a, 'input> {
 
 fn zeebe_children<'a, 'input>(parent: Node<'a, 'input>, name: &'static str) -> impl Iterator<Item = Node<'a, 'input>> {
     parent.children().filter(move |node| xml::is_in(*node, ZEEBE_NAMESPACE) && node.tag_name().name() == name)
+}
+
+/// The text of an attribute that must say something.
+fn required_text<'a>(node: Node<'a, '_>, name: &str, hint: &str, problems: &mut Problems) -> Option<&'a str> {
+    let text = node.attribute(name).filter(|text| !text.trim().is_empty());
+    if text.is_none() {
+        problems.add(node, format!("Attribute '{name}' must be present and not empty. {hint}"));
+    }
+    text
+}
+
+fn result_variable(node: Node, problems: &mut Problems) -> Option<Arc<str>> {
+    let hint = "Set it to the name of the variable that the result becomes.";
+    required_text(node, "resultVariable", hint, problems).map(Arc::from)
 }
 
 fn job_type(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {

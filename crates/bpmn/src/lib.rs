@@ -36,8 +36,10 @@ use std::collections::HashSet;
 
 use roxmltree::Node;
 
-pub use bindings::check_deployment_bindings;
-pub use report::{MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, Place, Problem, ValidationReport, render_reports};
+pub use bindings::{Deployed, check_deployment_bindings};
+pub use report::{
+    MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, Place, Problem, ValidationReport, render_paragraphs, render_reports,
+};
 pub use xml::{
     MAXIMUM_ATTRIBUTES_PER_ELEMENT, MAXIMUM_NAMESPACES_IN_ALL_SCOPES, MAXIMUM_NAMESPACES_IN_SCOPE,
     MAXIMUM_NESTING_LEVELS, MAXIMUM_NODES, MAXIMUM_RESOURCE_BYTES,

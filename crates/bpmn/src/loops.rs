@@ -229,7 +229,9 @@ fn passage(element: &Element) -> Passage<'_> {
         | Behavior::BoundaryEvent { .. }
         | Behavior::ReceiveTask(_)
         | Behavior::EventBasedGateway { .. }
-        | Behavior::JobWorker(_) => Passage::Waits,
+        | Behavior::JobWorker(_)
+        // It does not wait, but the reference takes it for something that does.
+        | Behavior::CalledDecision(_) => Passage::Waits,
     }
 }
 

@@ -150,6 +150,8 @@ pub enum Behavior {
     JobWorker(JobDefinition),
     /// A script task with `zeebe:script`: the engine evaluates it, and the task is done.
     Script(Script),
+    /// A business rule task with `zeebe:calledDecision`: the engine evaluates it, and the task is done.
+    CalledDecision(CalledDecision),
     /// Manual or undefined task, none intermediate throw event: passes at once.
     PassThrough,
     /// Takes the first flow whose condition holds, else the default flow.
@@ -273,6 +275,17 @@ pub struct Script {
     /// Gives the result.
     pub expression: Expression,
     /// The variable that the result becomes.
+    pub result_variable: Arc<str>,
+}
+
+/// `zeebe:calledDecision`.
+#[derive(Debug)]
+pub struct CalledDecision {
+    /// Id of the decision.
+    pub decision_id: StaticOrExpression,
+    /// Which version is evaluated.
+    pub binding: Binding,
+    /// The variable that the output becomes.
     pub result_variable: Arc<str>,
 }
 

@@ -56,6 +56,13 @@ pub struct ValidationReport {
     pub further_problems: usize,
 }
 
+impl ValidationReport {
+    /// The file's paragraph of [`render_paragraphs`].
+    pub fn paragraph(&self) -> (Vec<String>, usize) {
+        (paragraph(&self.resource_name, self), self.further_problems)
+    }
+}
+
 impl fmt::Display for ValidationReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paragraph = paragraph(&self.resource_name, self);
@@ -67,12 +74,21 @@ impl fmt::Display for ValidationReport {
 /// The text of a refused deployment, at most [`MAXIMUM_REPORT_BYTES`] long: a head line, then one paragraph per file
 /// with its name. What does not fit is counted in a last line.
 pub fn render_reports(reports: &[(&str, &ValidationReport)]) -> String {
+    let paragraphs = reports.iter().map(|(name, report)| (paragraph(name, report), report.further_problems));
+    render_paragraphs(paragraphs.collect())
+}
+
+/// The same for files of any kind: for each the text in a chunk per problem, the first of which begins with the file's
+/// name, and how many further problems it has.
+pub fn render_paragraphs(paragraphs: Vec<(Vec<String>, usize)>) -> String {
     let mut text = String::from("Expected to deploy new resources, but encountered the following errors:");
     let mut bytes = travelling_bytes(&text);
     let mut omitted = 0_usize;
-    for (name, report) in reports {
+    let mut further = 0_usize;
+    for (chunks, further_problems) in paragraphs {
+        further += further_problems;
         let mut separator = "\n";
-        for chunk in paragraph(name, report) {
+        for chunk in chunks {
             let chunk_bytes = travelling_bytes(separator) + travelling_bytes(&chunk);
             if omitted > 0 || bytes + chunk_bytes + OMISSION_BYTES > MAXIMUM_REPORT_BYTES {
                 omitted += 1;
@@ -84,8 +100,7 @@ pub fn render_reports(reports: &[(&str, &ValidationReport)]) -> String {
             separator = "";
         }
     }
-    omitted += reports.iter().map(|(_, report)| report.further_problems).sum::<usize>();
-    text.push_str(&omission(omitted));
+    text.push_str(&omission(omitted + further));
     text
 }
 

@@ -102,6 +102,7 @@ pub(crate) fn has_input_mappings(behavior: &Behavior) -> bool {
         behavior,
         Behavior::JobWorker(_)
             | Behavior::Script(_)
+            | Behavior::CalledDecision(_)
             | Behavior::Container { .. }
             | Behavior::EventSubProcess { .. }
             | Behavior::ReceiveTask(_)
@@ -218,7 +219,11 @@ pub(crate) fn alternative_to_task_definition(element_type: ElementType) -> Optio
             "Set the script to an expression that starts with '=', or the type of the task definition to the type of the \
              job worker.",
         )),
-        ElementType::BusinessRuleTask => Some(("calledDecision", THIS_VERSION)),
+        ElementType::BusinessRuleTask => Some((
+            "calledDecision",
+            "Set the called decision to the id of a decision, or the type of the task definition to the type of the job \
+             worker.",
+        )),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! References to other files of a deployment.
 
 use osmia_bpmn::builder::ProcessBuilder;
-use osmia_bpmn::{check_deployment_bindings, parse, render_reports};
+use osmia_bpmn::{Deployed, check_deployment_bindings, parse, render_reports};
 
 #[test]
 fn a_process_that_is_bound_to_the_deployment_must_be_in_it() {
@@ -18,8 +18,16 @@ fn a_process_that_is_bound_to_the_deployment_must_be_in_it() {
         .multi_instance("= items", "item")
         .bind_to_deployment();
     let processes = parse("caller.bpmn", process.to_xml().as_bytes()).expect("the model is valid");
-    assert_eq!(check_deployment_bindings("caller.bpmn", &processes, |id| ["called", "missing"].contains(&id)), Ok(()));
-    let report = check_deployment_bindings("caller.bpmn", &processes, |id| id == "called").expect_err("one is missing");
+    assert_eq!(
+        check_deployment_bindings("caller.bpmn", &processes, |what| [
+            Deployed::Process("called"),
+            Deployed::Process("missing")
+        ]
+        .contains(&what)),
+        Ok(())
+    );
+    let report = check_deployment_bindings("caller.bpmn", &processes, |what| what == Deployed::Process("called"))
+        .expect_err("one is missing");
     assert_eq!(
         render_reports(&[("caller.bpmn", &report)]),
         "Expected to deploy new resources, but encountered the following errors:\n\

@@ -117,6 +117,9 @@ fn behavior(element: &Element) -> String {
             format!("type={} retries={} headers={}", value(&job.job_type), value(&job.retries), job.headers)
         }
         Behavior::Script(script) => format!("script ={} in {}", script.expression.text(), script.result_variable),
+        Behavior::CalledDecision(called) => {
+            format!("decides {} {:?} in {}", value(&called.decision_id), called.binding, called.result_variable)
+        }
         Behavior::ExclusiveGateway { default } | Behavior::InclusiveGateway { default } => {
             format!("default={:?}", default.map(|index| index.0))
         }

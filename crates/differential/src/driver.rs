@@ -19,6 +19,7 @@ pub enum Request {
     UpdateTimeout(UpdateJobTimeoutRequest),
     Publish(PublishMessageRequest),
     Broadcast(BroadcastSignalRequest),
+    Evaluate(EvaluateDecisionRequest),
     SetVariables(SetVariablesRequest),
     Resolve(ResolveIncidentRequest),
     Cancel(CancelProcessInstanceRequest),
@@ -32,8 +33,15 @@ pub enum Request {
 pub enum Answer {
     /// It was done, and there is nothing to tell.
     Done,
-    /// Deployed: process ids with their versions.
-    Deployed(Vec<(String, i32)>),
+    /// Deployed: ids with their versions.
+    Deployed {
+        /// Processes.
+        processes: Vec<(String, i32)>,
+        /// Decisions and their graphs.
+        decisions: Vec<(String, i32)>,
+    },
+    /// Evaluated: the output of the decision, or the decision that failed.
+    Evaluated(Result<String, String>),
     /// Created: the process id and version.
     Created(String, i32),
     /// Activated jobs.

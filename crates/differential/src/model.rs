@@ -21,6 +21,7 @@
 //! | `start ID [EVENT]` | the start event; without one a none start event is made |
 //! | `service`, `send`, `script`, `rule` with `type`, `retries`, `header.NAME` | a task for a job worker |
 //! | `script` with `expression`, `variable` | a script task that the engine evaluates |
+//! | `rule` with `decision`, `variable`, `binding`, `tag` | a business rule task with a decision |
 //! | `manual`, `task` | a manual or undefined task |
 //! | `receive EVENT` | a receive task |
 //! | `catch EVENT`, `throw [EVENT]` | intermediate events |

@@ -218,13 +218,20 @@ fn answer(reply: &Reply) -> Answer {
         return Answer::Refused(refusal(rejection.rejection_type, &rejection.reason));
     }
     match &reply.payload {
-        Payload::Deployment(_, deployment) => Answer::Deployed(
-            deployment
-                .processes_metadata
-                .iter()
-                .map(|process| (process.bpmn_process_id.to_string(), process.version))
-                .collect(),
-        ),
+        Payload::Deployment(_, deployment) => {
+            let processes = deployment.processes_metadata.iter();
+            let processes = processes.map(|process| (process.bpmn_process_id.to_string(), process.version));
+            let decisions = deployment.decisions_metadata.iter();
+            let decisions = decisions.map(|decision| (decision.decision_id.to_string(), decision.version));
+            let graphs = deployment.decision_requirements_metadata.iter();
+            let graphs =
+                graphs.map(|graph| (graph.decision_requirements_id.to_string(), graph.decision_requirements_version));
+            Answer::Deployed { processes: processes.collect(), decisions: decisions.chain(graphs).collect() }
+        }
+        Payload::DecisionEvaluation(_, value) => Answer::Evaluated(match value.failed_decision_id.as_str() {
+            "" => Ok(value.decision_output.to_string()),
+            failed => Err(failed.to_owned()),
+        }),
         Payload::ProcessInstanceCreation(_, creation) => {
             Answer::Created(creation.bpmn_process_id.to_string(), creation.version)
         }

@@ -264,11 +264,29 @@ async fn call(mut client: GatewayClient<Channel>, request: Request) -> Result<An
     match request {
         Request::Deploy(request) => {
             let response = client.deploy_resource(request).await?.into_inner();
-            let processes = response.deployments.into_iter().filter_map(|deployment| match deployment.metadata {
-                Some(deployment::Metadata::Process(process)) => Some((process.bpmn_process_id, process.version)),
-                _ => None,
-            });
-            Ok(Answer::Deployed(processes.collect()))
+            let (mut processes, mut decisions) = (Vec::new(), Vec::new());
+            for metadata in response.deployments.into_iter().filter_map(|deployment| deployment.metadata) {
+                match metadata {
+                    deployment::Metadata::Process(process) => {
+                        processes.push((process.bpmn_process_id, process.version));
+                    }
+                    deployment::Metadata::Decision(decision) => {
+                        decisions.push((decision.dmn_decision_id, decision.version));
+                    }
+                    deployment::Metadata::DecisionRequirements(graph) => {
+                        decisions.push((graph.dmn_decision_requirements_id, graph.version));
+                    }
+                    deployment::Metadata::Form(_) => {}
+                }
+            }
+            Ok(Answer::Deployed { processes, decisions })
+        }
+        Request::Evaluate(request) => {
+            let response = client.evaluate_decision(request).await?.into_inner();
+            Ok(Answer::Evaluated(match response.failed_decision_id.as_str() {
+                "" => Ok(response.decision_output),
+                failed => Err(failed.to_owned()),
+            }))
         }
         Request::Create(request) => {
             let response = client.create_process_instance(request).await?.into_inner();

@@ -127,11 +127,16 @@ impl<'a> Session<'a> {
             Answer::Done => lines.push("= done".to_owned()),
             Answer::Awaiting => lines.push("= waits for the result".to_owned()),
             Answer::Created(process, version) => lines.push(format!("= created {process} version {version}")),
-            Answer::Deployed(processes) => {
+            Answer::Deployed { processes, decisions } => {
+                let mut decisions = decisions.clone();
+                // The reference names them in no order.
+                decisions.sort();
                 let all: Vec<String> =
-                    processes.iter().map(|(process, version)| format!("{process} version {version}")).collect();
+                    processes.iter().chain(&decisions).map(|(id, version)| format!("{id} version {version}")).collect();
                 lines.push(format!("= deployed {}", all.join(", ")));
             }
+            Answer::Evaluated(Ok(output)) => lines.push(format!("= evaluated {}", canonical_text(output))),
+            Answer::Evaluated(Err(decision)) => lines.push(format!("= evaluation of {decision} failed")),
             Answer::Refused(refusal) => lines.push(match &refusal.kind {
                 Some(kind) => format!("= refused {kind}"),
                 None => format!("= refused with status {:?}", refusal.code),
@@ -227,6 +232,11 @@ impl<'a> Session<'a> {
                 signal_name: signal.clone(),
                 variables: variables.clone(),
                 ..BroadcastSignalRequest::default()
+            }),
+            Step::Evaluate { decision, variables } => Request::Evaluate(EvaluateDecisionRequest {
+                decision_id: decision.clone(),
+                variables: variables.clone(),
+                ..EvaluateDecisionRequest::default()
             }),
             Step::Modify { instance, changes } => Request::Modify(self.modification(instance, changes)?),
             Step::Migrate { instance, process, version, mappings } => {

@@ -12,6 +12,7 @@
 //! | `retries JOB N`, `timeout JOB PT1M` | changes a job |
 //! | `publish NAME KEY PT1H [{…}] [id ID]` | publishes a message with its time to live |
 //! | `broadcast NAME [{…}]` | broadcasts a signal |
+//! | `evaluate ID [{…}]` | evaluates a decision |
 //! | `time PT10S` | moves the clock |
 //! | `set ELEMENT {…}`, `set-local ELEMENT {…}` | sets variables |
 //! | `resolve ELEMENT` | resolves the incident of an element |
@@ -44,6 +45,7 @@ pub enum Step {
     Timeout { job: Name, timeout: i64 },
     Publish { name: String, key: String, time_to_live: i64, variables: String, id: String },
     Broadcast { signal: String, variables: String },
+    Evaluate { decision: String, variables: String },
     Time { milliseconds: i64 },
     Set { scope: Name, variables: String, local: bool },
     Resolve { element: Name },

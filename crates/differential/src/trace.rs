@@ -115,6 +115,13 @@ fn owner(tracker: &Tracker, record: Record<'_>) -> Owner {
             return Owner::Other(format!("message {name}"));
         }
         "PROCESS" => return Owner::Other(format!("process {}", record.text("bpmnProcessId"))),
+        "DECISION" => return Owner::Other(format!("decision {}", record.text("decisionId"))),
+        "DECISION_REQUIREMENTS" => {
+            return Owner::Other(format!("decisions {}", record.text("decisionRequirementsId")));
+        }
+        "DECISION_EVALUATION" if record.number("elementInstanceKey") < 0 => {
+            return Owner::Other(format!("decision {}", record.text("decisionId")));
+        }
         "MESSAGE_START_EVENT_SUBSCRIPTION" => {
             return Owner::Other(format!("process {} {}", record.text("bpmnProcessId"), record.text("startEventId")));
         }
@@ -206,11 +213,60 @@ fn describe(record: Record<'_>) -> Option<String> {
             let (before, after) = if tag.is_empty() { ("", "") } else { (" tag ", tag) };
             format!("version {}{before}{after}", record.number("version"))
         }
+        "DECISION" => {
+            let tag = record.text("versionTag");
+            let (before, after) = if tag.is_empty() { ("", "") } else { (" tag ", tag) };
+            format!("'{}' version {}{before}{after}", record.text("decisionName"), record.number("version"))
+        }
+        "DECISION_REQUIREMENTS" => {
+            let (name, namespace) = (record.text("decisionRequirementsName"), record.text("namespace"));
+            format!("'{name}' of '{namespace}' version {}", record.number("decisionRequirementsVersion"))
+        }
+        "DECISION_EVALUATION" => evaluation(record),
         "PROCESS_INSTANCE_MODIFICATION" | "PROCESS_INSTANCE_MIGRATION" | "RESOURCE_DELETION" => String::new(),
         "ERROR" => String::new(),
         _ => return None,
     };
     Some(format!("{value_type} {intent} {details}").trim_end().to_owned())
+}
+
+/// The evaluation of a decision with all that it went through. What went wrong is told in words of one's own.
+fn evaluation(record: Record<'_>) -> String {
+    let items = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let mut line = format!(
+        "{} version {} gives {}",
+        record.text("decisionId"),
+        record.number("decisionVersion"),
+        canonical_text(record.text("decisionOutput"))
+    );
+    let failed = record.text("failedDecisionId");
+    if !failed.is_empty() {
+        let _ = write!(line, ", {failed} failed");
+    }
+    for decision in record.value("evaluatedDecisions").as_array().into_iter().flatten() {
+        let _ = write!(
+            line,
+            "; {} '{}' version {} {}",
+            text(decision, "decisionId"),
+            text(decision, "decisionName"),
+            decision["decisionVersion"],
+            text(decision, "decisionType"),
+        );
+        for input in items(decision, "evaluatedInputs") {
+            let (id, name) = (text(&input, "inputId"), text(&input, "inputName"));
+            let _ = write!(line, " in {id} '{name}' {}", canonical_text(&text(&input, "inputValue")));
+        }
+        for rule in items(decision, "matchedRules") {
+            let _ = write!(line, " rule {} {}", rule["ruleIndex"], text(&rule, "ruleId"));
+            for output in items(&rule, "evaluatedOutputs") {
+                let (id, name) = (text(&output, "outputId"), text(&output, "outputName"));
+                let _ = write!(line, " out {id} '{name}' {}", canonical_text(&text(&output, "outputValue")));
+            }
+        }
+        let _ = write!(line, " gives {}", canonical_text(&text(decision, "decisionOutput")));
+    }
+    line
 }
 
 fn job(record: Record<'_>) -> String {

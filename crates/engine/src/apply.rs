@@ -3,6 +3,7 @@
 //! Nothing here decides or fails. An event that does not fit the state is a broken invariant of the handler that emitted
 //! it; the tables then simply stay as they are for the missing row.
 
+mod decision;
 mod distribution;
 mod incident;
 mod job;
@@ -43,6 +44,8 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::Incident(intent, value) => incident::apply(state, key, *intent, value),
         Payload::ProcessInstanceCreation(intent, value) => apply_creation(state, *intent, value),
         Payload::Process(intent, value) => process::apply(state, *intent, value),
+        Payload::Decision(intent, value) => decision::apply(state, *intent, value),
+        Payload::DecisionRequirements(intent, value) => decision::apply_requirements(state, *intent, value),
         Payload::CommandDistribution(intent, value) => distribution::apply(state, key, *intent, value),
         Payload::Outbox(intent, value) => distribution::apply_outbox(state, *intent, value),
         Payload::Work(intent, value) => apply_work(state, *intent, value),
@@ -62,6 +65,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::ProcessInstanceModification(intent, value) => operation::apply_modification(state, *intent, value),
         Payload::RuntimeInstruction(intent, value) => operation::apply_runtime_instruction(state, *intent, value),
         Payload::Deployment(..)
+        | Payload::DecisionEvaluation(..)
         | Payload::VariableDocument(..)
         | Payload::ProcessInstanceBatch(..)
         | Payload::ProcessInstanceResult(..) => {}

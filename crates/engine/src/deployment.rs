@@ -1,8 +1,12 @@
-//! DEPLOYMENT CREATE: resources become versions of processes, here and on every other partition.
+//! DEPLOYMENT CREATE: resources become versions of processes and decisions, here and on every other partition.
+
+mod decisions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bpmn::Deployed;
+use dmn::DecisionRequirementsGraph;
 use protocol::{
     Command, DeploymentIntent, DeploymentValue, Key, Payload, ProcessIntent, ProcessMetadata, ProcessValue, Rejection,
     Text,
@@ -25,21 +29,24 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     }
     check_resources(value)?;
     let key = execution.state.next_key();
-    let found = read_processes(execution, value)?;
-    let mut processes_metadata = Vec::with_capacity(found.len());
+    let Found { processes, graphs } = read_resources(execution, value)?;
     // What is deployed together is versioned together, so that it can be called as one.
-    let is_new = found.iter().any(|(process, resource)| duplicate_of(execution, value, process, *resource).is_none());
-    for (process, resource) in found {
+    let is_new =
+        processes.iter().any(|(process, resource)| duplicate_of(execution, value, process, *resource).is_none())
+            || graphs.iter().any(|(graph, resource)| !decisions::is_duplicate(execution, value, graph, *resource));
+    let mut deployed = DeploymentValue { deployment_key: key, awaiting: execution.request, ..value.clone() };
+    for (process, resource) in processes {
         let duplicate = if is_new { None } else { duplicate_of(execution, value, &process, resource) };
         let metadata = duplicate.unwrap_or_else(|| new_version(execution, value, key, &process, resource));
-        processes_metadata.push(metadata);
+        deployed.processes_metadata.push(metadata);
     }
-    let deployed =
-        DeploymentValue { processes_metadata, deployment_key: key, awaiting: execution.request, ..value.clone() };
+    for (graph, resource) in graphs {
+        decisions::version(execution, &mut deployed, &graph, resource, is_new);
+    }
     replace_start_events(execution, &deployed)?;
+    decisions::emit(execution, &deployed);
     let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
     execution.emit(key, payload.clone());
-    let is_new = deployed.processes_metadata.iter().any(|metadata| !metadata.duplicate);
     if execution.partition_count > 1 && is_new {
         // Whoever deployed is answered when every partition has it.
         distribution::start(execution, key, Payload::Deployment(DeploymentIntent::Create, Box::new(deployed)));
@@ -52,6 +59,7 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
 /// Another partition decided versions and keys; here they only become true.
 fn accept_distributed(execution: &mut Execution<'_>, key: Key, value: &DeploymentValue) {
     emit_processes(execution, value);
+    decisions::emit(execution, value);
     execution.emit(key, Payload::Deployment(DeploymentIntent::Created, Box::new(value.clone())));
 }
 
@@ -136,46 +144,64 @@ fn check_resources(value: &DeploymentValue) -> Result<(), Rejection> {
     Ok(())
 }
 
-type Found<'a> = (Arc<str>, Option<Arc<str>>);
+/// BPMN process id and version tag.
+type Process = (Arc<str>, Option<Arc<str>>);
 
-/// The executable processes of all resources, with the index of their resource; nothing when any resource is wrong.
-fn read_processes(
-    execution: &Execution<'_>,
-    value: &DeploymentValue,
-) -> Result<Vec<(Found<'static>, usize)>, Rejection> {
-    let mut files = Vec::with_capacity(value.resources.len());
-    let mut problems = Vec::new();
+/// What the resources of a deployment hold, each with the index of its resource.
+struct Found {
+    /// Executable processes.
+    processes: Vec<(Process, usize)>,
+    /// Graphs of decisions.
+    graphs: Vec<(DecisionRequirementsGraph, usize)>,
+}
+
+/// What all resources hold; nothing when any resource is wrong.
+fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<Found, Rejection> {
+    let (mut files, mut graphs, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (index, resource) in value.resources.iter().enumerate() {
-        check_type(&resource.resource_name)?;
-        match bpmn::parse(&resource.resource_name, &resource.resource) {
-            Ok(processes) => files.push((index, processes)),
-            Err(report) => problems.push((resource.resource_name.as_str(), report)),
+        let name = resource.resource_name.as_str();
+        match resource_type(name)? {
+            ResourceType::Bpmn => match bpmn::parse(name, &resource.resource) {
+                Ok(processes) => files.push((index, processes)),
+                Err(report) => problems.push(report.paragraph()),
+            },
+            ResourceType::Dmn => match dmn::parse(&resource.resource) {
+                Ok(graph) => graphs.push((graph, index)),
+                Err(report) => problems.push(decisions::paragraph(name, &report)),
+            },
         }
     }
-    let ids: BTreeSet<&str> = files.iter().flat_map(|(_, processes)| processes).map(|process| &*process.id).collect();
+    let processes: BTreeSet<&str> =
+        files.iter().flat_map(|(_, processes)| processes).map(|process| &*process.id).collect();
+    let decisions: BTreeSet<&str> =
+        graphs.iter().flat_map(|(graph, _)| graph.decisions()).map(|decision| decision.id).collect();
+    let is_deployed = |what: Deployed<'_>| match what {
+        Deployed::Process(id) => processes.contains(id),
+        Deployed::Decision(id) => decisions.contains(id),
+    };
     for (index, processes) in &files {
         let name = value.resources[*index].resource_name.as_str();
-        if let Err(report) = bpmn::check_deployment_bindings(name, processes, |id| ids.contains(id)) {
-            problems.push((name, report));
+        if let Err(report) = bpmn::check_deployment_bindings(name, processes, is_deployed) {
+            problems.push(report.paragraph());
         }
     }
     if !problems.is_empty() {
-        let problems: Vec<_> = problems.iter().map(|(name, report)| (*name, report)).collect();
-        return Err(Rejection::invalid_argument(bpmn::render_reports(&problems)));
+        return Err(Rejection::invalid_argument(bpmn::render_paragraphs(problems)));
     }
-    let mut found: Vec<(Found<'static>, usize)> = Vec::new();
-    for (index, processes) in files {
-        found.extend(processes.into_iter().map(|process| ((process.id, process.version_tag), index)));
+    let mut processes: Vec<(Process, usize)> = Vec::new();
+    for (index, found) in files {
+        processes.extend(found.into_iter().map(|process| ((process.id, process.version_tag), index)));
     }
-    check_processes(execution, value, &found)?;
-    Ok(found)
+    check_processes(execution, value, &processes)?;
+    decisions::check(execution, value, &graphs)?;
+    Ok(Found { processes, graphs })
 }
 
 /// What holds for the processes of a deployment together. Each comes with the index of its resource.
 fn check_processes(
     execution: &Execution<'_>,
     value: &DeploymentValue,
-    found: &[(Found<'static>, usize)],
+    found: &[(Process, usize)],
 ) -> Result<(), Rejection> {
     let mut resources_by_id = BTreeMap::new();
     let mut bytes = 0_usize;
@@ -210,17 +236,23 @@ fn check_processes(
     Ok(())
 }
 
-fn check_type(name: &str) -> Result<(), Rejection> {
+enum ResourceType {
+    Bpmn,
+    Dmn,
+}
+
+fn resource_type(name: &str) -> Result<ResourceType, Rejection> {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
     match extension.as_str() {
-        "bpmn" | "xml" => Ok(()),
-        "dmn" | "form" | "rpa" => Err(Rejection::invalid_argument(format!(
+        "bpmn" | "xml" => Ok(ResourceType::Bpmn),
+        "dmn" => Ok(ResourceType::Dmn),
+        "form" | "rpa" => Err(Rejection::invalid_argument(format!(
             "Expected to deploy new resources, but encountered the following errors:\n\
-             '{name}': resources of type '.{extension}' are not supported yet by this version; deploy .bpmn or .xml"
+             '{name}': resources of type '.{extension}' are not supported yet by this version; deploy .bpmn, .xml or .dmn"
         ))),
         _ => Err(Rejection::invalid_argument(format!(
             "Expected to deploy new resources, but encountered the following errors:\n\
-             '{name}': unknown resource type; the name must end in .bpmn or .xml"
+             '{name}': unknown resource type; the name must end in .bpmn, .xml or .dmn"
         ))),
     }
 }
@@ -229,7 +261,7 @@ fn check_type(name: &str) -> Result<(), Rejection> {
 fn duplicate_of(
     execution: &Execution<'_>,
     deployment: &DeploymentValue,
-    (id, _): &Found<'_>,
+    (id, _): &Process,
     resource: usize,
 ) -> Option<ProcessMetadata> {
     let resource = &deployment.resources[resource];
@@ -245,7 +277,7 @@ fn new_version(
     execution: &mut Execution<'_>,
     deployment: &DeploymentValue,
     deployment_key: Key,
-    (id, version_tag): &Found<'_>,
+    (id, version_tag): &Process,
     resource: usize,
 ) -> ProcessMetadata {
     let resource = &deployment.resources[resource];

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use protocol::{
-    Command, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent,
-    Key, MessageBatchIntent, MessageIntent, MessageSubscriptionIntent, OutboxIntent, Payload,
-    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceMigrationIntent,
+    Command, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent,
+    JobIntent, JobStreamIntent, Key, MessageBatchIntent, MessageIntent, MessageSubscriptionIntent, OutboxIntent,
+    Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceMigrationIntent,
     ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, Rejection, RejectionType,
     ResourceDeletionIntent, TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
@@ -19,7 +19,8 @@ use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
 use crate::state::{State, WorkRow};
 use crate::{
-    EngineOptions, deployment, incident, job, job_stream, message, process_instance, resource_deletion, timer, variable,
+    EngineOptions, decision_evaluation, deployment, incident, job, job_stream, message, process_instance,
+    resource_deletion, timer, variable,
 };
 
 /// How much of the output belonged to the commands before.
@@ -211,6 +212,9 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         },
         Payload::VariableDocument(VariableDocumentIntent::Update, value) => {
             variable::update_document::update(execution, value)
+        }
+        Payload::DecisionEvaluation(DecisionEvaluationIntent::Evaluate, value) => {
+            decision_evaluation::evaluate(execution, value)
         }
         Payload::Timer(TimerIntent::Trigger, _) => timer::trigger::trigger(execution, key),
         Payload::Incident(IncidentIntent::Resolve, _) => incident::resolve_command(execution, key),

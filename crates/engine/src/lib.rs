@@ -5,6 +5,8 @@
 //! the same batches give the same state and the same records on every replica.
 
 mod apply;
+mod decision_evaluation;
+mod definitions;
 mod deployment;
 mod dispatch;
 mod distribution;
@@ -19,7 +21,7 @@ mod limits;
 mod message;
 mod output;
 mod process_instance;
-mod processes;
+
 mod resource_deletion;
 mod state;
 mod timer;

@@ -1,12 +1,13 @@
-//! RESOURCE_DELETION DELETE: a version of a process goes, here and on every other partition.
+//! RESOURCE_DELETION DELETE: a version of a process or of a graph of decisions goes, here and on every other partition.
 //!
 //! Partition 1 decides, and refuses while instances of the definition live there. Another partition that hears of the
 //! decision closes the definition at once, so that nothing new begins with it, but keeps it until the last instance that it
 //! runs there has ended: a definition in use never goes.
 
 use protocol::{
-    Command, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, ProcessMetadata, ProcessValue, Rejection,
-    Request, ResourceDeletionIntent, ResourceDeletionValue, WorkIntent, WorkValue,
+    Command, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsMetadata, DecisionRequirementsValue, Key,
+    PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, ProcessMetadata, ProcessValue, Rejection, Request,
+    ResourceDeletionIntent, ResourceDeletionValue, WorkIntent, WorkValue,
 };
 
 use crate::execution::{Execution, Outcome};
@@ -15,6 +16,12 @@ use crate::{distribution, message, timer};
 
 pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &ResourceDeletionValue) -> Outcome {
     let definition = value.resource_key;
+    if let Some(row) = execution.state.tables.decision_requirements.get(&definition.raw())
+        && (value.tenant_id.is_empty() || value.tenant_id == row.metadata.tenant_id)
+    {
+        delete_decisions(execution, command, &row.metadata);
+        return Ok(());
+    }
     let metadata = find(execution.state, value).ok_or_else(|| {
         Rejection::not_found(format!("Expected to delete resource but no resource found with key `{definition}`"))
     })?;
@@ -41,16 +48,44 @@ pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &R
     if !is_in_use {
         finish(execution, definition);
     }
-    if is_decided {
-        return Ok(());
+    if !is_decided {
+        answer(execution, key, deletion);
     }
+    Ok(())
+}
+
+/// A graph of decisions goes with all of them. Nothing keeps them: what evaluates one later finds the version before, or an
+/// incident says that there is none.
+fn delete_decisions(execution: &mut Execution<'_>, command: &Command, metadata: &DecisionRequirementsMetadata) {
+    let graph = metadata.decision_requirements_key;
+    let key = if command.source.is_some() { command.key } else { execution.state.next_key() };
+    let value = ResourceDeletionValue { resource_key: graph, tenant_id: metadata.tenant_id.clone() };
+    let deletion = |intent| Payload::ResourceDeletion(intent, Box::new(value.clone()));
+    execution.emit(key, deletion(ResourceDeletionIntent::Deleting));
+    let tables = &execution.state.tables;
+    let keys = tables.decisions_by_requirements.range((graph.raw(), i64::MIN)..=(graph.raw(), i64::MAX));
+    let decisions: Vec<_> = keys.filter_map(|((_, key), _)| tables.decisions.get(&key)).collect();
+    for row in decisions {
+        let event_key = execution.state.next_key();
+        execution.emit(event_key, Payload::Decision(DecisionIntent::Deleted, Box::new(row.value.clone())));
+    }
+    let value = DecisionRequirementsValue { metadata: metadata.clone(), resource: [].into() };
+    let event_key = execution.state.next_key();
+    let deleted = Payload::DecisionRequirements(DecisionRequirementsIntent::Deleted, Box::new(value));
+    execution.emit(event_key, deleted);
+    execution.emit(key, deletion(ResourceDeletionIntent::Deleted));
+    if command.source.is_none() {
+        answer(execution, key, deletion);
+    }
+}
+
+/// Whoever deleted something is answered when every partition has heard of it.
+fn answer(execution: &mut Execution<'_>, key: Key, deletion: impl Fn(ResourceDeletionIntent) -> Payload) {
     if execution.partition_count > 1 {
-        // Whoever deleted it is answered when every partition has heard of it.
         distribution::start(execution, key, deletion(ResourceDeletionIntent::Delete));
     } else {
         execution.reply(key, deletion(ResourceDeletionIntent::Deleted));
     }
-    Ok(())
 }
 
 /// Every partition knows: whoever waits is answered.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 use protocol::{Key, PartitionId, Timestamp};
 
-use crate::processes::ProcessCache;
+use crate::definitions::Definitions;
 
 state::tables! {
     /// All tables of a partition. Keys are raw [`Key`]s unless said otherwise.
@@ -17,7 +17,7 @@ state::tables! {
         /// Versions of processes by definition key.
         pub processes: state::Table<i64, ProcessRow> = 1,
         /// The newest version by tenant and BPMN process id.
-        pub latest_processes: state::Table<(Arc<str>, Arc<str>), LatestProcess> = 2,
+        pub latest_processes: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 2,
         /// Definition keys by tenant, BPMN process id and version.
         pub process_versions: state::Table<(Arc<str>, Arc<str>, i32), i64> = 3,
         /// Living element instances.
@@ -112,9 +112,27 @@ state::tables! {
         /// How many process instances live, by definition. A banned one is not counted unless another one called it.
         pub living_instances: state::Table<i64, u64> = 61,
         /// The newest version that was deleted and is newer than those that are there, by tenant and BPMN process id.
-        pub deleted_versions: state::Table<(Arc<str>, Arc<str>), LatestProcess> = 62,
+        pub deleted_versions: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 62,
         /// Definitions that go as soon as nothing uses them.
         pub deleting_processes: state::Table<i64, DeletingProcess> = 63,
+        /// Versions of graphs of decisions by key.
+        pub decision_requirements: state::Table<i64, DecisionRequirementsRow> = 64,
+        /// The newest version of a graph by tenant and id.
+        pub latest_decision_requirements: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 65,
+        /// Keys of graphs by tenant, id and version.
+        pub decision_requirements_versions: state::Table<(Arc<str>, Arc<str>, i32), i64> = 66,
+        /// Versions of decisions by key.
+        pub decisions: state::Table<i64, DecisionRow> = 67,
+        /// The newest version of a decision by tenant and id.
+        pub latest_decisions: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 68,
+        /// Keys of decisions by tenant, id and version.
+        pub decision_versions: state::Table<(Arc<str>, Arc<str>, i32), i64> = 69,
+        /// The decisions of a version of a graph, by (graph, decision).
+        pub decisions_by_requirements: state::Table<(i64, i64), ()> = 70,
+        /// Keys of decisions by deployment and id.
+        pub decisions_by_deployment: state::Table<(i64, Arc<str>), i64> = 71,
+        /// The newest key of a decision by tenant, id and version tag.
+        pub decisions_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 72,
     }
 }
 
@@ -174,25 +192,25 @@ pub(crate) struct Counters {
     pub unused_processes: u64,
 }
 
-/// Tables, counters and the compiled processes that belong to them. Only [`crate::apply`] changes it.
+/// Tables, counters and the compiled definitions that belong to them. Only [`crate::apply`] changes it.
 #[derive(Debug)]
 pub(crate) struct State {
     pub tables: Tables,
     pub counters: Counters,
     /// Counters at the start of the command at hand.
     saved_counters: Counters,
-    pub processes: ProcessCache,
+    pub definitions: Definitions,
     pub partition: PartitionId,
 }
 
 impl State {
     pub fn new(tables: Tables, counters: Counters, partition: PartitionId) -> Self {
-        State { tables, counters, saved_counters: counters, processes: ProcessCache::default(), partition }
+        State { tables, counters, saved_counters: counters, definitions: Definitions::default(), partition }
     }
 
     pub fn begin(&mut self) {
         self.tables.begin();
-        self.processes.begin();
+        self.definitions.begin();
         self.saved_counters = self.counters;
     }
 
@@ -203,7 +221,7 @@ impl State {
     pub fn rollback(&mut self) {
         self.tables.rollback();
         // Keys that were given are given again, perhaps to other definitions.
-        self.processes.rollback();
+        self.definitions.rollback();
         self.counters = self.saved_counters;
     }
 
@@ -215,7 +233,12 @@ impl State {
 
     /// The compiled process of an element instance.
     pub fn process(&self, definition: Key) -> Option<Arc<bpmn::model::ExecutableProcess>> {
-        self.processes.get(definition, &self.tables)
+        self.definitions.process(definition, &self.tables)
+    }
+
+    /// The compiled graph of decisions.
+    pub fn decision_requirements(&self, key: Key) -> Option<dmn::DecisionRequirementsGraph> {
+        self.definitions.decision_requirements(key, &self.tables)
     }
 
     pub fn element_instance(&self, key: Key) -> Option<Arc<ElementInstance>> {

@@ -2,7 +2,10 @@
 
 use broker::Reply;
 use gateway_interface as interface;
-use protocol::{JobKind, JobValue, Key, Payload, ProcessMetadata, Text};
+use protocol::{
+    DecisionRequirementsMetadata, DecisionValue, EvaluatedDecisionValue, EvaluatedInputValue, EvaluatedOutputValue,
+    JobKind, JobValue, Key, MatchedRuleValue, Payload, ProcessMetadata, Text,
+};
 use tonic::{Code, Status};
 
 use crate::rpc::Rpc;
@@ -71,12 +74,15 @@ pub(crate) fn deployed(reply: Reply) -> Result<interface::DeployResourceResponse
     let Payload::Deployment(_, value) = reply.payload else {
         return Err(unexpected(Rpc::DeployResource, &reply.payload));
     };
-    let deployment = |metadata| interface::Deployment {
-        metadata: Some(interface::deployment::Metadata::Process(process(metadata))),
-    };
+    use interface::deployment::Metadata;
+    let processes = value.processes_metadata.iter().map(|metadata| Metadata::Process(process(metadata)));
+    let decisions = value.decisions_metadata.iter().map(|value| Metadata::Decision(decision(value)));
+    let graphs = value.decision_requirements_metadata.iter();
+    let graphs = graphs.map(|metadata| Metadata::DecisionRequirements(decision_requirements(metadata)));
+    let deployments = processes.chain(decisions).chain(graphs);
     Ok(interface::DeployResourceResponse {
         key: reply.key.raw(),
-        deployments: value.processes_metadata.iter().map(deployment).collect(),
+        deployments: deployments.map(|metadata| interface::Deployment { metadata: Some(metadata) }).collect(),
         tenant_id: value.tenant_id.to_string(),
     })
 }
@@ -111,6 +117,83 @@ fn process(metadata: &ProcessMetadata) -> interface::ProcessMetadata {
         process_definition_key: metadata.process_definition_key.raw(),
         resource_name: metadata.resource_name.to_string(),
         tenant_id: metadata.tenant_id.to_string(),
+    }
+}
+
+fn decision(value: &DecisionValue) -> interface::DecisionMetadata {
+    interface::DecisionMetadata {
+        dmn_decision_id: value.decision_id.to_string(),
+        dmn_decision_name: value.decision_name.to_string(),
+        version: value.version,
+        decision_key: value.decision_key.raw(),
+        dmn_decision_requirements_id: value.decision_requirements_id.to_string(),
+        decision_requirements_key: value.decision_requirements_key.raw(),
+        tenant_id: value.tenant_id.to_string(),
+    }
+}
+
+fn decision_requirements(metadata: &DecisionRequirementsMetadata) -> interface::DecisionRequirementsMetadata {
+    interface::DecisionRequirementsMetadata {
+        dmn_decision_requirements_id: metadata.decision_requirements_id.to_string(),
+        dmn_decision_requirements_name: metadata.decision_requirements_name.to_string(),
+        version: metadata.decision_requirements_version,
+        decision_requirements_key: metadata.decision_requirements_key.raw(),
+        resource_name: metadata.resource_name.to_string(),
+        tenant_id: metadata.tenant_id.to_string(),
+    }
+}
+
+pub(crate) fn evaluated(reply: Reply) -> Result<interface::EvaluateDecisionResponse, Status> {
+    let Payload::DecisionEvaluation(_, value) = reply.payload else {
+        return Err(unexpected(Rpc::EvaluateDecision, &reply.payload));
+    };
+    Ok(interface::EvaluateDecisionResponse {
+        decision_key: value.decision_key.raw(),
+        decision_id: value.decision_id.to_string(),
+        decision_name: value.decision_name.to_string(),
+        decision_version: value.decision_version,
+        decision_requirements_id: value.decision_requirements_id.to_string(),
+        decision_requirements_key: value.decision_requirements_key.raw(),
+        decision_output: value.decision_output.to_string(),
+        evaluated_decisions: value.evaluated_decisions.iter().map(evaluated_decision).collect(),
+        failed_decision_id: value.failed_decision_id.to_string(),
+        failure_message: value.evaluation_failure_message.to_string(),
+        tenant_id: value.tenant_id.to_string(),
+        decision_instance_key: reply.key.raw(),
+        decision_evaluation_key: reply.key.raw(),
+    })
+}
+
+fn evaluated_decision(value: &EvaluatedDecisionValue) -> interface::EvaluatedDecision {
+    let input = |input: &EvaluatedInputValue| interface::EvaluatedDecisionInput {
+        input_id: input.input_id.to_string(),
+        input_name: input.input_name.to_string(),
+        input_value: input.input_value.to_string(),
+    };
+    interface::EvaluatedDecision {
+        decision_key: value.decision_key.raw(),
+        decision_id: value.decision_id.to_string(),
+        decision_name: value.decision_name.to_string(),
+        decision_version: value.decision_version,
+        decision_type: value.decision_type.to_string(),
+        decision_output: value.decision_output.to_string(),
+        matched_rules: value.matched_rules.iter().map(matched_rule).collect(),
+        evaluated_inputs: value.evaluated_inputs.iter().map(input).collect(),
+        tenant_id: value.tenant_id.to_string(),
+        decision_evaluation_instance_key: value.decision_evaluation_instance_key.to_string(),
+    }
+}
+
+fn matched_rule(value: &MatchedRuleValue) -> interface::MatchedDecisionRule {
+    let output = |output: &EvaluatedOutputValue| interface::EvaluatedDecisionOutput {
+        output_id: output.output_id.to_string(),
+        output_name: output.output_name.to_string(),
+        output_value: output.output_value.to_string(),
+    };
+    interface::MatchedDecisionRule {
+        rule_id: value.rule_id.to_string(),
+        rule_index: i32::try_from(value.rule_index).unwrap_or(i32::MAX),
+        evaluated_outputs: value.evaluated_outputs.iter().map(output).collect(),
     }
 }
 

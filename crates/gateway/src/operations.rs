@@ -2,9 +2,10 @@
 
 use gateway_interface::*;
 use protocol::{
-    Command, Key, MessageIntent, MessageValue, MigrationMappingInstruction, ModificationActivateInstruction,
-    ModificationMoveInstruction, ModificationTerminateInstruction, ModificationVariableInstruction, PartitionId,
-    Payload, ProcessInstanceMigrationIntent, ProcessInstanceMigrationValue, ProcessInstanceModificationIntent,
+    Command, DecisionEvaluationIntent, DecisionEvaluationValue, Key, MessageIntent, MessageValue,
+    MigrationMappingInstruction, ModificationActivateInstruction, ModificationMoveInstruction,
+    ModificationTerminateInstruction, ModificationVariableInstruction, PartitionId, Payload,
+    ProcessInstanceMigrationIntent, ProcessInstanceMigrationValue, ProcessInstanceModificationIntent,
     ProcessInstanceModificationValue, ResourceDeletionIntent, ResourceDeletionValue, partition_for_correlation_key,
 };
 use tonic::{Code, Status};
@@ -33,6 +34,20 @@ impl Service {
         let partition = partition_for_correlation_key(&value.correlation_key, self.client.partition_count());
         let command = Command::new(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(value)));
         Ok(self.execute(Rpc::PublishMessage, partition, command, self.request_timeout))
+    }
+
+    /// Every partition has all decisions, so they take turns.
+    pub(crate) fn evaluate(&self, request: EvaluateDecisionRequest) -> Result<Pending, Status> {
+        let value = DecisionEvaluationValue {
+            tenant_id: tenant(Rpc::EvaluateDecision.name(), &request.tenant_id)?,
+            variables: variables(request.variables)?,
+            decision_id: request.decision_id.into(),
+            decision_key: Key::from_raw(request.decision_key),
+            ..DecisionEvaluationValue::default()
+        };
+        let payload = Payload::DecisionEvaluation(DecisionEvaluationIntent::Evaluate, Box::new(value));
+        let command = Command::new(Key::NONE, payload);
+        Ok(self.execute(Rpc::EvaluateDecision, self.client.next_partition(), command, self.request_timeout))
     }
 
     pub(crate) fn modify(&self, request: ModifyProcessInstanceRequest) -> Result<Pending, Status> {

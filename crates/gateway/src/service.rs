@@ -228,8 +228,9 @@ impl Gateway for Service {
         self.not_yet(Rpc::BroadcastSignal, "signals and signal events are missing")
     }
 
-    async fn evaluate_decision(&self, _: Request<EvaluateDecisionRequest>) -> Answer<EvaluateDecisionResponse> {
-        self.not_yet(Rpc::EvaluateDecision, "decisions (DMN) are missing")
+    async fn evaluate_decision(&self, request: Request<EvaluateDecisionRequest>) -> Answer<EvaluateDecisionResponse> {
+        let (start, sent) = (Instant::now(), self.evaluate(request.into_inner()));
+        self.answer(Rpc::EvaluateDecision, start, sent, conversion::evaluated).await
     }
 
     async fn evaluate_conditional(

@@ -84,8 +84,6 @@ async fn what_is_missing_says_so_and_what_is_too_large_names_the_limit() {
     let missing = "is not supported by this version of Osmia yet";
     let status = client.broadcast_signal(BroadcastSignalRequest::default()).await.unwrap_err();
     assert_status(status, Code::Unimplemented, missing);
-    let status = client.evaluate_decision(EvaluateDecisionRequest::default()).await.unwrap_err();
-    assert_status(status, Code::Unimplemented, missing);
     let status = client.evaluate_conditional(EvaluateConditionalRequest::default()).await.unwrap_err();
     assert_status(status, Code::Unimplemented, missing);
     let request = DeleteResourceRequest { delete_history: Some(true), ..Default::default() };

@@ -193,6 +193,12 @@ pub enum Payload {
     Process(#[n(0)] ProcessIntent, #[n(1)] Box<ProcessValue>),
     #[n(24)]
     ProcessEvent(#[n(0)] ProcessEventIntent, #[n(1)] Box<ProcessEventValue>),
+    #[n(25)]
+    Decision(#[n(0)] DecisionIntent, #[n(1)] Box<DecisionValue>),
+    #[n(26)]
+    DecisionRequirements(#[n(0)] DecisionRequirementsIntent, #[n(1)] Box<DecisionRequirementsValue>),
+    #[n(27)]
+    DecisionEvaluation(#[n(0)] DecisionEvaluationIntent, #[n(1)] Box<DecisionEvaluationValue>),
     #[n(28)]
     ProcessInstanceModification(
         #[n(0)] ProcessInstanceModificationIntent,
@@ -243,6 +249,9 @@ impl Payload {
             Self::ProcessInstanceResult(..) => ValueType::ProcessInstanceResult,
             Self::Process(..) => ValueType::Process,
             Self::ProcessEvent(..) => ValueType::ProcessEvent,
+            Self::Decision(..) => ValueType::Decision,
+            Self::DecisionRequirements(..) => ValueType::DecisionRequirements,
+            Self::DecisionEvaluation(..) => ValueType::DecisionEvaluation,
             Self::ProcessInstanceModification(..) => ValueType::ProcessInstanceModification,
             Self::Escalation(..) => ValueType::Escalation,
             Self::ResourceDeletion(..) => ValueType::ResourceDeletion,
@@ -278,6 +287,9 @@ impl Payload {
             Self::ProcessInstanceResult(intent, _) => intent.name(),
             Self::Process(intent, _) => intent.name(),
             Self::ProcessEvent(intent, _) => intent.name(),
+            Self::Decision(intent, _) => intent.name(),
+            Self::DecisionRequirements(intent, _) => intent.name(),
+            Self::DecisionEvaluation(intent, _) => intent.name(),
             Self::ProcessInstanceModification(intent, _) => intent.name(),
             Self::Escalation(intent, _) => intent.name(),
             Self::ResourceDeletion(intent, _) => intent.name(),
@@ -315,6 +327,9 @@ impl Serialize for Payload {
             Self::ProcessInstanceResult(_, value) => value.serialize(serializer),
             Self::Process(_, value) => value.serialize(serializer),
             Self::ProcessEvent(_, value) => value.serialize(serializer),
+            Self::Decision(_, value) => value.serialize(serializer),
+            Self::DecisionRequirements(_, value) => value.serialize(serializer),
+            Self::DecisionEvaluation(_, value) => value.serialize(serializer),
             Self::ProcessInstanceModification(_, value) => value.serialize(serializer),
             Self::Escalation(_, value) => value.serialize(serializer),
             Self::ResourceDeletion(_, value) => value.serialize(serializer),

@@ -1,5 +1,6 @@
 //! The values of records: what commands want and what events say.
 
+mod decision;
 mod deployment;
 mod event;
 mod infrastructure;
@@ -8,6 +9,7 @@ mod kinds;
 mod operation;
 mod process_instance;
 
+pub use decision::*;
 pub use deployment::*;
 pub use event::*;
 pub use infrastructure::*;

@@ -89,6 +89,9 @@ impl Node {
         if !self.script.is_empty() {
             xml += &tag("zeebe:script", &borrowed(&self.script), "");
         }
+        if !self.called_decision.is_empty() {
+            xml += &tag("zeebe:calledDecision", &borrowed(&self.called_decision), "");
+        }
         if !self.called_element.is_empty() {
             xml += &tag("zeebe:calledElement", &borrowed(&self.called_element), "");
         }

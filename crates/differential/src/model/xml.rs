@@ -433,6 +433,17 @@ fn extensions(item: &Item) -> String {
     if let Some(script) = item.get("expression") {
         xml += &sole("zeebe:script", &[("expression", Some(script)), ("resultVariable", item.get("variable"))]);
     }
+    if let Some(decision) = item.get("decision") {
+        xml += &sole(
+            "zeebe:calledDecision",
+            &[
+                ("decisionId", Some(decision)),
+                ("resultVariable", item.get("variable")),
+                ("bindingType", item.get("binding")),
+                ("versionTag", item.get("tag")),
+            ],
+        );
+    }
     if item.keyword == "call" {
         xml += &sole(
             "zeebe:calledElement",

@@ -64,6 +64,17 @@ pub(super) fn build(request: Request, partition_count: u16) -> Result<Target, Re
             let payload = Payload::ResourceDeletion(ResourceDeletionIntent::Delete, Box::new(value));
             Ok(Target { partition: Some(PartitionId::DEPLOYMENT), command: Command::new(Key::NONE, payload) })
         }
+        Request::Evaluate(request) => {
+            let value = DecisionEvaluationValue {
+                decision_id: request.decision_id.into(),
+                decision_key: Key::from_raw(request.decision_key),
+                variables: request.variables.into(),
+                tenant_id: DEFAULT_TENANT.into(),
+                ..DecisionEvaluationValue::default()
+            };
+            let payload = Payload::DecisionEvaluation(DecisionEvaluationIntent::Evaluate, Box::new(value));
+            Ok(Target { partition: None, command: Command::new(Key::NONE, payload) })
+        }
         Request::Broadcast(_) | Request::Activate(_) => {
             let mut refusal = refusal(RejectionType::InvalidArgument, "the engine has no such command");
             refusal.code = tonic::Code::Unimplemented;

@@ -105,6 +105,9 @@ fn step(words: &mut Words) -> Result<Step, String> {
         "broadcast" => {
             Step::Broadcast { signal: words.want("the signal")?, variables: words.variables().unwrap_or_default() }
         }
+        "evaluate" => {
+            Step::Evaluate { decision: words.want("the decision")?, variables: words.variables().unwrap_or_default() }
+        }
         "time" => Step::Time { milliseconds: duration(&words.want("the duration")?)? },
         "set" | "set-local" => Step::Set {
             scope: words.want("the element")?,

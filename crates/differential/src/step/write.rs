@@ -40,6 +40,10 @@ impl Display for Step {
                 write!(f, "broadcast {}", word(signal))?;
                 optional(f, "", variables)
             }
+            Step::Evaluate { decision, variables } => {
+                write!(f, "evaluate {}", word(decision))?;
+                optional(f, "", variables)
+            }
             Step::Time { milliseconds } => write!(f, "time {}", duration(*milliseconds)),
             Step::Set { scope, variables, local } => {
                 write!(f, "{} {scope} {variables}", if *local { "set-local" } else { "set" })

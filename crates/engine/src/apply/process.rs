@@ -7,7 +7,7 @@ use protocol::{
     ResourceDeletionValue,
 };
 
-use crate::state::{DeletingProcess, LatestProcess, ProcessRow, State};
+use crate::state::{DeletingProcess, LatestVersion, ProcessRow, State};
 
 /// Tenant and BPMN process id.
 type Name = (Arc<str>, Arc<str>);
@@ -40,7 +40,7 @@ fn created(state: &mut State, value: &ProcessValue) {
     if state.tables.deleted_versions.get(&name).is_some_and(|deleted| deleted.version < metadata.version) {
         state.tables.deleted_versions.delete(&name);
     }
-    state.tables.latest_processes.put(name, LatestProcess { key, version: metadata.version });
+    state.tables.latest_processes.put(name, LatestVersion { key, version: metadata.version });
 }
 
 /// Nothing finds the definition any more but by its key, so that what uses it can go on.
@@ -53,12 +53,12 @@ fn deleting(state: &mut State, metadata: &ProcessMetadata) {
     if state.tables.latest_processes.get(&name).is_some_and(|latest| latest.key == key) {
         let previous = versions(state, &name).last();
         match previous {
-            Some((version, key)) => state.tables.latest_processes.put(name.clone(), LatestProcess { key, version }),
+            Some((version, key)) => state.tables.latest_processes.put(name.clone(), LatestVersion { key, version }),
             None => state.tables.latest_processes.delete(&name),
         }
-        let is_known = |deleted: &LatestProcess| deleted.version > metadata.version;
+        let is_known = |deleted: &LatestVersion| deleted.version > metadata.version;
         if !state.tables.deleted_versions.get(&name).is_some_and(|deleted| is_known(&deleted)) {
-            state.tables.deleted_versions.put(name, LatestProcess { key, version: metadata.version });
+            state.tables.deleted_versions.put(name, LatestVersion { key, version: metadata.version });
         }
     }
 }
@@ -90,7 +90,7 @@ fn forget_version_tag(state: &mut State, name: &Name, metadata: &ProcessMetadata
 
 fn deleted(state: &mut State, definition: Key) {
     state.tables.processes.delete(&definition.raw());
-    state.processes.forget(definition);
+    state.definitions.forget_process(definition);
     if state.tables.deleting_processes.get(&definition.raw()).is_some_and(|row| row.is_unused) {
         state.counters.unused_processes -= 1;
     }
@@ -103,7 +103,8 @@ pub(super) fn apply_deletion(
     intent: ResourceDeletionIntent,
     value: &ResourceDeletionValue,
 ) {
-    if intent == ResourceDeletionIntent::Deleting {
+    let is_process = state.tables.processes.contains(&value.resource_key.raw());
+    if intent == ResourceDeletionIntent::Deleting && is_process {
         let row = DeletingProcess { deletion: key, is_unused: false };
         state.tables.deleting_processes.insert_new(value.resource_key.raw(), row);
     }

@@ -6,8 +6,8 @@ use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, FlowIndex}
 use protocol::{BpmnElementType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue};
 
 use super::{
-    Step, Token, begin, call_activity, complete, exclusive_gateway, inclusive_gateway, is_open_for, job_worker_task,
-    multi_instance, runtime_instruction, script_task, throw_event,
+    Step, Token, begin, business_rule_task, call_activity, complete, exclusive_gateway, inclusive_gateway, is_open_for,
+    job_worker_task, multi_instance, runtime_instruction, script_task, throw_event,
 };
 use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
@@ -160,6 +160,11 @@ fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> 
         }
         Behavior::Script(script) => {
             script_task::evaluate(execution, token, script)?;
+            activated(execution, token);
+            execution.steps.push_back(Step::Complete { key: token.key });
+        }
+        Behavior::CalledDecision(called) => {
+            business_rule_task::evaluate(execution, token, called)?;
             activated(execution, token);
             execution.steps.push_back(Step::Complete { key: token.key });
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 use protocol::{
-    Command, CommandDistributionValue, IncidentValue, JobStreamValue, JobValue, Key,
-    MessageStartEventSubscriptionValue, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
+    Command, CommandDistributionValue, DecisionRequirementsMetadata, DecisionValue, IncidentValue, JobStreamValue,
+    JobValue, Key, MessageStartEventSubscriptionValue, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
     ProcessMessageSubscriptionValue, ProcessMetadata, Request, StreamId, Text, TimerValue,
 };
 
@@ -204,11 +204,26 @@ pub(crate) struct ProcessRow {
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub(crate) struct LatestProcess {
+pub(crate) struct LatestVersion {
     #[n(0)]
     pub key: Key,
     #[n(1)]
     pub version: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct DecisionRequirementsRow {
+    #[n(0)]
+    pub metadata: DecisionRequirementsMetadata,
+    #[n(1)]
+    #[cbor(with = "minicbor::bytes")]
+    pub resource: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct DecisionRow {
+    #[n(0)]
+    pub value: DecisionValue,
 }
 
 /// A definition that goes as soon as nothing uses it.
@@ -321,8 +336,10 @@ state::cbor_values!(
     JobRow => |row| 300 + row.value.variables.len(),
     IncidentRow => |row| row.value.error_message.len(),
     ProcessRow => |row| row.resource.len(),
+    DecisionRequirementsRow => |row| row.resource.len(),
+    DecisionRow => |_| 200,
     AwaitedResult,
-    LatestProcess,
+    LatestVersion,
     DeletingProcess,
     JobStreamRow,
     ServedStream,

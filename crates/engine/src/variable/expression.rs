@@ -37,11 +37,8 @@ pub(crate) fn evaluate(
     expression: &Expression,
 ) -> Result<Evaluation, String> {
     let visible = Visible { state: execution.state, scope, own };
-    let mut environment = Environment::at(execution.timestamp);
-    let (used, steps_max) = (&execution.used.evaluation_steps, execution.limits.evaluation_steps_per_command_max);
-    let left = u32::try_from(steps_max.saturating_sub(used.get())).unwrap_or(u32::MAX);
-    let is_limited_by_others = left < environment.step_limit;
-    environment.step_limit = environment.step_limit.min(left);
+    let steps_max = execution.limits.evaluation_steps_per_command_max;
+    let (environment, is_limited_by_others) = environment(execution);
     let result = expression.evaluate(&visible, &environment);
     let steps = match &result {
         Ok(evaluation) => evaluation.steps,
@@ -49,7 +46,7 @@ pub(crate) fn evaluate(
         // How far it came is not told.
         Err(_) => environment.step_limit,
     };
-    used.set(used.get().saturating_add(u64::from(steps)));
+    count_steps(execution, steps);
     result.map_err(|error| match error {
         EvaluationError::TooManySteps(_) if is_limited_by_others => format!(
             "Failed to evaluate expression '{}': The expressions of this element were stopped after {steps_max} steps \
@@ -58,6 +55,22 @@ pub(crate) fn evaluate(
         ),
         error => format!("Failed to evaluate expression '{}': {error}", expression.text()),
     })
+}
+
+/// Where expressions are evaluated now, and whether what the command has used already leaves less than usual.
+pub(crate) fn environment(execution: &Execution<'_>) -> (Environment, bool) {
+    let mut environment = Environment::at(execution.timestamp);
+    let steps_max = execution.limits.evaluation_steps_per_command_max;
+    let left = u32::try_from(steps_max.saturating_sub(execution.used.evaluation_steps.get())).unwrap_or(u32::MAX);
+    let is_limited_by_others = left < environment.step_limit;
+    environment.step_limit = environment.step_limit.min(left);
+    (environment, is_limited_by_others)
+}
+
+/// Steps that an evaluation took.
+pub(crate) fn count_steps(execution: &Execution<'_>, steps: u32) {
+    let used = &execution.used.evaluation_steps;
+    used.set(used.get().saturating_add(u64::from(steps)));
 }
 
 fn extract<T>(

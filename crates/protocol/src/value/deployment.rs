@@ -5,6 +5,7 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
+use super::decision::{DecisionRequirementsMetadata, DecisionValue};
 use crate::{Key, Request, Text};
 
 /// Resources that are deployed together.
@@ -27,6 +28,14 @@ pub struct DeploymentValue {
     #[n(4)]
     #[serde(skip)]
     pub awaiting: Option<Request>,
+    /// The decisions found in the files.
+    #[n(5)]
+    #[cbor(default)]
+    pub decisions_metadata: Vec<DecisionValue>,
+    /// The graphs of decisions found in the files.
+    #[n(6)]
+    #[cbor(default)]
+    pub decision_requirements_metadata: Vec<DecisionRequirementsMetadata>,
 }
 
 /// One file of a deployment.

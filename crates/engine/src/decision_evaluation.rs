@@ -1,0 +1,213 @@
+//! DECISION_EVALUATION EVALUATE, and the evaluation of decisions for business rule tasks.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use dmn::{DecisionEvaluation, EvaluatedDecision, MatchedRule};
+use feel::Scope;
+use protocol::{
+    DecisionEvaluationIntent, DecisionEvaluationValue, DecisionValue, EvaluatedDecisionValue, EvaluatedInputValue,
+    EvaluatedOutputValue, Key, MatchedRuleValue, Payload, Rejection, Text,
+};
+
+use crate::execution::{Execution, Outcome};
+use crate::variable::document::{self, Entry};
+use crate::variable::expression;
+
+/// What a rule without an id is called in records: readers look rules up by id.
+const RULE_ID_PREFIX: &str = "ZB_SYNTH_RULE_ID";
+
+/// A client wants the output of a decision.
+pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &DecisionEvaluationValue) -> Outcome {
+    let decision = find(execution, value)?;
+    let variables = Variables(document::split(&value.variables, execution.limits.name_bytes_max)?);
+    let of = DecisionEvaluationValue { variables: value.variables.clone(), ..DecisionEvaluationValue::default() };
+    let (key, payload) = run(execution, &decision, &variables, of).map_err(Rejection::not_found)?;
+    execution.reply(key, payload);
+    Ok(())
+}
+
+/// A business rule task wants the output of a decision; `of` says which. Fails if the decision cannot be found; whether its
+/// evaluation failed is in the value.
+pub(crate) fn evaluate_for_element(
+    execution: &mut Execution<'_>,
+    scope: Key,
+    decision: &DecisionValue,
+    of: DecisionEvaluationValue,
+) -> Result<DecisionEvaluationValue, String> {
+    let variables = Variables(document::entries_visible(execution.state, scope));
+    match run(execution, decision, &variables, of)? {
+        (_, Payload::DecisionEvaluation(_, value)) => Ok(*value),
+        _ => Ok(DecisionEvaluationValue::default()),
+    }
+}
+
+/// Why there is no decision with an id.
+pub(crate) fn not_found_by_id(id: &str) -> String {
+    format!("Expected to evaluate decision '{id}', but no decision found for id '{id}'")
+}
+
+/// The decision that a command names.
+fn find(execution: &Execution<'_>, value: &DecisionEvaluationValue) -> Result<DecisionValue, Rejection> {
+    let tables = &execution.state.tables;
+    let (id, key) = (&value.decision_id, value.decision_key);
+    let (found, missing) = if !id.is_empty() {
+        let name = (value.tenant_id.shared().clone(), id.shared().clone());
+        (tables.latest_decisions.get(&name).map(|latest| latest.key), not_found_by_id(id))
+    } else if key.is_some() {
+        (Some(key), format!("Expected to evaluate decision '{key}', but no decision found for key '{key}'"))
+    } else {
+        return Err(Rejection::invalid_argument(
+            "Expected either a decision id or a valid decision key, but none provided",
+        ));
+    };
+    let row = found.and_then(|key| tables.decisions.get(&key.raw()));
+    let row = row.filter(|row| value.tenant_id.is_empty() || row.value.tenant_id == value.tenant_id);
+    row.map(|row| row.value.clone()).ok_or_else(|| Rejection::not_found(missing))
+}
+
+/// Variables as JSON texts; the last of a name counts.
+struct Variables(Vec<Entry>);
+
+impl Scope for Variables {
+    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.0.iter().rev().find(|(own, _)| **own == *name).map(|(_, text)| Cow::Borrowed(text.as_str()))
+    }
+}
+
+/// Evaluates a decision and emits how that went.
+fn run(
+    execution: &mut Execution<'_>,
+    decision: &DecisionValue,
+    variables: &Variables,
+    of: DecisionEvaluationValue,
+) -> Result<(Key, Payload), String> {
+    let Some(graph) = execution.state.decision_requirements(decision.decision_requirements_key) else {
+        return Err(format!(
+            "Expected to evaluate decision '{}', but no drg found for id '{}'",
+            decision.decision_id, decision.decision_requirements_id
+        ));
+    };
+    let (environment, _) = expression::environment(execution);
+    let evaluation = graph.evaluate(&decision.decision_id, variables, &environment);
+    expression::count_steps(execution, evaluation.steps);
+    let key = execution.state.next_key();
+    let value = describe(execution, key, decision, evaluation, of);
+    let intent = match value.evaluation_failure_message.is_empty() {
+        true => DecisionEvaluationIntent::Evaluated,
+        false => DecisionEvaluationIntent::Failed,
+    };
+    let payload = Payload::DecisionEvaluation(intent, Box::new(value));
+    execution.emit(key, payload.clone());
+    Ok((key, payload))
+}
+
+/// What records and clients are told. Where that would be too much, the evaluation fails.
+fn describe(
+    execution: &Execution<'_>,
+    key: Key,
+    decision: &DecisionValue,
+    evaluation: DecisionEvaluation,
+    of: DecisionEvaluationValue,
+) -> DecisionEvaluationValue {
+    let decisions = decisions_of(execution, decision);
+    let mut description = Description { decisions, tenant_id: decision.tenant_id.clone(), bytes: 0 };
+    let evaluated = evaluation.evaluated_decisions.iter().enumerate();
+    let evaluated: Vec<_> =
+        evaluated.map(|(index, evaluated)| description.decision(&format!("{key}-{}", index + 1), evaluated)).collect();
+    let mut value = DecisionEvaluationValue {
+        decision_key: decision.decision_key,
+        decision_id: decision.decision_id.clone(),
+        decision_name: decision.decision_name.clone(),
+        decision_version: decision.version,
+        decision_requirements_id: decision.decision_requirements_id.clone(),
+        decision_requirements_key: decision.decision_requirements_key,
+        evaluated_decisions: evaluated,
+        tenant_id: decision.tenant_id.clone(),
+        decision_output: "null".into(),
+        ..of
+    };
+    match evaluation.result {
+        Ok(output) => value.decision_output = description.text(&output),
+        Err(failure) => {
+            value.evaluation_failure_message = failure.message.into();
+            value.failed_decision_id = (&failure.failed_decision_id).into();
+        }
+    }
+    let bytes_max = execution.limits.mapping_bytes_max;
+    if description.bytes > bytes_max {
+        value.evaluated_decisions.clear();
+        value.decision_output = "null".into();
+        value.failed_decision_id = decision.decision_id.clone();
+        value.evaluation_failure_message = format!(
+            "Expected the inputs and outputs of the evaluation of decision '{}' to have at most {bytes_max} bytes together, \
+             but they have {}. Let the decisions give less.",
+            decision.decision_id, description.bytes
+        )
+        .into();
+    }
+    value
+}
+
+/// Keys and versions of the decisions of a graph, by id.
+fn decisions_of(execution: &Execution<'_>, decision: &DecisionValue) -> BTreeMap<Text, (Key, i32)> {
+    let tables = &execution.state.tables;
+    let graph = decision.decision_requirements_key.raw();
+    let keys = tables.decisions_by_requirements.range((graph, i64::MIN)..=(graph, i64::MAX));
+    let rows = keys.filter_map(|((_, key), _)| tables.decisions.get(&key));
+    rows.map(|row| (row.value.decision_id.clone(), (row.value.decision_key, row.value.version))).collect()
+}
+
+struct Description {
+    decisions: BTreeMap<Text, (Key, i32)>,
+    tenant_id: Text,
+    /// Bytes of all texts so far.
+    bytes: usize,
+}
+
+impl Description {
+    fn text(&mut self, value: &feel::Value) -> Text {
+        let text = value.to_json();
+        self.bytes = self.bytes.saturating_add(text.len());
+        text.into()
+    }
+
+    fn decision(&mut self, instance: &str, evaluated: &EvaluatedDecision) -> EvaluatedDecisionValue {
+        let id = Text::from(&evaluated.id);
+        // A business knowledge model has none.
+        let (key, version) = self.decisions.get(&id).copied().unwrap_or((Key::NONE, -1));
+        let inputs = evaluated.inputs.iter().map(|input| EvaluatedInputValue {
+            input_id: (&input.id).into(),
+            input_name: (&input.name).into(),
+            input_value: self.text(&input.value),
+        });
+        let evaluated_inputs = inputs.collect();
+        let rules = evaluated.matched_rules.iter().map(|rule| self.rule(&id, version, rule));
+        EvaluatedDecisionValue {
+            matched_rules: rules.collect(),
+            evaluated_inputs,
+            decision_evaluation_instance_key: instance.into(),
+            decision_name: (&evaluated.name).into(),
+            decision_key: key,
+            decision_version: version,
+            decision_type: evaluated.decision_type.name().into(),
+            decision_output: self.text(&evaluated.output),
+            tenant_id: self.tenant_id.clone(),
+            decision_id: id,
+        }
+    }
+
+    fn rule(&mut self, decision: &Text, version: i32, rule: &MatchedRule) -> MatchedRuleValue {
+        let outputs = rule.outputs.iter().map(|output| EvaluatedOutputValue {
+            output_id: (&output.id).into(),
+            output_name: (&output.name).into(),
+            output_value: self.text(&output.value),
+        });
+        let evaluated_outputs = outputs.collect();
+        let rule_id = match rule.id.trim() {
+            "" => format!("{RULE_ID_PREFIX}_{decision}_v{version}_r{}", rule.index).into(),
+            _ => Text::from(&rule.id),
+        };
+        MatchedRuleValue { rule_id, rule_index: rule.index, evaluated_outputs }
+    }
+}

@@ -1,0 +1,75 @@
+//! Business rule tasks whose decision the engine evaluates.
+
+use std::sync::Arc;
+
+use bpmn::model::{Binding, CalledDecision};
+use protocol::{DecisionEvaluationValue, DecisionValue, ErrorType, Key};
+
+use super::Token;
+use crate::decision_evaluation;
+use crate::event;
+use crate::execution::Execution;
+use crate::incident::Problem;
+use crate::variable::{document, expression};
+
+/// Evaluates the decision. Its output waits with the task until that completes, so that a problem of the output mappings
+/// does not lead to a second evaluation.
+pub(super) fn evaluate(execution: &mut Execution<'_>, token: &Token, called: &CalledDecision) -> Result<(), Problem> {
+    let id = expression::text(execution, token.key, &called.decision_id)?;
+    let decision = find(execution, token, &id, &called.binding)
+        .map_err(|message| Problem::new(ErrorType::CalledDecisionError, message))?;
+    let value = token.value();
+    let of = DecisionEvaluationValue {
+        bpmn_process_id: value.bpmn_process_id.clone(),
+        process_definition_key: value.process_definition_key,
+        process_instance_key: value.process_instance_key,
+        element_id: value.element_id.clone(),
+        element_instance_key: token.key,
+        ..DecisionEvaluationValue::default()
+    };
+    let evaluation = decision_evaluation::evaluate_for_element(execution, token.key, &decision, of)
+        .map_err(|message| Problem::new(ErrorType::CalledDecisionError, message))?;
+    if !evaluation.evaluation_failure_message.is_empty() {
+        let message = evaluation.evaluation_failure_message.to_string();
+        return Err(Problem::new(ErrorType::DecisionEvaluationError, message));
+    }
+    let result = document::of_one(&called.result_variable, &evaluation.decision_output);
+    event::bring_result(execution, token, result);
+    Ok(())
+}
+
+/// The version of the decision that the binding means, or why there is none.
+fn find(execution: &Execution<'_>, token: &Token, id: &Arc<str>, binding: &Binding) -> Result<DecisionValue, String> {
+    let tables = &execution.state.tables;
+    let value = token.value();
+    let tenant = value.tenant_id.shared().clone();
+    let (key, missing) = match binding {
+        Binding::Latest => {
+            let latest = tables.latest_decisions.get(&(tenant, id.clone())).map(|latest| latest.key);
+            (latest, decision_evaluation::not_found_by_id(id))
+        }
+        Binding::Deployment => {
+            let deployment = tables.processes.get(&value.process_definition_key.raw());
+            let deployment = deployment.map_or(Key::NONE, |row| row.metadata.deployment_key);
+            let key =
+                tables.decisions_by_deployment.get(&(deployment.raw(), id.clone())).map(|key| Key::from_raw(*key));
+            let missing = format!(
+                "Expected to evaluate decision '{id}' with binding type 'deployment', but no such decision found in the \
+                 deployment with key {deployment} which contained the current process. Migrate the instance to a version of \
+                 its process that was deployed together with '{id}'."
+            );
+            (key, missing)
+        }
+        Binding::VersionTag(tag) => {
+            let place = (tenant, id.clone(), tag.clone());
+            let key = tables.decisions_by_version_tag.get(&place).map(|key| Key::from_raw(*key));
+            let missing = format!(
+                "Expected to evaluate decision with id '{id}' and version tag '{tag}', but no such decision found. Deploy a \
+                 decision with this id and version tag."
+            );
+            (key, missing)
+        }
+    };
+    let row = key.and_then(|key| tables.decisions.get(&key.raw()));
+    row.map(|row| row.value.clone()).ok_or(missing)
+}
