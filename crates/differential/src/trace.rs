@@ -213,6 +213,16 @@ fn describe(record: Record<'_>) -> Option<String> {
             let (before, after) = if tag.is_empty() { ("", "") } else { (" tag ", tag) };
             format!("version {}{before}{after}", record.number("version"))
         }
+        "DECISION" | "DECISION_REQUIREMENTS" | "DECISION_EVALUATION" => decision(record),
+        "PROCESS_INSTANCE_MODIFICATION" | "PROCESS_INSTANCE_MIGRATION" | "RESOURCE_DELETION" => String::new(),
+        "ERROR" => String::new(),
+        _ => return None,
+    };
+    Some(format!("{value_type} {intent} {details}").trim_end().to_owned())
+}
+
+fn decision(record: Record<'_>) -> String {
+    match record.value_type() {
         "DECISION" => {
             let tag = record.text("versionTag");
             let (before, after) = if tag.is_empty() { ("", "") } else { (" tag ", tag) };
@@ -222,12 +232,8 @@ fn describe(record: Record<'_>) -> Option<String> {
             let (name, namespace) = (record.text("decisionRequirementsName"), record.text("namespace"));
             format!("'{name}' of '{namespace}' version {}", record.number("decisionRequirementsVersion"))
         }
-        "DECISION_EVALUATION" => evaluation(record),
-        "PROCESS_INSTANCE_MODIFICATION" | "PROCESS_INSTANCE_MIGRATION" | "RESOURCE_DELETION" => String::new(),
-        "ERROR" => String::new(),
-        _ => return None,
-    };
-    Some(format!("{value_type} {intent} {details}").trim_end().to_owned())
+        _ => evaluation(record),
+    }
 }
 
 /// The evaluation of a decision with all that it went through. What went wrong is told in words of one's own.

@@ -134,12 +134,26 @@ fn nobody_knows_what_is_not_theirs() {
     }
 }
 
+/// Whether the code has these words, and not as the end of a longer one.
+fn mentions(code: &str, words: &str) -> bool {
+    let is_part = |character: char| character.is_alphanumeric() || character == '_';
+    code.match_indices(words).any(|(at, _)| !code[..at].ends_with(is_part) || !words.starts_with(is_part))
+}
+
+#[test]
+fn a_banned_word_is_not_the_end_of_another() {
+    for (code, expected) in [("rand::random()", true), ("Operand::Point", false), ("operand::x(rand::y())", true)] {
+        assert_eq!(mentions(code, "rand::"), expected, "{code}");
+    }
+    assert!(mentions("time.elapsed()", ".elapsed()"));
+}
+
 #[test]
 fn pure_crates_perform_nothing() {
     for name in PURE {
         assert_none(&each_line(&root().join("crates").join(name).join("src"), |_, lines, index| {
             let code = code(lines[index]);
-            let banned = BANNED.iter().find(|banned| code.contains(**banned))?;
+            let banned = BANNED.iter().find(|banned| mentions(&code, banned))?;
             Some(format!("the pure crate {name} must not use {banned}"))
         }));
     }
