@@ -44,7 +44,6 @@ impl Zone {
 
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
-            Zone::Offset(offset) if offset.is_zero() => Some("Z"),
             Zone::Offset(_) => None,
             Zone::Named(zone) => zone.iana_name(),
         }

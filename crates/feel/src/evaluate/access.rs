@@ -160,6 +160,13 @@ impl Evaluator<'_> {
             let index = self.evaluate(&filter.condition)?;
             return Ok(item_at(&items, &index));
         }
+        // An index is one whether or not there are items; of conditions that is not known without one.
+        if items.is_empty() && !matches!(filter.condition, Node::Comparison(..) | Node::Call(_)) {
+            self.stack.push(Value::Null);
+            let outcome = self.evaluate(&filter.condition)?;
+            self.stack.pop();
+            return Ok(if outcome.as_number().is_some() { Value::Null } else { Value::list(Vec::new()) });
+        }
         let mut kept = Vec::new();
         for item in items.iter() {
             self.spend(1)?;

@@ -91,7 +91,7 @@ fn zero_position(evaluator: &mut Evaluator<'_>, name: &str) -> Outcome {
 }
 
 fn insert_before(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Value::List(items), Some(position)) = (&arguments[0], arguments[1].as_i64()) else {
+    let (Value::List(items), Some(position)) = (&arguments[0], arguments[1].as_whole()) else {
         return illegal(evaluator, "insert before", arguments);
     };
     if position == 0 {
@@ -105,7 +105,7 @@ fn insert_before(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome 
 }
 
 fn remove(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Value::List(items), Some(position)) = (&arguments[0], arguments[1].as_i64()) else {
+    let (Value::List(items), Some(position)) = (&arguments[0], arguments[1].as_whole()) else {
         return illegal(evaluator, "remove", arguments);
     };
     if position == 0 {
@@ -201,12 +201,12 @@ fn flatten(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn sublist(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Value::List(items), Some(start)) = (&arguments[0], arguments[1].as_i64()) else {
+    let (Value::List(items), Some(start)) = (&arguments[0], arguments[1].as_whole()) else {
         return illegal(evaluator, "sublist", arguments);
     };
     let length = match arguments.get(2) {
         None => usize::MAX,
-        Some(length) => match length.as_i64() {
+        Some(length) => match length.as_whole() {
             Some(length) => usize::try_from(length).unwrap_or(0),
             None => return illegal(evaluator, "sublist", arguments),
         },
@@ -222,7 +222,7 @@ fn sublist(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn partition(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Value::List(items), Some(size)) = (&arguments[0], arguments[1].as_i64()) else {
+    let (Value::List(items), Some(size)) = (&arguments[0], arguments[1].as_whole()) else {
         return illegal(evaluator, "partition", arguments);
     };
     let Some(size) = usize::try_from(size).ok().filter(|size| *size > 0) else {
@@ -256,7 +256,7 @@ fn list_replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
                 }
             }
         }
-        position => match position.as_i64().and_then(|position| index(items, position)) {
+        position => match position.as_whole().and_then(|position| index(items, position)) {
             Some(index) => changed[index] = arguments[2].clone(),
             None => return illegal(evaluator, "list replace", arguments),
         },

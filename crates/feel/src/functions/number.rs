@@ -38,7 +38,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
 ];
 
 fn round(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], rounding: Rounding) -> Outcome {
-    let places = arguments.get(1).map_or(Some(0), Value::as_i64).and_then(|places| i32::try_from(places).ok());
+    let places = arguments.get(1).map_or(Some(0), Value::as_whole).and_then(|places| i32::try_from(places).ok());
     let (Some(number), Some(places)) = (arguments[0].as_number(), places) else {
         return illegal(evaluator, name, arguments);
     };

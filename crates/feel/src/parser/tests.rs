@@ -88,6 +88,15 @@ impl Parser<'_> {
                 self.leave();
                 return Ok(Test::Not(tests));
             }
+            // `(< 5)`: a test in parentheses of its own.
+            Kind::LeftParenthesis if is_comparison(self.kind_at(1)) => {
+                self.enter()?;
+                self.advance();
+                let test = self.joined_tests()?;
+                self.expect(Kind::RightParenthesis, "')'")?;
+                self.leave();
+                return Ok(test);
+            }
             _ => {
                 let used = self.bindings.question_uses();
                 // A condition on the input may be any expression; a plain value ends before `and` and `or`.
@@ -98,6 +107,10 @@ impl Parser<'_> {
         self.advance();
         Ok(Test::Compare(comparison, self.operation(Power::Sum)?))
     }
+}
+
+fn is_comparison(kind: Kind) -> bool {
+    matches!(kind, Kind::Less | Kind::LessEqual | Kind::Greater | Kind::GreaterEqual | Kind::Equal | Kind::NotEqual)
 }
 
 /// The node of a test among others: what compares the input remains a test, what is a condition of its own is a node.
