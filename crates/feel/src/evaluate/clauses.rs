@@ -77,7 +77,7 @@ impl Evaluator<'_> {
                     Value::List(items) => items,
                     Value::Range(range) => {
                         return match (range.start.value.as_i64(), range.end.value.as_i64()) {
-                            (Some(start), Some(end)) if range.start.included && range.end.included => {
+                            (Some(start), Some(end)) if range.start.included && range.end.included && start <= end => {
                                 self.numbers(node, level, start, end, collect)
                             }
                             _ => Ok(self.no_list(&Value::Range(range.clone()))),
@@ -100,6 +100,9 @@ impl Evaluator<'_> {
                 match (start.as_i64(), end.as_i64()) {
                     (Some(start), Some(end)) => self.numbers(node, level, start, end, collect),
                     _ => match (start.as_number(), end.as_number()) {
+                        (None, None) if matches!((&start, &end), (Value::Date(_), Value::Date(_))) => {
+                            self.days(node, level, &start, &end, collect)
+                        }
                         (Some(start), Some(end)) => self.fractions(node, level, start, end, collect),
                         (None, _) => Ok(self.no_number(&start)),
                         _ => Ok(self.no_number(&end)),
@@ -126,6 +129,33 @@ impl Evaluator<'_> {
                 return Ok(true);
             }
             current += if start < end { 1 } else { -1 };
+        }
+    }
+
+    /// Every day between two dates, upwards or downwards.
+    fn days(
+        &mut self,
+        node: &Loop,
+        level: usize,
+        start: &Value,
+        end: &Value,
+        collect: &mut Collect,
+    ) -> Result<bool, Failure> {
+        let (Value::Date(start), Value::Date(end)) = (start, end) else {
+            return Ok(false);
+        };
+        let mut current = *start;
+        loop {
+            if !self.step(node, level, Value::Date(current), collect)? {
+                return Ok(false);
+            }
+            if current == *end || matches!(collect, Collect::Search { found: true, .. }) {
+                return Ok(true);
+            }
+            match if start < end { current.tomorrow() } else { current.yesterday() } {
+                Ok(next) => current = next,
+                Err(_) => return Ok(true),
+            }
         }
     }
 

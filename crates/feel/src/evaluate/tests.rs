@@ -69,6 +69,12 @@ impl Evaluator<'_> {
                     }
                     _ => {}
                 }
+                if let (Node::Range(_), Value::Range(range)) = (node, &value)
+                    && (range.start.value.is_null() || range.end.value.is_null())
+                {
+                    self.warn(WarningKind::NotComparable, || format!("Can't compare '{input}' with '{value}'"));
+                    return Ok(None);
+                }
                 self.matches(&input, &value)
             }
         }

@@ -170,7 +170,7 @@ fn duplicate_values(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outco
     };
     let mut repeated: Vec<Value> = Vec::new();
     for (position, item) in items.iter().enumerate() {
-        if has(evaluator, &items[..position], item)? && !has(evaluator, &repeated, item)? {
+        if has(evaluator, &items[position + 1..], item)? && !has(evaluator, &repeated, item)? {
             repeated.push(item.clone());
         }
     }
@@ -211,10 +211,14 @@ fn sublist(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
             None => return illegal(evaluator, "sublist", arguments),
         },
     };
-    if start == 0 {
+    if arguments[1].as_i64() == Some(0) {
         return failed(evaluator, "sublist", || "start position must be a non-zero number".to_owned());
     }
-    let from = index(items, start).unwrap_or(if start > 0 { items.len() } else { 0 });
+    // Positions before the first item count for the length.
+    let before = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX).saturating_sub(items.len());
+    let length = if start < 0 { length.saturating_sub(before) } else { length };
+    // A fraction of a position is behind the last item.
+    let from = index(items, start).unwrap_or(if start >= 0 { items.len() } else { 0 });
     let part = &items[from..];
     let part = &part[..length.min(part.len())];
     evaluator.allocate_list(part.len())?;

@@ -223,7 +223,8 @@ fn range(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         let Node::Range(ends) = expression.root() else {
             return None;
         };
-        let constant = (is_literal(&ends.start) && is_literal(&ends.end)).then(|| expression.constant())??;
+        let constant =
+            (is_literal(&ends.start) && ends.end.as_ref().is_some_and(is_literal)).then(|| expression.constant())??;
         let Value::Range(range) = &constant else {
             return None;
         };
