@@ -22,9 +22,9 @@ build:
 ## bench: micro-benchmarks of the engine, the state, expressions and models; docs/benchmarks.md has those of a node
 bench:
 	scripts/install-tools
-	cargo bench --locked -p osmia-engine -p osmia-state -p osmia-feel -p osmia-bpmn
+	cargo bench --locked -p osmia-engine -p osmia-state -p osmia-feel -p osmia-bpmn -p osmia-dmn
 
-## differential: compares the engine with the reference engine; FILTER=TEXT, MODELS=COUNT SEED=SEED, UPDATE_EXPECTATIONS=1
+## differential: compares the engine with the reference engine; FILTER=TEXT, MODELS=COUNT SEED=SEED, EXPRESSIONS=COUNT, UPDATE_EXPECTATIONS=1
 differential:
 	scripts/differential
 

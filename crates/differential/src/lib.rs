@@ -5,9 +5,12 @@
 //! workspace in memory, or the reference engine as a child process. Keys and times never appear in a step or a trace:
 //! the [`tracker`] gives every element instance a name that is the same on both sides, and the [`trace`] tells in these
 //! names what happened, so that two traces can be compared line by line.
+//!
+//! [`expressions`] compares only the evaluation of random expressions, with the reference's FEEL engine.
 
 pub mod compare;
 pub mod driver;
+pub mod expressions;
 pub mod model;
 pub mod ours;
 pub mod random;

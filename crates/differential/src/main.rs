@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use osmia_differential::compare::{KnownDifferences, difference, show_reasons};
+use osmia_differential::expressions;
 use osmia_differential::ours::Ours;
 use osmia_differential::random::{self, FEATURES, Features, Sides};
 use osmia_differential::reference::{Launch, Reference};
@@ -12,12 +13,14 @@ use osmia_differential::session::Session;
 
 const USAGE: &str =
     "usage: osmia-differential [--filter TEXT] [--update] [--models COUNT] [--seed SEED] [--without FEATURES]
+       osmia-differential --expressions COUNT [--seed SEED]
 
   --filter TEXT       only scenarios whose name contains this
   --update            write the traces of the scenarios from the reference's side
   --models COUNT      compare random models too
   --seed SEED         seed of the first model (1); the next model has the next seed
-  --without FEATURES  leave these out of the models, separated by commas";
+  --without FEATURES  leave these out of the models, separated by commas
+  --expressions COUNT compare so many random expressions and nothing else";
 
 /// Differences of random models after which no more models are run.
 const FINDINGS_MAX: usize = 10;
@@ -32,6 +35,7 @@ struct Options {
     models: u64,
     seed: u64,
     features: Features,
+    expressions: usize,
 }
 
 #[derive(Default)]
@@ -53,8 +57,14 @@ fn main() -> ExitCode {
 }
 
 fn options() -> Result<Options, Failure> {
-    let mut options =
-        Options { filter: String::new(), update: false, models: 0, seed: 1, features: Features::default() };
+    let mut options = Options {
+        filter: String::new(),
+        update: false,
+        models: 0,
+        seed: 1,
+        features: Features::default(),
+        expressions: 0,
+    };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value\n{USAGE}"));
@@ -63,6 +73,7 @@ fn options() -> Result<Options, Failure> {
             "--update" => options.update = true,
             "--models" => options.models = value()?.parse()?,
             "--seed" => options.seed = value()?.parse()?,
+            "--expressions" => options.expressions = value()?.parse()?,
             "--without" => options.features = Features::without(&value()?)?,
             other => {
                 let features = FEATURES.join(", ");
@@ -75,6 +86,9 @@ fn options() -> Result<Options, Failure> {
 
 fn compare(options: &Options) -> Result<bool, Failure> {
     let launch = Launch::from_environment().ok_or("the reference engine is not prepared; use scripts/differential")?;
+    if options.expressions > 0 {
+        return expressions::compare(&launch.java, &launch.class_path, options.expressions, options.seed);
+    }
     let mut reference = Reference::new(launch)?;
     let known = KnownDifferences::stored()?;
     let mut count = Count::default();

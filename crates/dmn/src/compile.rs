@@ -17,7 +17,7 @@ use crate::xml::{child, children, expression_text, is_in_dmn, present};
 
 /// Functions with parameters that only they know share the work of this many comparisons of names, beyond which their
 /// parameters are recognised in backticks only.
-const NAMES_BUDGET: usize = 10_000_000;
+const NAMES_BUDGET: usize = 500_000;
 
 /// What a decision or business knowledge model can call, by name.
 pub(crate) type Callable = [(Arc<str>, Knowledge)];

@@ -133,35 +133,76 @@ impl RuleIndex {
         inputs: &[Value],
         mut visit: impl FnMut(usize) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut best: Option<(&[u32], &[u32])> = None;
+        let mut others: Vec<Candidates> = Vec::with_capacity(self.columns.len());
+        let mut best: Option<Candidates> = None;
         for column in &self.columns {
-            let found = column.rules(&inputs[column.input]);
-            let length = found.0.len() + found.1.len();
-            if best.is_none_or(|(left, right)| length < left.len() + right.len()) {
-                best = Some(found);
-                if length <= FEW_RULES {
-                    break;
-                }
+            let found = column.candidates(&inputs[column.input]);
+            let length = found.length();
+            if best.as_ref().is_none_or(|best| length < best.length()) {
+                others.extend(best.replace(found));
+            } else {
+                others.push(found);
+            }
+            if length <= FEW_RULES {
+                others.clear();
+                break;
             }
         }
-        let Some((mut left, mut right)) = best else {
+        let Some(mut candidates) = best else {
             return (0..rules).try_for_each(visit);
         };
-        while let Some(next) = match (left.split_first(), right.split_first()) {
-            (Some((first, rest)), other) if other.is_none_or(|(second, _)| first < second) => {
-                left = rest;
-                Some(*first)
+        // The shortest lists leave out the most.
+        others.sort_by_key(Candidates::length);
+        while let Some(rule) = candidates.next() {
+            if others.iter_mut().all(|column| column.contains(rule)) {
+                visit(rule as usize)?;
             }
-            (_, Some((second, rest))) => {
-                right = rest;
-                Some(*second)
-            }
-            _ => None,
-        } {
-            visit(next as usize)?;
         }
         Ok(())
     }
+}
+
+/// The rules that a column leaves: those of a segment and those that are always looked at, each in order.
+struct Candidates<'a> {
+    segment: &'a [u32],
+    always: &'a [u32],
+}
+
+impl Candidates<'_> {
+    fn length(&self) -> usize {
+        self.segment.len() + self.always.len()
+    }
+
+    /// The next rule of both; no rule is in both.
+    fn next(&mut self) -> Option<u32> {
+        let from = match (self.segment.first(), self.always.first()) {
+            (Some(first), Some(second)) if second < first => &mut self.always,
+            (None, _) => &mut self.always,
+            _ => &mut self.segment,
+        };
+        let (first, rest) = from.split_first()?;
+        *from = rest;
+        Some(*first)
+    }
+
+    /// Whether the rule is among them. It must be larger than in the last question: what is before it is forgotten.
+    fn contains(&mut self, rule: u32) -> bool {
+        advance(&mut self.segment, rule) || advance(&mut self.always, rule)
+    }
+}
+
+/// Drops what is before the rule, in steps that double; whether the rule comes first then.
+fn advance(list: &mut &[u32], rule: u32) -> bool {
+    let (mut low, mut high, mut step) = (0, 0, 1);
+    while high < list.len() && list[high] < rule {
+        low = high + 1;
+        high += step;
+        step *= 2;
+    }
+    let high = high.min(list.len());
+    let position = low + list[low..high].partition_point(|known| *known < rule);
+    *list = &list[position..];
+    list.first() == Some(&rule)
 }
 
 impl Column {
@@ -226,13 +267,13 @@ impl Column {
 
     /// The rules whose test may pass: those of the segment, and those that are always looked at. No interval contains a
     /// value of another kind.
-    fn rules(&self, input: &Value) -> (&[u32], &[u32]) {
+    fn candidates(&self, input: &Value) -> Candidates<'_> {
         let kind = Kind::of(input);
         let segment = match self.kinds.iter().find(|(known, _)| Some(*known) == kind) {
             Some((_, segments)) => &segments.rules[segments.position(input)],
             None => &[][..],
         };
-        (segment, &self.always)
+        Candidates { segment, always: &self.always }
     }
 }
 

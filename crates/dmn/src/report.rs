@@ -76,9 +76,8 @@ fn shorten(text: String) -> String {
 pub(crate) struct Problems {
     found: Vec<Problem>,
     further: usize,
-    /// Where the search for the line of the last problem ended, and its line: problems mostly come in document order.
-    position: usize,
-    line: u32,
+    /// Where the lines of the file end; found for the first problem.
+    line_ends: Option<Vec<usize>>,
 }
 
 impl Problems {
@@ -117,14 +116,11 @@ impl Problems {
     }
 
     fn line_of(&mut self, node: Node) -> u32 {
-        let start = node.range().start;
-        if start < self.position {
-            (self.position, self.line) = (0, 0);
-        }
-        let passed = &node.document().input_text().as_bytes()[self.position..start];
-        let lines = passed.iter().filter(|byte| **byte == b'\n').count();
-        self.line = self.line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
-        self.position = start;
-        self.line.saturating_add(1)
+        let ends = self.line_ends.get_or_insert_with(|| {
+            let text = node.document().input_text().as_bytes();
+            text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(position, _)| position).collect()
+        });
+        let before = ends.partition_point(|end| *end < node.range().start);
+        u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
     }
 }

@@ -9,6 +9,12 @@ use roxmltree::Node;
 use crate::report::Problems;
 use crate::xml::{child, children, is_true, present, trimmed_text};
 
+/// The most types that refer to each other without an item component in between.
+const MAXIMUM_TYPE_CHAIN: usize = 16;
+
+/// How deeply values are compared with types: references and levels of values together.
+const MAXIMUM_TYPE_DEPTH: u32 = 256;
+
 /// Where a type is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypeReference {
@@ -132,17 +138,7 @@ impl Types {
         for (position, node) in nodes.iter().enumerate() {
             types.definitions[position] = types.definition(*node, names, problems);
         }
-        for (position, node) in nodes.iter().enumerate() {
-            if types.is_cyclic(position) {
-                problems.add(
-                    *node,
-                    format!(
-                        "The type '{}' refers to itself without an item component in between. Correct its type reference.",
-                        types.definitions[position].name
-                    ),
-                );
-            }
-        }
+        types.check_chains(&nodes, problems);
         types
     }
 
@@ -176,19 +172,43 @@ impl Types {
         Some((Arc::from(name), TypeReference::Defined(index)))
     }
 
-    fn is_cyclic(&self, start: usize) -> bool {
-        let mut current = start;
-        for _ in 0..=self.definitions.len() {
-            match self.definitions[current].shape {
-                Shape::Of(TypeReference::Defined(next)) => current = next as usize,
-                _ => return false,
+    /// A value is compared along references to other types, which must come to an end.
+    fn check_chains(&self, nodes: &[Node], problems: &mut Problems) {
+        // How many references there are from each definition on, once that is known.
+        let mut lengths: Vec<Option<usize>> = vec![None; self.definitions.len()];
+        for start in 0..self.definitions.len() {
+            let mut path = Vec::new();
+            let mut next = Some(start);
+            let mut length = 0;
+            while let Some(current) = next {
+                if let Some(known) = lengths[current] {
+                    length = known;
+                    break;
+                }
+                // What is on the path counts as known, so that a cycle ends the search.
+                lengths[current] = Some(usize::MAX);
+                path.push(current);
+                next = match self.definitions[current].shape {
+                    Shape::Of(TypeReference::Defined(next)) => Some(next as usize),
+                    _ => None,
+                };
             }
-            if current == start {
-                return true;
+            for current in path.into_iter().rev() {
+                length = length.saturating_add(1);
+                lengths[current] = Some(length);
+                let Some(node) = nodes.get(current).filter(|_| length > MAXIMUM_TYPE_CHAIN) else {
+                    continue;
+                };
+                problems.add(
+                    *node,
+                    format!(
+                        "The type '{}' refers to itself, or to others through more than {MAXIMUM_TYPE_CHAIN} types. Correct its \
+                         type reference.",
+                        self.definitions[current].name
+                    ),
+                );
             }
         }
-        // A cycle that this type only leads to is reported where it begins.
-        false
     }
 
     /// The type of this name, with or without the prefix of FEEL's own types.
@@ -222,7 +242,7 @@ impl Types {
     /// The value as a value of the type; `None` if it is none. A list of one item stands for the item where that is of the
     /// type. Null is of every type. Each step of work is taken from the budget; without budget, nothing is of a type.
     pub(crate) fn conform(&self, value: &Value, reference: TypeReference, budget: &mut usize) -> Option<Value> {
-        let check = &mut Check { budget, constrained: true };
+        let check = &mut Check { budget, depth: 0, constrained: true };
         if reference == TypeReference::Any || value.is_null() || self.matches(value, reference, check) {
             return Some(value.clone());
         }
@@ -234,8 +254,15 @@ impl Types {
         }
     }
 
-    /// Recursion ends because every second step goes into the value, or along references that have no cycle.
+    /// A value that is nested too deeply for its type is not of it.
     fn matches(&self, value: &Value, reference: TypeReference, check: &mut Check) -> bool {
+        check.depth += 1;
+        let matches = check.depth <= MAXIMUM_TYPE_DEPTH && self.matches_here(value, reference, check);
+        check.depth -= 1;
+        matches
+    }
+
+    fn matches_here(&self, value: &Value, reference: TypeReference, check: &mut Check) -> bool {
         *check.budget = check.budget.saturating_sub(1);
         if *check.budget == 0 {
             return false;
@@ -271,7 +298,11 @@ struct Named {
 impl DefinedType for Named {
     fn contains(&self, value: &Value, budget: &mut usize) -> bool {
         !value.is_null()
-            && self.types.matches(value, TypeReference::Defined(self.index), &mut Check { budget, constrained: false })
+            && self.types.matches(
+                value,
+                TypeReference::Defined(self.index),
+                &mut Check { budget, depth: 0, constrained: false },
+            )
     }
 }
 
@@ -305,6 +336,7 @@ fn has_component(types: &Types, context: &Context, name: &str, reference: TypeRe
 /// A look at one value.
 struct Check<'a> {
     budget: &'a mut usize,
+    depth: u32,
     /// Whether allowed values and constraints count, besides the shape.
     constrained: bool,
 }

@@ -336,7 +336,11 @@ impl<'a> Evaluator<'a> {
     #[inline(never)]
     fn range(&mut self, range: &crate::node::RangeNode) -> Outcome {
         let start = Bound { value: self.evaluate(&range.start)?, included: range.start_included };
-        let end = Bound { value: self.evaluate(&range.end)?, included: range.end_included };
+        let end = match &range.end {
+            Some(end) => self.evaluate(end)?,
+            None => start.value.clone(),
+        };
+        let end = Bound { value: end, included: range.end_included };
         Ok(Value::Range(Arc::new(Range { start, end })))
     }
 

@@ -76,6 +76,10 @@ impl Expression {
         &self.compiled.source.variables
     }
 
+    pub(crate) fn root(&self) -> &node::Node {
+        &self.compiled.root
+    }
+
     /// Evaluates the expression. What fails inside gives null and a warning; only limits and `assert` are errors.
     pub fn evaluate(&self, scope: &dyn Scope, environment: &Environment) -> Result<Evaluation, EvaluationError> {
         let compiled = &*self.compiled;

@@ -61,7 +61,8 @@ pub(crate) struct Filter {
 pub(crate) struct RangeNode {
     pub(crate) start: Node,
     pub(crate) start_included: bool,
-    pub(crate) end: Node,
+    /// `None` where it is the start.
+    pub(crate) end: Option<Node>,
     pub(crate) end_included: bool,
 }
 

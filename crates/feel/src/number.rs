@@ -114,7 +114,7 @@ impl Number {
 
     pub(crate) fn round(self, places: i32, rounding: Rounding) -> Option<Number> {
         match self {
-            Number::Integer(_) if places >= 0 => Some(self),
+            Number::Integer(_) if places == 0 => Some(self),
             _ => self.decimal().round(places, rounding).map(|value| {
                 // Rounding before the point leaves a positive exponent; as a number of everyday size it is an integer.
                 value.to_i64().filter(|_| places <= 0).map_or(Number::Decimal(value), Number::Integer)

@@ -1,5 +1,7 @@
 //! Regular expressions of `matches`, `replace`, `split` and `extract`: bounded in size, linear in time.
 
+use std::borrow::Cow;
+
 use regex::{Captures, Regex, RegexBuilder};
 
 /// How much memory a compiled pattern may take.
@@ -12,18 +14,45 @@ pub(crate) fn compile(pattern: &str, flags: &str) -> Option<Regex> {
     if pattern.len() > PATTERN_LIMIT_BYTES {
         return None;
     }
-    let mut builder = RegexBuilder::new(pattern);
-    builder.size_limit(COMPILED_LIMIT_BYTES).dfa_size_limit(COMPILED_LIMIT_BYTES).nest_limit(50);
+    // Blanks have no meaning with `x`, except in a class.
+    let pattern = if flags.contains('x') { Cow::Owned(without_blanks(pattern)) } else { Cow::Borrowed(pattern) };
+    let mut builder = RegexBuilder::new(&pattern);
+    builder.crlf(true).size_limit(COMPILED_LIMIT_BYTES).dfa_size_limit(COMPILED_LIMIT_BYTES).nest_limit(50);
     for flag in flags.chars() {
         match flag {
             's' => builder.dot_matches_new_line(true),
             'm' => builder.multi_line(true),
             'i' => builder.case_insensitive(true),
-            'x' => builder.ignore_whitespace(true),
+            'x' => &mut builder,
             _ => return None,
         };
     }
     builder.build().ok()
+}
+
+/// Without blanks outside of classes and without comments, from `#` to the end of the line.
+fn without_blanks(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let (mut classes, mut comment, mut escaped) = (0u32, false, false);
+    for character in pattern.chars() {
+        if comment {
+            comment = character != '\n';
+            continue;
+        }
+        match character {
+            blank if blank.is_whitespace() && classes == 0 => continue,
+            '#' if classes == 0 && !escaped => {
+                comment = true;
+                continue;
+            }
+            '[' if !escaped => classes += 1,
+            ']' if !escaped => classes = classes.saturating_sub(1),
+            _ => {}
+        }
+        escaped = character == '\\' && !escaped;
+        out.push(character);
+    }
+    out
 }
 
 enum Piece {

@@ -44,7 +44,6 @@ impl Zone {
 
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
-            Zone::Offset(offset) if offset.is_zero() => Some("Z"),
             Zone::Offset(_) => None,
             Zone::Named(zone) => zone.iana_name(),
         }
@@ -266,7 +265,18 @@ impl DateTime {
         }
         let (local, zone) = Zone::split(text)?;
         let (date, time) = local.split_once('T')?;
+        // The end of a day is the start of the next.
+        if matches!(time, "24:00:00" | "24:00") {
+            let next = parse_date(date)?.tomorrow().ok()?;
+            return Some(DateTime { local: next.to_datetime(civil::Time::midnight()), zone });
+        }
         Some(DateTime { local: parse_date(date)?.to_datetime(parse_civil_time(time)?), zone })
+    }
+
+    /// The start of a date, for an operation with another value: in UTC if that has a zone.
+    pub(crate) fn of_date(date: civil::Date, other: &DateTime) -> DateTime {
+        let zone = other.zone.as_ref().map(|_| Zone::UTC);
+        DateTime { local: date.to_datetime(civil::Time::midnight()), zone }
     }
 
     pub(crate) fn from_epoch_milliseconds(milliseconds: i64) -> Option<DateTime> {
@@ -415,7 +425,8 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
         previous = " HMS".find(unit).filter(|rank| *rank > previous)?;
         let whole = match amount.split_once('.') {
             Some((whole, fraction)) if unit == 'S' => {
-                nanoseconds = parse_fraction(&fraction[..fraction.len().min(9)])?;
+                let digits = &fraction[..fraction.len().min(9)];
+                nanoseconds = if digits.is_empty() { 0 } else { parse_fraction(digits)? };
                 whole
             }
             _ => amount,

@@ -85,7 +85,7 @@ fn constant(test: &Test) -> Option<ConstantTest> {
             node: Node::Constant(value @ (Value::Boolean(_) | Value::Number(_) | Value::String(_))), ..
         } => Some(ConstantTest::Equal(value.clone())),
         Test::Value { node: Node::Range(range), .. } => match (&range.start, &range.end) {
-            (Node::Constant(start), Node::Constant(finish)) if start.compare(finish).is_some() => {
+            (Node::Constant(start), Some(Node::Constant(finish))) if start.compare(finish).is_some() => {
                 let (start, end) = (end(start, range.start_included), end(finish, range.end_included));
                 Some(ConstantTest::Within(Range { start, end }))
             }

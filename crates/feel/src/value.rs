@@ -268,6 +268,11 @@ impl Value {
         self.as_number().and_then(Number::to_i64)
     }
 
+    /// The number without its fraction, if it fits: a position, a length, a number of places.
+    pub(crate) fn as_whole(&self) -> Option<i64> {
+        self.as_number()?.round(0, crate::decimal::Rounding::Down)?.to_i64()
+    }
+
     /// The items, if it is a list.
     pub fn as_list(&self) -> Option<&[Value]> {
         if let Value::List(items) = self { Some(items) } else { None }

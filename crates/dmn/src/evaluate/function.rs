@@ -1,6 +1,6 @@
 //! Business knowledge models, decision services and function definitions as functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use feel::{Context, Environment, Evaluation, EvaluationError, NativeFunction, Scope, Value, Warning, WarningKind};
@@ -75,10 +75,7 @@ impl Evaluator<'_> {
     pub(super) fn knowledge(&mut self, knowledge: Knowledge, scope: &dyn Scope) -> Result<(Arc<str>, Value), Failure> {
         let graph = self.session.graph.clone();
         let (name, captured) = match knowledge {
-            Knowledge::Model(index) => {
-                let model = &graph.models[index as usize];
-                (&model.name, self.capture(&model.free_names, scope)?)
-            }
+            Knowledge::Model(index) => (&graph.models[index as usize].name, self.capture_for_model(index, scope)?),
             Knowledge::Service(index) => (&graph.services[index as usize].name, Context::new()),
         };
         Ok((name.clone(), self.native(Body::Knowledge(knowledge), captured)))
@@ -91,6 +88,33 @@ impl Evaluator<'_> {
 
     fn native(&self, body: Body, captured: Context) -> Value {
         Value::function(Arc::new(Native { session: self.session.clone(), body, captured }))
+    }
+
+    /// The values of the names that a business knowledge model takes from around it, and those of all that it can call.
+    fn capture_for_model(&mut self, model: u32, scope: &dyn Scope) -> Result<Context, Failure> {
+        let graph = self.session.graph.clone();
+        let mut captured = Context::new();
+        let mut seen = BTreeSet::from([model]);
+        let mut waiting = vec![model];
+        while let Some(index) = waiting.pop() {
+            let model = &graph.models[index as usize];
+            self.allocate(model.free_names.len() + model.knowledge.len())?;
+            for name in &model.free_names {
+                if captured.get(name).is_none()
+                    && let Some(value) = lookup(scope, name)
+                {
+                    captured.put(name.clone(), value);
+                }
+            }
+            for knowledge in &model.knowledge {
+                if let Knowledge::Model(required) = knowledge
+                    && seen.insert(*required)
+                {
+                    waiting.push(*required);
+                }
+            }
+        }
+        Ok(captured)
     }
 
     /// The values of the names that there are.

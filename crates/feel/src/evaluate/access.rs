@@ -7,7 +7,7 @@ use crate::environment::WarningKind;
 use crate::functions;
 use crate::json::{self, Found};
 use crate::node::{Dynamic, Filter, Node};
-use crate::value::{Context, Value};
+use crate::value::{Context, List, Value};
 
 impl Evaluator<'_> {
     fn load(&mut self, index: usize) {
@@ -152,13 +152,22 @@ impl Evaluator<'_> {
         let base = self.evaluate(&filter.base)?;
         let items = match base {
             Value::List(items) => items,
-            other => {
-                return Ok(self.warn(WarningKind::InvalidType, || format!("Expected list but found '{other}'")));
+            Value::Null => {
+                return Ok(self.warn(WarningKind::InvalidType, || "Expected list but found 'null'".to_owned()));
             }
+            // A value is a list of itself (chapter 10.3.2.5 of the standard).
+            other => Arc::new(List::from(vec![other])),
         };
         if filter.constant_index {
             let index = self.evaluate(&filter.condition)?;
             return Ok(item_at(&items, &index));
+        }
+        // An index is one whether or not there are items; of conditions that is not known without one.
+        if items.is_empty() && !matches!(filter.condition, Node::Comparison(..) | Node::Call(_)) {
+            self.stack.push(Value::Null);
+            let outcome = self.evaluate(&filter.condition)?;
+            self.stack.pop();
+            return Ok(if outcome.as_number().is_some() { Value::Null } else { Value::list(Vec::new()) });
         }
         let mut kept = Vec::new();
         for item in items.iter() {

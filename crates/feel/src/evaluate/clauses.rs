@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Evaluator, Failure, Outcome};
 use crate::environment::{EvaluationError, WarningKind};
 use crate::node::{Domain, Loop, Node};
+use crate::number::Number;
 use crate::value::{List, Value};
 
 /// What a loop does with the values of its body.
@@ -76,7 +77,7 @@ impl Evaluator<'_> {
                     Value::List(items) => items,
                     Value::Range(range) => {
                         return match (range.start.value.as_i64(), range.end.value.as_i64()) {
-                            (Some(start), Some(end)) if range.start.included && range.end.included => {
+                            (Some(start), Some(end)) if range.start.included && range.end.included && start <= end => {
                                 self.numbers(node, level, start, end, collect)
                             }
                             _ => Ok(self.no_list(&Value::Range(range.clone()))),
@@ -98,8 +99,14 @@ impl Evaluator<'_> {
                 let (start, end) = (self.evaluate(start)?, self.evaluate(end)?);
                 match (start.as_i64(), end.as_i64()) {
                     (Some(start), Some(end)) => self.numbers(node, level, start, end, collect),
-                    (None, _) => Ok(self.no_number(&start)),
-                    _ => Ok(self.no_number(&end)),
+                    _ => match (start.as_number(), end.as_number()) {
+                        (None, None) if matches!((&start, &end), (Value::Date(_), Value::Date(_))) => {
+                            self.days(node, level, &start, &end, collect)
+                        }
+                        (Some(start), Some(end)) => self.fractions(node, level, start, end, collect),
+                        (None, _) => Ok(self.no_number(&start)),
+                        _ => Ok(self.no_number(&end)),
+                    },
                 }
             }
         }
@@ -123,6 +130,60 @@ impl Evaluator<'_> {
             }
             current += if start < end { 1 } else { -1 };
         }
+    }
+
+    /// Every day between two dates, upwards or downwards.
+    fn days(
+        &mut self,
+        node: &Loop,
+        level: usize,
+        start: &Value,
+        end: &Value,
+        collect: &mut Collect,
+    ) -> Result<bool, Failure> {
+        let (Value::Date(start), Value::Date(end)) = (start, end) else {
+            return Ok(false);
+        };
+        let mut current = *start;
+        loop {
+            if !self.step(node, level, Value::Date(current), collect)? {
+                return Ok(false);
+            }
+            if current == *end || matches!(collect, Collect::Search { found: true, .. }) {
+                return Ok(true);
+            }
+            match if start < end { current.tomorrow() } else { current.yesterday() } {
+                Ok(next) => current = next,
+                Err(_) => return Ok(true),
+            }
+        }
+    }
+
+    /// Like [`Self::numbers`] where the steps between the ends may have fractions: the last is the one before the end.
+    fn fractions(
+        &mut self,
+        node: &Loop,
+        level: usize,
+        start: Number,
+        end: Number,
+        collect: &mut Collect,
+    ) -> Result<bool, Failure> {
+        let upwards = start < end;
+        let mut current = start;
+        while if upwards { current <= end } else { current >= end } {
+            if !self.step(node, level, Value::Number(current), collect)? {
+                return Ok(false);
+            }
+            let next = current.plus(Number::Integer(if upwards { 1 } else { -1 }));
+            match next {
+                // A number so large that one more is the same would never end.
+                Some(next) if next != current && !matches!(collect, Collect::Search { found: true, .. }) => {
+                    current = next;
+                }
+                _ => break,
+            }
+        }
+        Ok(true)
     }
 
     fn step(&mut self, node: &Loop, level: usize, value: Value, collect: &mut Collect) -> Result<bool, Failure> {

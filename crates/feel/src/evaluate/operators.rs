@@ -144,9 +144,15 @@ impl Evaluator<'_> {
         let high = self.evaluate(&parts[2])?;
         self.spend_on_texts(&value, &low)?;
         self.spend_on_texts(&value, &high)?;
-        Ok(match (value.compare(&low), value.compare(&high)) {
-            (Some(low), Some(high)) => Value::Boolean(low.is_ge() && high.is_le()),
-            _ => self.warn(WarningKind::NotComparable, || format!("Can't compare '{value}' with '{low}' and '{high}'")),
+        let (above, below) = (value.compare(&low).map(Ordering::is_ge), value.compare(&high).map(Ordering::is_le));
+        if above.is_none() || below.is_none() {
+            self.warn(WarningKind::NotComparable, || format!("Can't compare '{value}' with '{low}' and '{high}'"));
+        }
+        // As if both comparisons were joined by `and`.
+        Ok(match (above, below) {
+            (Some(false), _) | (_, Some(false)) => Value::Boolean(false),
+            (Some(true), Some(true)) => Value::Boolean(true),
+            _ => Value::Null,
         })
     }
 }
@@ -176,6 +182,11 @@ fn subtract(left: &Value, right: &Value) -> Option<Value> {
         )),
         (Value::Time(a), Value::Time(b)) => a.since(b).map(Value::DayTimeDuration),
         (Value::DateTime(a), Value::DateTime(b)) => a.since(b).map(Value::DayTimeDuration),
+        // A date and a date and time: chapter 10.3.2.3.6 of the standard.
+        (Value::Date(a), Value::DateTime(b)) => temporal::DateTime::of_date(*a, b).since(b).map(Value::DayTimeDuration),
+        (Value::DateTime(a), Value::Date(b)) => {
+            a.since(&temporal::DateTime::of_date(*b, a)).map(Value::DayTimeDuration)
+        }
         (_, Value::YearMonthDuration(months)) => add(left, &Value::YearMonthDuration(months.checked_neg()?)),
         (_, Value::DayTimeDuration(duration)) => add(left, &Value::DayTimeDuration(duration.checked_neg()?)),
         _ => None,

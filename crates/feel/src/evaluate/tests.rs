@@ -60,11 +60,21 @@ impl Evaluator<'_> {
                 if *boolean && !matches!(value, Value::List(_) | Value::Range(_)) {
                     return Ok(value.as_bool());
                 }
-                // A condition without the input decides alone; a literal is compared.
-                if value.as_bool() == Some(true) && !matches!(node, Node::Constant(_)) {
-                    return Ok(Some(true));
-                }
                 let input = self.input();
+                // A condition without the input decides alone; a literal is compared.
+                match value {
+                    Value::Boolean(true) if !matches!(node, Node::Constant(_)) => return Ok(Some(true)),
+                    Value::Boolean(false) if !matches!(node, Node::Constant(_)) => {
+                        return Ok(Some(self.equal(&input, &value)? == Some(true)));
+                    }
+                    _ => {}
+                }
+                if let (Node::Range(_), Value::Range(range)) = (node, &value)
+                    && (range.start.value.is_null() || range.end.value.is_null())
+                {
+                    self.warn(WarningKind::NotComparable, || format!("Can't compare '{input}' with '{value}'"));
+                    return Ok(None);
+                }
                 self.matches(&input, &value)
             }
         }
@@ -104,8 +114,6 @@ impl Evaluator<'_> {
                 }
                 Ok(Some(self.equal(input, value)? == Some(true)))
             }
-            // A condition that does not hold is not unknown.
-            Value::Boolean(false) => Ok(Some(self.equal(input, value)? == Some(true))),
             other => Ok(self.compare(Comparison::Equal, input, other)?.as_bool()),
         }
     }

@@ -91,7 +91,7 @@ fn zero_position(evaluator: &mut Evaluator<'_>, name: &str) -> Outcome {
 }
 
 fn insert_before(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Value::List(items), Some(position)) = (&arguments[0], arguments[1].as_i64()) else {
+    let (Value::List(items), Some(position)) = (&arguments[0], arguments[1].as_whole()) else {
         return illegal(evaluator, "insert before", arguments);
     };
     if position == 0 {
@@ -105,7 +105,7 @@ fn insert_before(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome 
 }
 
 fn remove(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Value::List(items), Some(position)) = (&arguments[0], arguments[1].as_i64()) else {
+    let (Value::List(items), Some(position)) = (&arguments[0], arguments[1].as_whole()) else {
         return illegal(evaluator, "remove", arguments);
     };
     if position == 0 {
@@ -170,7 +170,7 @@ fn duplicate_values(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outco
     };
     let mut repeated: Vec<Value> = Vec::new();
     for (position, item) in items.iter().enumerate() {
-        if has(evaluator, &items[..position], item)? && !has(evaluator, &repeated, item)? {
+        if has(evaluator, &items[position + 1..], item)? && !has(evaluator, &repeated, item)? {
             repeated.push(item.clone());
         }
     }
@@ -201,20 +201,24 @@ fn flatten(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn sublist(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Value::List(items), Some(start)) = (&arguments[0], arguments[1].as_i64()) else {
+    let (Value::List(items), Some(start)) = (&arguments[0], arguments[1].as_whole()) else {
         return illegal(evaluator, "sublist", arguments);
     };
     let length = match arguments.get(2) {
         None => usize::MAX,
-        Some(length) => match length.as_i64() {
+        Some(length) => match length.as_whole() {
             Some(length) => usize::try_from(length).unwrap_or(0),
             None => return illegal(evaluator, "sublist", arguments),
         },
     };
-    if start == 0 {
+    if arguments[1].as_i64() == Some(0) {
         return failed(evaluator, "sublist", || "start position must be a non-zero number".to_owned());
     }
-    let from = index(items, start).unwrap_or(if start > 0 { items.len() } else { 0 });
+    // Positions before the first item count for the length.
+    let before = usize::try_from(start.unsigned_abs()).unwrap_or(usize::MAX).saturating_sub(items.len());
+    let length = if start < 0 { length.saturating_sub(before) } else { length };
+    // A fraction of a position is behind the last item.
+    let from = index(items, start).unwrap_or(if start >= 0 { items.len() } else { 0 });
     let part = &items[from..];
     let part = &part[..length.min(part.len())];
     evaluator.allocate_list(part.len())?;
@@ -222,7 +226,7 @@ fn sublist(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn partition(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Value::List(items), Some(size)) = (&arguments[0], arguments[1].as_i64()) else {
+    let (Value::List(items), Some(size)) = (&arguments[0], arguments[1].as_whole()) else {
         return illegal(evaluator, "partition", arguments);
     };
     let Some(size) = usize::try_from(size).ok().filter(|size| *size > 0) else {
@@ -256,7 +260,7 @@ fn list_replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
                 }
             }
         }
-        position => match position.as_i64().and_then(|position| index(items, position)) {
+        position => match position.as_whole().and_then(|position| index(items, position)) {
             Some(index) => changed[index] = arguments[2].clone(),
             None => return illegal(evaluator, "list replace", arguments),
         },

@@ -37,13 +37,18 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("even", NUMBER, |evaluator, arguments| parity(evaluator, "even", arguments, 0)),
 ];
 
+/// How many places a number can have: -6111 to 6176.
+const SCALE_MAX: i32 = 6176;
+
 fn round(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], rounding: Rounding) -> Outcome {
-    let places = arguments.get(1).map_or(Some(0), Value::as_i64).and_then(|places| i32::try_from(places).ok());
+    let places = arguments.get(1).map_or(Some(0), Value::as_whole).and_then(|places| i32::try_from(places).ok());
     let (Some(number), Some(places)) = (arguments[0].as_number(), places) else {
         return illegal(evaluator, name, arguments);
     };
-    if places.unsigned_abs() > 6000 {
-        return failed(evaluator, name, || format!("the scale {places} is not between -6000 and 6000"));
+    if !(-SCALE_MAX + 65..=SCALE_MAX).contains(&places) {
+        return failed(evaluator, name, || {
+            format!("the scale {places} is not between {} and {SCALE_MAX}", -SCALE_MAX + 65)
+        });
     }
     match number.round(places, rounding) {
         Some(rounded) => Ok(Value::Number(rounded)),

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::{Builtin, failed, illegal};
 use crate::evaluate::{Evaluator, Outcome};
+use crate::node::{Node, Target};
 use crate::value::{Bound, Range, Value};
 
 const POINT_RANGE: &[&[&str]] = &[&["point", "range"], &["range1", "range2"]];
@@ -199,6 +200,18 @@ fn coincides(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
     }
 }
 
+/// A literal, or one of the functions that make temporal values of literals.
+fn is_literal(node: &Node) -> bool {
+    let Node::Call(call) = node else {
+        return matches!(node, Node::Constant(_));
+    };
+    let Target::Builtin(builtin) = &call.target else {
+        return false;
+    };
+    matches!(builtin.name, "date" | "time" | "date and time" | "duration")
+        && call.arguments.iter().all(|argument| matches!(argument, Node::Constant(_)))
+}
+
 /// `range("[1..3]")`: the text of a range whose ends are constants of one ordered type.
 fn range(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Some(text) = arguments[0].as_str() else {
@@ -206,7 +219,12 @@ fn range(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     };
     evaluator.spend(crate::CONSTANT_STEP_LIMIT as usize)?;
     let read = || {
-        let constant = crate::Expression::parse(text).ok()?.constant()?;
+        let expression = crate::Expression::parse(text).ok()?;
+        let Node::Range(ends) = expression.root() else {
+            return None;
+        };
+        let constant =
+            (is_literal(&ends.start) && ends.end.as_ref().is_some_and(is_literal)).then(|| expression.constant())??;
         let Value::Range(range) = &constant else {
             return None;
         };

@@ -82,12 +82,12 @@ fn two(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], compute: 
 }
 
 fn substring(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let (Some(text), Some(start)) = (arguments[0].as_str(), arguments[1].as_i64()) else {
+    let (Some(text), Some(start)) = (arguments[0].as_str(), arguments[1].as_whole()) else {
         return illegal(evaluator, "substring", arguments);
     };
     let length = match arguments.get(2) {
         None => usize::MAX,
-        Some(length) => match length.as_i64() {
+        Some(length) => match length.as_whole() {
             Some(length) => usize::try_from(length).unwrap_or(0),
             None => return illegal(evaluator, "substring", arguments),
         },

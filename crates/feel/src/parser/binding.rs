@@ -27,7 +27,6 @@ pub(crate) struct Bindings {
     names: BTreeMap<Arc<str>, Vec<u32>>,
     items: Vec<u32>,
     question_uses: usize,
-    input_name: Option<Arc<str>>,
     partial_uses: usize,
 }
 
@@ -57,7 +56,6 @@ impl Bindings {
     pub(crate) fn push_input(&mut self, name: &str) {
         self.push_question();
         self.names.entry(Arc::from(name)).or_default().push(0);
-        self.input_name = Some(Arc::from(name));
     }
 
     pub(crate) fn pop(&mut self, count: usize) {
@@ -88,8 +86,7 @@ impl Bindings {
         let item = self.items.last().copied().filter(|_| name == "item");
         let local = named.max(item);
         if local.is_some() {
-            self.question_uses +=
-                usize::from(name == "?" || local == Some(0) && self.input_name.as_deref() == Some(name));
+            self.question_uses += usize::from(name == "?");
             self.partial_uses += usize::from(name == "partial");
         }
         let items = self.items.iter().rev().copied().take_while(|item| local.is_none_or(|local| *item >= local));

@@ -158,6 +158,10 @@ impl Parser<'_> {
     fn parenthesized(&mut self) -> Result<Node, ParseError> {
         self.enter()?;
         self.advance();
+        if let Some(range) = self.open_range()? {
+            self.leave();
+            return Ok(range);
+        }
         let inner = self.expression()?;
         let node = if self.kind() == Kind::DotDot {
             self.range_end(inner, false)?
@@ -167,6 +171,25 @@ impl Parser<'_> {
         };
         self.leave();
         Ok(node)
+    }
+
+    /// Behind an opening parenthesis: `< 10)`, a range without one of its ends, or `= 10)`, one of a single value.
+    fn open_range(&mut self) -> Result<Option<Node>, ParseError> {
+        let kind = self.kind();
+        if !matches!(kind, Kind::Less | Kind::LessEqual | Kind::Greater | Kind::GreaterEqual | Kind::Equal) {
+            return Ok(None);
+        }
+        self.advance();
+        let value = self.expression()?;
+        self.expect(Kind::RightParenthesis, "')'")?;
+        let none = Node::Constant(Value::Null);
+        let included = matches!(kind, Kind::LessEqual | Kind::GreaterEqual | Kind::Equal);
+        let range = |start, start_included, end, end_included| RangeNode { start, start_included, end, end_included };
+        Ok(Some(Node::Range(Box::new(match kind {
+            Kind::Less | Kind::LessEqual => range(none, false, Some(value), included),
+            Kind::Equal => range(value, true, None, true),
+            _ => range(value, included, Some(none), false),
+        }))))
     }
 
     fn list_or_range(&mut self) -> Result<Node, ParseError> {
@@ -197,7 +220,7 @@ impl Parser<'_> {
             _ => return Err(self.error("']' or ')' to end the range")),
         };
         self.advance();
-        Ok(Node::Range(Box::new(RangeNode { start, start_included, end, end_included })))
+        Ok(Node::Range(Box::new(RangeNode { start, start_included, end: Some(end), end_included })))
     }
 
     /// Later entries see the earlier ones.
@@ -264,7 +287,7 @@ impl Parser<'_> {
                 Kind::LeftParenthesis
                     if matches!(
                         operand,
-                        Node::Path(..) | Node::VariablePath(..) | Node::Call(_) | Node::Function(_)
+                        Node::Path(..) | Node::VariablePath(..) | Node::Call(_) | Node::Function(_) | Node::Constant(_)
                     ) =>
                 {
                     operand = self.call(Target::Value(operand))?;
@@ -282,7 +305,9 @@ impl Parser<'_> {
     /// Whether the opening bracket at the cursor is the end of a range like `[1..5[`: no condition can follow.
     fn ends_range(&self) -> bool {
         match self.kind_at(1) {
-            Kind::End | Kind::RightParenthesis | Kind::RightBracket | Kind::RightBrace | Kind::Comma => true,
+            Kind::End | Kind::RightParenthesis | Kind::RightBracket | Kind::RightBrace | Kind::Comma | Kind::Dot => {
+                true
+            }
             Kind::Word => self
                 .word_at(1)
                 .is_some_and(|word| matches!(word, "and" | "or" | "then" | "else" | "return" | "satisfies")),

@@ -3,7 +3,6 @@
 use super::{ParseError, Parser, Power};
 use crate::lexer::Kind;
 use crate::node::{Comparison, Node, Test};
-use crate::value::Value;
 
 impl Parser<'_> {
     /// The tests of a decision table's cell: `-`, or tests of which one must hold, or `not(…)`.
@@ -43,6 +42,7 @@ impl Parser<'_> {
 
     /// One test, or several joined by `and` and `or` (`> 3 and < 7`, `? = 1 or x`): then it is a condition.
     fn joined_tests(&mut self) -> Result<Test, ParseError> {
+        let used = self.bindings.question_uses();
         let first = self.test()?;
         if !self.is_word("and") && !self.is_word("or") {
             return Ok(first);
@@ -54,7 +54,8 @@ impl Parser<'_> {
             conditions.push(self.conjunction(condition(first))?);
         }
         let node = if conditions.len() == 1 { conditions.remove(0) } else { Node::Or(conditions) };
-        Ok(Test::Value { node, boolean: true })
+        let boolean = self.bindings.question_uses() > used || mentions_input(&node);
+        Ok(Test::Value { node, boolean })
     }
 
     fn conjunction(&mut self, first: Node) -> Result<Node, ParseError> {
@@ -88,6 +89,15 @@ impl Parser<'_> {
                 self.leave();
                 return Ok(Test::Not(tests));
             }
+            // `(< 5)`: a test in parentheses of its own.
+            Kind::LeftParenthesis if is_comparison(self.kind_at(1)) => {
+                self.enter()?;
+                self.advance();
+                let test = self.joined_tests()?;
+                self.expect(Kind::RightParenthesis, "')'")?;
+                self.leave();
+                return Ok(test);
+            }
             _ => {
                 let used = self.bindings.question_uses();
                 // A condition on the input may be any expression; a plain value ends before `and` and `or`.
@@ -100,13 +110,22 @@ impl Parser<'_> {
     }
 }
 
+/// Whether a test on the input is among the conditions.
+fn mentions_input(node: &Node) -> bool {
+    match node {
+        Node::And(operands) | Node::Or(operands) => operands.iter().any(mentions_input),
+        node => matches!(node, Node::Test(_)),
+    }
+}
+
+fn is_comparison(kind: Kind) -> bool {
+    matches!(kind, Kind::Less | Kind::LessEqual | Kind::Greater | Kind::GreaterEqual | Kind::Equal | Kind::NotEqual)
+}
+
 /// The node of a test among others: what compares the input remains a test, what is a condition of its own is a node.
 fn condition(test: Test) -> Node {
     match test {
-        Test::Value { node: node @ Node::Constant(Value::Boolean(_)), .. } => node,
-        Test::Value { node: node @ (Node::Range(_) | Node::Constant(_)), .. } => {
-            Node::Test(Box::new(Test::Value { node, boolean: false }))
-        }
+        Test::Value { node: node @ Node::Range(_), .. } => Node::Test(Box::new(Test::Value { node, boolean: false })),
         Test::Value { node, .. } => node,
         test => Node::Test(Box::new(test)),
     }
