@@ -134,7 +134,7 @@ fn describe(
             value.failed_decision_id = (&failure.failed_decision_id).into();
         }
     }
-    let bytes_max = execution.limits.mapping_bytes_max;
+    let bytes_max = execution.limits.decision_evaluation_bytes_max;
     if description.bytes > bytes_max {
         value.evaluated_decisions.clear();
         value.decision_output = "null".into();

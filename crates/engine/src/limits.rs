@@ -15,6 +15,8 @@ pub struct Limits {
     pub evaluation_steps_per_command_max: u64,
     /// Bytes of what all input or all output mappings of an element give; more are an incident of the element.
     pub mapping_bytes_max: usize,
+    /// Bytes of all inputs and outputs that the evaluation of a decision tells: a client must be able to receive them.
+    pub decision_evaluation_bytes_max: usize,
     /// How often interrupted work goes on without any wait between; an instance with more is put aside.
     pub continuations_max: u32,
     /// Entries of the work queue above which the instance that has more than half of them is put aside.
@@ -47,6 +49,7 @@ impl Default for Limits {
             evaluation_steps_per_command: 5_000_000,
             evaluation_steps_per_command_max: 20_000_000,
             mapping_bytes_max: 32 << 20,
+            decision_evaluation_bytes_max: 3 << 20,
             continuations_max: 50_000,
             work_entries_max: 1_000,
             elements_per_operation_max: 10_000,
