@@ -105,6 +105,16 @@ pub(crate) enum Command {
         #[command(flatten)]
         server: Server,
     },
+    /// Evaluate a deployed decision and print its output.
+    Evaluate {
+        /// Id of the decision; its newest version is evaluated.
+        id: String,
+        /// Variables, a JSON object.
+        #[arg(long, default_value = "")]
+        variables: String,
+        #[command(flatten)]
+        server: Server,
+    },
     /// Publish a message.
     Publish(Publish),
     /// Move a process instance by hand: end elements, begin others. All of it happens, or nothing.

@@ -29,6 +29,8 @@ pub(crate) enum ClientError {
     Connect { address: String, reason: String },
     #[error("Cannot read {path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
+    #[error("{0}")]
+    Evaluation(String),
     #[error("{}", describe(.0))]
     Refused(#[from] Status),
 }
@@ -111,11 +113,23 @@ impl Client {
         let request = self.request(DeployResourceRequest { resources, tenant_id: String::new() });
         let response = self.gateway.deploy_resource(request).await?.into_inner();
         for deployment in response.deployments {
-            if let Some(deployment::Metadata::Process(process)) = deployment.metadata {
-                println!(
+            match deployment.metadata {
+                Some(deployment::Metadata::Process(process)) => println!(
                     "process {} version {} key {} from {}",
                     process.bpmn_process_id, process.version, process.process_definition_key, process.resource_name
-                );
+                ),
+                Some(deployment::Metadata::Decision(decision)) => println!(
+                    "decision {} version {} key {}",
+                    decision.dmn_decision_id, decision.version, decision.decision_key
+                ),
+                Some(deployment::Metadata::DecisionRequirements(graph)) => println!(
+                    "decisions {} version {} key {} from {}",
+                    graph.dmn_decision_requirements_id,
+                    graph.version,
+                    graph.decision_requirements_key,
+                    graph.resource_name
+                ),
+                Some(deployment::Metadata::Form(_)) | None => {}
             }
         }
         Ok(())
@@ -207,6 +221,17 @@ impl Client {
     pub(crate) async fn set_variables(mut self, key: i64, variables: String, local: bool) -> Outcome {
         let request = SetVariablesRequest { element_instance_key: key, variables, local, operation_reference: None };
         self.gateway.set_variables(self.request(request)).await?;
+        Ok(())
+    }
+
+    /// Prints the output, or fails with what went wrong.
+    pub(crate) async fn evaluate(mut self, decision_id: String, variables: String) -> Outcome {
+        let request = EvaluateDecisionRequest { decision_id, variables, ..EvaluateDecisionRequest::default() };
+        let response = self.gateway.evaluate_decision(self.request(request)).await?.into_inner();
+        if !response.failure_message.is_empty() {
+            return Err(ClientError::Evaluation(response.failure_message));
+        }
+        println!("{}", response.decision_output);
         Ok(())
     }
 

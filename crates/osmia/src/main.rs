@@ -76,6 +76,9 @@ async fn call(command: Command) -> Outcome {
         Command::SetVariables { key, variables, local, server } => {
             Client::connect(&server).await?.set_variables(key, variables, local).await?;
         }
+        Command::Evaluate { id, variables, server } => {
+            Client::connect(&server).await?.evaluate(id, variables).await?;
+        }
         Command::Publish(publish) => Client::connect(&publish.server).await?.publish(publish).await?,
         Command::Modify(modify) => Client::connect(&modify.server).await?.modify(modify).await?,
         Command::Migrate(migrate) => Client::connect(&migrate.server).await?.migrate(migrate).await?,

@@ -410,3 +410,55 @@ async fn no_job_waits_while_somebody_polls() {
     }
     assert_eq!(created, finished);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_are_evaluated_on_every_partition_also_after_a_kill() {
+    let data = tempfile::tempdir().unwrap();
+    let flags = ["--partitions", "3", "--checkpoint-interval", "100ms"];
+    let server = Server::start(data.path(), &flags);
+    let content = r#"<definitions xmlns="https://www.omg.org/spec/DMN/20191111/MODEL/" id="graph" name="Graph" namespace="n">
+  <decision id="grade" name="Grade"><decisionTable id="table">
+    <input id="in"><inputExpression id="e"><text>points</text></inputExpression></input>
+    <output id="out" name="grade"/>
+    <rule id="good"><inputEntry id="i1"><text>&gt;= 50</text></inputEntry><outputEntry id="o1"><text>"good"</text></outputEntry></rule>
+    <rule id="poor"><inputEntry id="i2"><text>&lt; 50</text></inputEntry><outputEntry id="o2"><text>"poor"</text></outputEntry></rule>
+  </decisionTable></decision>
+</definitions>"#;
+    let file = data.path().join("grade.dmn");
+    std::fs::write(&file, content).unwrap();
+    let printed = |arguments: &[&str]| {
+        let output = osmia(&server, arguments);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = printed(&["deploy", file.to_str().unwrap()]);
+    assert!(code == Some(0) && text.contains("decision grade version 1") && text.contains("from grade.dmn"), "{text}");
+    assert_eq!(printed(&["evaluate", "grade", "--variables", "{\"points\":7}"]), (Some(0), "\"poor\"\n".to_owned()));
+    let (code, text) = printed(&["evaluate", "grades"]);
+    assert!(code == Some(1) && text.contains("no decision found for id 'grades'"), "{text}");
+    let evaluation = |points: u32| EvaluateDecisionRequest {
+        decision_id: "grade".into(),
+        variables: format!("{{\"points\":{points}}}"),
+        ..EvaluateDecisionRequest::default()
+    };
+    let all_good = async |server: &Server| {
+        let mut client = server.client().await;
+        for points in 50..56 {
+            let response = client.evaluate_decision(evaluation(points)).await.unwrap().into_inner();
+            assert_eq!((response.decision_output.as_str(), response.decision_version), ("\"good\"", 1));
+        }
+    };
+    all_good(&server).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    server.kill();
+    let server = Server::start(data.path(), &flags);
+    all_good(&server).await;
+
+    let mut client = server.client().await;
+    let neither = client.evaluate_decision(EvaluateDecisionRequest::default()).await.unwrap_err();
+    assert_status(neither, Code::InvalidArgument, "Expected either a decision id or a valid decision key");
+    let unknown = EvaluateDecisionRequest { decision_key: UNKNOWN_KEY, ..EvaluateDecisionRequest::default() };
+    let sentence = "Command 'EVALUATE' rejected with code 'NOT_FOUND': Expected to evaluate decision";
+    assert_status(client.evaluate_decision(unknown).await.unwrap_err(), Code::NotFound, sentence);
+    let wrong = EvaluateDecisionRequest { variables: "[]".into(), ..evaluation(1) };
+    assert_status(client.evaluate_decision(wrong).await.unwrap_err(), Code::InvalidArgument, "to be a JSON object");
+}
