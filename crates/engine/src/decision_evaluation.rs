@@ -1,10 +1,8 @@
 //! DECISION_EVALUATION EVALUATE, and the evaluation of decisions for business rule tasks.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use dmn::{DecisionEvaluation, EvaluatedDecision, MatchedRule};
-use feel::Scope;
 use protocol::{
     DecisionEvaluationIntent, DecisionEvaluationValue, DecisionValue, EvaluatedDecisionValue, EvaluatedInputValue,
     EvaluatedOutputValue, Key, MatchedRuleValue, Payload, Rejection, Text,
@@ -20,9 +18,9 @@ const RULE_ID_PREFIX: &str = "ZB_SYNTH_RULE_ID";
 /// A client wants the output of a decision.
 pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &DecisionEvaluationValue) -> Outcome {
     let decision = find(execution, value)?;
-    let variables = Variables(document::split(&value.variables, execution.limits.name_bytes_max)?);
+    let variables = document::split(&value.variables, execution.limits.name_bytes_max)?;
     let of = DecisionEvaluationValue { variables: value.variables.clone(), ..DecisionEvaluationValue::default() };
-    let (key, payload) = run(execution, &decision, &variables, of).map_err(Rejection::not_found)?;
+    let (key, payload) = run(execution, &decision, Key::NONE, &variables, of).map_err(Rejection::not_found)?;
     execution.reply(key, payload);
     Ok(())
 }
@@ -35,8 +33,7 @@ pub(crate) fn evaluate_for_element(
     decision: &DecisionValue,
     of: DecisionEvaluationValue,
 ) -> Result<DecisionEvaluationValue, String> {
-    let variables = Variables(document::entries_visible(execution.state, scope));
-    match run(execution, decision, &variables, of)? {
+    match run(execution, decision, scope, &[], of)? {
         (_, Payload::DecisionEvaluation(_, value)) => Ok(*value),
         _ => Ok(DecisionEvaluationValue::default()),
     }
@@ -66,20 +63,12 @@ fn find(execution: &Execution<'_>, value: &DecisionEvaluationValue) -> Result<De
     row.map(|row| row.value.clone()).ok_or_else(|| Rejection::not_found(missing))
 }
 
-/// Variables as JSON texts; the last of a name counts.
-struct Variables(Vec<Entry>);
-
-impl Scope for Variables {
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.0.iter().rev().find(|(own, _)| **own == *name).map(|(_, text)| Cow::Borrowed(text.as_str()))
-    }
-}
-
-/// Evaluates a decision and emits how that went.
+/// Evaluates a decision with the variables of a scope, or given ones, and emits how that went.
 fn run(
     execution: &mut Execution<'_>,
     decision: &DecisionValue,
-    variables: &Variables,
+    scope: Key,
+    given: &[Entry],
     of: DecisionEvaluationValue,
 ) -> Result<(Key, Payload), String> {
     let Some(graph) = execution.state.decision_requirements(decision.decision_requirements_key) else {
@@ -89,7 +78,7 @@ fn run(
         ));
     };
     let (environment, _) = expression::environment(execution);
-    let evaluation = graph.evaluate(&decision.decision_id, variables, &environment);
+    let evaluation = graph.evaluate(&decision.decision_id, &expression::visible(execution, scope, given), &environment);
     expression::count_steps(execution, evaluation.steps);
     let key = execution.state.next_key();
     let value = describe(execution, key, decision, evaluation, of);

@@ -29,6 +29,11 @@ impl Scope for Visible<'_> {
     }
 }
 
+/// What is visible in a scope, behind entries of one's own.
+pub(crate) fn visible<'a>(execution: &'a Execution<'_>, scope: Key, own: &'a [Entry]) -> impl Scope + use<'a> {
+    Visible { state: execution.state, scope, own }
+}
+
 /// The value of an expression. Fails only when it exceeds the limits of evaluation.
 pub(crate) fn evaluate(
     execution: &Execution<'_>,
@@ -36,7 +41,7 @@ pub(crate) fn evaluate(
     own: &[Entry],
     expression: &Expression,
 ) -> Result<Evaluation, String> {
-    let visible = Visible { state: execution.state, scope, own };
+    let visible = visible(execution, scope, own);
     let steps_max = execution.limits.evaluation_steps_per_command_max;
     let (environment, is_limited_by_others) = environment(execution);
     let result = expression.evaluate(&visible, &environment);
