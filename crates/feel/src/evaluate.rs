@@ -351,9 +351,10 @@ impl<'a> Evaluator<'a> {
         // What cannot be called does not evaluate its arguments.
         let function = match &call.target {
             Target::Builtin(builtin) => {
-                let callable = match call.names.is_empty() {
-                    true => builtin.accepts(call.arguments.len()),
-                    false => builtin.form(&call.names).is_some(),
+                let callable = if call.names.is_empty() {
+                    builtin.accepts(call.arguments.len())
+                } else {
+                    builtin.form(&call.names).is_some()
                 };
                 if !callable {
                     return Ok(self.no_function(builtin.name, call));
@@ -374,12 +375,10 @@ impl<'a> Evaluator<'a> {
             arguments.push(self.evaluate(argument)?);
         }
         match (&call.target, function) {
+            (Target::Builtin(builtin), _) if call.names.is_empty() => (builtin.run)(self, &arguments),
             (Target::Builtin(builtin), _) => match builtin.form(&call.names) {
-                Some(form) if !call.names.is_empty() => {
-                    let ordered = Builtin::order(form, &call.names, &arguments);
-                    (builtin.run)(self, &ordered)
-                }
-                _ => (builtin.run)(self, &arguments),
+                Some(form) => (builtin.run)(self, &Builtin::order(form, &call.names, &arguments)),
+                None => Ok(Value::Null),
             },
             (_, Some(function)) => self.call_function(&function, &arguments, &call.names),
             (_, None) => Ok(Value::Null),
