@@ -206,8 +206,10 @@ fn invalid_pattern(evaluator: &mut Evaluator<'_>, name: &str, pattern: &str) -> 
 
 /// Nulls in the list are left out.
 fn string_join(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let Value::List(items) = &arguments[0] else {
-        return illegal(evaluator, "string join", arguments);
+    let items = match &arguments[0] {
+        Value::List(items) => &items[..],
+        Value::String(_) => &arguments[..1],
+        _ => return illegal(evaluator, "string join", arguments),
     };
     let mut affixes = [""; 3];
     for (affix, argument) in affixes.iter_mut().zip(&arguments[1..]) {
