@@ -1,11 +1,11 @@
-//! An expression and, behind a NUL, the variables: compiled or refused, evaluated within the limits, twice with the same
+//! An expression, or unary tests, and, behind a NUL, the variables: compiled or refused, evaluated within the limits, twice with the same
 //! result, which is valid JSON.
 #![no_main]
 
 use std::borrow::Cow;
 
 use libfuzzer_sys::fuzz_target;
-use osmia_feel::{Environment, Expression, Scope, json};
+use osmia_feel::{Environment, Expression, Scope, UnaryTests, Value, json};
 
 struct Variables<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
@@ -15,9 +15,13 @@ impl Scope for Variables<'_> {
     }
 }
 
+/// The first variable is the input of unary tests.
+fn json_input(variables: &Variables<'_>) -> Value {
+    variables.0.first().and_then(|(_, value)| Value::from_json(value).ok()).unwrap_or_default()
+}
+
 fuzz_target!(|text: &str| {
     let (text, variables) = text.split_once('\0').unwrap_or((text, "{}"));
-    let Ok(expression) = Expression::parse(text) else { return };
     let variables = Variables(json::split_object(variables).unwrap_or_default());
     let environment = Environment {
         step_limit: 50_000,
@@ -26,6 +30,13 @@ fuzz_target!(|text: &str| {
         memory_limit_bytes: 16 << 20,
         ..Environment::at(1_772_600_767_089)
     };
+    if let Ok(tests) = UnaryTests::parse(text) {
+        let input = json_input(&variables);
+        if let Ok(evaluation) = tests.evaluate(&input, &variables, &environment) {
+            assert!(matches!(evaluation.value, Value::Null | Value::Boolean(_)), "{}", evaluation.value);
+        }
+    }
+    let Ok(expression) = Expression::parse(text) else { return };
     let first = expression.evaluate(&variables, &environment);
     let second = expression.evaluate(&variables, &environment);
     match (first, second) {

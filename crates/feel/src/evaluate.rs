@@ -348,24 +348,40 @@ impl<'a> Evaluator<'a> {
     fn call(&mut self, call: &Call) -> Outcome {
         // Arguments that are constants take no steps of their own.
         self.spend(call.arguments.len() / 8)?;
+        // What cannot be called does not evaluate its arguments.
+        let function = match &call.target {
+            Target::Builtin(builtin) => {
+                let callable = if call.names.is_empty() {
+                    builtin.accepts(call.arguments.len())
+                } else {
+                    builtin.form(&call.names).is_some()
+                };
+                if !callable {
+                    return Ok(self.no_function(builtin.name, call));
+                }
+                None
+            }
+            Target::Variable(index) => match self.function_variable(*index as usize) {
+                Some(function) => Some(function),
+                None => return Ok(self.no_function(&self.source.variables[*index as usize], call)),
+            },
+            Target::Value(node) => match self.evaluate(node)? {
+                Value::Function(function) => Some(function),
+                _ => return Ok(self.no_function("", call)),
+            },
+        };
         let mut arguments: SmallVec<[Value; 4]> = SmallVec::new();
         for argument in &call.arguments {
             arguments.push(self.evaluate(argument)?);
         }
-        match &call.target {
-            Target::Builtin(builtin) if call.names.is_empty() => self.call_builtin(builtin, &arguments),
-            Target::Builtin(builtin) => match builtin.order(&call.names, &arguments) {
-                Some(ordered) => self.call_builtin(builtin, &ordered),
-                None => Ok(self.no_function(builtin.name, call)),
+        match (&call.target, function) {
+            (Target::Builtin(builtin), _) if call.names.is_empty() => (builtin.run)(self, &arguments),
+            (Target::Builtin(builtin), _) => match builtin.form(&call.names) {
+                Some(form) => (builtin.run)(self, &Builtin::order(form, &call.names, &arguments)),
+                None => Ok(Value::Null),
             },
-            Target::Variable(index) => match self.function_variable(*index as usize) {
-                Some(function) => self.call_function(&function, &arguments, &call.names),
-                None => Ok(self.no_function(&self.source.variables[*index as usize], call)),
-            },
-            Target::Value(node) => match self.evaluate(node)? {
-                Value::Function(function) => self.call_function(&function, &arguments, &call.names),
-                _ => Ok(self.no_function("", call)),
-            },
+            (_, Some(function)) => self.call_function(&function, &arguments, &call.names),
+            (_, None) => Ok(Value::Null),
         }
     }
 
@@ -378,16 +394,6 @@ impl<'a> Evaluator<'a> {
                 format!("No function found with name '{name}' and parameters: {}", call.names.join(", "))
             }
         })
-    }
-
-    fn call_builtin(&mut self, builtin: &Builtin, arguments: &[Value]) -> Outcome {
-        if builtin.accepts(arguments.len()) {
-            return (builtin.run)(self, arguments);
-        }
-        let count = arguments.len();
-        Ok(self.warn(WarningKind::NoFunctionFound, || {
-            format!("No function found with name '{}' and {count} parameters", builtin.name)
-        }))
     }
 }
 

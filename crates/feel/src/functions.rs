@@ -52,16 +52,20 @@ impl Builtin {
         self.signatures.iter().any(|form| form.len() == count) || self.variadic && count >= longest
     }
 
-    /// The arguments in the order of the parameters; what has no argument is null. `None` if no form has all these names.
-    pub(crate) fn order(&self, names: &[Arc<str>], arguments: &[Value]) -> Option<Vec<Value>> {
-        let fits = |form: &&&[&str]| names.iter().all(|name| form.contains(&&**name));
+    /// The form that has parameters of all these names, preferably no others.
+    pub(crate) fn form(&self, names: &[Arc<str>]) -> Option<&'static [&'static str]> {
+        let fits = |form: &&&'static [&'static str]| names.iter().all(|name| form.contains(&&**name));
         let exact = self.signatures.iter().filter(|form| form.len() == names.len()).find(fits);
-        let form = exact.or_else(|| self.signatures.iter().find(fits))?;
+        exact.or_else(|| self.signatures.iter().find(fits)).copied()
+    }
+
+    /// The arguments in the order of the parameters of a form; what has no argument is null.
+    pub(crate) fn order(form: &[&str], names: &[Arc<str>], arguments: &[Value]) -> Vec<Value> {
         let argument = |parameter: &&str| {
             let position = names.iter().position(|name| **name == **parameter);
             position.map_or(Value::Null, |position| arguments[position].clone())
         };
-        Some(form.iter().map(argument).collect())
+        form.iter().map(argument).collect()
     }
 }
 

@@ -177,7 +177,8 @@ impl Type {
                 **of == Type::Any || items.iter().all(|item| of.matches(item, budget))
             }
             (Type::Context(of), Value::Context(context)) => {
-                of.iter().all(|(name, of)| context.get(name).is_some_and(|value| of.matches(value, budget)))
+                let mut fits = |value: &Value, of: &Type| value.is_null() || of.matches(value, budget);
+                of.iter().all(|(name, of)| context.get(name).is_some_and(|value| fits(value, of)))
             }
             (Type::Range(of), Value::Range(range)) => {
                 **of == Type::Any || of.matches(&range.start.value, budget) || of.matches(&range.end.value, budget)

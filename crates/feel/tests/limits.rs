@@ -229,6 +229,10 @@ fn long_texts_take_steps_wherever_they_are_compared() {
         let result = long.evaluate(&format!("every i in 1..1000000 satisfies {condition} or true"));
         assert!(matches!(result, Err(EvaluationError::TooManySteps(_))), "{condition}: {result:?}");
     }
+    for condition in ["before(v, v)", "includes([v..v], v)", "coincides([v..v], [v..v])", "is(v, v)", "v in (> v)"] {
+        let result = long.evaluate(&format!("every i in 1..1000000 satisfies {condition} or true"));
+        assert!(matches!(result, Err(EvaluationError::TooManySteps(_))), "{condition}: {result:?}");
+    }
     let texts = "{texts: for i in 1..1000 return v, r: min(texts)}.r = v";
     assert!(matches!(long.evaluate(texts), Err(EvaluationError::TooManySteps(_))));
     assert_eq!(long.evaluate("v between v and v and v in [v..v]").unwrap().value, Value::Boolean(true));
@@ -237,7 +241,14 @@ fn long_texts_take_steps_wherever_they_are_compared() {
 #[test]
 fn long_texts_take_steps_wherever_they_are_read() {
     let long = Long::new();
-    for call in ["number(v)", "from json(v)", "replace(\"a\", \"b\", v)", "matches(\"a\", v)"] {
+    for call in [
+        "number(v)",
+        "from json(v)",
+        "from base64(v)",
+        "range(\"[1..2]\")",
+        "replace(\"a\", \"b\", v)",
+        "matches(\"a\", v)",
+    ] {
         let text = format!("every i in 1..10000 satisfies {call} = null or true");
         let environment = Environment { step_limit: 200_000, ..Environment::at(0) };
         let result = Expression::parse(&text).unwrap().evaluate(&long, &environment);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use osmia_feel::{Environment, Expression, Number, Scope, Value, json};
+use osmia_feel::{ConstantTest, Environment, Expression, Number, Scope, UnaryTests, Value, json};
 use proptest::prelude::*;
 
 const VARIABLES: [(&str, &str); 5] = [
@@ -113,6 +113,13 @@ const TOKENS: &[&str] = &[
     "[1, 2, 3][item > 1]",
     "function(x) x",
     "for i in 1..3 return",
+    "(< 3)",
+    "before(",
+    "range(",
+    "is(",
+    "uuid()",
+    "from base64(",
+    "cellInput",
 ];
 
 fn expression() -> impl Strategy<Value = String> {
@@ -162,9 +169,34 @@ proptest! {
     }
 
     #[test]
+    fn random_unary_tests_never_panic(text in expression(), input in expression()) {
+        let environment = small_limits();
+        let input = Expression::parse(&input).ok().and_then(|input| input.evaluate(&Variables, &environment).ok());
+        let input = input.map(|evaluation| evaluation.value).unwrap_or_default();
+        if let Ok(compiled) = UnaryTests::parse(&text)
+            && let Ok(evaluation) = compiled.evaluate(&input, &Variables, &environment)
+        {
+            prop_assert!(matches!(evaluation.value, Value::Null | Value::Boolean(_)), "{text} gives {}", evaluation.value);
+            // What is known without an evaluation is what an evaluation finds.
+            let known = compiled.constants().filter(|_| !evaluation.value.is_null());
+            if let Some(known) = known {
+                let passes = known.iter().any(|constant| match constant {
+                    ConstantTest::Any => true,
+                    ConstantTest::Equal(value) => *value == input,
+                    ConstantTest::Within(range) => range.contains(&input) == Some(true),
+                });
+                prop_assert_eq!(Value::Boolean(passes), evaluation.value, "{} with {}", text, input);
+            }
+        }
+    }
+
+    #[test]
     fn random_characters_never_panic(text in "[ -~äß\\n\"`@]{0,40}") {
         if let Ok(compiled) = Expression::parse(&text) {
             let _ = compiled.evaluate(&Variables, &small_limits());
+        }
+        if let Ok(compiled) = UnaryTests::parse(&text) {
+            let _ = compiled.evaluate(&Value::Null, &Variables, &small_limits());
         }
         let _ = Value::from_json(&text);
     }

@@ -105,10 +105,12 @@ fn merge(evaluator: &mut Evaluator<'_>, _: &str, arguments: &[Value]) -> Outcome
     Ok(Value::context(merged))
 }
 
-/// From a list of contexts with `key` and `value`.
+/// From a list of contexts with `key` and `value`, or from one of them.
 fn context(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let Value::List(items) = &arguments[0] else {
-        return Ok(Value::Null);
+    let items = match &arguments[0] {
+        Value::List(items) => &items[..],
+        Value::Context(_) => &arguments[..1],
+        _ => return Ok(Value::Null),
     };
     evaluator.allocate_list(items.len())?;
     let mut context = Context::new();

@@ -245,8 +245,10 @@ fn is_empty(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 
 /// Replaces the item at a position, or those for which a function of item and new item holds.
 fn list_replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let Value::List(items) = &arguments[0] else {
-        return illegal(evaluator, "list replace", arguments);
+    let items = match &arguments[0] {
+        Value::List(items) => &items[..],
+        Value::Null => return illegal(evaluator, "list replace", arguments),
+        _ => &arguments[..1],
     };
     evaluator.allocate_list(items.len())?;
     let mut changed = items.to_vec();

@@ -47,20 +47,20 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
 
 /// What is related: a point, or a range with both its ends.
 #[derive(Clone, Copy)]
-enum Operand<'a> {
+enum Subject<'a> {
     Point(&'a Value),
     Range(&'a Bound, &'a Bound),
 }
 
-impl<'a> Operand<'a> {
+impl<'a> Subject<'a> {
     /// A value that has an order, or a range of such values.
-    fn of(value: &'a Value) -> Option<Operand<'a>> {
+    fn of(value: &'a Value) -> Option<Subject<'a>> {
         match value {
             Value::Range(range) => {
                 range.start.value.compare(&range.end.value)?;
-                Some(Operand::Range(&range.start, &range.end))
+                Some(Subject::Range(&range.start, &range.end))
             }
-            value => value.compare(value).map(|_| Operand::Point(value)),
+            value => value.compare(value).map(|_| Subject::Point(value)),
         }
     }
 }
@@ -69,7 +69,7 @@ fn relate(
     evaluator: &mut Evaluator<'_>,
     name: &str,
     arguments: &[Value],
-    relation: fn(Operand<'_>, Operand<'_>) -> Option<bool>,
+    relation: fn(Subject<'_>, Subject<'_>) -> Option<bool>,
 ) -> Outcome {
     // Texts are compared at most a few times.
     for value in arguments {
@@ -81,7 +81,7 @@ fn relate(
             value => evaluator.spend_on_texts(value, value)?,
         }
     }
-    let related = match (Operand::of(&arguments[0]), Operand::of(&arguments[1])) {
+    let related = match (Subject::of(&arguments[0]), Subject::of(&arguments[1])) {
         (Some(first), Some(second)) => relation(first, second),
         _ => None,
     };
@@ -102,26 +102,26 @@ fn within(inner: &Bound, outer: &Bound, direction: Ordering) -> Option<bool> {
     Some(order == direction || order.is_eq() && (outer.included || !inner.included))
 }
 
-fn before(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
+fn before(a: Subject<'_>, b: Subject<'_>) -> Option<bool> {
     Some(match (a, b) {
-        (Operand::Point(a), Operand::Point(b)) => a.compare(b)?.is_lt(),
-        (Operand::Point(point), Operand::Range(start, _)) => {
+        (Subject::Point(a), Subject::Point(b)) => a.compare(b)?.is_lt(),
+        (Subject::Point(point), Subject::Range(start, _)) => {
             let order = point.compare(&start.value)?;
             order.is_lt() || order.is_eq() && !start.included
         }
-        (Operand::Range(_, end), Operand::Point(point)) => {
+        (Subject::Range(_, end), Subject::Point(point)) => {
             let order = end.value.compare(point)?;
             order.is_lt() || order.is_eq() && !end.included
         }
-        (Operand::Range(_, end), Operand::Range(start, _)) => {
+        (Subject::Range(_, end), Subject::Range(start, _)) => {
             let order = order(end, start)?;
             order.is_lt() || order.is_eq() && !(end.included && start.included)
         }
     })
 }
 
-fn meets(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
-    let (Operand::Range(_, end), Operand::Range(start, _)) = (a, b) else {
+fn meets(a: Subject<'_>, b: Subject<'_>) -> Option<bool> {
+    let (Subject::Range(_, end), Subject::Range(start, _)) = (a, b) else {
         return None;
     };
     Some(order(end, start)?.is_eq() && end.included && start.included)
@@ -133,16 +133,16 @@ fn touch(end: &Bound, start: &Bound) -> Option<bool> {
     Some(order.is_gt() || order.is_eq() && end.included && start.included)
 }
 
-fn overlaps(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
-    let (Operand::Range(start_a, end_a), Operand::Range(start_b, end_b)) = (a, b) else {
+fn overlaps(a: Subject<'_>, b: Subject<'_>) -> Option<bool> {
+    let (Subject::Range(start_a, end_a), Subject::Range(start_b, end_b)) = (a, b) else {
         return None;
     };
     Some(touch(end_a, start_b)? && touch(end_b, start_a)?)
 }
 
 /// The first begins earlier, reaches into the second and does not end later.
-fn overlaps_before(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
-    let (Operand::Range(start_a, end_a), Operand::Range(start_b, end_b)) = (a, b) else {
+fn overlaps_before(a: Subject<'_>, b: Subject<'_>) -> Option<bool> {
+    let (Subject::Range(start_a, end_a), Subject::Range(start_b, end_b)) = (a, b) else {
         return None;
     };
     let starts = order(start_a, start_b)?;
@@ -150,10 +150,10 @@ fn overlaps_before(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
     Some(earlier && touch(end_a, start_b)? && within(end_a, end_b, Ordering::Less)?)
 }
 
-fn finishes(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
+fn finishes(a: Subject<'_>, b: Subject<'_>) -> Option<bool> {
     match (a, b) {
-        (Operand::Point(point), Operand::Range(_, end)) => Some(point.compare(&end.value)?.is_eq() && end.included),
-        (Operand::Range(start_a, end_a), Operand::Range(start_b, end_b)) => Some(
+        (Subject::Point(point), Subject::Range(_, end)) => Some(point.compare(&end.value)?.is_eq() && end.included),
+        (Subject::Range(start_a, end_a), Subject::Range(start_b, end_b)) => Some(
             order(end_a, end_b)?.is_eq()
                 && end_a.included == end_b.included
                 && within(start_a, start_b, Ordering::Greater)?,
@@ -162,12 +162,12 @@ fn finishes(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
     }
 }
 
-fn starts(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
+fn starts(a: Subject<'_>, b: Subject<'_>) -> Option<bool> {
     match (a, b) {
-        (Operand::Point(point), Operand::Range(start, _)) => {
+        (Subject::Point(point), Subject::Range(start, _)) => {
             Some(point.compare(&start.value)?.is_eq() && start.included)
         }
-        (Operand::Range(start_a, end_a), Operand::Range(start_b, end_b)) => Some(
+        (Subject::Range(start_a, end_a), Subject::Range(start_b, end_b)) => Some(
             order(start_a, start_b)?.is_eq()
                 && start_a.included == start_b.included
                 && within(end_a, end_b, Ordering::Less)?,
@@ -176,24 +176,24 @@ fn starts(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
     }
 }
 
-fn during(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
+fn during(a: Subject<'_>, b: Subject<'_>) -> Option<bool> {
     match (a, b) {
-        (Operand::Point(point), Operand::Range(start, end)) => {
+        (Subject::Point(point), Subject::Range(start, end)) => {
             let (from, to) = (point.compare(&start.value)?, point.compare(&end.value)?);
             Some(from.is_gt() && to.is_lt() || from.is_eq() && start.included || to.is_eq() && end.included)
         }
-        (Operand::Range(start_a, end_a), Operand::Range(start_b, end_b)) => {
+        (Subject::Range(start_a, end_a), Subject::Range(start_b, end_b)) => {
             Some(within(start_a, start_b, Ordering::Greater)? && within(end_a, end_b, Ordering::Less)?)
         }
         _ => None,
     }
 }
 
-fn coincides(a: Operand<'_>, b: Operand<'_>) -> Option<bool> {
+fn coincides(a: Subject<'_>, b: Subject<'_>) -> Option<bool> {
     let same = |a: &Bound, b: &Bound| Some(order(a, b)?.is_eq() && a.included == b.included);
     match (a, b) {
-        (Operand::Point(a), Operand::Point(b)) => Some(a.compare(b)?.is_eq()),
-        (Operand::Range(start_a, end_a), Operand::Range(start_b, end_b)) => {
+        (Subject::Point(a), Subject::Point(b)) => Some(a.compare(b)?.is_eq()),
+        (Subject::Range(start_a, end_a), Subject::Range(start_b, end_b)) => {
             Some(same(start_a, start_b)? && same(end_a, end_b)?)
         }
         _ => None,

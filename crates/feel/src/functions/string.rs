@@ -30,6 +30,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("to base64", &[&["value"]], |evaluator, arguments| {
         one(evaluator, "to base64", arguments, |text| Value::string(base64(text.as_bytes())))
     }),
+    Builtin::new("from base64", &[&["value"]], from_base64),
     Builtin::new("substring before", MATCH, |evaluator, arguments| {
         two(evaluator, "substring before", arguments, |text, part| {
             Value::string(text.split_once(part).map_or("", |(before, _)| before))
@@ -205,8 +206,10 @@ fn invalid_pattern(evaluator: &mut Evaluator<'_>, name: &str, pattern: &str) -> 
 
 /// Nulls in the list are left out.
 fn string_join(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let Value::List(items) = &arguments[0] else {
-        return illegal(evaluator, "string join", arguments);
+    let items = match &arguments[0] {
+        Value::List(items) => &items[..],
+        Value::String(_) => &arguments[..1],
+        _ => return illegal(evaluator, "string join", arguments),
     };
     let mut affixes = [""; 3];
     for (affix, argument) in affixes.iter_mut().zip(&arguments[1..]) {
@@ -257,4 +260,44 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     out
+}
+
+fn from_base64(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    let Some(text) = arguments[0].as_str() else {
+        return illegal(evaluator, "from base64", arguments);
+    };
+    evaluator.allocate_string(text.len())?;
+    match decoded(text).and_then(|bytes| String::from_utf8(bytes).ok()) {
+        Some(decoded) => Ok(Value::string(decoded)),
+        None => failed(evaluator, "from base64", || format!("Can't decode '{text}' as Base64 of a UTF-8 text")),
+    }
+}
+
+/// The bytes of a text in Base64, with or without padding; `None` if it is none.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let unpadded = text.trim_end_matches('=');
+    let padding = text.len() - unpadded.len();
+    if unpadded.len() % 4 == 1 || padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(unpadded.len() / 4 * 3 + 2);
+    let (mut group, mut bits) = (0u32, 0);
+    for byte in unpadded.bytes() {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        group = group << 6 | u32::from(digit);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((group >> bits) as u8);
+            group &= (1 << bits) - 1;
+        }
+    }
+    Some(bytes)
 }

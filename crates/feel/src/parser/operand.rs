@@ -176,13 +176,18 @@ impl Parser<'_> {
     /// Behind an opening parenthesis: `< 10)`, a range without one of its ends, or `= 10)`, one of a single value.
     fn open_range(&mut self) -> Result<Option<Node>, ParseError> {
         let kind = self.kind();
-        if !matches!(kind, Kind::Less | Kind::LessEqual | Kind::Greater | Kind::GreaterEqual | Kind::Equal) {
+        let is_test = matches!(kind, Kind::Less | Kind::LessEqual | Kind::Greater | Kind::GreaterEqual | Kind::Equal);
+        if !is_test && kind != Kind::NotEqual {
             return Ok(None);
         }
         self.advance();
         let value = self.expression()?;
         self.expect(Kind::RightParenthesis, "')'")?;
         let none = Node::Constant(Value::Null);
+        // No range has a hole: `(!= 10)` is a test, but no value.
+        if kind == Kind::NotEqual {
+            return Ok(Some(none));
+        }
         let included = matches!(kind, Kind::LessEqual | Kind::GreaterEqual | Kind::Equal);
         let range = |start, start_included, end, end_included| RangeNode { start, start_included, end, end_included };
         Ok(Some(Node::Range(Box::new(match kind {
