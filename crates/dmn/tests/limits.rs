@@ -151,6 +151,31 @@ fn deep_values_and_recursive_types_are_compared_without_end_of_the_stack() {
     assert!(failure.message.contains("expected 'tNode' but found"), "{failure}");
 }
 
+#[test]
+fn values_and_functions_that_hold_each_other_are_dropped_without_end_of_the_stack() {
+    let mut lists = decision("d0", &[], &literal("1"));
+    for level in 1..2_000 {
+        let required = format!("d{}", level - 1);
+        lists += &decision(&format!("d{level}"), &[&required], &format!("<list>{}</list>", literal(&required)));
+    }
+    let failure = evaluate(&graph(&lists), "d1999", "{}").result.expect_err("the list is nested too deeply");
+    assert!(failure.message.contains("nested more than 1000 levels deep"), "{failure}");
+    for boxed in [true, false] {
+        let mut entries = String::new();
+        for level in 0..10_000 {
+            let call = if level == 0 { "1".to_owned() } else { format!("f{}()", level - 1) };
+            let function = match boxed {
+                true => format!("<functionDefinition>{}</functionDefinition>", literal(&call)),
+                false => literal(&format!("function() {call}")),
+            };
+            entries += &format!("<contextEntry><variable name=\"f{level}\"/>{function}</contextEntry>");
+        }
+        let last = format!("<contextEntry>{}</contextEntry>", literal("f9999"));
+        let graph = graph(&decision("d", &[], &format!("<context>{entries}{last}</context>")));
+        assert_eq!(output(&graph, "d", "{}"), "null", "a function has no JSON");
+    }
+}
+
 /// Not timed: anything quadratic would make it take minutes.
 #[test]
 fn the_largest_files_are_compiled() {

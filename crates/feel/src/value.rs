@@ -295,7 +295,7 @@ impl Value {
 
     /// How deeply this value is nested: 0 for one without parts.
     #[inline]
-    pub(crate) fn depth(&self) -> u32 {
+    pub fn depth(&self) -> u32 {
         match self {
             Value::List(items) => items.depth + 1,
             Value::Context(context) => context.depth + 1,

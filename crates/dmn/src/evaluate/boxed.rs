@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use feel::{Context, Function, Scope, Value};
+use feel::{Context, EvaluationError, Function, Scope, Value, json};
 
 use super::{Evaluator, Failed, Failure, Frame, Outcome, lookup};
 use crate::model::{Boxed, BoxedContext, BoxedKind, Filter, Invocation, Iteration, Knowledge, Relation, Target};
@@ -13,9 +13,13 @@ impl Evaluator<'_> {
             return self.expression(expression, scope);
         }
         self.enter()?;
-        let value = self.boxed_inner(logic, scope);
+        let value = self.boxed_inner(logic, scope)?;
         self.leave();
-        value
+        // Values grow from decision to decision; recursion must be able to follow them.
+        if value.depth() as usize > json::DEPTH_LIMIT {
+            return Err(self.limit(EvaluationError::ValueTooDeep(json::DEPTH_LIMIT as u32)));
+        }
+        Ok(value)
     }
 
     /// One call per kind, so that this frame, which recursion repeats, stays small.

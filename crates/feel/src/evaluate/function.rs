@@ -1,5 +1,6 @@
 //! Functions as values: those of expressions, and those of the caller.
 
+use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
@@ -50,6 +51,44 @@ enum Body {
         home: Arc<Home>,
     },
     Native(Arc<dyn NativeFunction>),
+    /// What is left of a function while it is dropped.
+    Gone,
+}
+
+thread_local! {
+    /// Functions that are to be dropped by the one that is being dropped.
+    static DROPPED: RefCell<Option<Vec<Body>>> = const { RefCell::new(None) };
+}
+
+/// A function can hold another one, and this the next, more often than the stack has room: they are dropped in turn.
+impl Drop for Function {
+    fn drop(&mut self) {
+        let body = std::mem::replace(&mut self.body, Body::Gone);
+        let first = DROPPED.try_with(|dropped| match &mut *dropped.borrow_mut() {
+            Some(waiting) => {
+                waiting.push(body);
+                None
+            }
+            none => {
+                *none = Some(Vec::new());
+                Some(body)
+            }
+        });
+        let mut next = first.unwrap_or_default();
+        while let Some(body) = next {
+            drop(body);
+            next = DROPPED
+                .try_with(|dropped| {
+                    let mut dropped = dropped.borrow_mut();
+                    let body = dropped.as_mut().and_then(Vec::pop);
+                    if body.is_none() {
+                        *dropped = None;
+                    }
+                    body
+                })
+                .unwrap_or_default();
+        }
+    }
 }
 
 impl Function {
@@ -67,6 +106,7 @@ impl Function {
         match &self.body {
             Body::Defined { node, .. } => &node.parameters,
             Body::Native(function) => function.parameters(),
+            Body::Gone => &[],
         }
     }
 
@@ -165,6 +205,7 @@ impl Evaluator<'_> {
             }
             Body::Defined { node, home, .. } => self.call_foreign(node, home, frame),
             Body::Native(native) => self.call_native(&**native, &frame),
+            Body::Gone => Ok(Value::Null),
         }
     }
 
