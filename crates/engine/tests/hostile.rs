@@ -245,6 +245,26 @@ fn mappings_that_give_too_much_are_an_incident() {
 }
 
 #[test]
+fn random_values_differ_from_evaluation_to_evaluation_and_are_the_same_on_every_replica() {
+    let mut partition = partition(Limits::default());
+    let process = ProcessBuilder::new("random").start("start").script_task("one", "=[uuid(), uuid()]", "ids");
+    let process = process.script_task("two", "=uuid()", "third").service_task("task", "work");
+    let process = process.input("=uuid()", "fourth").input("=string(random number())", "number").end("end");
+    deploy(&mut partition, &process);
+    create(&mut partition, "random", "{}");
+    create(&mut partition, "random", "{}");
+    let values = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Variable(VariableIntent::Created, variable) => Some(variable.value.to_string()),
+        _ => None,
+    });
+    let all: Vec<String> = values.flat_map(|value| value.split(',').map(str::to_owned).collect::<Vec<_>>()).collect();
+    let different: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!((all.len(), different.len()), (10, 10), "{all:?}");
+    // Another engine that processes the same has the same state.
+    partition.check();
+}
+
+#[test]
 fn scripts_that_give_too_much_or_never_end_are_an_incident() {
     let mut partition = partition(Limits { mapping_bytes_max: 100_000, ..Limits::default() });
     let script = |id: &str, expression: &str| {

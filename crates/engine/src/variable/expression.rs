@@ -69,7 +69,26 @@ pub(crate) fn environment(execution: &Execution<'_>) -> (Environment, bool) {
     let left = u32::try_from(steps_max.saturating_sub(execution.used.evaluation_steps.get())).unwrap_or(u32::MAX);
     let is_limited_by_others = left < environment.step_limit;
     environment.step_limit = environment.step_limit.min(left);
+    environment.seed = seed(execution);
     (environment, is_limited_by_others)
+}
+
+/// What random values come from: the same on every replica, and another for every evaluation, because each command has a
+/// position of its own and each evaluation before it in the command took steps.
+fn seed(execution: &Execution<'_>) -> u64 {
+    let parts = [
+        u64::from(execution.state.partition.0),
+        execution.source_position,
+        execution.state.counters.key,
+        execution.used.evaluation_steps.get(),
+    ];
+    // The finalizer of SplitMix64 after each part.
+    parts.into_iter().fold(0, |seed, part| {
+        let mut mixed = (seed ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    })
 }
 
 /// Steps that an evaluation took.
