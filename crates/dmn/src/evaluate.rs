@@ -44,9 +44,13 @@ impl Failed {
         Box::new(Failed::Message(text, None))
     }
 
+    /// What happened, as the second half of a sentence.
     fn text(&self) -> String {
         match self {
-            Failed::Limit(error) => error.to_string(),
+            Failed::Limit(error) => {
+                let text = error.to_string();
+                text.strip_prefix("The ").map(|rest| format!("the {rest}")).unwrap_or(text)
+            }
             Failed::Message(text, _) => text.clone(),
         }
     }
