@@ -114,7 +114,7 @@ fn a_test_that_fails_is_reached_as_without_an_index() {
         Err(failure) => failure.message,
     };
     // The test stands before the column that leaves its rule out, so it is always evaluated.
-    let stopped = "Expected to evaluate decision 'd', but The expression was stopped after 10000 steps. Let it work on less data.";
+    let stopped = "Expected to evaluate decision 'd', but the expression was stopped after 10000 steps. Let it work on less data.";
     assert_eq!(message(r#"{"a": 3, "b": 3, "c": 1}"#), stopped);
 
     let turned: Vec<String> = rules
