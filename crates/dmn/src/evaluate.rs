@@ -220,6 +220,8 @@ impl<'a> Evaluator<'a> {
 
     fn take(&mut self, outcome: Result<Evaluation, EvaluationError>) -> Result<Evaluation, Failure> {
         let evaluation = outcome.map_err(|error| self.limit(error))?;
+        // The next expression has random values of its own.
+        self.left.seed = self.left.seed.wrapping_add(1);
         // Every expression costs something, however small it is.
         self.spend(evaluation.steps as usize + 1)?;
         self.allocate_bytes(evaluation.memory_bytes)?;

@@ -2,7 +2,9 @@
 
 mod support;
 
-use feel::Environment;
+use std::collections::BTreeSet;
+
+use feel::{Environment, Value};
 use osmia_dmn::{DecisionType, MAXIMUM_EVALUATED_DECISIONS, parse};
 use support::{decision, evaluate, graph, literal, model, output, table, variables};
 
@@ -322,4 +324,24 @@ fn calls_in_loops_are_reported_up_to_a_limit() {
     let evaluation = evaluate(&graph, "fails", "{}");
     assert_eq!(evaluation.evaluated_decisions.len(), MAXIMUM_EVALUATED_DECISIONS);
     assert_eq!(&*evaluation.result.expect_err("the assertion fails").failed_decision_id, "fails");
+}
+
+#[test]
+fn every_expression_has_random_values_of_its_own() {
+    let boxed = |id: &str| format!("<literalExpression id=\"{id}\"><text>uuid()</text></literalExpression>");
+    let content = format!(
+        "<definitions xmlns=\"https://www.omg.org/spec/DMN/20191111/MODEL/\" id=\"g\" name=\"g\" namespace=\"n\">\
+         <decision id=\"d\" name=\"d\"><list id=\"l\">{}{}{}</list></decision></definitions>",
+        boxed("a"),
+        boxed("b"),
+        boxed("c")
+    );
+    let graph = parse(content.as_bytes()).expect("a graph");
+    let ids = |seed| {
+        let environment = Environment { seed, ..Environment::at(1_000) };
+        let output = graph.evaluate("d", &(), &environment).result.expect("an output");
+        output.as_list().unwrap_or_default().iter().map(Value::to_json).collect::<BTreeSet<_>>()
+    };
+    assert_eq!((ids(1).len(), ids(1)), (3, ids(1)), "the same seed gives the same");
+    assert!(ids(1).is_disjoint(&ids(500)));
 }
