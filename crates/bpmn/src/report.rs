@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use model_file::shorten;
 use roxmltree::Node;
 
 use crate::vocabulary;
@@ -14,9 +15,6 @@ pub const MAXIMUM_REPORT_BYTES: usize = 7 * 1024;
 
 /// The most problems of one file that are described; further ones are counted.
 pub const MAXIMUM_PROBLEMS: usize = 1_000;
-
-/// The longest message of one problem: a model may quote itself at any length, and every problem should find room.
-const MAXIMUM_MESSAGE_CHARACTERS: usize = 1_000;
 
 /// Room kept for the line that says how many problems were left out.
 const OMISSION_BYTES: usize = 64;
@@ -130,17 +128,6 @@ fn paragraph(name: &str, report: &ValidationReport) -> Vec<String> {
 
 fn travelling_bytes(text: &str) -> usize {
     text.bytes().map(|byte| if matches!(byte, b' '..=b'~') && byte != b'%' { 1 } else { 3 }).sum()
-}
-
-/// The text with its middle left out if it is too long: places are named at the beginning, advice stands at the end.
-fn shorten(text: String) -> String {
-    let mut boundaries = text.char_indices().map(|(position, _)| position);
-    let half = MAXIMUM_MESSAGE_CHARACTERS / 2;
-    let (Some(first_half), Some(_)) = (boundaries.nth(half), boundaries.nth(half)) else {
-        return text;
-    };
-    let second_half = text.char_indices().rev().nth(half - 1).map_or(0, |(position, _)| position);
-    format!("{} ... {}", &text[..first_half], &text[second_half..])
 }
 
 /// Collects problems while a file is read.

@@ -2,15 +2,13 @@
 
 use std::fmt;
 
+use model_file::shorten;
 use roxmltree::Node;
 
 use crate::xml;
 
 /// The most problems of one file that are described; further ones are counted.
 pub const MAXIMUM_PROBLEMS: usize = 1_000;
-
-/// The longest message of one problem: a model may quote itself at any length, and every problem should find room.
-const MAXIMUM_MESSAGE_CHARACTERS: usize = 1_000;
 
 /// One thing that keeps a file from being deployed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,17 +56,6 @@ impl fmt::Display for ValidationReport {
             further => write!(formatter, "\nand {further} more errors"),
         }
     }
-}
-
-/// The text with its middle left out if it is too long: places are named at the beginning, advice stands at the end.
-fn shorten(text: String) -> String {
-    let half = MAXIMUM_MESSAGE_CHARACTERS / 2;
-    let mut boundaries = text.char_indices().map(|(position, _)| position);
-    let (Some(first_half), Some(_)) = (boundaries.nth(half), boundaries.nth(half)) else {
-        return text;
-    };
-    let second_half = text.char_indices().rev().nth(half - 1).map_or(0, |(position, _)| position);
-    format!("{} ... {}", &text[..first_half], &text[second_half..])
 }
 
 /// Collects problems while a file is read.

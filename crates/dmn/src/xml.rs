@@ -1,8 +1,15 @@
-//! From bytes to a document tree within limits, and how the rest of the crate looks at the tree.
+//! How the crate looks at the tree of a file.
 
 use std::borrow::Cow;
 
-use roxmltree::{Document, Node, ParsingOptions};
+use model_file::{Advice, ZEEBE_NAMESPACE};
+use roxmltree::{Document, Node};
+
+pub use model_file::{
+    MAXIMUM_ATTRIBUTES_PER_ELEMENT, MAXIMUM_NAMESPACES_IN_ALL_SCOPES, MAXIMUM_NAMESPACES_IN_SCOPE,
+    MAXIMUM_NESTING_LEVELS, MAXIMUM_NODES, MAXIMUM_RESOURCE_BYTES,
+};
+pub(crate) use model_file::{is_true, path, present, trimmed_text};
 
 /// The namespaces of DMN 1.1 to 1.5.
 pub(crate) const DMN_NAMESPACES: [&str; 6] = [
@@ -13,185 +20,17 @@ pub(crate) const DMN_NAMESPACES: [&str; 6] = [
     "https://www.omg.org/spec/DMN/20211108/MODEL/",
     "https://www.omg.org/spec/DMN/20230324/MODEL/",
 ];
-/// Namespace of the `zeebe:` extension elements.
-const ZEEBE_NAMESPACE: &str = "http://camunda.org/schema/zeebe/1.0";
+const ADVICE: Advice =
+    Advice { too_large: "Split the decisions into several files.", too_deep: "Make decisions of inner expressions." };
 
-/// The largest file that is read.
-pub const MAXIMUM_RESOURCE_BYTES: usize = 4 * 1024 * 1024;
-/// The deepest nesting of XML elements; it also bounds every recursion in this crate.
-pub const MAXIMUM_NESTING_LEVELS: usize = 256;
-/// The most attributes of one XML element, namespace declarations included.
-pub const MAXIMUM_ATTRIBUTES_PER_ELEMENT: usize = 256;
-/// The most namespace declarations of an XML element and those around it together.
-pub const MAXIMUM_NAMESPACES_IN_SCOPE: usize = 64;
-/// The most namespaces in scope, summed over all XML elements that declare one.
-pub const MAXIMUM_NAMESPACES_IN_ALL_SCOPES: usize = 1_000_000;
-/// The most nodes (elements, texts, comments) of a file.
-pub const MAXIMUM_NODES: u32 = 1_000_000;
-
-/// The text of a file in one of the encodings UTF-8, UTF-16 (with a byte order mark) and ISO-8859-1.
+/// The text of a file.
 pub(crate) fn decode(content: &[u8]) -> Result<Cow<'_, str>, String> {
-    if content.len() > MAXIMUM_RESOURCE_BYTES {
-        return Err(format!(
-            "The file has {} bytes, but at most {MAXIMUM_RESOURCE_BYTES} bytes are read. Split the decisions into several files.",
-            content.len()
-        ));
-    }
-    match content {
-        [0xFE, 0xFF, rest @ ..] => decode_utf16(rest, u16::from_be_bytes).map(Cow::Owned),
-        [0xFF, 0xFE, rest @ ..] => decode_utf16(rest, u16::from_le_bytes).map(Cow::Owned),
-        [0xEF, 0xBB, 0xBF, rest @ ..] => decode_utf8(rest),
-        _ => match declared_encoding(content) {
-            Some(name) if name.eq_ignore_ascii_case("UTF-8") || name.eq_ignore_ascii_case("US-ASCII") => {
-                decode_utf8(content)
-            }
-            Some(name) if name.eq_ignore_ascii_case("ISO-8859-1") => {
-                Ok(Cow::Owned(content.iter().copied().map(char::from).collect()))
-            }
-            Some(name) => Err(format!(
-                "The encoding '{name}' that the file declares is not supported here. Save the file as UTF-8."
-            )),
-            None => decode_utf8(content),
-        },
-    }
+    model_file::decode(content, &ADVICE)
 }
 
-fn decode_utf8(content: &[u8]) -> Result<Cow<'_, str>, String> {
-    std::str::from_utf8(content).map(Cow::Borrowed).map_err(|error| {
-        format!(
-            "The file is not valid UTF-8: the byte at offset {} does not fit. Save the file as UTF-8.",
-            error.valid_up_to()
-        )
-    })
-}
-
-fn decode_utf16(content: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, String> {
-    let (pairs, rest) = content.as_chunks::<2>();
-    let units = pairs.iter().copied().map(unit);
-    match char::decode_utf16(units).collect::<Result<String, _>>() {
-        Ok(text) if rest.is_empty() => Ok(text),
-        _ => Err("The file is not valid UTF-16 as its byte order mark says. Save the file as UTF-8.".to_owned()),
-    }
-}
-
-/// The encoding that the XML declaration names, if there is one.
-fn declared_encoding(content: &[u8]) -> Option<String> {
-    let declaration = content.strip_prefix(b"<?xml")?;
-    let end = find(declaration, b"?>")?;
-    let declaration = declaration.get(..end)?;
-    let after = declaration.get(find(declaration, b"encoding")? + b"encoding".len()..)?.trim_ascii_start();
-    let after = after.strip_prefix(b"=")?.trim_ascii_start();
-    let (&quote, value) = after.split_first().filter(|(byte, _)| matches!(byte, b'"' | b'\''))?;
-    let length = value.iter().position(|byte| *byte == quote)?;
-    Some(String::from_utf8_lossy(value.get(..length)?).into_owned())
-}
-
-/// The document tree, without document type declarations and within the limits of this module.
+/// The document tree.
 pub(crate) fn parse(text: &str) -> Result<Document<'_>, String> {
-    check_limits(text.as_bytes())?;
-    let options = ParsingOptions { nodes_limit: MAXIMUM_NODES, ..ParsingOptions::default() };
-    Document::parse_with_options(text, options).map_err(|error| match error {
-        roxmltree::Error::DtdDetected => {
-            "The file has a document type declaration (DOCTYPE), which is not accepted for security. Remove it."
-                .to_owned()
-        }
-        roxmltree::Error::NodesLimitReached => {
-            format!("The file has more than {MAXIMUM_NODES} XML nodes. Split the decisions into several files.")
-        }
-        error => format!("The file is not well-formed XML: {error}."),
-    })
-}
-
-/// Walks over the tags once before a tree is built: what the tree costs grows with the product of attributes and of
-/// namespaces in scope, so a hostile file must be refused first. Errors of syntax are left to the parser.
-fn check_limits(text: &[u8]) -> Result<(), String> {
-    let mut namespaces_in_scope: Vec<usize> = Vec::new();
-    let mut namespaces_in_all_scopes = 0;
-    let mut rest = text;
-    while let Some(start) = rest.iter().position(|byte| *byte == b'<') {
-        rest = &rest[start..];
-        let (is_markup, end) = match rest {
-            [b'<', b'!', b'-', b'-', inside @ ..] => (false, find(inside, b"-->").map(|end| end + 4)),
-            [b'<', b'!', b'[', inside @ ..] => (false, find(inside, b"]]>").map(|end| end + 3)),
-            [b'<', b'?', inside @ ..] => (false, find(inside, b"?>").map(|end| end + 2)),
-            [b'<', b'/', inside @ ..] => {
-                namespaces_in_scope.pop();
-                (false, find(inside, b">").map(|end| end + 2))
-            }
-            _ => (true, None),
-        };
-        if is_markup {
-            let tag = scan_tag(rest);
-            let namespaces = namespaces_in_scope.last().copied().unwrap_or(0) + tag.namespaces;
-            if namespaces_in_scope.len() >= MAXIMUM_NESTING_LEVELS {
-                return Err(format!(
-                    "XML elements are nested deeper than {MAXIMUM_NESTING_LEVELS} levels. Make decisions of inner expressions."
-                ));
-            }
-            if tag.attributes > MAXIMUM_ATTRIBUTES_PER_ELEMENT || namespaces > MAXIMUM_NAMESPACES_IN_SCOPE {
-                return Err(format!(
-                    "An XML element has {} attributes and {namespaces} namespaces, but at most {MAXIMUM_ATTRIBUTES_PER_ELEMENT} \
-                     attributes and {MAXIMUM_NAMESPACES_IN_SCOPE} namespaces are accepted.",
-                    tag.attributes
-                ));
-            }
-            if tag.namespaces > 0 {
-                namespaces_in_all_scopes += namespaces;
-            }
-            if namespaces_in_all_scopes > MAXIMUM_NAMESPACES_IN_ALL_SCOPES {
-                return Err(
-                    "Too many XML elements declare namespaces. Declare them once, at the root element.".to_owned()
-                );
-            }
-            if !tag.is_empty_element {
-                namespaces_in_scope.push(namespaces);
-            }
-            rest = &rest[tag.length..];
-        } else {
-            match end {
-                Some(end) => rest = &rest[end + 1..],
-                None => return Ok(()),
-            }
-        }
-    }
-    Ok(())
-}
-
-struct Tag {
-    length: usize,
-    attributes: usize,
-    namespaces: usize,
-    is_empty_element: bool,
-}
-
-/// `text` begins with `<`; the tag ends with the next `>` outside quotes.
-fn scan_tag(text: &[u8]) -> Tag {
-    let mut tag = Tag { length: text.len(), attributes: 0, namespaces: 0, is_empty_element: false };
-    let mut quote = None;
-    for (position, &byte) in text.iter().enumerate() {
-        match quote {
-            Some(open) if byte == open => quote = None,
-            Some(_) => {}
-            None => match byte {
-                b'"' | b'\'' => {
-                    quote = Some(byte);
-                    tag.attributes += 1;
-                }
-                b'x' if text[position..].starts_with(b"xmlns") => tag.namespaces += 1,
-                b'>' => {
-                    tag.length = position + 1;
-                    tag.is_empty_element = position > 0 && text[position - 1] == b'/';
-                    return tag;
-                }
-                _ => {}
-            },
-        }
-    }
-    tag
-}
-
-fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
-    text.windows(pattern.len()).position(|window| window == pattern)
+    model_file::parse(text, &ADVICE)
 }
 
 /// Whether `node` is the DMN element `name`, of any version.
@@ -225,38 +64,7 @@ pub(crate) fn version_tag<'a>(node: Node<'a, '_>) -> Option<&'a str> {
     present(tag, "value")
 }
 
-/// Whether the attribute `name` is the XML boolean true.
-pub(crate) fn is_true(node: Node, name: &str) -> bool {
-    matches!(node.attribute(name).map(str::trim), Some("true" | "1"))
-}
-
-/// The value of an attribute, `None` if it is absent or empty.
-pub(crate) fn present<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
-    node.attribute(name).filter(|value| !value.is_empty())
-}
-
-/// The texts inside `node`, without white space around them.
-pub(crate) fn trimmed_text(node: Node) -> String {
-    let text: String = node.children().filter(Node::is_text).filter_map(|child| child.text()).collect();
-    text.trim().to_owned()
-}
-
 /// The text in the child `text` of an expression, `None` if there is no such child.
 pub(crate) fn expression_text(node: Node) -> Option<String> {
     child(node, "text").map(trimmed_text)
-}
-
-/// The nearest id and the way from there to `node`: `task > extensionElements > taskDefinition`.
-pub(crate) fn path(node: Node) -> (Option<String>, String) {
-    let mut way = Vec::new();
-    for ancestor in node.ancestors().filter(Node::is_element) {
-        let identified = present(ancestor, "id");
-        way.push(identified.unwrap_or(ancestor.tag_name().name()));
-        if let Some(id) = identified {
-            way.reverse();
-            return (Some(id.to_owned()), way.join(" > "));
-        }
-    }
-    way.reverse();
-    (None, way.join(" > "))
 }

@@ -26,6 +26,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("dmn", 2),
     ("protocol", 1),
     ("feel", 1),
+    ("model-file", 1),
     ("gateway-interface", 1),
 ];
 
@@ -43,11 +44,12 @@ const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
     ("bpmn", &["tokio", "tracing", "metrics"]),
     ("dmn", &["tokio", "tracing", "metrics", "protocol"]),
     ("feel", &["tokio", "tracing", "metrics", "protocol"]),
+    ("model-file", &["tokio", "tracing", "metrics", "protocol", "feel"]),
     ("protocol", &["tokio", "tracing", "metrics"]),
 ];
 
 /// Crates that compute and never perform.
-const PURE: &[&str] = &["protocol", "feel", "bpmn", "dmn", "engine"];
+const PURE: &[&str] = &["protocol", "feel", "model-file", "bpmn", "dmn", "engine"];
 
 /// What pure crates must not call: clocks, random numbers, threads, input and output.
 const BANNED: &[&str] = &[
