@@ -4,6 +4,7 @@
 //! A failed operation gives null and a [`Warning`]; only the limits of an [`Environment`] and `assert` end an
 //! evaluation with an error. The crate is pure: the clock is given, nothing else is read.
 
+pub mod calendar;
 mod decimal;
 mod defined_type;
 mod environment;
@@ -19,6 +20,7 @@ mod pattern;
 mod temporal;
 mod unary;
 mod value;
+pub mod zone;
 
 use std::sync::Arc;
 

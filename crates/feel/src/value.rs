@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, civil};
+use jiff::SignedDuration;
 
+use crate::calendar::Date;
 use crate::evaluate::{Function, NativeFunction};
 use crate::json::{self, JsonError};
 use crate::number::Number;
@@ -23,7 +24,7 @@ pub enum Value {
     /// A text.
     String(Arc<str>),
     /// A calendar date.
-    Date(civil::Date),
+    Date(Date),
     /// A time of day.
     Time(Box<Time>),
     /// A date with a time of day.
