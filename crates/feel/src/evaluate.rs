@@ -341,7 +341,7 @@ impl<'a> Evaluator<'a> {
             None => start.value.clone(),
         };
         let end = Bound { value: end, included: range.end_included };
-        Ok(Value::Range(Arc::new(Range { start, end })))
+        Ok(Value::Range(Arc::new(Range { start, end, is_comparison: range.is_comparison })))
     }
 
     #[inline(never)]

@@ -64,6 +64,8 @@ pub(crate) struct RangeNode {
     /// `None` where it is the start.
     pub(crate) end: Option<Node>,
     pub(crate) end_included: bool,
+    /// `(< 10)` and not `(null..10)`.
+    pub(crate) is_comparison: bool,
 }
 
 /// What a loop variable runs over.

@@ -332,7 +332,9 @@ impl Value {
                         }),
                 )
             }
-            (Value::Range(a), Value::Range(b)) => Some(a.start.same(&b.start, budget) && a.end.same(&b.end, budget)),
+            (Value::Range(a), Value::Range(b)) => {
+                Some(a.is_comparison == b.is_comparison && a.start.same(&b.start, budget) && a.end.same(&b.end, budget))
+            }
             (Value::Function(a), Value::Function(b)) => Some(Arc::ptr_eq(a, b)),
             _ => self.compare(other).map(Ordering::is_eq),
         }
@@ -510,6 +512,8 @@ impl Bound {
 pub struct Range {
     pub(crate) start: Bound,
     pub(crate) end: Bound,
+    /// Told as a comparison, like `(< 10)`, which has no start, while that of `(null..10)` is null.
+    pub(crate) is_comparison: bool,
 }
 
 impl Range {

@@ -189,7 +189,13 @@ impl Parser<'_> {
             return Ok(Some(none));
         }
         let included = matches!(kind, Kind::LessEqual | Kind::GreaterEqual | Kind::Equal);
-        let range = |start, start_included, end, end_included| RangeNode { start, start_included, end, end_included };
+        let range = |start, start_included, end, end_included| RangeNode {
+            start,
+            start_included,
+            end,
+            end_included,
+            is_comparison: true,
+        };
         Ok(Some(Node::Range(Box::new(match kind {
             Kind::Less | Kind::LessEqual => range(none, false, Some(value), included),
             Kind::Equal => range(value, true, None, true),
@@ -225,7 +231,8 @@ impl Parser<'_> {
             _ => return Err(self.error("']' or ')' to end the range")),
         };
         self.advance();
-        Ok(Node::Range(Box::new(RangeNode { start, start_included, end: Some(end), end_included })))
+        let end = Some(end);
+        Ok(Node::Range(Box::new(RangeNode { start, start_included, end, end_included, is_comparison: false })))
     }
 
     /// Later entries see the earlier ones.
