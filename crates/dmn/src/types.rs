@@ -6,6 +6,7 @@ use std::sync::Arc;
 use feel::{Context, DefinedType, Environment, Names, UnaryTests, Value};
 use roxmltree::Node;
 
+use crate::imports::Imports;
 use crate::report::Problems;
 use crate::xml::{child, children, is_true, present, trimmed_text};
 
@@ -15,6 +16,9 @@ const MAXIMUM_TYPE_CHAIN: usize = 16;
 /// How deeply values are compared with types: references and levels of values together.
 const MAXIMUM_TYPE_DEPTH: u32 = 256;
 
+/// In the name of a type, behind how many points the name of an import may end.
+const MAXIMUM_POINTS: usize = 16;
+
 /// Where a type is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypeReference {
@@ -23,6 +27,8 @@ pub(crate) enum TypeReference {
     Simple(SimpleType),
     /// An index into the item definitions.
     Defined(u32),
+    /// An index into the imports, and one into the item definitions of that model.
+    Imported(u32, u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,12 +122,18 @@ enum Shape {
 pub(crate) struct Types {
     definitions: Vec<ItemDefinition>,
     by_name: BTreeMap<Arc<str>, u32>,
+    imports: Vec<Arc<Types>>,
+    imports_by_name: BTreeMap<Arc<str>, u32>,
 }
 
 impl Types {
     /// Reads the item definitions. Names are known before shapes, so that they can refer to each other.
-    pub(crate) fn read(root: Node, names: &Names, problems: &mut Problems) -> Types {
+    pub(crate) fn read(root: Node, names: &Names, imports: &Imports, problems: &mut Problems) -> Types {
         let mut types = Types::default();
+        for (position, (name, imported)) in (0_u32..).zip(imports.types()) {
+            types.imports.push(imported.clone());
+            types.imports_by_name.entry(name.clone()).or_insert(position);
+        }
         let nodes: Vec<Node> = children(root, "itemDefinition").collect();
         for (position, node) in nodes.iter().enumerate() {
             let Some(name) = present(*node, "name") else {
@@ -219,7 +231,20 @@ impl Types {
                 return TypeReference::Defined(*index);
             }
         }
+        if let Some(imported) = self.resolve_imported(local) {
+            return imported;
+        }
         SimpleType::named(local).map_or(TypeReference::Any, TypeReference::Simple)
+    }
+
+    /// `import.type`, where both names may have points, or a type of an import without a name.
+    fn resolve_imported(&self, name: &str) -> Option<TypeReference> {
+        let split = name.match_indices('.').take(MAXIMUM_POINTS).map(|(at, _)| (&name[..at], &name[at + 1..]));
+        split.chain([("", name)]).find_map(|(import, name)| {
+            let import = *self.imports_by_name.get(import)?;
+            let index = *self.imports[import as usize].by_name.get(name)?;
+            Some(TypeReference::Imported(import, index))
+        })
     }
 
     /// The type in the attribute `typeRef`, or in the child of this name that DMN 1.1 has.
@@ -236,6 +261,7 @@ impl Types {
             TypeReference::Any => "Any",
             TypeReference::Simple(simple) => simple.name(),
             TypeReference::Defined(index) => &self.definitions[index as usize].name,
+            TypeReference::Imported(import, index) => self.imports[import as usize].name(TypeReference::Defined(index)),
         }
     }
 
@@ -271,6 +297,9 @@ impl Types {
             TypeReference::Any => return true,
             TypeReference::Simple(simple) => return value.is_null() || simple.matches(value),
             TypeReference::Defined(index) => &self.definitions[index as usize],
+            TypeReference::Imported(import, index) => {
+                return self.imports[import as usize].matches(value, TypeReference::Defined(index), check);
+            }
         };
         let mut fits = |value: &Value| {
             value.is_null() || definition.shape_matches(self, value, check) && check.passes(&definition.allowed, value)
