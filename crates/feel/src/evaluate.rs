@@ -282,6 +282,7 @@ impl<'a> Evaluator<'a> {
             Node::Constant(value) => Ok(value.clone()),
             Node::Local(position) => Ok(self.stack[*position as usize].clone()),
             Node::Variable(index) => self.variable(*index as usize),
+            Node::VariableOrBuiltin(index, builtin) => self.variable_or_builtin(*index as usize, builtin),
             Node::VariablePath(index, path) => self.variable_path(*index as usize, path),
             Node::Dynamic(dynamic) => self.dynamic(dynamic),
             Node::Path(base, name) => self.path(base, name),

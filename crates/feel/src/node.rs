@@ -16,6 +16,8 @@ pub(crate) enum Node {
     Local(u32),
     /// An index into the variables of the expression.
     Variable(u32),
+    /// An argument of a function that is not built in: a variable of the scope, or else the built-in function of this name.
+    VariableOrBuiltin(u32, &'static Builtin),
     /// A variable followed by a path, so that only the end of the path need be read.
     VariablePath(u32, Box<[Arc<str>]>),
     /// A name that may be an entry of one of the filtered items at these positions, innermost first.
