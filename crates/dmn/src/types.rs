@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use feel::{Context, DefinedType, Environment, Names, UnaryTests, Value};
+use feel::{Context, DefinedType, Environment, Names, SimpleType, UnaryTests, Value};
 use roxmltree::Node;
 
 use crate::imports::Imports;
@@ -31,72 +31,22 @@ pub(crate) enum TypeReference {
     Imported(u32, u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SimpleType {
-    String,
-    Number,
-    Boolean,
-    Date,
-    Time,
-    DateTime,
-    YearMonthDuration,
-    DayTimeDuration,
-    List,
-    Context,
-    Function,
+/// FEEL's own types whose names in a file differ from those in expressions, which are understood, too.
+const NAMES_IN_FILES: [(SimpleType, &str); 3] = [
+    (SimpleType::DateTime, "dateTime"),
+    (SimpleType::YearMonthDuration, "yearMonthDuration"),
+    (SimpleType::DayTimeDuration, "dayTimeDuration"),
+];
+
+fn simple_type(name: &str) -> Option<SimpleType> {
+    let in_files = NAMES_IN_FILES.iter().find(|(_, known)| *known == name);
+    in_files.map(|(simple, _)| *simple).or_else(|| SimpleType::named(name))
 }
 
-impl SimpleType {
-    fn named(name: &str) -> Option<SimpleType> {
-        Some(match name {
-            "string" => SimpleType::String,
-            "number" => SimpleType::Number,
-            "boolean" => SimpleType::Boolean,
-            "date" => SimpleType::Date,
-            "time" => SimpleType::Time,
-            "date and time" | "dateTime" | "date time" => SimpleType::DateTime,
-            "years and months duration" | "yearMonthDuration" | "year month duration" => SimpleType::YearMonthDuration,
-            "days and time duration" | "dayTimeDuration" | "day time duration" => SimpleType::DayTimeDuration,
-            "list" => SimpleType::List,
-            "context" => SimpleType::Context,
-            "function" => SimpleType::Function,
-            _ => return None,
-        })
-    }
-
-    /// The name that messages give it.
-    fn name(self) -> &'static str {
-        match self {
-            SimpleType::String => "string",
-            SimpleType::Number => "number",
-            SimpleType::Boolean => "boolean",
-            SimpleType::Date => "date",
-            SimpleType::Time => "time",
-            SimpleType::DateTime => "dateTime",
-            SimpleType::YearMonthDuration => "yearMonthDuration",
-            SimpleType::DayTimeDuration => "dayTimeDuration",
-            SimpleType::List => "list",
-            SimpleType::Context => "context",
-            SimpleType::Function => "function",
-        }
-    }
-
-    fn matches(self, value: &Value) -> bool {
-        matches!(
-            (self, value),
-            (SimpleType::String, Value::String(_))
-                | (SimpleType::Number, Value::Number(_))
-                | (SimpleType::Boolean, Value::Boolean(_))
-                | (SimpleType::Date, Value::Date(_))
-                | (SimpleType::Time, Value::Time(_))
-                | (SimpleType::DateTime, Value::DateTime(_))
-                | (SimpleType::YearMonthDuration, Value::YearMonthDuration(_))
-                | (SimpleType::DayTimeDuration, Value::DayTimeDuration(_))
-                | (SimpleType::List, Value::List(_))
-                | (SimpleType::Context, Value::Context(_))
-                | (SimpleType::Function, Value::Function(_))
-        )
-    }
+/// The name that messages give to one of FEEL's own types.
+fn simple_name(simple: SimpleType) -> &'static str {
+    let in_files = NAMES_IN_FILES.iter().find(|(known, _)| *known == simple);
+    in_files.map_or(simple.name(), |(_, name)| name)
 }
 
 #[derive(Debug)]
@@ -234,7 +184,7 @@ impl Types {
         if let Some(imported) = self.resolve_imported(local) {
             return imported;
         }
-        SimpleType::named(local).map_or(TypeReference::Any, TypeReference::Simple)
+        simple_type(local).map_or(TypeReference::Any, TypeReference::Simple)
     }
 
     /// `import.type`, where both names may have points, or a type of an import without a name.
@@ -259,7 +209,7 @@ impl Types {
     pub(crate) fn name(&self, reference: TypeReference) -> &str {
         match reference {
             TypeReference::Any => "Any",
-            TypeReference::Simple(simple) => simple.name(),
+            TypeReference::Simple(simple) => simple_name(simple),
             TypeReference::Defined(index) => &self.definitions[index as usize].name,
             TypeReference::Imported(import, index) => self.imports[import as usize].name(TypeReference::Defined(index)),
         }
@@ -295,7 +245,7 @@ impl Types {
         }
         let definition = match reference {
             TypeReference::Any => return true,
-            TypeReference::Simple(simple) => return value.is_null() || simple.matches(value),
+            TypeReference::Simple(simple) => return value.is_null() || simple.contains(value),
             TypeReference::Defined(index) => &self.definitions[index as usize],
             TypeReference::Imported(import, index) => {
                 return self.imports[import as usize].matches(value, TypeReference::Defined(index), check);

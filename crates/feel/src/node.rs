@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::defined_type::Defined;
 use crate::functions::Builtin;
+use crate::simple_type::SimpleType;
 use crate::value::{Value, take};
 
 pub(crate) enum Node {
@@ -141,18 +142,10 @@ pub(crate) enum Comparison {
 pub(crate) enum Type {
     Any,
     Null,
-    Number,
-    String,
-    Boolean,
-    Date,
-    Time,
-    DateTime,
-    YearMonthDuration,
-    DayTimeDuration,
+    Simple(SimpleType),
     List(Box<Type>),
     Context(Vec<(String, Type)>),
     Range(Box<Type>),
-    Function,
     /// A type of the caller's.
     Defined(Defined),
 }
@@ -166,16 +159,8 @@ impl Type {
         }
         match (self, value) {
             (Type::Any, value) => !value.is_null(),
-            (Type::Null, Value::Null)
-            | (Type::Number, Value::Number(_))
-            | (Type::String, Value::String(_))
-            | (Type::Boolean, Value::Boolean(_))
-            | (Type::Date, Value::Date(_))
-            | (Type::Time, Value::Time(_))
-            | (Type::DateTime, Value::DateTime(_))
-            | (Type::YearMonthDuration, Value::YearMonthDuration(_))
-            | (Type::DayTimeDuration, Value::DayTimeDuration(_))
-            | (Type::Function, Value::Function(_)) => true,
+            (Type::Null, value) => value.is_null(),
+            (Type::Simple(simple), value) => simple.contains(value),
             (Type::Defined(of), value) => of.0.contains(value, budget),
             (Type::List(of), Value::List(items)) => {
                 **of == Type::Any || items.iter().all(|item| of.matches(item, budget))
