@@ -2,6 +2,7 @@
 
 mod access;
 mod clauses;
+mod filter;
 mod function;
 mod operators;
 mod tests;
@@ -17,6 +18,7 @@ use crate::environment::{
 use crate::functions::Builtin;
 use crate::json;
 use crate::node::{Call, Node, Target, Test};
+use crate::number::Number;
 use crate::pattern;
 use crate::value::{Bound, Context, DEPTH_LIMIT, Range, Value};
 
@@ -85,6 +87,21 @@ pub(crate) struct Evaluator<'a> {
     home: Option<Arc<Home>>,
 }
 
+/// What an operator works on.
+enum Operand {
+    Number(Number),
+    Other(Value),
+}
+
+impl Operand {
+    fn value(self) -> Value {
+        match self {
+            Operand::Number(number) => Value::Number(number),
+            Operand::Other(value) => value,
+        }
+    }
+}
+
 /// What is evaluated.
 pub(crate) enum Root<'a> {
     Expression(&'a Node),
@@ -142,9 +159,14 @@ impl<'a> Evaluator<'a> {
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
         self.steps = self.steps.saturating_add(steps);
         if self.steps > self.environment.step_limit {
-            return Err(EvaluationError::TooManySteps(self.environment.step_limit).into());
+            return Err(self.too_many_steps());
         }
         Ok(())
+    }
+
+    #[cold]
+    fn too_many_steps(&self) -> Failure {
+        EvaluationError::TooManySteps(self.environment.step_limit).into()
     }
 
     /// Does work that takes its steps from a budget, which is what is left of the step limit.
@@ -182,18 +204,28 @@ impl<'a> Evaluator<'a> {
     pub(crate) fn allocate(&mut self, bytes: usize) -> Result<(), Failure> {
         self.memory = self.memory.saturating_add(bytes);
         if self.memory > self.environment.memory_limit_bytes {
-            return Err(EvaluationError::TooMuchMemory(self.environment.memory_limit_bytes).into());
+            return Err(self.too_much_memory());
         }
         Ok(())
+    }
+
+    #[cold]
+    fn too_much_memory(&self) -> Failure {
+        EvaluationError::TooMuchMemory(self.environment.memory_limit_bytes).into()
     }
 
     /// To be called before a list of this length is built.
     pub(crate) fn allocate_list(&mut self, items: usize) -> Result<(), Failure> {
         if items > self.environment.list_limit_items {
-            return Err(EvaluationError::ListTooLong(self.environment.list_limit_items).into());
+            return Err(self.list_too_long());
         }
         self.spend(items)?;
         self.allocate(items.saturating_mul(size_of::<Value>()))
+    }
+
+    #[cold]
+    fn list_too_long(&self) -> Failure {
+        EvaluationError::ListTooLong(self.environment.list_limit_items).into()
     }
 
     /// To be called before a string of this length is built.
@@ -249,8 +281,8 @@ impl<'a> Evaluator<'a> {
     #[inline]
     pub(crate) fn evaluate(&mut self, node: &Node) -> Outcome {
         match node {
-            Node::Constant(value) => Ok(value.clone()),
-            Node::Local(position) => Ok(self.stack[*position as usize].clone()),
+            Node::Constant(value) => Ok(value.duplicate()),
+            Node::Local(position) => Ok(self.stack[*position as usize].duplicate()),
             node => self.evaluate_nested(node),
         }
     }
@@ -258,12 +290,14 @@ impl<'a> Evaluator<'a> {
     fn evaluate_nested(&mut self, node: &Node) -> Outcome {
         self.spend(1)?;
         self.enter()?;
-        let value = self.evaluate_inner(node)?;
+        let outcome = self.evaluate_inner(node);
         self.depth -= 1;
-        if value.depth() > DEPTH_LIMIT {
+        if let Ok(value @ (Value::List(_) | Value::Context(_) | Value::Range(_) | Value::Function(_))) = &outcome
+            && value.depth() > DEPTH_LIMIT
+        {
             return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT).into());
         }
-        Ok(value)
+        outcome
     }
 
     /// Counts a level of recursion; the caller counts back.
@@ -271,9 +305,39 @@ impl<'a> Evaluator<'a> {
     fn enter(&mut self) -> Result<(), Failure> {
         self.depth += 1;
         if self.depth > self.environment.depth_limit {
-            return Err(EvaluationError::TooDeep(self.environment.depth_limit).into());
+            return Err(self.too_deep());
         }
         Ok(())
+    }
+
+    #[cold]
+    fn too_deep(&self) -> Failure {
+        EvaluationError::TooDeep(self.environment.depth_limit).into()
+    }
+
+    /// Takes the topmost value off the stack.
+    #[inline]
+    fn forget(&mut self) {
+        let value = self.stack.pop();
+        // Most values own nothing, and need no call to be dropped.
+        if let None | Some(Value::Null | Value::Boolean(_) | Value::Number(_)) = &value {
+            std::mem::forget(value);
+        }
+    }
+
+    /// Like [`Self::evaluate`], but numbers come as such: they are neither cloned nor dropped as values.
+    #[inline]
+    fn operand(&mut self, node: &Node) -> Result<Operand, Failure> {
+        match node {
+            Node::Constant(Value::Number(number)) => Ok(Operand::Number(*number)),
+            Node::Local(position) if let Value::Number(number) = &self.stack[*position as usize] => {
+                Ok(Operand::Number(*number))
+            }
+            node => Ok(match self.evaluate(node)? {
+                Value::Number(number) => Operand::Number(number),
+                value => Operand::Other(value),
+            }),
+        }
     }
 
     /// One call per kind of node, so that this frame, which recursion repeats, stays small.

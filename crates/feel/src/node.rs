@@ -59,6 +59,8 @@ pub(crate) struct Filter {
     pub(crate) condition: Node,
     /// A constant index needs no item.
     pub(crate) constant_index: bool,
+    /// The entries that the condition reads of the item; `None` if it uses the item in another way.
+    pub(crate) entries: Option<Box<[Arc<str>]>>,
 }
 
 pub(crate) struct RangeNode {

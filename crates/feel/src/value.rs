@@ -205,6 +205,7 @@ impl Value {
     }
 
     /// Whether the JSON text has about at most `limit` bytes; looks only as far as needed.
+    #[inline]
     pub(crate) fn fits(&self, limit: &mut usize) -> bool {
         let own = match self {
             Value::String(text) => text.len() + 2,
@@ -214,6 +215,10 @@ impl Value {
             return false;
         };
         *limit = rest;
+        !matches!(self, Value::List(_) | Value::Context(_)) || self.parts_fit(limit)
+    }
+
+    fn parts_fit(&self, limit: &mut usize) -> bool {
         match self {
             Value::List(items) => items.iter().all(|item| item.fits(limit)),
             Value::Context(context) => context.entries.iter().all(|(name, value)| {
@@ -241,6 +246,17 @@ impl Value {
             Value::Context(_) => "OBJECT",
             Value::Range(_) => "RANGE",
             Value::Function(_) => "FUNCTION",
+        }
+    }
+
+    /// A clone that costs no call where nothing is shared.
+    #[inline]
+    pub(crate) fn duplicate(&self) -> Value {
+        match self {
+            Value::Null => Value::Null,
+            Value::Boolean(value) => Value::Boolean(*value),
+            Value::Number(number) => Value::Number(*number),
+            shared => shared.clone(),
         }
     }
 
@@ -476,6 +492,13 @@ impl Context {
         if self.index.is_none() && self.entries.len() > Self::SMALL {
             self.index = Some(self.entries.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect());
         }
+    }
+
+    /// Removes all entries and keeps their room.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.depth = 0;
+        self.index = None;
     }
 
     /// The entries in order.

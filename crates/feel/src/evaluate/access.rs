@@ -6,11 +6,11 @@ use super::{Evaluator, Failure, Function, Outcome, Variable, read_text};
 use crate::environment::WarningKind;
 use crate::functions;
 use crate::json::{self, Found};
-use crate::node::{Dynamic, Filter, Node};
-use crate::value::{Context, List, Value};
+use crate::node::{Dynamic, Node};
+use crate::value::{Context, Value};
 
 impl Evaluator<'_> {
-    fn load(&mut self, index: usize) {
+    pub(super) fn load(&mut self, index: usize) {
         if let Variable::Unseen = self.variables[index] {
             let name = &self.source.variables[index];
             self.variables[index] = match self.scope.value(name) {
@@ -81,7 +81,7 @@ impl Evaluator<'_> {
             if let Value::Context(context) = &self.stack[*position as usize]
                 && let Some(value) = context.get(&dynamic.name)
             {
-                return Ok(value.clone());
+                return Ok(value.duplicate());
             }
         }
         self.evaluate(&dynamic.otherwise)
@@ -89,12 +89,17 @@ impl Evaluator<'_> {
 
     #[inline(never)]
     pub(super) fn path(&mut self, base: &Node, name: &Arc<str>) -> Outcome {
+        if let Node::Filter(filter) = base
+            && let Some(members) = self.filter_text(filter, Some(name))?
+        {
+            return Ok(members);
+        }
         let value = self.evaluate(base)?;
         self.member(&value, name)
     }
 
     /// An entry of a context, a property of a temporal value, or the list of those of a list's items.
-    fn member(&mut self, value: &Value, name: &Arc<str>) -> Outcome {
+    pub(super) fn member(&mut self, value: &Value, name: &Arc<str>) -> Outcome {
         match value {
             Value::Context(context) => Ok(match context.get(name) {
                 Some(value) => value.clone(),
@@ -146,61 +151,10 @@ impl Evaluator<'_> {
             }),
         }
     }
-
-    #[inline(never)]
-    pub(super) fn filter(&mut self, filter: &Filter) -> Outcome {
-        let base = self.evaluate(&filter.base)?;
-        let items = match base {
-            Value::List(items) => items,
-            Value::Null => {
-                return Ok(self.warn(WarningKind::InvalidType, || "Expected list but found 'null'".to_owned()));
-            }
-            // A value is a list of itself (chapter 10.3.2.5 of the standard).
-            other => Arc::new(List::from(vec![other])),
-        };
-        if filter.constant_index {
-            let index = self.evaluate(&filter.condition)?;
-            return Ok(item_at(&items, &index));
-        }
-        // An index is one whether or not there are items; of conditions that is not known without one.
-        if items.is_empty() && !matches!(filter.condition, Node::Comparison(..) | Node::Call(_)) {
-            self.stack.push(Value::Null);
-            let outcome = self.evaluate(&filter.condition)?;
-            self.stack.pop();
-            return Ok(if outcome.as_number().is_some() { Value::Null } else { Value::list(Vec::new()) });
-        }
-        let mut kept = Vec::new();
-        for item in items.iter() {
-            self.spend(1)?;
-            self.stack.push(item.clone());
-            let outcome = self.evaluate(&filter.condition)?;
-            self.stack.pop();
-            match outcome {
-                Value::Boolean(true) => kept.push(item.clone()),
-                // A number is an index, whichever item it was computed for.
-                Value::Number(_) => return Ok(item_at(&items, &outcome)),
-                _ => {}
-            }
-        }
-        self.allocate(kept.len() * size_of::<Value>())?;
-        Ok(Value::list(kept))
-    }
 }
 
 /// About the memory that a text takes when it is read: many small items take more than their text.
-fn read_bytes(text: &str) -> usize {
+pub(super) fn read_bytes(text: &str) -> usize {
     let factor = if text.trim_start().starts_with(['[', '{']) { 8 } else { 1 };
     text.len().saturating_mul(factor)
-}
-
-/// The item at a position counted from 1, or from -1 at the end; fractions are cut off.
-fn item_at(items: &[Value], index: &Value) -> Value {
-    let whole = index.as_number().and_then(|index| index.round(0, crate::decimal::Rounding::Down));
-    let index = whole.and_then(crate::Number::to_i64).unwrap_or(0);
-    let position = match index {
-        1.. => usize::try_from(index - 1).ok(),
-        0 => None,
-        _ => usize::try_from(index.unsigned_abs()).ok().and_then(|back| items.len().checked_sub(back)),
-    };
-    position.and_then(|position| items.get(position)).cloned().unwrap_or_default()
 }

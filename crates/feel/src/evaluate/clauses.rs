@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Evaluator, Failure, Outcome};
-use crate::environment::{EvaluationError, WarningKind};
+use crate::environment::WarningKind;
 use crate::node::{Domain, Loop, Node};
 use crate::number::Number;
 use crate::value::{List, Value};
@@ -67,11 +67,7 @@ impl Evaluator<'_> {
 
     /// Runs through the domain at `level` and, inside, the ones behind it. False if a domain is no list.
     fn iterate(&mut self, node: &Loop, level: usize, collect: &mut Collect) -> Result<bool, Failure> {
-        let Some(domain) = node.domains.get(level) else {
-            self.body(node, collect)?;
-            return Ok(true);
-        };
-        match domain {
+        match &node.domains[level] {
             Domain::Items(items) => {
                 let items = match self.evaluate(items)? {
                     Value::List(items) => items,
@@ -190,8 +186,13 @@ impl Evaluator<'_> {
         self.spend(1)?;
         self.enter()?;
         self.stack.push(value);
-        let goes_on = self.iterate(node, level + 1, collect)?;
-        self.stack.pop();
+        let goes_on = if level + 1 == node.domains.len() {
+            self.body(node, collect)?;
+            true
+        } else {
+            self.iterate(node, level + 1, collect)?
+        };
+        self.forget();
         self.depth -= 1;
         Ok(goes_on)
     }
@@ -213,7 +214,7 @@ impl Evaluator<'_> {
             Collect::List(values) => {
                 self.stack.push(Value::Null);
                 let value = self.evaluate(&node.body)?;
-                self.stack.pop();
+                self.forget();
                 self.collected(values.len())?;
                 values.push(value);
             }
@@ -245,7 +246,7 @@ impl Evaluator<'_> {
 
     fn collected(&mut self, length: usize) -> Result<(), Failure> {
         if length >= self.environment.list_limit_items {
-            return Err(EvaluationError::ListTooLong(self.environment.list_limit_items).into());
+            return Err(self.list_too_long());
         }
         self.allocate(size_of::<Value>())
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use jiff::SignedDuration;
 
-use super::{Evaluator, Outcome};
+use super::{Evaluator, Operand, Outcome};
 use crate::environment::WarningKind;
 use crate::node::{Comparison, Node, Operator};
 use crate::number::Number;
@@ -15,29 +15,58 @@ impl Evaluator<'_> {
     #[inline(never)]
     pub(super) fn arithmetic_chain(&mut self, first: &Node, rest: &[(Operator, Node)]) -> Outcome {
         // As many steps as if the operations were nested: operands that are constants take none of their own.
-        self.spend(rest.len().saturating_sub(1))?;
-        let mut left = self.evaluate(first)?;
-        for (operator, node) in rest {
-            let right = self.evaluate(node)?;
-            left = self.arithmetic(*operator, left, right)?;
+        if rest.len() > 1 {
+            self.spend(rest.len() - 1)?;
         }
-        Ok(left)
+        if let Some(result) = self.whole_numbers(first, rest) {
+            return Ok(Value::integer(result));
+        }
+        let mut left = self.operand(first)?;
+        for (operator, node) in rest {
+            left = match (left, self.operand(node)?) {
+                (Operand::Number(a), Operand::Number(b)) => match compute(*operator, a, b) {
+                    Some(number) => Operand::Number(number),
+                    None => Operand::Other(self.impossible(*operator, &Value::Number(a), &Value::Number(b))),
+                },
+                (left, right) => match self.arithmetic(*operator, left.value(), right.value())? {
+                    Value::Number(number) => Operand::Number(number),
+                    value => Operand::Other(value),
+                },
+            };
+        }
+        Ok(left.value())
     }
 
-    fn arithmetic(&mut self, operator: Operator, left: Value, right: Value) -> Outcome {
-        if let (Value::Number(a), Value::Number(b)) = (&left, &right) {
-            let result = match operator {
-                Operator::Add => a.plus(*b),
-                Operator::Subtract => a.minus(*b),
-                Operator::Multiply => a.multiply(*b),
-                Operator::Divide => a.divide(*b),
-                Operator::Power => a.power(*b),
+    /// The result if it and all operands are whole numbers that stand in the text or on the stack: in loops this is the
+    /// common case, which needs no values to be moved.
+    #[inline]
+    fn whole_numbers(&self, first: &Node, rest: &[(Operator, Node)]) -> Option<i64> {
+        let mut left = self.whole_number(first)?;
+        for (operator, node) in rest {
+            let right = self.whole_number(node)?;
+            left = match operator {
+                Operator::Add => left.checked_add(right)?,
+                Operator::Subtract => left.checked_sub(right)?,
+                Operator::Multiply => left.checked_mul(right)?,
+                Operator::Divide | Operator::Power => return None,
             };
-            return Ok(match result {
-                Some(number) => Value::Number(number),
-                None => self.impossible(operator, &left, &right),
-            });
         }
+        Some(left)
+    }
+
+    #[inline]
+    fn whole_number(&self, node: &Node) -> Option<i64> {
+        let value = match node {
+            Node::Constant(value) => value,
+            Node::Local(position) => &self.stack[*position as usize],
+            _ => return None,
+        };
+        if let Value::Number(Number::Integer(number)) = value { Some(*number) } else { None }
+    }
+
+    /// Arithmetic with values of which at least one is no number.
+    #[inline(never)]
+    fn arithmetic(&mut self, operator: Operator, left: Value, right: Value) -> Outcome {
         if let (Operator::Add, Value::String(a), Value::String(b)) = (operator, &left, &right) {
             self.allocate_string(a.len() + b.len())?;
             let mut text = String::with_capacity(a.len() + b.len());
@@ -86,13 +115,14 @@ impl Evaluator<'_> {
 
     #[inline(never)]
     pub(super) fn comparison(&mut self, comparison: Comparison, left: &Node, right: &Node) -> Outcome {
-        let left = self.evaluate(left)?;
-        // Mostly a variable is compared with a constant, which need not be cloned.
-        if let Node::Constant(right) = right {
-            return self.compare(comparison, &left, right);
+        match (self.operand(left)?, right) {
+            // Mostly a variable is compared with a constant, which need not be cloned.
+            (Operand::Other(left), Node::Constant(right)) => self.compare(comparison, &left, right),
+            (left, right) => match (left, self.operand(right)?) {
+                (Operand::Number(a), Operand::Number(b)) => Ok(Value::Boolean(comparison.holds(a.cmp(&b)))),
+                (left, right) => self.compare(comparison, &left.value(), &right.value()),
+            },
         }
-        let right = self.evaluate(right)?;
-        self.compare(comparison, &left, &right)
     }
 
     /// Null if the values cannot be compared.
@@ -101,10 +131,7 @@ impl Evaluator<'_> {
         let result = match comparison {
             Comparison::Equal => self.equal(left, right)?,
             Comparison::NotEqual => self.equal(left, right)?.map(|equal| !equal),
-            Comparison::Less => left.compare(right).map(Ordering::is_lt),
-            Comparison::LessEqual => left.compare(right).map(Ordering::is_le),
-            Comparison::Greater => left.compare(right).map(Ordering::is_gt),
-            Comparison::GreaterEqual => left.compare(right).map(Ordering::is_ge),
+            _ => left.compare(right).map(|ordering| comparison.holds(ordering)),
         };
         Ok(match result {
             Some(result) => Value::Boolean(result),
@@ -153,6 +180,32 @@ impl Evaluator<'_> {
             (Some(true), Some(true)) => Value::Boolean(true),
             _ => Value::Null,
         })
+    }
+}
+
+impl Comparison {
+    /// Whether it is true of two values in this order.
+    #[inline]
+    fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Comparison::Equal => ordering.is_eq(),
+            Comparison::NotEqual => ordering.is_ne(),
+            Comparison::Less => ordering.is_lt(),
+            Comparison::LessEqual => ordering.is_le(),
+            Comparison::Greater => ordering.is_gt(),
+            Comparison::GreaterEqual => ordering.is_ge(),
+        }
+    }
+}
+
+#[inline]
+fn compute(operator: Operator, left: Number, right: Number) -> Option<Number> {
+    match operator {
+        Operator::Add => left.plus(right),
+        Operator::Subtract => left.minus(right),
+        Operator::Multiply => left.multiply(right),
+        Operator::Divide => left.divide(right),
+        Operator::Power => left.power(right),
     }
 }
 

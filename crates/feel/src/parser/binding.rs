@@ -7,7 +7,27 @@ enum Binding {
     /// A name of its own position.
     Name(Arc<str>),
     /// The item of a filter: called `item`, and its entries are names too.
-    Item,
+    Item(ItemUses),
+}
+
+/// What a filter's condition may take from the item.
+#[derive(Default)]
+struct ItemUses {
+    entries: Vec<Arc<str>>,
+    /// The item itself, or more entries than are worth to be told apart.
+    whole: bool,
+}
+
+impl ItemUses {
+    const ENTRIES: usize = 8;
+
+    fn entry(&mut self, name: &str) {
+        if self.whole || self.entries.iter().any(|known| **known == *name) {
+            return;
+        }
+        self.whole = self.entries.len() == Self::ENTRIES;
+        self.entries.push(Arc::from(name));
+    }
 }
 
 /// Where a name leads.
@@ -44,7 +64,26 @@ impl Bindings {
 
     pub(crate) fn push_item(&mut self) {
         self.items.push(self.next());
-        self.stack.push(Binding::Item);
+        self.stack.push(Binding::Item(ItemUses::default()));
+    }
+
+    /// Ends the innermost binding, which is the item of a filter: the entries that are read of it, `None` if it is used
+    /// as a whole.
+    pub(crate) fn pop_item(&mut self) -> Option<Box<[Arc<str>]>> {
+        self.items.pop();
+        match self.stack.pop() {
+            Some(Binding::Item(uses)) if !uses.whole => Some(uses.entries.into_boxed_slice()),
+            _ => None,
+        }
+    }
+
+    /// A function keeps all that it can see.
+    pub(crate) fn capture(&mut self) {
+        for position in &self.items {
+            if let Some(Binding::Item(uses)) = self.stack.get_mut(*position as usize) {
+                uses.whole = true;
+            }
+        }
     }
 
     /// The input value of unary tests.
@@ -61,7 +100,7 @@ impl Bindings {
     pub(crate) fn pop(&mut self, count: usize) {
         for binding in self.stack.drain(self.stack.len() - count..) {
             match binding {
-                Binding::Item => drop(self.items.pop()),
+                Binding::Item(_) => drop(self.items.pop()),
                 Binding::Name(name) => {
                     if let Some(positions) = self.names.get_mut(&name) {
                         positions.pop();
@@ -90,6 +129,13 @@ impl Bindings {
             self.partial_uses += usize::from(name == "partial");
         }
         let items = self.items.iter().rev().copied().take_while(|item| local.is_none_or(|local| *item >= local));
-        Resolution { items: items.collect(), local }
+        let items: Vec<u32> = items.collect();
+        for position in &items {
+            if let Some(Binding::Item(uses)) = self.stack.get_mut(*position as usize) {
+                uses.entry(name);
+                uses.whole |= local == Some(*position);
+            }
+        }
+        Resolution { items, local }
     }
 }

@@ -86,6 +86,7 @@ impl Parser<'_> {
         for parameter in &parameters {
             self.bindings.push(parameter.clone());
         }
+        self.bindings.capture();
         self.functions += 1;
         let body = self.expression()?;
         self.functions -= 1;

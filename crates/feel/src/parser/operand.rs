@@ -348,11 +348,11 @@ impl Parser<'_> {
         self.advance();
         self.bindings.push_item();
         let condition = self.expression()?;
-        self.bindings.pop(1);
+        let entries = self.bindings.pop_item();
         self.expect(Kind::RightBracket, "']'")?;
         self.leave();
         let constant_index = matches!(condition, Node::Constant(Value::Number(_)));
-        Ok(Node::Filter(Box::new(Filter { base, condition, constant_index })))
+        Ok(Node::Filter(Box::new(Filter { base, condition, constant_index, entries })))
     }
 }
 

@@ -1,0 +1,168 @@
+//! Filters.
+
+use std::sync::Arc;
+
+use super::access::read_bytes;
+use super::{Evaluator, Failure, Outcome, Variable};
+use crate::environment::WarningKind;
+use crate::json::{self, Found, Item, Items};
+use crate::node::{Filter, Node};
+use crate::value::{Context, List, Value};
+
+impl Evaluator<'_> {
+    #[inline(never)]
+    pub(super) fn filter(&mut self, filter: &Filter) -> Outcome {
+        if let Some(kept) = self.filter_text(filter, None)? {
+            return Ok(kept);
+        }
+        let base = self.evaluate(&filter.base)?;
+        let items = match base {
+            Value::List(items) => items,
+            Value::Null => {
+                return Ok(self.warn(WarningKind::InvalidType, || "Expected list but found 'null'".to_owned()));
+            }
+            // A value is a list of itself (chapter 10.3.2.5 of the standard).
+            other => Arc::new(List::from(vec![other])),
+        };
+        if filter.constant_index {
+            let index = self.evaluate(&filter.condition)?;
+            return Ok(item_at(&items, &index));
+        }
+        // An index is one whether or not there are items; of conditions that is not known without one.
+        if items.is_empty() && !matches!(filter.condition, Node::Comparison(..) | Node::Call(_)) {
+            self.stack.push(Value::Null);
+            let outcome = self.evaluate(&filter.condition)?;
+            self.stack.pop();
+            return Ok(if outcome.as_number().is_some() { Value::Null } else { Value::list(Vec::new()) });
+        }
+        let mut kept = Vec::new();
+        for item in items.iter() {
+            self.spend(1)?;
+            self.stack.push(item.duplicate());
+            let outcome = self.evaluate(&filter.condition)?;
+            self.forget();
+            match outcome {
+                Value::Boolean(true) => kept.push(item.clone()),
+                // A number is an index, whichever item it was computed for.
+                Value::Number(_) => return Ok(item_at(&items, &outcome)),
+                _ => {}
+            }
+        }
+        self.allocate(kept.len() * size_of::<Value>())?;
+        Ok(Value::list(kept))
+    }
+
+    /// The items, or the entries of the items with this name, that a filter keeps of a variable whose text has not been
+    /// read yet: only what the condition needs is read of each item, and the rest only of those that are kept. `None` if
+    /// this filter does not work so.
+    pub(super) fn filter_text(&mut self, filter: &Filter, name: Option<&Arc<str>>) -> Result<Option<Value>, Failure> {
+        let (index, path): (usize, &[Arc<str>]) = match &filter.base {
+            Node::Variable(index) => (*index as usize, &[]),
+            Node::VariablePath(index, path) => (*index as usize, path),
+            _ => return Ok(None),
+        };
+        let Some(entries) = filter.entries.as_ref().filter(|_| !filter.constant_index) else {
+            return Ok(None);
+        };
+        self.load(index);
+        let Variable::Text(text, searched) = &mut self.variables[index] else {
+            return Ok(None);
+        };
+        // What has been searched so often is cheaper to be read once.
+        if *searched > 2 * text.len() {
+            return Ok(None);
+        }
+        *searched += text.len() + 1;
+        // The condition may mention the variable, too: it loads it again, as the text is away meanwhile.
+        let variable = std::mem::replace(&mut self.variables[index], Variable::Unseen);
+        let warnings = self.warnings.len();
+        let kept = match &variable {
+            Variable::Text(text, _) => self.filter_items(text, path, filter, entries, name),
+            _ => Ok(None),
+        };
+        if let Variable::Unseen = self.variables[index] {
+            self.variables[index] = variable;
+        }
+        // Whoever works with the whole list warns again.
+        if let Ok(None) = kept {
+            self.warnings.truncate(warnings);
+        }
+        kept
+    }
+
+    fn filter_items(
+        &mut self,
+        text: &str,
+        path: &[Arc<str>],
+        filter: &Filter,
+        entries: &[Arc<str>],
+        name: Option<&Arc<str>>,
+    ) -> Result<Option<Value>, Failure> {
+        let list = match json::find(text, path) {
+            Ok(Found::Member(list)) => list,
+            _ => return Ok(None),
+        };
+        // Texts are valid by contract; one that is not is left to the reader of the whole.
+        let Ok(Some(mut items)) = Items::of(list) else {
+            return Ok(None);
+        };
+        self.allocate(list.len())?;
+        let (mut kept, mut scratch) = (Vec::new(), Arc::new(Context::new()));
+        loop {
+            let members = Arc::make_mut(&mut scratch);
+            members.clear();
+            let (item, text) = match items.next(entries, members) {
+                Ok(Some(Item::Object(text))) => (Value::Context(scratch), Some(text)),
+                Ok(Some(Item::Other(value))) => (value, None),
+                Ok(None) => break,
+                Err(_) => return Ok(None),
+            };
+            self.spend(1)?;
+            self.stack.push(item);
+            let outcome = self.evaluate(&filter.condition)?;
+            let item = self.stack.pop().unwrap_or_default();
+            match (outcome, text) {
+                (Value::Boolean(true), Some(text)) => kept.push(self.kept(&mut items, text, name)?),
+                (Value::Boolean(true), None) => kept.push(match name {
+                    Some(name) => self.member(&item, name)?,
+                    None => item.duplicate(),
+                }),
+                // An index is one of the whole list.
+                (Value::Number(_), _) => return Ok(None),
+                _ => {}
+            }
+            scratch = match item {
+                Value::Context(context) => context,
+                _ => Arc::new(Context::new()),
+            };
+        }
+        self.allocate(kept.len() * size_of::<Value>())?;
+        Ok(Some(Value::list(kept)))
+    }
+
+    /// The item, or its entry of this name.
+    fn kept(&mut self, items: &mut Items<'_>, text: &str, name: Option<&Arc<str>>) -> Outcome {
+        if let Some(name) = name {
+            if let Ok(Found::Member(member)) = json::find(text, std::slice::from_ref(name)) {
+                self.allocate(read_bytes(member))?;
+                return Ok(items.read(member).unwrap_or_default());
+            }
+            let item = items.read(text).unwrap_or_default();
+            return self.member(&item, name);
+        }
+        self.allocate(read_bytes(text))?;
+        Ok(items.read(text).unwrap_or_default())
+    }
+}
+
+/// The item at a position counted from 1, or from -1 at the end; fractions are cut off.
+fn item_at(items: &[Value], index: &Value) -> Value {
+    let whole = index.as_number().and_then(|index| index.round(0, crate::decimal::Rounding::Down));
+    let index = whole.and_then(crate::Number::to_i64).unwrap_or(0);
+    let position = match index {
+        1.. => usize::try_from(index - 1).ok(),
+        0 => None,
+        _ => usize::try_from(index.unsigned_abs()).ok().and_then(|back| items.len().checked_sub(back)),
+    };
+    position.and_then(|position| items.get(position)).cloned().unwrap_or_default()
+}
