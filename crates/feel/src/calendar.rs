@@ -56,7 +56,9 @@ impl Date {
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
         let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
         let year = cycle.checked_mul(400)? + year_of_cycle + i64::from(month <= 2);
-        Date::new(year, u8::try_from(month).ok()?, u8::try_from(day).ok()?)
+        // Month and day are those of the calendar, and a year of nine digits fits.
+        let exists = year.unsigned_abs() <= LARGEST_YEAR.unsigned_abs();
+        exists.then_some(Date { year: year as i32, month: month as u8, day: day as u8 })
     }
 
     /// Days after 1970-01-01.
@@ -83,7 +85,11 @@ impl Date {
 
     /// The day so many days later; `None` beyond [`LARGEST_YEAR`].
     pub fn plus_days(self, days: i64) -> Option<Date> {
-        Date::of_epoch_day(self.epoch_day().checked_add(days)?)
+        // Mostly it is in the same month.
+        match i64::from(self.day).checked_add(days) {
+            Some(day @ 1..=28) => Some(Date { day: day as u8, ..self }),
+            _ => Date::of_epoch_day(self.epoch_day().checked_add(days)?),
+        }
     }
 
     /// The last day of the month.

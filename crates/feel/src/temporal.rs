@@ -142,9 +142,12 @@ fn write_civil_time(time: civil::Time, out: &mut String) {
 
 const DAY_NANOSECONDS: i64 = 86_400_000_000_000;
 
+fn second_of_day(time: civil::Time) -> i64 {
+    i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60 + i64::from(time.second())
+}
+
 fn nanosecond_of_day(time: civil::Time) -> i64 {
-    let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60 + i64::from(time.second());
-    seconds * 1_000_000_000 + i64::from(time.subsec_nanosecond())
+    second_of_day(time) * 1_000_000_000 + i64::from(time.subsec_nanosecond())
 }
 
 fn time_of_nanosecond(nanosecond: i64) -> civil::Time {
@@ -222,7 +225,7 @@ pub(crate) fn has_date_and_time(text: &str) -> bool {
 }
 
 /// A date and a time of day, as clocks of some zone show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Local {
     pub(crate) date: Date,
     pub(crate) time: civil::Time,
@@ -235,7 +238,7 @@ impl Local {
 
     /// The second after 1970-01-01T00:00:00, as if there were no zones. Years are bounded, so this fits.
     fn second(self) -> i64 {
-        self.date.epoch_day() * SECONDS_PER_DAY + nanosecond_of_day(self.time) / 1_000_000_000
+        self.date.epoch_day() * SECONDS_PER_DAY + second_of_day(self.time)
     }
 
     /// What clocks show when they are so many seconds ahead of UTC.
@@ -310,14 +313,18 @@ impl DateTime {
 
     /// `None` if only one of them has a zone.
     pub(crate) fn compare(&self, other: &DateTime) -> Option<Ordering> {
-        if self.zone.is_some() != other.zone.is_some() {
-            return None;
+        match (&self.zone, &other.zone) {
+            (None, None) => Some(self.local.cmp(&other.local)),
+            (Some(Zone::Offset(a)), Some(Zone::Offset(b))) if a == b => Some(self.local.cmp(&other.local)),
+            (Some(_), Some(_)) => Some(self.instant()?.cmp(&other.instant()?)),
+            _ => None,
         }
-        Some(self.instant()?.cmp(&other.instant()?))
     }
 
     pub(crate) fn since(&self, earlier: &DateTime) -> Option<SignedDuration> {
-        self.compare(earlier)?;
+        if self.zone.is_some() != earlier.zone.is_some() {
+            return None;
+        }
         self.instant()?.checked_sub(earlier.instant()?)
     }
 
