@@ -115,10 +115,8 @@ pub(crate) fn evaluate(
     scope: &dyn Scope,
     environment: &Environment,
 ) -> Result<Evaluation, Failure> {
-    let mut evaluator = Evaluator {
-        variables: source.variables.iter().map(|_| Variable::Unseen).collect(),
-        ..Evaluator::new(source, scope, environment)
-    };
+    let mut evaluator = Evaluator::new(source, scope, environment);
+    evaluator.variables.resize_with(source.variables.len(), || Variable::Unseen);
     let value = match root {
         Root::Expression(node) => evaluator.evaluate(node)?,
         Root::Tests(tests, input) => evaluator.unary_tests(tests, input)?,
@@ -127,6 +125,7 @@ pub(crate) fn evaluate(
 }
 
 impl<'a> Evaluator<'a> {
+    #[inline]
     fn new(source: &'a Arc<Source>, scope: &'a dyn Scope, environment: &'a Environment) -> Evaluator<'a> {
         Evaluator {
             source,
@@ -144,13 +143,16 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn finish(mut self, value: Value) -> Result<Evaluation, Failure> {
+    fn finish(&mut self, value: Value) -> Result<Evaluation, Failure> {
         let environment = self.environment;
         if !value.fits(&mut environment.result_limit_bytes.clone()) {
             return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes).into());
         }
-        self.seal()?;
-        Ok(Evaluation { value, warnings: self.warnings, steps: self.steps, memory_bytes: self.memory })
+        if self.home.is_some() {
+            self.seal()?;
+        }
+        let warnings = std::mem::take(&mut self.warnings);
+        Ok(Evaluation { value, warnings, steps: self.steps, memory_bytes: self.memory })
     }
 
     /// Counts work; every node and every item of a loop costs a step.
@@ -181,13 +183,15 @@ impl<'a> Evaluator<'a> {
 
     /// Whether both are equal; `None` if they cannot be compared.
     pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<Option<bool>, Failure> {
-        self.spend_on_texts(left, right)?;
         match (left, right) {
+            (Value::String(a), Value::String(b)) if a.len().min(b.len()) < 64 => Ok(Some(a == b)),
             (Value::List(_) | Value::Context(_) | Value::Range(_), _) => {
                 self.counted(|budget| left.equals(right, budget))
             }
-            // Whatever two texts take was spent above.
-            _ => Ok(left.equals(right, &mut usize::MAX.clone())),
+            _ => {
+                self.spend_on_texts(left, right)?;
+                Ok(left.equals(right, &mut usize::MAX.clone()))
+            }
         }
     }
 
@@ -283,6 +287,15 @@ impl<'a> Evaluator<'a> {
         match node {
             Node::Constant(value) => Ok(value.duplicate()),
             Node::Local(position) => Ok(self.stack[*position as usize].duplicate()),
+            // What is not nested cannot nest too deeply.
+            Node::Variable(index) => {
+                self.spend(1)?;
+                self.variable(*index as usize)
+            }
+            Node::VariablePath(index, path) => {
+                self.spend(1)?;
+                self.variable_path(*index as usize, path)
+            }
             node => self.evaluate_nested(node),
         }
     }
@@ -333,6 +346,11 @@ impl<'a> Evaluator<'a> {
             Node::Local(position) if let Value::Number(number) = &self.stack[*position as usize] => {
                 Ok(Operand::Number(*number))
             }
+            Node::Dynamic(dynamic) if let Some(Value::Number(number)) = self.entry(dynamic) => {
+                let number = *number;
+                self.spend(1)?;
+                Ok(Operand::Number(number))
+            }
             node => Ok(match self.evaluate(node)? {
                 Value::Number(number) => Operand::Number(number),
                 value => Operand::Other(value),
@@ -343,10 +361,7 @@ impl<'a> Evaluator<'a> {
     /// One call per kind of node, so that this frame, which recursion repeats, stays small.
     fn evaluate_inner(&mut self, node: &Node) -> Outcome {
         match node {
-            Node::Constant(value) => Ok(value.clone()),
-            Node::Local(position) => Ok(self.stack[*position as usize].clone()),
-            Node::Variable(index) => self.variable(*index as usize),
-            Node::VariablePath(index, path) => self.variable_path(*index as usize, path),
+            Node::Constant(_) | Node::Local(_) | Node::Variable(_) | Node::VariablePath(..) => self.evaluate(node),
             Node::Dynamic(dynamic) => self.dynamic(dynamic),
             Node::Path(base, name) => self.path(base, name),
             Node::Filter(filter) => self.filter(filter),
