@@ -20,6 +20,7 @@ use crate::json;
 use crate::node::{Call, Node, Target, Test};
 use crate::number::Number;
 use crate::pattern;
+use crate::seed::seed_of;
 use crate::value::{Bound, Context, DEPTH_LIMIT, Range, Value};
 
 pub use function::{Function, NativeFunction};
@@ -119,7 +120,7 @@ pub(crate) fn evaluate(
     evaluator.variables.resize_with(source.variables.len(), || Variable::Unseen);
     let value = match root {
         Root::Expression(node) => evaluator.evaluate(node)?,
-        Root::Tests(tests, input) => evaluator.unary_tests(tests, input)?,
+        Root::Tests(tests, input) => evaluator.unary_tests(tests, input.clone())?,
     };
     evaluator.finish(value)
 }
@@ -265,17 +266,10 @@ impl<'a> Evaluator<'a> {
         Ok(regex)
     }
 
-    /// The next random number; they follow from the seed and the time (SplitMix64).
+    /// The next random number; they follow from the seed and the time.
     pub(crate) fn random(&mut self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mix = |value: u64| {
-            let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            value ^ value >> 31
-        };
         self.randoms += 1;
-        let start = mix(self.environment.seed) ^ self.environment.now_milliseconds.cast_unsigned();
-        mix(mix(start).wrapping_add(self.randoms.wrapping_mul(STEP)))
+        seed_of(&[self.environment.seed, self.environment.now_milliseconds.cast_unsigned(), self.randoms])
     }
 
     pub(crate) fn assertion_failed(&self, message: String) -> Failure {
