@@ -29,11 +29,9 @@
 //! go backwards, `L` and `W` in a list of days of the month, and expressions that no date matches. A month that does not
 //! have the day of `31W` is passed over.
 
-mod calendar;
 mod cron;
 mod date;
 mod interval;
-mod zone;
 
 use std::borrow::Cow;
 

@@ -2,6 +2,7 @@
 
 mod boxed;
 mod function;
+mod imported;
 mod table;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use feel::{
     Context, Environment, Evaluation, EvaluationError, Expression, Scope, UnaryTests, Value, WARNING_LIMIT, Warning,
 };
 
-use crate::model::{Boxed, BoxedKind, Decision, Graph};
+use crate::model::{Boxed, BoxedKind, Decision, Element, Graph};
 use crate::result::{
     DecisionEvaluation, DecisionFailure, DecisionType, EvaluatedDecision, EvaluatedInput, MAXIMUM_EVALUATED_DECISIONS,
     MatchedRule,
@@ -23,7 +24,22 @@ pub(crate) struct Session {
     graph: Arc<Graph>,
     /// What was evaluated so far. Functions are called one after the other; the lock is only there because values can be
     /// sent to other threads.
-    log: Mutex<Vec<EvaluatedDecision>>,
+    log: Arc<Mutex<Vec<EvaluatedDecision>>>,
+}
+
+/// The results of decisions with one scope. Graphs are told by where they are, because models may be imported on several
+/// ways.
+#[derive(Default)]
+pub(crate) struct Results(BTreeMap<(*const Graph, u32), Value>);
+
+impl Results {
+    fn get(&self, graph: &Arc<Graph>, decision: u32) -> Option<&Value> {
+        self.0.get(&(Arc::as_ptr(graph), decision))
+    }
+
+    fn insert(&mut self, graph: &Arc<Graph>, decision: u32, value: Value) {
+        self.0.insert((Arc::as_ptr(graph), decision), value);
+    }
 }
 
 /// Boxed, because it is rare and would make every result large.
@@ -101,13 +117,13 @@ pub(crate) fn evaluate_decision(
     scope: &dyn Scope,
     environment: &Environment,
 ) -> DecisionEvaluation {
-    evaluate(graph, decision_id, environment, |evaluator| match graph.decision_by_id.get(decision_id) {
-        Some(index) => {
-            let mut results = BTreeMap::new();
+    evaluate(graph, decision_id, environment, |evaluator| match graph.elements.get(decision_id) {
+        Some(Element::Decision(index)) => {
+            let mut results = Results::default();
             evaluator.decisions(&[*index], &mut results, scope)?;
-            Ok(results.remove(index).unwrap_or_default())
+            Ok(results.get(graph, *index).cloned().unwrap_or_default())
         }
-        None => Err(Failed::message(format!("no decision found with id '{decision_id}'"))),
+        _ => Err(Failed::message(format!("no decision found with id '{decision_id}'"))),
     })
 }
 
@@ -135,7 +151,7 @@ fn evaluate(
     environment: &Environment,
     run: impl FnOnce(&mut Evaluator) -> Outcome,
 ) -> DecisionEvaluation {
-    let session = Arc::new(Session { graph: graph.clone(), log: Mutex::default() });
+    let session = Arc::new(Session { graph: graph.clone(), log: Arc::default() });
     let mut evaluator = Evaluator::new(&session, environment);
     let outcome = run(&mut evaluator);
     let (warnings, steps) = (std::mem::take(&mut evaluator.warnings), evaluator.steps());
@@ -247,16 +263,11 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates decisions and what they require, each once, after what it requires itself. What has a result already is
     /// not evaluated. Requirements have no cycles.
-    fn decisions(
-        &mut self,
-        wanted: &[u32],
-        results: &mut BTreeMap<u32, Value>,
-        scope: &dyn Scope,
-    ) -> Result<(), Failure> {
+    fn decisions(&mut self, wanted: &[u32], results: &mut Results, scope: &dyn Scope) -> Result<(), Failure> {
         let graph = self.session.graph.clone();
         let mut path: Vec<(u32, usize)> = Vec::new();
         for target in wanted {
-            if results.contains_key(target) {
+            if results.get(&graph, *target).is_some() {
                 continue;
             }
             path.push((*target, 0));
@@ -265,14 +276,14 @@ impl<'a> Evaluator<'a> {
                 match decision.decisions.get(*seen) {
                     Some(required) => {
                         *seen += 1;
-                        if !results.contains_key(required) {
+                        if results.get(&graph, *required).is_none() {
                             path.push((*required, 0));
                         }
                     }
                     None => {
                         let index = *index;
                         let value = self.decision(decision, &graph, results, scope)?;
-                        results.insert(index, value);
+                        results.insert(&graph, index, value);
                         path.pop();
                     }
                 }
@@ -284,14 +295,14 @@ impl<'a> Evaluator<'a> {
     fn decision(
         &mut self,
         decision: &Decision,
-        graph: &Graph,
-        results: &BTreeMap<u32, Value>,
+        graph: &Arc<Graph>,
+        results: &mut Results,
         scope: &dyn Scope,
     ) -> Outcome {
         let mut frame = Frame::new(scope);
         self.allocate(decision.decisions.len() + decision.knowledge.len())?;
         for required in &decision.decisions {
-            let value = results.get(required).cloned().unwrap_or_default();
+            let value = results.get(graph, *required).cloned().unwrap_or_default();
             for name in &graph.decisions[*required as usize].result_names {
                 frame.entries.put(name.clone(), value.clone());
             }
@@ -300,6 +311,7 @@ impl<'a> Evaluator<'a> {
             let (name, function) = self.knowledge(*knowledge, scope)?;
             frame.entries.put(name, function);
         }
+        self.imported(&decision.imported, &mut frame, results)?;
         let value = self.logic(&decision.id, &decision.name, decision.logic.as_ref(), &frame)?;
         self.conform(value, decision.result_type)
     }

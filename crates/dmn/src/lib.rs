@@ -11,6 +11,7 @@ mod compile;
 mod evaluate;
 mod expressions;
 mod free_names;
+mod imports;
 mod index;
 mod model;
 mod read;
@@ -54,10 +55,21 @@ pub struct DecisionDescription<'a> {
     pub version_tag: Option<&'a str>,
 }
 
-/// Reads a file. The result is the graph, or every problem found.
+/// Reads a file. The result is the graph, or every problem found. What is required of other models is refused.
 pub fn parse(content: &[u8]) -> Result<DecisionRequirementsGraph, ValidationReport> {
+    parse_with_imports(content, &[])
+}
+
+/// Reads a file that may import these models, which are found by their namespaces. Their decisions, input data, functions
+/// and types are known behind the name of the import: `name.Thing`. They are evaluated with the same variables as the file's
+/// own, and reported together with them, but only decisions of the file itself can be asked for.
+pub fn parse_with_imports(
+    content: &[u8],
+    models: &[DecisionRequirementsGraph],
+) -> Result<DecisionRequirementsGraph, ValidationReport> {
+    let models: Vec<Arc<model::Graph>> = models.iter().map(|model| model.graph.clone()).collect();
     let mut problems = Problems::default();
-    match parse_into(content, &mut problems) {
+    match parse_into(content, &models, &mut problems) {
         Ok(graph) if problems.is_empty() => Ok(DecisionRequirementsGraph { graph: Arc::new(graph) }),
         Ok(_) => Err(problems.into_report()),
         Err(message) => {
@@ -67,7 +79,7 @@ pub fn parse(content: &[u8]) -> Result<DecisionRequirementsGraph, ValidationRepo
     }
 }
 
-fn parse_into(content: &[u8], problems: &mut Problems) -> Result<model::Graph, String> {
+fn parse_into(content: &[u8], models: &[Arc<model::Graph>], problems: &mut Problems) -> Result<model::Graph, String> {
     let text = xml::decode(content)?;
     let document = xml::parse(&text)?;
     let root = document.root_element();
@@ -79,7 +91,7 @@ fn parse_into(content: &[u8], problems: &mut Problems) -> Result<model::Graph, S
             xml::DMN_NAMESPACES[xml::DMN_NAMESPACES.len() - 1]
         ));
     }
-    Ok(read::read(root, problems))
+    Ok(read::read(root, models, problems))
 }
 
 impl DecisionRequirementsGraph {

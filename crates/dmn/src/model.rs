@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use feel::{ConstantTest, Expression, UnaryTests, Value};
+use feel::{ConstantTest, Expression, Names, UnaryTests, Value};
 
 use crate::index::RuleIndex;
 use crate::types::{TypeReference, Types};
@@ -13,11 +13,31 @@ pub(crate) struct Graph {
     pub(crate) name: Arc<str>,
     pub(crate) namespace: Arc<str>,
     pub(crate) decisions: Vec<Decision>,
-    pub(crate) decision_by_id: BTreeMap<Arc<str>, u32>,
+    /// What others can require.
+    pub(crate) elements: BTreeMap<Arc<str>, Element>,
     pub(crate) models: Vec<KnowledgeModel>,
     pub(crate) services: Vec<DecisionService>,
     pub(crate) inputs: Vec<InputData>,
     pub(crate) types: Arc<Types>,
+    /// The names that expressions recognise.
+    pub(crate) names: Names,
+}
+
+/// An element that others can require.
+#[derive(Clone, Copy)]
+pub(crate) enum Element {
+    Decision(u32),
+    Input(u32),
+    Knowledge(Knowledge),
+}
+
+/// An element of another graph.
+#[derive(Clone)]
+pub(crate) struct ImportedElement {
+    /// The name of the import, under which it is known; it can be empty.
+    pub(crate) import: Arc<str>,
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) element: Element,
 }
 
 pub(crate) struct InputData {
@@ -43,6 +63,7 @@ pub(crate) struct Decision {
     pub(crate) logic: Option<Boxed>,
     pub(crate) decisions: Vec<u32>,
     pub(crate) knowledge: Vec<Knowledge>,
+    pub(crate) imported: Vec<ImportedElement>,
 }
 
 pub(crate) struct KnowledgeModel {
@@ -56,6 +77,7 @@ pub(crate) struct KnowledgeModel {
     /// The names that the logic takes from around it.
     pub(crate) free_names: Vec<Arc<str>>,
     pub(crate) knowledge: Vec<Knowledge>,
+    pub(crate) imported: Vec<ImportedElement>,
 }
 
 /// A function over decisions: some are given, others are evaluated with what is given.

@@ -7,19 +7,12 @@ use feel::Names;
 use roxmltree::Node;
 
 use crate::compile::Compiler;
-use crate::model::{Decision, DecisionService, Graph, InputData, Knowledge, KnowledgeModel};
+use crate::imports::{Import, Imports};
+use crate::model::{Decision, DecisionService, Element, Graph, ImportedElement, InputData, Knowledge, KnowledgeModel};
 use crate::report::Problems;
 use crate::types::{TypeReference, Types};
 use crate::xml::{child, children, is_dmn, is_in_dmn, present, version_tag};
 use crate::{free_names, requirements};
-
-/// An element that others can require.
-#[derive(Clone, Copy)]
-enum Element {
-    Decision(u32),
-    Input(u32),
-    Knowledge(Knowledge),
-}
 
 /// The elements of a file by what they are, in document order, and how they are found.
 struct Elements<'a, 'input> {
@@ -29,19 +22,29 @@ struct Elements<'a, 'input> {
     models: Vec<Node<'a, 'input>>,
     services: Vec<Node<'a, 'input>>,
     by_id: BTreeMap<&'a str, Element>,
+    imports: Imports<'a>,
+}
+
+/// What an element requires.
+#[derive(Default)]
+struct Required {
+    decisions: Vec<u32>,
+    /// What is called: business knowledge models and decision services, by name.
+    knowledge: Vec<(Arc<str>, Knowledge)>,
+    imported: Vec<ImportedElement>,
 }
 
 /// The graph of a file whose root element is `definitions`. It is sound only if no problem was added.
-pub(crate) fn read(root: Node, problems: &mut Problems) -> Graph {
+pub(crate) fn read(root: Node, imported: &[Arc<Graph>], problems: &mut Problems) -> Graph {
     let name = required(root, "name", problems);
     let id = identifier(root);
     check_ids(root, problems);
-    let known = known_names(root);
+    let imports = Imports::read(root, imported);
+    let known: Vec<&str> = known_names(root).chain(imports.names()).collect();
     let names = Names::new(known.iter().copied());
-    let types = Arc::new(Types::read(root, &names, problems));
-    let names = names.with_types(Types::named(&types));
-    let elements = Elements::collect(root, problems);
-    let mut compiler = Compiler::new(&types, known, names, problems);
+    let types = Arc::new(Types::read(root, &names, &imports, problems));
+    let elements = Elements::collect(root, imports, problems);
+    let mut compiler = Compiler::new(&types, known, names.clone().with_types(Types::named(&types)), problems);
     let inputs = elements.inputs.iter().map(|node| input(*node, &types)).collect();
     let decisions = elements.decisions.iter().map(|node| decision(*node, &elements, &mut compiler)).collect::<Vec<_>>();
     let models = elements.models.iter().map(|node| model(*node, &elements, &mut compiler)).collect();
@@ -49,12 +52,13 @@ pub(crate) fn read(root: Node, problems: &mut Problems) -> Graph {
         id,
         name,
         namespace: Arc::from(elements.namespace),
-        decision_by_id: (0_u32..).zip(&decisions).map(|(index, decision)| (decision.id.clone(), index)).collect(),
+        elements: elements.by_id.iter().map(|(id, element)| (Arc::from(*id), *element)).collect(),
         decisions,
         models,
         services: Vec::new(),
         inputs,
         types: Arc::default(),
+        names,
     };
     graph.services = elements.services.iter().map(|node| service(*node, &elements, &graph, &types, problems)).collect();
     graph.types = types.clone();
@@ -97,8 +101,9 @@ fn check_ids(root: Node, problems: &mut Problems) {
 
 /// The names that are recognised in all expressions. Parameters may be called like a path (`person.name`), which is
 /// something else outside of their function.
-fn known_names<'a>(root: Node<'a, '_>) -> Vec<&'a str> {
-    let is_known = |node: &Node| is_in_dmn(*node) && !(is_dmn(*node, "formalParameter") || is_dmn(*node, "parameter"));
+fn known_names<'a>(root: Node<'a, '_>) -> impl Iterator<Item = &'a str> {
+    let is_known =
+        |node: &Node<'a, '_>| is_in_dmn(*node) && !(is_dmn(*node, "formalParameter") || is_dmn(*node, "parameter"));
     let names = root.descendants().filter(is_known).filter_map(|node| {
         let name = present(node, "name")?;
         let is_named = matches!(
@@ -120,11 +125,11 @@ fn known_names<'a>(root: Node<'a, '_>) -> Vec<&'a str> {
         .filter(|node| is_dmn(*node, "formalParameter"))
         .filter_map(|node| present(node, "name"))
         .filter(|name| !name.contains('.'));
-    names.chain(iterators).chain(parameters).collect()
+    names.chain(iterators).chain(parameters)
 }
 
 impl<'a, 'input> Elements<'a, 'input> {
-    fn collect(root: Node<'a, 'input>, problems: &mut Problems) -> Self {
+    fn collect(root: Node<'a, 'input>, imports: Imports<'a>, problems: &mut Problems) -> Self {
         let mut elements = Elements {
             namespace: root.attribute("namespace").unwrap_or_default(),
             decisions: Vec::new(),
@@ -132,6 +137,7 @@ impl<'a, 'input> Elements<'a, 'input> {
             models: Vec::new(),
             services: Vec::new(),
             by_id: BTreeMap::new(),
+            imports,
         };
         for node in root.children().filter(|node| is_in_dmn(*node)) {
             let index = |nodes: &Vec<_>| u32::try_from(nodes.len()).expect("the limit of XML nodes is below u32::MAX");
@@ -161,32 +167,43 @@ impl<'a, 'input> Elements<'a, 'input> {
         elements
     }
 
-    /// What a child such as `requiredDecision` refers to.
-    fn target(&self, node: Node, expected: &str, problems: &mut Problems) -> Option<Element> {
+    /// What a child such as `requiredDecision` refers to, with the import through which it does.
+    fn target(&self, node: Node, expected: &str, problems: &mut Problems) -> Option<(Element, Option<&Import<'a>>)> {
         let owner = node.ancestors().find_map(|node| present(node, "name")).unwrap_or_default();
         let Some(reference) = present(node, "href") else {
             problems.add(node, format!("'{owner}' requires something without saying what. Set the attribute 'href'."));
             return None;
         };
         let (file, id) = reference.split_once('#').unwrap_or(("", reference));
-        if !file.is_empty() && file != self.namespace {
+        let import = if file.is_empty() || file == self.namespace {
+            None
+        } else {
+            match self.imports.of_namespace(file) {
+                Ok(import) => Some(import),
+                Err(why) => {
+                    problems.add(
+                        node,
+                        format!("'{owner}' requires the {expected} '{id}' of the model '{file}', but {why}."),
+                    );
+                    return None;
+                }
+            }
+        };
+        let found = match import {
+            Some(import) => import.graph.elements.get(id).copied(),
+            None => self.by_id.get(id).copied(),
+        };
+        if found.is_none() {
+            let place = if import.is_some() { "model" } else { "file" };
             problems.add(
                 node,
                 format!(
-                    "'{owner}' requires the {expected} '{id}' of the model '{file}', but imports are not supported. \
-                     Copy what it needs into this file."
+                    "'{owner}' requires the {expected} '{id}', but there is none with this id in the {place}. Correct \
+                     the reference."
                 ),
             );
-            return None;
         }
-        let found = self.by_id.get(id).copied();
-        if found.is_none() {
-            problems.add(
-                node,
-                format!("'{owner}' requires the {expected} '{id}', but there is none with this id in the file. Correct the reference."),
-            );
-        }
-        found
+        found.map(|found| (found, import))
     }
 
     fn wrong(node: Node, expected: &str, problems: &mut Problems) {
@@ -194,8 +211,25 @@ impl<'a, 'input> Elements<'a, 'input> {
         problems.add(node, format!("'{reference}' is no {expected}, but one is required here. Correct the reference."));
     }
 
+    /// What a part of a decision service refers to: an element of this file.
+    fn own(&self, node: Node, expected: &str, problems: &mut Problems) -> Option<Element> {
+        let (element, import) = self.target(node, expected, problems)?;
+        if import.is_some() {
+            let reference = node.attribute("href").unwrap_or_default();
+            problems.add(
+                node,
+                format!(
+                    "'{reference}' is of an imported model, but a decision service is made of elements of its own file. \
+                     Add a decision that requires it."
+                ),
+            );
+            return None;
+        }
+        Some(element)
+    }
+
     fn decision_at(&self, node: Node, problems: &mut Problems) -> Option<u32> {
-        match self.target(node, "decision", problems)? {
+        match self.own(node, "decision", problems)? {
             Element::Decision(index) => return Some(index),
             _ => Self::wrong(node, "decision", problems),
         }
@@ -203,38 +237,44 @@ impl<'a, 'input> Elements<'a, 'input> {
     }
 
     fn input_at(&self, node: Node, problems: &mut Problems) -> Option<u32> {
-        match self.target(node, "input data", problems)? {
+        match self.own(node, "input data", problems)? {
             Element::Input(index) => return Some(index),
             _ => Self::wrong(node, "input data", problems),
         }
         None
     }
 
-    /// The decisions in the information requirements. Input data needs nothing: its values are variables of the scope.
-    fn information(&self, node: Node, problems: &mut Problems) -> Vec<u32> {
-        let mut decisions = Vec::new();
-        for requirement in children(node, "informationRequirement") {
-            for required in children(requirement, "requiredDecision") {
-                decisions.extend(self.decision_at(required, problems));
-            }
-            for required in children(requirement, "requiredInput") {
-                self.input_at(required, problems);
+    /// What the information and knowledge requirements lead to. Input data of the file needs nothing: its values are
+    /// variables of the scope.
+    fn required(&self, node: Node, problems: &mut Problems) -> Required {
+        const KINDS: [(&str, &str, &str); 3] = [
+            ("informationRequirement", "requiredDecision", "decision"),
+            ("informationRequirement", "requiredInput", "input data"),
+            ("knowledgeRequirement", "requiredKnowledge", "business knowledge model"),
+        ];
+        let mut found = Required::default();
+        for (requirement, reference, expected) in KINDS {
+            for node in children(node, requirement).flat_map(|node| children(node, reference)) {
+                let Some((element, import)) = self.target(node, expected, problems) else {
+                    continue;
+                };
+                match (reference, element, import) {
+                    ("requiredDecision", Element::Decision(index), None) => found.decisions.push(index),
+                    ("requiredInput", Element::Input(_), None) => {}
+                    ("requiredKnowledge", Element::Knowledge(of), None) => {
+                        found.knowledge.push((self.name_of(of), of));
+                    }
+                    ("requiredDecision", Element::Decision(_), Some(import))
+                    | ("requiredInput", Element::Input(_), Some(import))
+                    | ("requiredKnowledge", Element::Knowledge(_), Some(import)) => {
+                        let (import, graph) = (import.name.clone(), import.graph.clone());
+                        found.imported.push(ImportedElement { import, graph, element });
+                    }
+                    _ => Self::wrong(node, expected, problems),
+                }
             }
         }
-        decisions
-    }
-
-    /// What is called: business knowledge models and decision services.
-    fn knowledge(&self, node: Node, problems: &mut Problems) -> Vec<(Arc<str>, Knowledge)> {
-        let mut knowledge = Vec::new();
-        for required in children(node, "knowledgeRequirement").flat_map(|node| children(node, "requiredKnowledge")) {
-            match self.target(required, "business knowledge model", problems) {
-                Some(Element::Knowledge(found)) => knowledge.push((self.name_of(found), found)),
-                Some(_) => Self::wrong(required, "business knowledge model", problems),
-                None => {}
-            }
-        }
-        knowledge
+        found
     }
 
     fn name_of(&self, knowledge: Knowledge) -> Arc<str> {
@@ -264,8 +304,7 @@ fn input(node: Node, types: &Types) -> InputData {
 }
 
 fn decision(node: Node, elements: &Elements, compiler: &mut Compiler) -> Decision {
-    let decisions = elements.information(node, compiler.problems);
-    let knowledge = elements.knowledge(node, compiler.problems);
+    let Required { decisions, knowledge, imported } = elements.required(node, compiler.problems);
     let (result_name, result_type) = variable(node, compiler.types);
     let (id, name) = (identifier(node), attribute(node, "name"));
     let result_names = match result_name {
@@ -282,11 +321,12 @@ fn decision(node: Node, elements: &Elements, compiler: &mut Compiler) -> Decisio
         logic,
         decisions,
         knowledge: knowledge.into_iter().map(|(_, knowledge)| knowledge).collect(),
+        imported,
     }
 }
 
 fn model(node: Node, elements: &Elements, compiler: &mut Compiler) -> KnowledgeModel {
-    let knowledge = elements.knowledge(node, compiler.problems);
+    let Required { knowledge, imported, .. } = elements.required(node, compiler.problems);
     let (_, result_type) = variable(node, compiler.types);
     let (logic, parameters, parameter_types) = match child(node, "encapsulatedLogic") {
         Some(function) => compiler.function(function, &knowledge),
@@ -301,6 +341,7 @@ fn model(node: Node, elements: &Elements, compiler: &mut Compiler) -> KnowledgeM
         parameter_types,
         logic,
         knowledge: knowledge.into_iter().map(|(_, knowledge)| knowledge).collect(),
+        imported,
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use feel::{Context, DefinedType, Environment, Names, UnaryTests, Value};
+use feel::{Context, DefinedType, Environment, Names, SimpleType, UnaryTests, Value};
 use roxmltree::Node;
 
+use crate::imports::Imports;
 use crate::report::Problems;
 use crate::xml::{child, children, is_true, present, trimmed_text};
 
@@ -15,6 +16,9 @@ const MAXIMUM_TYPE_CHAIN: usize = 16;
 /// How deeply values are compared with types: references and levels of values together.
 const MAXIMUM_TYPE_DEPTH: u32 = 256;
 
+/// In the name of a type, behind how many points the name of an import may end.
+const MAXIMUM_POINTS: usize = 16;
+
 /// Where a type is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypeReference {
@@ -23,74 +27,26 @@ pub(crate) enum TypeReference {
     Simple(SimpleType),
     /// An index into the item definitions.
     Defined(u32),
+    /// An index into the imports, and one into the item definitions of that model.
+    Imported(u32, u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SimpleType {
-    String,
-    Number,
-    Boolean,
-    Date,
-    Time,
-    DateTime,
-    YearMonthDuration,
-    DayTimeDuration,
-    List,
-    Context,
-    Function,
+/// FEEL's own types whose names in a file differ from those in expressions, which are understood, too.
+const NAMES_IN_FILES: [(SimpleType, &str); 3] = [
+    (SimpleType::DateTime, "dateTime"),
+    (SimpleType::YearMonthDuration, "yearMonthDuration"),
+    (SimpleType::DayTimeDuration, "dayTimeDuration"),
+];
+
+fn simple_type(name: &str) -> Option<SimpleType> {
+    let in_files = NAMES_IN_FILES.iter().find(|(_, known)| *known == name);
+    in_files.map(|(simple, _)| *simple).or_else(|| SimpleType::named(name))
 }
 
-impl SimpleType {
-    fn named(name: &str) -> Option<SimpleType> {
-        Some(match name {
-            "string" => SimpleType::String,
-            "number" => SimpleType::Number,
-            "boolean" => SimpleType::Boolean,
-            "date" => SimpleType::Date,
-            "time" => SimpleType::Time,
-            "date and time" | "dateTime" | "date time" => SimpleType::DateTime,
-            "years and months duration" | "yearMonthDuration" | "year month duration" => SimpleType::YearMonthDuration,
-            "days and time duration" | "dayTimeDuration" | "day time duration" => SimpleType::DayTimeDuration,
-            "list" => SimpleType::List,
-            "context" => SimpleType::Context,
-            "function" => SimpleType::Function,
-            _ => return None,
-        })
-    }
-
-    /// The name that messages give it.
-    fn name(self) -> &'static str {
-        match self {
-            SimpleType::String => "string",
-            SimpleType::Number => "number",
-            SimpleType::Boolean => "boolean",
-            SimpleType::Date => "date",
-            SimpleType::Time => "time",
-            SimpleType::DateTime => "dateTime",
-            SimpleType::YearMonthDuration => "yearMonthDuration",
-            SimpleType::DayTimeDuration => "dayTimeDuration",
-            SimpleType::List => "list",
-            SimpleType::Context => "context",
-            SimpleType::Function => "function",
-        }
-    }
-
-    fn matches(self, value: &Value) -> bool {
-        matches!(
-            (self, value),
-            (SimpleType::String, Value::String(_))
-                | (SimpleType::Number, Value::Number(_))
-                | (SimpleType::Boolean, Value::Boolean(_))
-                | (SimpleType::Date, Value::Date(_))
-                | (SimpleType::Time, Value::Time(_))
-                | (SimpleType::DateTime, Value::DateTime(_))
-                | (SimpleType::YearMonthDuration, Value::YearMonthDuration(_))
-                | (SimpleType::DayTimeDuration, Value::DayTimeDuration(_))
-                | (SimpleType::List, Value::List(_))
-                | (SimpleType::Context, Value::Context(_))
-                | (SimpleType::Function, Value::Function(_))
-        )
-    }
+/// The name that messages give to one of FEEL's own types.
+fn simple_name(simple: SimpleType) -> &'static str {
+    let in_files = NAMES_IN_FILES.iter().find(|(known, _)| *known == simple);
+    in_files.map_or(simple.name(), |(_, name)| name)
 }
 
 #[derive(Debug)]
@@ -116,12 +72,18 @@ enum Shape {
 pub(crate) struct Types {
     definitions: Vec<ItemDefinition>,
     by_name: BTreeMap<Arc<str>, u32>,
+    imports: Vec<Arc<Types>>,
+    imports_by_name: BTreeMap<Arc<str>, u32>,
 }
 
 impl Types {
     /// Reads the item definitions. Names are known before shapes, so that they can refer to each other.
-    pub(crate) fn read(root: Node, names: &Names, problems: &mut Problems) -> Types {
+    pub(crate) fn read(root: Node, names: &Names, imports: &Imports, problems: &mut Problems) -> Types {
         let mut types = Types::default();
+        for (position, (name, imported)) in (0_u32..).zip(imports.types()) {
+            types.imports.push(imported.clone());
+            types.imports_by_name.entry(name.clone()).or_insert(position);
+        }
         let nodes: Vec<Node> = children(root, "itemDefinition").collect();
         for (position, node) in nodes.iter().enumerate() {
             let Some(name) = present(*node, "name") else {
@@ -219,7 +181,20 @@ impl Types {
                 return TypeReference::Defined(*index);
             }
         }
-        SimpleType::named(local).map_or(TypeReference::Any, TypeReference::Simple)
+        if let Some(imported) = self.resolve_imported(local) {
+            return imported;
+        }
+        simple_type(local).map_or(TypeReference::Any, TypeReference::Simple)
+    }
+
+    /// `import.type`, where both names may have points, or a type of an import without a name.
+    fn resolve_imported(&self, name: &str) -> Option<TypeReference> {
+        let split = name.match_indices('.').take(MAXIMUM_POINTS).map(|(at, _)| (&name[..at], &name[at + 1..]));
+        split.chain([("", name)]).find_map(|(import, name)| {
+            let import = *self.imports_by_name.get(import)?;
+            let index = *self.imports[import as usize].by_name.get(name)?;
+            Some(TypeReference::Imported(import, index))
+        })
     }
 
     /// The type in the attribute `typeRef`, or in the child of this name that DMN 1.1 has.
@@ -234,8 +209,9 @@ impl Types {
     pub(crate) fn name(&self, reference: TypeReference) -> &str {
         match reference {
             TypeReference::Any => "Any",
-            TypeReference::Simple(simple) => simple.name(),
+            TypeReference::Simple(simple) => simple_name(simple),
             TypeReference::Defined(index) => &self.definitions[index as usize].name,
+            TypeReference::Imported(import, index) => self.imports[import as usize].name(TypeReference::Defined(index)),
         }
     }
 
@@ -269,8 +245,11 @@ impl Types {
         }
         let definition = match reference {
             TypeReference::Any => return true,
-            TypeReference::Simple(simple) => return value.is_null() || simple.matches(value),
+            TypeReference::Simple(simple) => return value.is_null() || simple.contains(value),
             TypeReference::Defined(index) => &self.definitions[index as usize],
+            TypeReference::Imported(import, index) => {
+                return self.imports[import as usize].matches(value, TypeReference::Defined(index), check);
+            }
         };
         let mut fits = |value: &Value| {
             value.is_null() || definition.shape_matches(self, value, check) && check.passes(&definition.allowed, value)

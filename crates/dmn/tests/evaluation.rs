@@ -47,6 +47,20 @@ fn hit_policies_decide_what_several_rules_give() {
 }
 
 #[test]
+fn of_a_first_table_all_tests_but_only_one_output_are_evaluated() {
+    let first = |rules: &[&str]| {
+        let logic = table("hitPolicy=\"FIRST\"", &["x"], &["y"], rules);
+        evaluate(&graph(&decision("d", &[], &logic)), "d", "{\"x\": 3}")
+    };
+    let evaluation = first(&["> 5 | 0", "> 1 | 10", "> 2 | assert(20, false)"]);
+    assert_eq!(evaluation.result.expect("the failing output is not reached").to_json(), "10");
+    let matched: Vec<u32> = evaluation.evaluated_decisions[0].matched_rules.iter().map(|rule| rule.index).collect();
+    assert_eq!(matched, [2]);
+    let failure = first(&["> 1 | 10", "assert(?, false) | 20"]).result.expect_err("the test of the second rule fails");
+    assert_eq!(failure.failed_rule, Some(2));
+}
+
+#[test]
 fn priorities_are_the_order_of_the_output_values() {
     let outputs = [
         "risk <outputValues><text>\"high\", \"a, b\", \"low\"</text></outputValues>",

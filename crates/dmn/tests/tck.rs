@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use cases::{Case, Suite};
 use feel::{Environment, Value};
-use osmia_dmn::{DecisionRequirementsGraph, ValidationReport, parse};
+use osmia_dmn::{DecisionRequirementsGraph, ValidationReport, parse_with_imports};
 
 const LEVELS: [&str; 2] = ["compliance-level-2", "compliance-level-3"];
 const KNOWN_FAILURES: &str = include_str!("tck/known-failures.tsv");
@@ -97,10 +97,11 @@ fn run_suite(level: &'static str, test: &Path, file: &Path, outcomes: &mut Vec<O
     let suite = Suite::read(file);
     let model = test.join(&suite.model);
     let xml = std::fs::read_to_string(&model).unwrap_or_else(|error| panic!("{}: {error}", model.display()));
-    let graph = match parse(xml.as_bytes()) {
+    let imported = imported(&model, &xml);
+    let graph = match parse_with_imports(xml.as_bytes(), &imported) {
         // To list every gap, what is refused can be left out of the model.
         Err(report) if std::env::var_os("DMN_TCK_GAPS").is_some() => {
-            parse(cases::without_refused(&xml, &report).as_bytes()).map_err(|_| report)
+            parse_with_imports(cases::without_refused(&xml, &report).as_bytes(), &imported).map_err(|_| report)
         }
         parsed => parsed,
     };
@@ -112,6 +113,25 @@ fn run_suite(level: &'static str, test: &Path, file: &Path, outcomes: &mut Vec<O
             outcomes.push(Outcome { level, name, failure, logic: cases::logic(&xml, node) });
         }
     }
+}
+
+/// The models that a model imports, which are other files in its directory.
+fn imported(file: &Path, xml: &str) -> Vec<DecisionRequirementsGraph> {
+    let namespaces = cases::imported_namespaces(xml);
+    if namespaces.is_empty() {
+        return Vec::new();
+    }
+    let directory = file.parent().unwrap_or(file);
+    let others = sorted(directory).into_iter().filter(|path| path != file && path.extension() == Some("dmn".as_ref()));
+    let mut models = Vec::new();
+    for path in others {
+        let xml = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        if namespaces.contains(&cases::namespace(&xml)) {
+            let parsed = parse_with_imports(xml.as_bytes(), &imported(&path, &xml));
+            models.push(parsed.unwrap_or_else(|report| panic!("{}: {report}", path.display())));
+        }
+    }
+    models
 }
 
 /// The value of a result node. A failure of the evaluation counts as null, as the standard has it.

@@ -356,6 +356,7 @@ impl<'a> Evaluator<'a> {
     fn evaluate_inner(&mut self, node: &Node) -> Outcome {
         match node {
             Node::Constant(_) | Node::Local(_) | Node::Variable(_) | Node::VariablePath(..) => self.evaluate(node),
+            Node::VariableOrBuiltin(index, builtin) => self.variable_or_builtin(*index as usize, builtin),
             Node::Dynamic(dynamic) => self.dynamic(dynamic),
             Node::Path(base, name) => self.path(base, name),
             Node::Filter(filter) => self.filter(filter),
@@ -414,7 +415,7 @@ impl<'a> Evaluator<'a> {
             None => start.value.clone(),
         };
         let end = Bound { value: end, included: range.end_included };
-        Ok(Value::Range(Arc::new(Range { start, end })))
+        Ok(Value::Range(Arc::new(Range { start, end, is_comparison: range.is_comparison })))
     }
 
     #[inline(never)]

@@ -4,6 +4,7 @@
 //! A failed operation gives null and a [`Warning`]; only the limits of an [`Environment`] and `assert` end an
 //! evaluation with an error. The crate is pure: the clock is given, nothing else is read.
 
+pub mod calendar;
 mod decimal;
 mod defined_type;
 mod environment;
@@ -17,9 +18,11 @@ mod number;
 mod parser;
 mod pattern;
 mod seed;
+mod simple_type;
 mod temporal;
 mod unary;
 mod value;
+pub mod zone;
 
 use std::sync::Arc;
 
@@ -34,6 +37,7 @@ pub use names::Names;
 pub use number::Number;
 pub use parser::{LENGTH_LIMIT_BYTES, NESTING_LIMIT, ParseError};
 pub use seed::seed_of;
+pub use simple_type::SimpleType;
 pub use temporal::{DateTime, Time};
 pub use unary::{ConstantTest, INPUT_NAME, UnaryTests};
 pub use value::{Bound, Context, List, Range, Value};

@@ -51,6 +51,11 @@ impl Names {
         Names { types: self.types.clone(), ..Names::new(names) }
     }
 
+    /// The names that matter.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.sorted.iter().map(|(name, _)| &**name)
+    }
+
     /// The type of this name.
     pub(crate) fn defined_type(&self, name: &str) -> Option<&Defined> {
         self.types.get(name)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::defined_type::Defined;
 use crate::functions::Builtin;
+use crate::simple_type::SimpleType;
 use crate::value::{Value, take};
 
 pub(crate) enum Node {
@@ -16,6 +17,8 @@ pub(crate) enum Node {
     Local(u32),
     /// An index into the variables of the expression.
     Variable(u32),
+    /// An argument of a function that is not built in: a variable of the scope, or else the built-in function of this name.
+    VariableOrBuiltin(u32, &'static Builtin),
     /// A variable followed by a path, so that only the end of the path need be read.
     VariablePath(u32, Box<[Arc<str>]>),
     /// A name that may be an entry of one of the filtered items at these positions, innermost first.
@@ -66,6 +69,8 @@ pub(crate) struct RangeNode {
     /// `None` where it is the start.
     pub(crate) end: Option<Node>,
     pub(crate) end_included: bool,
+    /// `(< 10)` and not `(null..10)`.
+    pub(crate) is_comparison: bool,
 }
 
 /// What a loop variable runs over.
@@ -139,18 +144,10 @@ pub(crate) enum Comparison {
 pub(crate) enum Type {
     Any,
     Null,
-    Number,
-    String,
-    Boolean,
-    Date,
-    Time,
-    DateTime,
-    YearMonthDuration,
-    DayTimeDuration,
+    Simple(SimpleType),
     List(Box<Type>),
     Context(Vec<(String, Type)>),
     Range(Box<Type>),
-    Function,
     /// A type of the caller's.
     Defined(Defined),
 }
@@ -164,16 +161,8 @@ impl Type {
         }
         match (self, value) {
             (Type::Any, value) => !value.is_null(),
-            (Type::Null, Value::Null)
-            | (Type::Number, Value::Number(_))
-            | (Type::String, Value::String(_))
-            | (Type::Boolean, Value::Boolean(_))
-            | (Type::Date, Value::Date(_))
-            | (Type::Time, Value::Time(_))
-            | (Type::DateTime, Value::DateTime(_))
-            | (Type::YearMonthDuration, Value::YearMonthDuration(_))
-            | (Type::DayTimeDuration, Value::DayTimeDuration(_))
-            | (Type::Function, Value::Function(_)) => true,
+            (Type::Null, value) => value.is_null(),
+            (Type::Simple(simple), value) => simple.contains(value),
             (Type::Defined(of), value) => of.0.contains(value, budget),
             (Type::List(of), Value::List(items)) => {
                 **of == Type::Any || items.iter().all(|item| of.matches(item, budget))

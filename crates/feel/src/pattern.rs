@@ -1,5 +1,8 @@
 //! Regular expressions of `matches`, `replace`, `split` and `extract`: bounded in size, linear in time.
 
+mod blocks;
+mod syntax;
+
 use std::borrow::Cow;
 
 use regex::{Captures, Regex, RegexBuilder};
@@ -16,7 +19,7 @@ pub(crate) fn compile(pattern: &str, flags: &str) -> Option<Regex> {
     }
     // Blanks have no meaning with `x`, except in a class.
     let pattern = if flags.contains('x') { Cow::Owned(without_blanks(pattern)) } else { Cow::Borrowed(pattern) };
-    let mut builder = RegexBuilder::new(&pattern);
+    let mut builder = RegexBuilder::new(&syntax::translated(&pattern));
     builder.crlf(true).size_limit(COMPILED_LIMIT_BYTES).dfa_size_limit(COMPILED_LIMIT_BYTES).nest_limit(50);
     for flag in flags.chars() {
         match flag {

@@ -1,96 +1,57 @@
 //! Dates, times and durations: their texts, order and arithmetic.
 //!
-//! Calendar arithmetic and time zones come from `jiff` with its bundled zone database, so that every replica computes the
-//! same whatever zone files its machine has.
+//! Years have up to nine digits. Beyond the years of the zone database, clocks are set as in the years that have the same
+//! calendar.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
-use std::sync::OnceLock;
 
+use jiff::SignedDuration;
 use jiff::civil;
-use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
-use jiff::{SignedDuration, Span, Timestamp};
 
-fn zones() -> &'static TimeZoneDatabase {
-    static ZONES: OnceLock<TimeZoneDatabase> = OnceLock::new();
-    ZONES.get_or_init(TimeZoneDatabase::bundled)
+use crate::calendar::{Date, SECONDS_PER_DAY};
+use crate::zone::Zone;
+
+/// Splits `10:00:00+01:00`, `10:00:00Z` or `10:00:00@Europe/Berlin` before the zone.
+fn split_zone(text: &str) -> Option<(&str, Option<Zone>)> {
+    if let Some((local, name)) = text.split_once('@') {
+        return Some((local, Some(Zone::named(name)?)));
+    }
+    // `2020-01-01T10:00:00+01:00[Europe/Berlin]`: the name decides, the offset follows from it.
+    if let Some((rest, name)) = text.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
+        let (local, _) = split_zone(rest)?;
+        return Some((local, Some(Zone::named(name)?)));
+    }
+    if let Some(local) = text.strip_suffix(['Z', 'z']) {
+        return Some((local, Some(Zone::UTC)));
+    }
+    let time_start = text.find('T').map_or(0, |at| at + 1);
+    let Some(at) = text[time_start..].find(['+', '-']) else {
+        return Some((text, None));
+    };
+    let (local, offset) = text.split_at(time_start + at);
+    let mut fields = offset[1..].split(':').map(|field| two_digits(field).map(i64::from));
+    let hours = fields.next()??;
+    let minutes = fields.next().unwrap_or(Some(0))?;
+    let seconds = fields.next().unwrap_or(Some(0))?;
+    if fields.next().is_some() || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let total = hours * 3600 + minutes * 60 + seconds;
+    Some((local, Some(Zone::of_offset(if offset.starts_with('-') { -total } else { total })?)))
 }
 
-/// Where a time is told: a fixed offset from UTC or a named zone with its rules.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Zone {
-    Offset(Offset),
-    Named(TimeZone),
-}
-
-impl Zone {
-    pub(crate) const UTC: Zone = Zone::Offset(Offset::UTC);
-
-    fn time_zone(&self) -> TimeZone {
-        match self {
-            Zone::Offset(offset) => TimeZone::fixed(*offset),
-            Zone::Named(zone) => zone.clone(),
-        }
-    }
-
-    pub(crate) fn named(name: &str) -> Option<Zone> {
-        zones().get(name).ok().filter(|zone| zone.iana_name().is_some()).map(Zone::Named)
-    }
-
-    pub(crate) fn offset_seconds(seconds: i64) -> Option<Zone> {
-        let seconds = i32::try_from(seconds).ok().filter(|seconds| seconds.unsigned_abs() <= 18 * 3600)?;
-        Offset::from_seconds(seconds).ok().map(Zone::Offset)
-    }
-
-    pub(crate) fn name(&self) -> Option<&str> {
-        match self {
-            Zone::Offset(_) => None,
-            Zone::Named(zone) => zone.iana_name(),
-        }
-    }
-
-    /// Splits `10:00:00+01:00`, `10:00:00Z` or `10:00:00@Europe/Berlin` before the zone.
-    fn split(text: &str) -> Option<(&str, Option<Zone>)> {
-        if let Some((local, name)) = text.split_once('@') {
-            return Some((local, Some(Zone::named(name)?)));
-        }
-        // `2020-01-01T10:00:00+01:00[Europe/Berlin]`: the name decides, the offset follows from it.
-        if let Some((rest, name)) = text.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
-            let (local, _) = Zone::split(rest)?;
-            return Some((local, Some(Zone::named(name)?)));
-        }
-        if let Some(local) = text.strip_suffix(['Z', 'z']) {
-            return Some((local, Some(Zone::UTC)));
-        }
-        let time_start = text.find('T').map_or(0, |at| at + 1);
-        let Some(at) = text[time_start..].find(['+', '-']) else {
-            return Some((text, None));
-        };
-        let (local, offset) = text.split_at(time_start + at);
-        let mut fields = offset[1..].split(':').map(|field| two_digits(field).map(i64::from));
-        let hours = fields.next()??;
-        let minutes = fields.next().unwrap_or(Some(0))?;
-        let seconds = fields.next().unwrap_or(Some(0))?;
-        if fields.next().is_some() || minutes > 59 || seconds > 59 {
-            return None;
-        }
-        let total = hours * 3600 + minutes * 60 + seconds;
-        Some((local, Some(Zone::offset_seconds(if offset.starts_with('-') { -total } else { total })?)))
-    }
-
-    fn write(&self, out: &mut String) {
-        match self {
-            Zone::Offset(offset) => write_offset(*offset, out),
-            Zone::Named(zone) => {
-                out.push('@');
-                out.push_str(zone.iana_name().unwrap_or("Etc/Unknown"));
-            }
+fn write_zone(zone: &Zone, out: &mut String) {
+    match zone {
+        Zone::Offset(offset) => write_offset(*offset, out),
+        zone => {
+            out.push('@');
+            out.push_str(zone.name().unwrap_or("Etc/Unknown"));
         }
     }
 }
 
-fn write_offset(offset: Offset, out: &mut String) {
-    let seconds = offset.seconds();
+fn write_offset(seconds: i64, out: &mut String) {
     if seconds == 0 {
         out.push('Z');
         return;
@@ -102,23 +63,29 @@ fn write_offset(offset: Offset, out: &mut String) {
     }
 }
 
-fn two_digits(text: &str) -> Option<i8> {
-    if text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-pub(crate) fn parse_date(text: &str) -> Option<civil::Date> {
+fn two_digits(text: &str) -> Option<u8> {
+    if text.len() == 2 && is_digits(text) { text.parse().ok() } else { None }
+}
+
+/// Reads `2020-01-31`, with a year of at least four digits and no more zeros before it than these need.
+pub(crate) fn parse_date(text: &str) -> Option<Date> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text),
     };
     let mut fields = unsigned.split('-');
-    let year = fields.next()?;
+    let digits = fields.next()?;
     let (month, day) = (two_digits(fields.next()?)?, two_digits(fields.next()?)?);
-    if fields.next().is_some() || year.len() != 4 || !year.bytes().all(|byte| byte.is_ascii_digit()) {
+    let told_shortest = digits.len() == 4 || digits.len() > 4 && !digits.starts_with('0');
+    if fields.next().is_some() || !told_shortest || !is_digits(digits) {
         return None;
     }
-    let year: i16 = year.parse().ok()?;
-    civil::Date::new(if negative { -year } else { year }, month, day).ok()
+    let year: i64 = digits.parse().ok()?;
+    if negative && year == 0 { None } else { Date::new(if negative { -year } else { year }, month, day) }
 }
 
 fn parse_civil_time(text: &str) -> Option<civil::Time> {
@@ -135,22 +102,29 @@ fn parse_civil_time(text: &str) -> Option<civil::Time> {
         return None;
     }
     // A leap second is not a time of the civil clock.
-    if second > 59 { None } else { civil::Time::new(hour, minute, second, nanosecond).ok() }
+    if second > 59 { None } else { civil::Time::new(hour as i8, minute as i8, second as i8, nanosecond).ok() }
 }
 
 /// The digits behind a decimal point as nanoseconds.
 fn parse_fraction(digits: &str) -> Option<i32> {
-    if digits.is_empty() || digits.len() > 9 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    if digits.is_empty() || digits.len() > 9 || !is_digits(digits) {
         return None;
     }
     let value: i32 = digits.parse().ok()?;
     Some(value * 10i32.pow(9 - digits.len() as u32))
 }
 
-pub(crate) fn write_date(date: civil::Date, out: &mut String) {
-    let year = date.year();
-    let sign = if year < 0 { "-" } else { "" };
-    let _ = write!(out, "{sign}{:04}-{:02}-{:02}", year.unsigned_abs(), date.month(), date.day());
+/// As the reference does, with a plus sign before a year of more than four digits.
+pub(crate) fn write_date(date: Date, out: &mut String) {
+    if date.year() > 9999 {
+        out.push('+');
+    }
+    write_date_unsigned(date, out);
+}
+
+fn write_date_unsigned(date: Date, out: &mut String) {
+    let sign = if date.year() < 0 { "-" } else { "" };
+    let _ = write!(out, "{sign}{:04}-{:02}-{:02}", date.year().unsigned_abs(), date.month(), date.day());
 }
 
 fn write_fraction(nanoseconds: u32, out: &mut String) {
@@ -193,21 +167,19 @@ pub struct Time {
 impl Time {
     /// Reads `10:00:00`, `10:00:00Z`, `10:00:00+01:00` or `10:00:00@Europe/Berlin`.
     pub fn parse(text: &str) -> Option<Time> {
-        let (local, zone) = Zone::split(text)?;
+        let (local, zone) = split_zone(text)?;
         Some(Time { time: parse_civil_time(local)?, zone })
     }
 
-    pub(crate) fn offset(&self) -> Option<Offset> {
-        match self.zone.as_ref()? {
-            Zone::Offset(offset) => Some(*offset),
-            // A time of day has no date; the rules of the zone are read at the epoch.
-            Zone::Named(zone) => Some(zone.to_offset(Timestamp::UNIX_EPOCH)),
-        }
+    /// Seconds that the clocks of the zone are ahead of UTC. A time of day has no date; the rules of the zone are read at
+    /// the epoch.
+    pub(crate) fn offset(&self) -> Option<i64> {
+        self.zone.as_ref()?.offset_at(0)
     }
 
     /// Nanoseconds since midnight in UTC where a zone is given.
     fn position(&self) -> i64 {
-        let shift = self.offset().map_or(0, |offset| i64::from(offset.seconds()) * 1_000_000_000);
+        let shift = self.offset().map_or(0, |offset| offset * 1_000_000_000);
         nanosecond_of_day(self.time) - shift
     }
 
@@ -230,7 +202,7 @@ impl Time {
     pub(crate) fn write(&self, out: &mut String) {
         write_civil_time(self.time, out);
         if let Some(zone) = &self.zone {
-            zone.write(out);
+            write_zone(zone, out);
         }
     }
 
@@ -249,10 +221,44 @@ pub(crate) fn has_date_and_time(text: &str) -> bool {
     text.split(['@', '[']).next().is_some_and(|told| told.contains('T'))
 }
 
+/// A date and a time of day, as clocks of some zone show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Local {
+    pub(crate) date: Date,
+    pub(crate) time: civil::Time,
+}
+
+impl Local {
+    pub(crate) const fn midnight(date: Date) -> Local {
+        Local { date, time: civil::Time::midnight() }
+    }
+
+    /// The second after 1970-01-01T00:00:00, as if there were no zones. Years are bounded, so this fits.
+    fn second(self) -> i64 {
+        self.date.epoch_day() * SECONDS_PER_DAY + nanosecond_of_day(self.time) / 1_000_000_000
+    }
+
+    /// What clocks show when they are so many seconds ahead of UTC.
+    fn of_instant(instant: SignedDuration, ahead: i64) -> Option<Local> {
+        let (whole, nanoseconds) = floor(instant);
+        let second = whole.checked_add(ahead)?;
+        let date = Date::of_epoch_day(second.div_euclid(SECONDS_PER_DAY))?;
+        let nanosecond = second.rem_euclid(SECONDS_PER_DAY) * 1_000_000_000 + nanoseconds;
+        Some(Local { date, time: time_of_nanosecond(nanosecond) })
+    }
+}
+
+/// Whole seconds, and the nanoseconds after them, which are not negative.
+fn floor(duration: SignedDuration) -> (i64, i64) {
+    let (seconds, nanoseconds) = (duration.as_secs(), i64::from(duration.subsec_nanos()));
+    // A second less cannot overflow: instants are bounded by the years.
+    if nanoseconds < 0 { (seconds.saturating_sub(1), nanoseconds + 1_000_000_000) } else { (seconds, nanoseconds) }
+}
+
 /// A date and time, told with or without a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DateTime {
-    pub(crate) local: civil::DateTime,
+    pub(crate) local: Local,
     pub(crate) zone: Option<Zone>,
 }
 
@@ -260,44 +266,45 @@ impl DateTime {
     /// Reads `2020-01-01T10:00:00`, with `Z`, `+01:00`, `@Europe/Berlin` or `+01:00[Europe/Berlin]` behind it, or a date alone (midnight).
     pub fn parse(text: &str) -> Option<DateTime> {
         if !has_date_and_time(text) {
-            let local = parse_date(text)?.to_datetime(civil::Time::midnight());
-            return Some(DateTime { local, zone: None });
+            return Some(DateTime { local: Local::midnight(parse_date(text)?), zone: None });
         }
-        let (local, zone) = Zone::split(text)?;
+        let (local, zone) = split_zone(text)?;
         let (date, time) = local.split_once('T')?;
+        let date = parse_date(date)?;
         // The end of a day is the start of the next.
         if matches!(time, "24:00:00" | "24:00") {
-            let next = parse_date(date)?.tomorrow().ok()?;
-            return Some(DateTime { local: next.to_datetime(civil::Time::midnight()), zone });
+            return Some(DateTime { local: Local::midnight(date.plus_days(1)?), zone });
         }
-        Some(DateTime { local: parse_date(date)?.to_datetime(parse_civil_time(time)?), zone })
+        Some(DateTime { local: Local { date, time: parse_civil_time(time)? }, zone })
     }
 
     /// The start of a date, for an operation with another value: in UTC if that has a zone.
-    pub(crate) fn of_date(date: civil::Date, other: &DateTime) -> DateTime {
-        let zone = other.zone.as_ref().map(|_| Zone::UTC);
-        DateTime { local: date.to_datetime(civil::Time::midnight()), zone }
+    pub(crate) fn of_date(date: Date, other: &DateTime) -> DateTime {
+        DateTime { local: Local::midnight(date), zone: other.zone.as_ref().map(|_| Zone::UTC) }
     }
 
     pub(crate) fn from_epoch_milliseconds(milliseconds: i64) -> Option<DateTime> {
-        let timestamp = Timestamp::from_millisecond(milliseconds).ok()?;
-        Some(DateTime { local: Offset::UTC.to_datetime(timestamp), zone: Some(Zone::UTC) })
+        let local = Local::of_instant(SignedDuration::from_millis(milliseconds), 0)?;
+        Some(DateTime { local, zone: Some(Zone::UTC) })
     }
 
-    fn timestamp(&self) -> Option<Timestamp> {
-        let zone = self.zone.as_ref().map_or(TimeZone::UTC, Zone::time_zone);
-        zone.to_ambiguous_timestamp(self.local).compatible().ok()
+    /// The time since 1970-01-01T00:00:00Z; without a zone it is read as UTC.
+    fn instant(&self) -> Option<SignedDuration> {
+        let local = self.local.second();
+        let second = self.zone.as_ref().map_or(Some(local), |zone| zone.second_of_local(local, None))?;
+        Some(SignedDuration::new(second, self.local.time.subsec_nanosecond()))
     }
 
     /// Milliseconds since the epoch; a date and time without a zone is read as UTC.
     pub fn epoch_milliseconds(&self) -> Option<i64> {
-        self.timestamp().map(Timestamp::as_millisecond)
+        i64::try_from(self.instant()?.as_millis()).ok()
     }
 
-    pub(crate) fn offset(&self) -> Option<Offset> {
+    /// Seconds that the clocks of the zone are ahead of UTC.
+    pub(crate) fn offset(&self) -> Option<i64> {
         match self.zone.as_ref()? {
             Zone::Offset(offset) => Some(*offset),
-            Zone::Named(zone) => Some(zone.to_offset(self.timestamp()?)),
+            zone => zone.offset_at(floor(self.instant()?).0),
         }
     }
 
@@ -306,24 +313,27 @@ impl DateTime {
         if self.zone.is_some() != other.zone.is_some() {
             return None;
         }
-        Some(self.timestamp()?.cmp(&other.timestamp()?))
+        Some(self.instant()?.cmp(&other.instant()?))
     }
 
     pub(crate) fn since(&self, earlier: &DateTime) -> Option<SignedDuration> {
         self.compare(earlier)?;
-        Some(self.timestamp()?.duration_since(earlier.timestamp()?))
+        self.instant()?.checked_sub(earlier.instant()?)
     }
 
     /// In a named zone a day-time duration counts elapsed time, and the clock may be set in between.
     pub(crate) fn plus(&self, duration: SignedDuration) -> Option<DateTime> {
-        let moved = self.timestamp()?.checked_add(duration).ok()?;
-        let zone = self.zone.as_ref().map_or(TimeZone::UTC, Zone::time_zone);
-        Some(DateTime { local: zone.to_datetime(moved), zone: self.zone.clone() })
+        DateTime::at(self.instant()?.checked_add(duration)?, self.zone.clone())
+    }
+
+    fn at(instant: SignedDuration, zone: Option<Zone>) -> Option<DateTime> {
+        let ahead = zone.as_ref().map_or(Some(0), |zone| zone.offset_at(floor(instant).0))?;
+        Some(DateTime { local: Local::of_instant(instant, ahead)?, zone })
     }
 
     pub(crate) fn plus_months(&self, months: i64) -> Option<DateTime> {
-        let date = add_months(self.local.date(), months)?;
-        Some(DateTime { local: date.to_datetime(self.local.time()), zone: self.zone.clone() })
+        let date = self.local.date.plus_months(months)?;
+        Some(DateTime { local: Local { date, ..self.local }, zone: self.zone.clone() })
     }
 
     /// The same instant in another zone; without a zone so far, the same local time there.
@@ -331,48 +341,47 @@ impl DateTime {
         if self.zone.is_none() {
             return Some(DateTime { local: self.local, zone: Some(zone) });
         }
-        let local = zone.time_zone().to_datetime(self.timestamp()?);
-        Some(DateTime { local, zone: Some(zone) })
+        DateTime::at(self.instant()?, Some(zone))
     }
 
-    fn write_local(&self, out: &mut String) {
-        write_date(self.local.date(), out);
+    fn write_time(&self, out: &mut String) {
         out.push('T');
-        write_civil_time(self.local.time(), out);
+        write_civil_time(self.local.time, out);
     }
 
     pub(crate) fn write(&self, out: &mut String) {
-        self.write_local(out);
+        write_date_unsigned(self.local.date, out);
+        self.write_time(out);
         if let Some(zone) = &self.zone {
-            zone.write(out);
+            write_zone(zone, out);
         }
     }
 
     /// ISO with offset, and the zone's name in brackets.
     pub(crate) fn write_json(&self, out: &mut String) {
-        self.write_local(out);
+        write_date(self.local.date, out);
+        self.write_time(out);
         if let (Some(zone), Some(offset)) = (&self.zone, self.offset()) {
             write_offset(offset, out);
-            if let Zone::Named(_) = zone {
-                let _ = write!(out, "[{}]", zone.name().unwrap_or("Etc/Unknown"));
+            if let Some(name) = zone.name() {
+                let _ = write!(out, "[{name}]");
             }
         }
     }
 }
 
-pub(crate) fn add_months(date: civil::Date, months: i64) -> Option<civil::Date> {
-    let span = Span::new().try_months(months).ok()?;
-    date.checked_add(span).ok()
+pub(crate) fn add_days(date: Date, duration: SignedDuration) -> Option<Date> {
+    date.plus_days(duration.as_secs().div_euclid(SECONDS_PER_DAY))
 }
 
-pub(crate) fn add_days(date: civil::Date, duration: SignedDuration) -> Option<civil::Date> {
-    let days = duration.as_secs().div_euclid(86_400);
-    date.checked_add(Span::new().try_days(days).ok()?).ok()
+/// The time from the start of one date to that of another.
+pub(crate) fn days_between(from: Date, to: Date) -> SignedDuration {
+    SignedDuration::from_secs((to.epoch_day() - from.epoch_day()) * SECONDS_PER_DAY)
 }
 
 /// Whole months from one date to another, negative when `to` is earlier.
-pub(crate) fn months_between(from: civil::Date, to: civil::Date) -> i64 {
-    let total = |date: civil::Date| i64::from(date.year()) * 12 + i64::from(date.month());
+pub(crate) fn months_between(from: Date, to: Date) -> i64 {
+    let total = |date: Date| date.year() * 12 + i64::from(date.month());
     let months = total(to) - total(from);
     match months.cmp(&0) {
         Ordering::Greater if to.day() < from.day() => months - 1,

@@ -87,13 +87,13 @@ fn constant(test: &Test) -> Option<ConstantTest> {
         Test::Value { node: Node::Range(range), .. } => match (&range.start, &range.end) {
             (Node::Constant(start), Some(Node::Constant(finish))) if start.compare(finish).is_some() => {
                 let (start, end) = (end(start, range.start_included), end(finish, range.end_included));
-                Some(ConstantTest::Within(Range { start, end }))
+                Some(ConstantTest::Within(Range { start, end, is_comparison: false }))
             }
             _ => None,
         },
         // Where the constant has no order, the outcome is unknown and not merely false.
         Test::Compare(comparison, Node::Constant(value)) if value.compare(value).is_some() => {
-            let range = |start, end| Some(ConstantTest::Within(Range { start, end }));
+            let range = |start, end| Some(ConstantTest::Within(Range { start, end, is_comparison: true }));
             match comparison {
                 Comparison::Equal => Some(ConstantTest::Equal(value.clone())),
                 Comparison::NotEqual => None,

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, civil};
+use jiff::SignedDuration;
 
+use crate::calendar::Date;
 use crate::evaluate::{Function, NativeFunction};
 use crate::json::{self, JsonError};
 use crate::number::Number;
@@ -23,7 +24,7 @@ pub enum Value {
     /// A text.
     String(Arc<str>),
     /// A calendar date.
-    Date(civil::Date),
+    Date(Date),
     /// A time of day.
     Time(Box<Time>),
     /// A date with a time of day.
@@ -347,7 +348,9 @@ impl Value {
                         }),
                 )
             }
-            (Value::Range(a), Value::Range(b)) => Some(a.start.same(&b.start, budget) && a.end.same(&b.end, budget)),
+            (Value::Range(a), Value::Range(b)) => {
+                Some(a.is_comparison == b.is_comparison && a.start.same(&b.start, budget) && a.end.same(&b.end, budget))
+            }
             (Value::Function(a), Value::Function(b)) => Some(Arc::ptr_eq(a, b)),
             _ => self.compare(other).map(Ordering::is_eq),
         }
@@ -550,6 +553,8 @@ impl Bound {
 pub struct Range {
     pub(crate) start: Bound,
     pub(crate) end: Bound,
+    /// Told as a comparison, like `(< 10)`, which has no start, while that of `(null..10)` is null.
+    pub(crate) is_comparison: bool,
 }
 
 impl Range {

@@ -112,6 +112,11 @@ const TOKENS: &[&str] = &[
     "{a: 1}",
     "[1, 2, 3][item > 1]",
     "function(x) x",
+    "(function(f) f(1))(abs)",
+    "@\"999999999-12-31\"",
+    "@\"-999999999-01-01T00:00:00@Europe/Berlin\"",
+    "@\"P1D\"",
+    "@\"P9M\"",
     "for i in 1..3 return",
     "(< 3)",
     "before(",
@@ -120,6 +125,36 @@ const TOKENS: &[&str] = &[
     "uuid()",
     "from base64(",
     "cellInput",
+];
+
+const PATTERN_PIECES: &[&str] = &[
+    "[",
+    "]",
+    "-",
+    "-[",
+    "]]",
+    "[^",
+    "a",
+    "b",
+    "a-z",
+    "^",
+    "\\\\[",
+    "\\\\]",
+    "\\\\",
+    "&&",
+    "é",
+    " ",
+    "{",
+    "}",
+    "+",
+    "|",
+    "(",
+    ")",
+    "\\\\p{InBasicLatin}",
+    "\\\\P{IsGreek}",
+    "\\\\p{Is",
+    "\\\\P{In",
+    "\\\\p{L}",
 ];
 
 fn expression() -> impl Strategy<Value = String> {
@@ -166,6 +201,46 @@ proptest! {
             let result = evaluation.value.to_json();
             prop_assert!(json::validate(&result).is_ok(), "{text} gives {result}");
         }
+    }
+
+    /// What is subtracted from a class, blocks and what only looks like them.
+    #[test]
+    fn random_patterns_never_panic(
+        pieces in prop::collection::vec(prop::sample::select(PATTERN_PIECES), 1..12),
+        flags in prop::sample::select(vec!["", "i", "x", "sm"]),
+    ) {
+        let text = format!("matches(\"ab-[é]\", \"{}\", \"{flags}\")", pieces.concat());
+        let evaluation = Expression::parse(&text).expect("a call").evaluate(&Variables, &small_limits());
+        let value = evaluation.expect("within the limits").value;
+        prop_assert!(matches!(value, Value::Null | Value::Boolean(_)));
+    }
+
+    /// Days are added and taken back in all years, and texts are read again.
+    #[test]
+    fn dates_of_all_years_are_computed_with(
+        year in -999_999_999..=999_999_999_i64,
+        month in 1..=12_u32,
+        day in 1..=28_u32,
+        days in -800_000_000_000..=800_000_000_000_i64,
+        zone in prop::sample::select(vec!["", "Z", "-18:00", "@Europe/Berlin", "@America/New_York"]),
+    ) {
+        let sign = if year < 0 { "-" } else { "" };
+        let date = format!("{sign}{:04}-{month:02}-{day:02}", year.abs());
+        let duration = format!("{}P{}D", if days < 0 { "-" } else { "" }, days.abs());
+        let told = format!("{date}T03:30:00{zone}");
+        let text = format!(
+            "{{d: @\"{date}\", t: @\"{told}\", n: @\"{duration}\", s: string(t), moved: t + n, \
+             r: [date({year}, {month}, {day}) = d, if d + n = null then true else d + n - d = n, \
+             if moved = null then true else moved - t = n and moved - n = t, \
+             (day of week(d) = \"Sunday\") = (d.weekday = 7), week of year(d) in [1..53], \
+             years and months duration(d, d) = @\"P0M\"]}}"
+        );
+        let evaluation = Expression::parse(&text).expect("a context").evaluate(&Variables, &small_limits());
+        let value = evaluation.expect("within the limits").value;
+        let context = value.as_context().expect("a context");
+        prop_assert_eq!(context.get("s").and_then(Value::as_str), Some(&*told));
+        let all = vec![Value::Boolean(true); 6];
+        prop_assert_eq!(context.get("r").and_then(Value::as_list), Some(&*all), "{}", text);
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 mod parser;
 
+use feel::calendar::{self, Date, SECONDS_PER_DAY};
 use protocol::Timestamp;
-
-use super::calendar::{self, Date, SECONDS_PER_DAY};
 
 /// Every combination of month, day and day of the week comes back within 40 years.
 const YEARS_SEARCHED: i64 = 100;
@@ -87,17 +86,17 @@ impl Fields {
     fn first_match(&self, second: i64) -> Option<i64> {
         let epoch_day = second.div_euclid(SECONDS_PER_DAY);
         let date = Date::of_epoch_day(epoch_day)?;
-        let mut days = self.days(date.year, date.month) & (u32::MAX << date.day);
-        if days & (1 << date.day) != 0 {
+        let mut days = self.days(date.year(), date.month()) & (u32::MAX << date.day());
+        if days & (1 << date.day()) != 0 {
             if let Some(second_of_day) = self.second_of_day(second.rem_euclid(SECONDS_PER_DAY)) {
                 return Some(epoch_day * SECONDS_PER_DAY + second_of_day);
             }
-            days &= !(1 << date.day);
+            days &= !(1 << date.day());
         }
-        let (mut year, mut month) = (date.year, date.month);
+        let (mut year, mut month) = (date.year(), date.month());
         while days == 0 {
             (year, month) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
-            if year > date.year + YEARS_SEARCHED {
+            if year > date.year() + YEARS_SEARCHED {
                 return None;
             }
             days = self.days(year, month);

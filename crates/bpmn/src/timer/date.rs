@@ -1,11 +1,8 @@
 //! Dates with time and zone, as ISO 8601 and the brackets of `2025-01-31T09:00:00+01:00[Europe/Berlin]` write them.
 
+use feel::calendar::{Date, SECONDS_PER_DAY};
+use feel::zone::{LARGEST_OFFSET_SECONDS, Zone};
 use protocol::Timestamp;
-
-use super::calendar::{Date, SECONDS_PER_DAY};
-use super::zone::Zone;
-
-const LARGEST_OFFSET_SECONDS: i64 = 18 * 3_600;
 
 /// A point in time and the zone that it was told in.
 #[derive(Clone, Debug, PartialEq, Eq)]

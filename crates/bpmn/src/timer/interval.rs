@@ -1,10 +1,10 @@
 //! Periods of time, with or without a date at which the first one ends.
 
+use feel::calendar::{Date, SECONDS_PER_DAY};
+use feel::zone::Zone;
 use protocol::Timestamp;
 
-use super::calendar::{Date, SECONDS_PER_DAY};
 use super::date::ZonedDate;
-use super::zone::Zone;
 
 const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 const NANOSECONDS_PER_MILLISECOND: i64 = 1_000_000;
@@ -109,7 +109,7 @@ impl Interval {
         let date = Date::of_epoch_day(local.div_euclid(SECONDS_PER_DAY))?;
         let date = date.plus_months(self.months)?.plus_days(self.days)?;
         let local = date.epoch_day() * SECONDS_PER_DAY + local.rem_euclid(SECONDS_PER_DAY);
-        zone.second_of_local(local, offset)
+        zone.second_of_local(local, Some(offset))
     }
 }
 

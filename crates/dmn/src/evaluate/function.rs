@@ -1,12 +1,12 @@
 //! Business knowledge models, decision services and function definitions as functions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use feel::{Context, Environment, Evaluation, EvaluationError, NativeFunction, Scope, Value, Warning, WarningKind};
 
-use super::{Evaluator, Failed, Failure, Frame, Outcome, Session, lookup};
-use crate::model::{DecisionService, FunctionDefinition, Knowledge, KnowledgeModel};
+use super::{Evaluator, Failed, Failure, Frame, Outcome, Results, Session, lookup};
+use crate::model::{DecisionService, Element, FunctionDefinition, Knowledge, KnowledgeModel};
 
 /// A function with the variables that it takes from where it was made.
 struct Native {
@@ -94,11 +94,11 @@ impl Evaluator<'_> {
     fn capture_for_model(&mut self, model: u32, scope: &dyn Scope) -> Result<Context, Failure> {
         let graph = self.session.graph.clone();
         let mut captured = Context::new();
-        let mut seen = BTreeSet::from([model]);
-        let mut waiting = vec![model];
-        while let Some(index) = waiting.pop() {
+        let mut seen = BTreeSet::from([(Arc::as_ptr(&graph), model)]);
+        let mut waiting = vec![(graph, model)];
+        while let Some((graph, index)) = waiting.pop() {
             let model = &graph.models[index as usize];
-            self.allocate(model.free_names.len() + model.knowledge.len())?;
+            self.allocate(model.free_names.len() + model.knowledge.len() + model.imported.len())?;
             for name in &model.free_names {
                 if captured.get(name).is_none()
                     && let Some(value) = lookup(scope, name)
@@ -106,11 +106,14 @@ impl Evaluator<'_> {
                     captured.put(name.clone(), value);
                 }
             }
-            for knowledge in &model.knowledge {
-                if let Knowledge::Model(required) = knowledge
-                    && seen.insert(*required)
-                {
-                    waiting.push(*required);
+            let own = model.knowledge.iter().map(|knowledge| (&graph, Element::Knowledge(*knowledge)));
+            let imported = model.imported.iter().map(|imported| (&imported.graph, imported.element));
+            for (graph, element) in own.chain(imported) {
+                match element {
+                    Element::Knowledge(Knowledge::Model(required)) if seen.insert((Arc::as_ptr(graph), required)) => {
+                        waiting.push((graph.clone(), required));
+                    }
+                    _ => {}
                 }
             }
         }
@@ -137,6 +140,7 @@ impl Evaluator<'_> {
             let (name, function) = self.knowledge(*required, scope)?;
             frame.entries.put(name, function);
         }
+        self.imported(&model.imported, &mut frame, &mut Results::default())?;
         for ((name, item), argument) in model.parameters.iter().zip(&model.parameter_types).zip(arguments) {
             frame.entries.put(name.clone(), self.conform(argument.clone(), *item)?);
         }
@@ -165,26 +169,26 @@ impl Evaluator<'_> {
         self.enter()?;
         self.allocate(arguments.len() * 2)?;
         let mut parameters = Context::new();
-        let mut results = BTreeMap::new();
+        let mut results = Results::default();
+        let graph = self.session.graph.clone();
         for (position, (name, item)) in service.parameters.iter().zip(&service.parameter_types).enumerate() {
             let value = self.conform(arguments.get(position).cloned().unwrap_or_default(), *item)?;
             // The parameters of the input decisions are the last ones.
             let first_decision = service.parameters.len() - service.input_decisions.len();
             if let Some(decision) = position.checked_sub(first_decision).map(|at| service.input_decisions[at]) {
-                results.insert(decision, value.clone());
+                results.insert(&graph, decision, value.clone());
             }
             parameters.put(name.clone(), value);
         }
         self.decisions(&service.outputs, &mut results, &parameters)?;
         self.leave();
-        let graph = self.session.graph.clone();
         let value = match &service.outputs[..] {
-            [output] => results.get(output).cloned().unwrap_or_default(),
+            [output] => results.get(&graph, *output).cloned().unwrap_or_default(),
             outputs => {
                 let mut context = Context::new();
                 for output in outputs {
                     let name = graph.decisions[*output as usize].result_names[0].clone();
-                    context.put(name, results.get(output).cloned().unwrap_or_default());
+                    context.put(name, results.get(&graph, *output).cloned().unwrap_or_default());
                 }
                 Value::context(context)
             }

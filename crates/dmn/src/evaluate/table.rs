@@ -37,6 +37,7 @@ impl Evaluator<'_> {
         if matched.is_empty() {
             return self.defaults(&table.outputs, scope);
         }
+        // As in the reference, a test that fails counts also behind the first rule that matches, an output does not.
         if table.hit_policy == HitPolicy::First {
             matched.truncate(1);
         }

@@ -59,6 +59,21 @@ fn case(node: Node) -> Case {
     }
 }
 
+/// The namespace of a model.
+pub(crate) fn namespace(model: &str) -> String {
+    let document = Document::parse(model).ok();
+    let namespace = document.as_ref().and_then(|document| document.root_element().attribute("namespace"));
+    namespace.unwrap_or_default().to_owned()
+}
+
+pub(crate) fn imported_namespaces(model: &str) -> Vec<String> {
+    let Ok(document) = Document::parse(model) else {
+        return Vec::new();
+    };
+    let namespace = |import: Node| import.attribute("namespace").unwrap_or_default().to_owned();
+    elements(document.root_element(), "import").map(namespace).collect()
+}
+
 /// The text of a decision, without tags.
 pub(crate) fn logic(model: &str, decision: &str) -> String {
     let Ok(document) = Document::parse(model) else {

@@ -148,9 +148,9 @@ impl Evaluator<'_> {
             if current == *end || matches!(collect, Collect::Search { found: true, .. }) {
                 return Ok(true);
             }
-            match if start < end { current.tomorrow() } else { current.yesterday() } {
-                Ok(next) => current = next,
-                Err(_) => return Ok(true),
+            match current.plus_days(if start < end { 1 } else { -1 }) {
+                Some(next) => current = next,
+                None => return Ok(true),
             }
         }
     }

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Evaluator, Failure, Outcome, Variable};
 use crate::environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT, WarningKind};
+use crate::functions::Builtin;
 use crate::node::FunctionNode;
 use crate::value::Value;
 
@@ -51,6 +52,11 @@ enum Body {
         home: Arc<Home>,
     },
     Native(Arc<dyn NativeFunction>),
+    Builtin {
+        builtin: &'static Builtin,
+        /// Those of its longest form.
+        parameters: Box<[Arc<str>]>,
+    },
     /// What is left of a function while it is dropped.
     Gone,
 }
@@ -106,6 +112,7 @@ impl Function {
         match &self.body {
             Body::Defined { node, .. } => &node.parameters,
             Body::Native(function) => function.parameters(),
+            Body::Builtin { parameters, .. } => parameters,
             Body::Gone => &[],
         }
     }
@@ -142,6 +149,18 @@ impl Evaluator<'_> {
         Ok(Value::Function(Arc::new(Function { body, depth })))
     }
 
+    /// What a variable holds, or else a built-in function as a value.
+    #[inline(never)]
+    pub(super) fn variable_or_builtin(&mut self, index: usize, builtin: &'static Builtin) -> Outcome {
+        if let Some(value) = self.read(index)? {
+            return Ok(value);
+        }
+        let parameters = builtin.signatures.iter().max_by_key(|form| form.len()).copied().unwrap_or_default();
+        self.capture(parameters.len())?;
+        let parameters = parameters.iter().map(|parameter| Arc::from(*parameter)).collect();
+        Ok(Value::Function(Arc::new(Function { body: Body::Builtin { builtin, parameters }, depth: 0 })))
+    }
+
     /// To be called before so many local values are copied.
     fn capture(&mut self, values: usize) -> Result<(), Failure> {
         self.spend(values / 8)?;
@@ -172,6 +191,9 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn call_function(&mut self, function: &Function, arguments: &[Value], names: &[Arc<str>]) -> Outcome {
+        if let Body::Builtin { builtin, .. } = &function.body {
+            return self.call_builtin(builtin, arguments, names);
+        }
         let parameters = function.parameters();
         self.spend(names.len().saturating_mul(parameters.len()) / 16)?;
         let known = names.iter().all(|name| parameters.contains(name));
@@ -205,7 +227,20 @@ impl Evaluator<'_> {
             }
             Body::Defined { node, home, .. } => self.call_foreign(node, home, frame),
             Body::Native(native) => self.call_native(&**native, &frame),
-            Body::Gone => Ok(Value::Null),
+            Body::Builtin { .. } | Body::Gone => Ok(Value::Null),
+        }
+    }
+
+    fn call_builtin(&mut self, builtin: &Builtin, arguments: &[Value], names: &[Arc<str>]) -> Outcome {
+        self.spend(1)?;
+        if names.is_empty() && builtin.accepts(arguments.len()) {
+            return (builtin.run)(self, arguments);
+        }
+        match builtin.form(names).filter(|_| !names.is_empty()) {
+            Some(form) => (builtin.run)(self, &Builtin::order(form, names, arguments)),
+            None => Ok(self.warn(WarningKind::NoFunctionFound, || {
+                format!("The function '{}' cannot be called with these {} arguments", builtin.name, arguments.len())
+            })),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use jiff::SignedDuration;
-use jiff::civil::Time as CivilTime;
 
 use super::{Evaluator, Operand, Outcome};
 use crate::environment::WarningKind;
@@ -224,7 +223,7 @@ fn boxed_date_time(value: Option<temporal::DateTime>) -> Option<Value> {
 /// Sums of temporal values; the caller tries both orders.
 fn add(left: &Value, right: &Value) -> Option<Value> {
     match (left, right) {
-        (Value::Date(date), Value::YearMonthDuration(months)) => temporal::add_months(*date, *months).map(Value::Date),
+        (Value::Date(date), Value::YearMonthDuration(months)) => date.plus_months(*months).map(Value::Date),
         (Value::Date(date), Value::DayTimeDuration(duration)) => temporal::add_days(*date, *duration).map(Value::Date),
         (Value::DateTime(value), Value::YearMonthDuration(months)) => boxed_date_time(value.plus_months(*months)),
         (Value::DateTime(value), Value::DayTimeDuration(duration)) => boxed_date_time(value.plus(*duration)),
@@ -237,9 +236,7 @@ fn add(left: &Value, right: &Value) -> Option<Value> {
 
 fn subtract(left: &Value, right: &Value) -> Option<Value> {
     match (left, right) {
-        (Value::Date(a), Value::Date(b)) => Some(Value::DayTimeDuration(
-            a.to_datetime(CivilTime::midnight()).duration_since(b.to_datetime(CivilTime::midnight())),
-        )),
+        (Value::Date(a), Value::Date(b)) => Some(Value::DayTimeDuration(temporal::days_between(*b, *a))),
         (Value::Time(a), Value::Time(b)) => a.since(b).map(Value::DayTimeDuration),
         (Value::DateTime(a), Value::DateTime(b)) => a.since(b).map(Value::DayTimeDuration),
         // A date and a date and time: chapter 10.3.2.3.6 of the standard, for which the date is one in UTC.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::{Builtin, failed, illegal};
 use crate::evaluate::{Evaluator, Outcome};
 use crate::node::{Node, Target};
-use crate::value::{Bound, Range, Value};
+use crate::value::{Bound, Value};
 
 const POINT_RANGE: &[&[&str]] = &[&["point", "range"], &["range1", "range2"]];
 const RANGE_POINT: &[&[&str]] = &[&["range", "point"], &["range1", "range2"]];
@@ -228,8 +228,7 @@ fn range(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         let Value::Range(range) = &constant else {
             return None;
         };
-        let Range { start, end } = &**range;
-        start.value.compare(&end.value).filter(|order| order.is_le())?;
+        range.start.value.compare(&range.end.value).filter(|order| order.is_le())?;
         Some(constant)
     };
     match if text.len() <= LONGEST_TEXT_BYTES { read() } else { None } {

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use jiff::civil::{Date, Time as CivilTime};
+use jiff::SignedDuration;
+use jiff::civil::Time as CivilTime;
 
 use super::{Builtin, failed, illegal};
+use crate::calendar::Date;
 use crate::evaluate::{Evaluator, Outcome};
-use crate::temporal::{self, DateTime, Duration, Time, Zone};
+use crate::temporal::{self, DateTime, Duration, Local, Time};
 use crate::value::Value;
+use crate::zone::Zone;
 
 const DATE: &[&[&str]] = &[&["date"]];
 
@@ -20,21 +23,19 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("duration", &[&["from"]], duration),
     Builtin::new("years and months duration", &[&["from", "to"]], years_and_months_duration),
     Builtin::new("day of year", DATE, |evaluator, arguments| {
-        calendar(evaluator, "day of year", arguments, |date| Value::integer(i64::from(date.day_of_year())))
+        calendar(evaluator, "day of year", arguments, |date| Value::integer(date.day_of_year()))
     }),
     Builtin::new("day of week", DATE, |evaluator, arguments| {
         calendar(evaluator, "day of week", arguments, |date| {
             let days = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
-            Value::string(days[date.weekday().to_monday_zero_offset().unsigned_abs() as usize])
+            Value::string(days[usize::from(date.weekday() - 1)])
         })
     }),
     Builtin::new("week of year", DATE, |evaluator, arguments| {
-        calendar(evaluator, "week of year", arguments, |date| Value::integer(i64::from(date.iso_week_date().week())))
+        calendar(evaluator, "week of year", arguments, |date| Value::integer(date.week_of_year()))
     }),
     Builtin::new("month of year", DATE, |evaluator, arguments| {
-        calendar(evaluator, "month of year", arguments, |date| {
-            Value::string(MONTHS[date.month().unsigned_abs() as usize - 1])
-        })
+        calendar(evaluator, "month of year", arguments, |date| Value::string(MONTHS[usize::from(date.month() - 1)]))
     }),
     Builtin::new("last day of month", DATE, |evaluator, arguments| {
         calendar(evaluator, "last day of month", arguments, |date| Value::Date(date.last_of_month()))
@@ -110,7 +111,7 @@ fn now(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 
 fn today(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match DateTime::from_epoch_milliseconds(evaluator.environment.now_milliseconds) {
-        Some(now) => Ok(Value::Date(now.local.date())),
+        Some(now) => Ok(Value::Date(now.local.date)),
         None => illegal(evaluator, "today", arguments),
     }
 }
@@ -129,7 +130,7 @@ fn date(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
             None => illegal(evaluator, "date", arguments),
         },
         [Value::Number(year), Value::Number(month), Value::Number(day)] => {
-            let date = || Date::new(whole(&arguments[0])?, whole(&arguments[1])?, whole(&arguments[2])?).ok();
+            let date = || Date::new(whole(&arguments[0])?, whole(&arguments[1])?, whole(&arguments[2])?);
             match date() {
                 Some(date) => Ok(Value::Date(date)),
                 None => failed(evaluator, "date", || {
@@ -144,13 +145,13 @@ fn date(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 fn time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
         [Value::String(text)] => parsed(evaluator, "time", text, |text| Time::parse(text).map(boxed_time)),
-        [Value::DateTime(from)] => Ok(boxed_time(Time { time: from.local.time(), zone: from.zone.clone() })),
+        [Value::DateTime(from)] => Ok(boxed_time(Time { time: from.local.time, zone: from.zone.clone() })),
         [Value::Date(_)] => Ok(boxed_time(Time { time: CivilTime::midnight(), zone: Some(Zone::UTC) })),
         [from @ Value::Time(_)] => Ok(from.clone()),
         [Value::Number(hour), Value::Number(minute), Value::Number(second), offset @ ..] => {
             let zone = match offset {
                 [] | [Value::Null] => None,
-                [Value::DayTimeDuration(offset)] => match Zone::offset_seconds(offset.as_secs()) {
+                [Value::DayTimeDuration(offset)] => match Zone::of_offset(offset.as_secs()) {
                     Some(zone) => Some(zone),
                     None => return illegal(evaluator, "time", arguments),
                 },
@@ -177,7 +178,7 @@ fn time_of(fields: &[Value]) -> Option<CivilTime> {
 fn date_of(value: &Value) -> Option<Date> {
     match value {
         Value::Date(date) => Some(*date),
-        Value::DateTime(date_time) => Some(date_time.local.date()),
+        Value::DateTime(date_time) => Some(date_time.local.date),
         _ => None,
     }
 }
@@ -189,7 +190,9 @@ fn date_and_time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome 
         }
         [from @ Value::DateTime(_)] => Ok(from.clone()),
         [date, Value::Time(time)] => match date_of(date) {
-            Some(date) => Ok(boxed_date_time(DateTime { local: date.to_datetime(time.time), zone: time.zone.clone() })),
+            Some(date) => {
+                Ok(boxed_date_time(DateTime { local: Local { date, time: time.time }, zone: time.zone.clone() }))
+            }
             None => illegal(evaluator, "date and time", arguments),
         },
         [Value::DateTime(from), Value::String(zone)] => {
@@ -247,8 +250,8 @@ pub(crate) fn property(value: &Value, name: &str) -> Result<Value, &'static [&'s
         ),
         Value::DateTime(value) => (
             DATE_TIME_PROPERTIES,
-            date_property(value.local.date(), name)
-                .or_else(|| time_property(value.local.time(), name))
+            date_property(value.local.date, name)
+                .or_else(|| time_property(value.local.time, name))
                 .or_else(|| zone_property(value.offset(), value.zone.as_ref(), name)),
         ),
         Value::YearMonthDuration(months) => (
@@ -289,10 +292,10 @@ pub(crate) fn property(value: &Value, name: &str) -> Result<Value, &'static [&'s
 
 fn date_property(date: Date, name: &str) -> Option<Value> {
     let value = match name {
-        "year" => i64::from(date.year()),
+        "year" => date.year(),
         "month" => i64::from(date.month()),
         "day" => i64::from(date.day()),
-        "weekday" => i64::from(date.weekday().to_monday_one_offset()),
+        "weekday" => i64::from(date.weekday()),
         _ => return None,
     };
     Some(Value::integer(value))
@@ -309,11 +312,11 @@ fn time_property(time: CivilTime, name: &str) -> Option<Value> {
 }
 
 /// Without a zone, or with a plain offset, these are null.
-fn zone_property(offset: Option<jiff::tz::Offset>, zone: Option<&Zone>, name: &str) -> Option<Value> {
+fn zone_property(offset: Option<i64>, zone: Option<&Zone>, name: &str) -> Option<Value> {
     match name {
-        "time offset" => Some(offset.map_or(Value::Null, |offset| {
-            Value::DayTimeDuration(jiff::SignedDuration::from_secs(i64::from(offset.seconds())))
-        })),
+        "time offset" => {
+            Some(offset.map_or(Value::Null, |offset| Value::DayTimeDuration(SignedDuration::from_secs(offset))))
+        }
         "timezone" => Some(zone.and_then(Zone::name).map_or(Value::Null, Value::string)),
         _ => None,
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{ParseError, Parser};
 use crate::lexer::Kind;
 use crate::node::Type;
+use crate::simple_type::SimpleType;
 
 /// Words that end a name of several words. `instance` does so before `of`.
 const SEPARATORS: [&str; 13] =
@@ -83,19 +84,11 @@ impl Parser<'_> {
         let found = match words.join(" ").as_str() {
             "Any" | "any" => Type::Any,
             "Null" | "null" => Type::Null,
-            "number" => Type::Number,
-            "string" => Type::String,
-            "boolean" => Type::Boolean,
-            "date" => Type::Date,
-            "time" => Type::Time,
-            "date and time" | "date time" => Type::DateTime,
-            "years and months duration" | "year month duration" => Type::YearMonthDuration,
-            "days and time duration" | "day time duration" => Type::DayTimeDuration,
             "list" => Type::List(Box::new(self.type_argument()?)),
             "range" => Type::Range(Box::new(self.type_argument()?)),
             "context" => Type::Context(self.context_type()?),
             "function" => self.function_type()?,
-            joined => match self.defined_type(start, joined) {
+            joined => match SimpleType::named(joined).map(Type::Simple).or_else(|| self.defined_type(start, joined)) {
                 Some(found) => found,
                 None => {
                     self.position = start;
@@ -155,6 +148,6 @@ impl Parser<'_> {
             self.expect(Kind::Arrow, "'->'")?;
             self.type_name()?;
         }
-        Ok(Type::Function)
+        Ok(Type::Simple(SimpleType::Function))
     }
 }

@@ -134,11 +134,27 @@ impl Parser<'_> {
             } else if !names.is_empty() {
                 return Err(self.error("a name for each argument"));
             }
-            arguments.push(self.expression()?);
+            let argument = self.expression()?;
+            arguments.push(if let Target::Builtin(_) = target { argument } else { self.perhaps_builtin(argument) });
             ended = self.ends(Kind::RightParenthesis, "',' or ')'")?;
         }
         self.leave();
         Ok(Node::Call(Box::new(Call { target, arguments, names })))
+    }
+
+    /// Built-in functions can be handed to other functions. Elsewhere a variable that is missing is null whatever its name
+    /// is, as in the dialect.
+    fn perhaps_builtin(&mut self, argument: Node) -> Node {
+        let Node::Variable(index) = argument else {
+            return argument;
+        };
+        match functions::find(&self.variables[index as usize]) {
+            Some(builtin) => {
+                self.uses_environment |= builtin.uses_environment;
+                Node::VariableOrBuiltin(index, builtin)
+            }
+            None => argument,
+        }
     }
 
     /// The name before a colon, if an argument starts with one.
@@ -189,7 +205,13 @@ impl Parser<'_> {
             return Ok(Some(none));
         }
         let included = matches!(kind, Kind::LessEqual | Kind::GreaterEqual | Kind::Equal);
-        let range = |start, start_included, end, end_included| RangeNode { start, start_included, end, end_included };
+        let range = |start, start_included, end, end_included| RangeNode {
+            start,
+            start_included,
+            end,
+            end_included,
+            is_comparison: true,
+        };
         Ok(Some(Node::Range(Box::new(match kind {
             Kind::Less | Kind::LessEqual => range(none, false, Some(value), included),
             Kind::Equal => range(value, true, None, true),
@@ -225,7 +247,8 @@ impl Parser<'_> {
             _ => return Err(self.error("']' or ')' to end the range")),
         };
         self.advance();
-        Ok(Node::Range(Box::new(RangeNode { start, start_included, end: Some(end), end_included })))
+        let end = Some(end);
+        Ok(Node::Range(Box::new(RangeNode { start, start_included, end, end_included, is_comparison: false })))
     }
 
     /// Later entries see the earlier ones.

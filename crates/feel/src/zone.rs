@@ -1,17 +1,21 @@
-//! Where a date of a timer is told: a fixed offset from UTC, or a zone with rules for its clocks.
+//! Where a time is told: a fixed offset from UTC, or a zone with rules for its clocks.
 //!
-//! The rules come with the program, as those of FEEL do, so that every replica computes the same.
+//! The rules come with the program (`jiff` with its bundled zone database), so that every replica computes the same
+//! whatever zone files its machine has.
 
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 
-use super::calendar::{DAYS_PER_CYCLE, SECONDS_PER_DAY};
+use crate::calendar::{DAYS_PER_CYCLE, SECONDS_PER_DAY};
 
 /// Clocks are set by dates of the calendar, which repeats after this time. Outside of the years that the library
 /// computes with, the rules are those of the same date some cycles nearer.
 const SECONDS_PER_CYCLE: i64 = DAYS_PER_CYCLE * SECONDS_PER_DAY;
+
+/// How far clocks are ahead of UTC or behind it at most.
+pub const LARGEST_OFFSET_SECONDS: i64 = 18 * 3_600;
 
 /// 9170-01-01 and its mirror image: with one cycle more, and any offset, still within the years of the library.
 const NEAR_SECONDS: i64 = 18 * SECONDS_PER_CYCLE;
@@ -21,25 +25,41 @@ fn zones() -> &'static TimeZoneDatabase {
     ZONES.get_or_init(TimeZoneDatabase::bundled)
 }
 
+/// A fixed offset from UTC or a named zone with its rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Zone {
+pub enum Zone {
     /// Seconds that clocks are ahead of UTC.
     Offset(i64),
+    /// A zone of the zone database.
     Named(TimeZone),
 }
 
 impl Zone {
-    pub(super) const UTC: Zone = Zone::Offset(0);
+    /// The zone whose clocks are those of UTC.
+    pub const UTC: Zone = Zone::Offset(0);
 
     /// The zone with exactly this name in the zone database.
-    pub(super) fn named(name: &str) -> Option<Zone> {
+    pub fn named(name: &str) -> Option<Zone> {
         let zone = zones().get(name).ok()?;
         let known = zone.iana_name() == Some(name) && name != "Etc/Unknown";
         known.then_some(Zone::Named(zone))
     }
 
+    /// A fixed offset of at most [`LARGEST_OFFSET_SECONDS`].
+    pub fn of_offset(seconds: i64) -> Option<Zone> {
+        (seconds.unsigned_abs() <= LARGEST_OFFSET_SECONDS.unsigned_abs()).then_some(Zone::Offset(seconds))
+    }
+
+    /// The name in the zone database.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Zone::Offset(_) => None,
+            Zone::Named(zone) => zone.iana_name(),
+        }
+    }
+
     /// Seconds that clocks of the zone are ahead of UTC, at a second after 1970-01-01T00:00:00Z.
-    pub(super) fn offset_at(&self, second: i64) -> Option<i64> {
+    pub fn offset_at(&self, second: i64) -> Option<i64> {
         match self {
             Zone::Offset(offset) => Some(*offset),
             Zone::Named(zone) => {
@@ -52,7 +72,7 @@ impl Zone {
     /// The second at which clocks of the zone show `local`, itself counted as if they were clocks of UTC. Of two such
     /// seconds the one with the `preferred` offset, or else the first; a time that is left out when clocks are set
     /// forward is as much later as they are set.
-    pub(super) fn second_of_local(&self, local: i64, preferred: i64) -> Option<i64> {
+    pub fn second_of_local(&self, local: i64, preferred: Option<i64>) -> Option<i64> {
         let offset = match self {
             Zone::Offset(offset) => *offset,
             Zone::Named(zone) => {
@@ -60,8 +80,10 @@ impl Zone {
                 match zone.to_ambiguous_timestamp(civil).offset() {
                     AmbiguousOffset::Unambiguous { offset } => i64::from(offset.seconds()),
                     AmbiguousOffset::Gap { before, .. } => i64::from(before.seconds()),
-                    AmbiguousOffset::Fold { after, .. } if i64::from(after.seconds()) == preferred => preferred,
-                    AmbiguousOffset::Fold { before, .. } => i64::from(before.seconds()),
+                    AmbiguousOffset::Fold { before, after } => {
+                        let (before, after) = (i64::from(before.seconds()), i64::from(after.seconds()));
+                        if preferred == Some(after) { after } else { before }
+                    }
                 }
             }
         };
@@ -77,5 +99,25 @@ fn nearer(second: i64) -> i64 {
         -NEAR_SECONDS + (second + NEAR_SECONDS) % SECONDS_PER_CYCLE
     } else {
         second
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_set_alike_in_years_beyond_the_library() {
+        let berlin = Zone::named("Europe/Berlin").expect("the zone is known");
+        // 2020-07-01T12:00:00Z, and the same 18,000 years later.
+        for cycles in [0, 10, 45, 2_000_000] {
+            let summer = 1_593_604_800 + cycles * SECONDS_PER_CYCLE;
+            assert_eq!(berlin.offset_at(summer), Some(7_200));
+            assert_eq!(berlin.second_of_local(summer + 7_200, None), Some(summer));
+            let winter = summer + 183 * SECONDS_PER_DAY;
+            assert_eq!(berlin.offset_at(winter), Some(3_600));
+        }
+        assert_eq!(berlin.offset_at(-2_000_000 * SECONDS_PER_CYCLE), berlin.offset_at(-40 * SECONDS_PER_CYCLE));
+        assert_eq!(berlin.second_of_local(i64::MIN, None), None);
     }
 }
