@@ -64,6 +64,17 @@ fn inputs_pass_or_not() {
         ("> 3 and < 5", "4", "true"),
         ("< 3 or > 5", "4", "false"),
         ("cellInput > 3", "4", "true"),
+        // Inside of a condition, `not` is the function.
+        ("? = 3 or not(yes)", "4", "false"),
+        ("? = 3 or not(no)", "4", "true"),
+        ("? = 3 or not(missing)", "4", "null"),
+        ("not(not(yes))", "7", "true"),
+        ("not(not(no))", "7", "false"),
+        ("not(not(5))", "5", "true"),
+        ("> 3 and not(5)", "5", "false"),
+        // A condition on the input passes only if it is true.
+        ("?", "[1]", "null"),
+        ("?", "true", "true"),
         ("odd(?)", "3", "true"),
         ("not(odd(?))", "3", "false"),
         ("contains(?, \"x\"), \"y\"", "\"axb\"", "true"),

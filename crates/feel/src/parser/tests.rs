@@ -1,8 +1,9 @@
 //! Unary tests.
 
 use super::{ParseError, Parser, Power};
+use crate::functions;
 use crate::lexer::Kind;
-use crate::node::{Comparison, Node, Test};
+use crate::node::{Call, Comparison, Node, Target, Test};
 
 impl Parser<'_> {
     /// The tests of a decision table's cell: `-`, or tests of which one must hold, or `not(…)`.
@@ -87,7 +88,7 @@ impl Parser<'_> {
                 self.advance();
                 let tests = self.parenthesized_tests()?;
                 self.leave();
-                return Ok(Test::Not(tests));
+                return Ok(Test::Not(tests.into_iter().map(inside_not).collect()));
             }
             // `(< 5)`: a test in parentheses of its own.
             Kind::LeftParenthesis if is_comparison(self.kind_at(1)) => {
@@ -122,11 +123,46 @@ fn is_comparison(kind: Kind) -> bool {
     matches!(kind, Kind::Less | Kind::LessEqual | Kind::Greater | Kind::GreaterEqual | Kind::Equal | Kind::NotEqual)
 }
 
+/// `not(…)` inside of an expression or of another `not(…)`: of a condition it is the function, of anything else a test. With
+/// whether the condition mentions the input.
+fn negated_condition(mut tests: Vec<Test>) -> Result<(Node, bool), Vec<Test>> {
+    let is_condition = match &tests[..] {
+        [Test::Value { node: Node::Constant(value), .. }] => value.as_bool().is_some(),
+        [Test::Value { node, .. }] => !matches!(node, Node::Range(_)),
+        _ => false,
+    };
+    match (functions::find("not").filter(|_| is_condition), tests.pop()) {
+        (Some(not), Some(Test::Value { node, boolean })) => {
+            let call = Call { target: Target::Builtin(not), arguments: vec![node], names: Vec::new() };
+            Ok((Node::Call(Box::new(call)), boolean))
+        }
+        (_, last) => {
+            tests.extend(last);
+            Err(tests)
+        }
+    }
+}
+
+/// A test inside of `not(…)`.
+fn inside_not(test: Test) -> Test {
+    match test {
+        Test::Not(tests) => match negated_condition(tests) {
+            Ok((node, boolean)) => Test::Value { node, boolean },
+            Err(tests) => Test::Not(tests),
+        },
+        test => test,
+    }
+}
+
 /// The node of a test among others: what compares the input remains a test, what is a condition of its own is a node.
 fn condition(test: Test) -> Node {
     match test {
         Test::Value { node: node @ Node::Range(_), .. } => Node::Test(Box::new(Test::Value { node, boolean: false })),
         Test::Value { node, .. } => node,
+        Test::Not(tests) => match negated_condition(tests) {
+            Ok((node, _)) => node,
+            Err(tests) => Node::Test(Box::new(Test::Not(tests))),
+        },
         test => Node::Test(Box::new(test)),
     }
 }
