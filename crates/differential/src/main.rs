@@ -10,17 +10,20 @@ use osmia_differential::random::{self, FEATURES, Features, Sides};
 use osmia_differential::reference::{Launch, Reference};
 use osmia_differential::scenario::{self, Scenario};
 use osmia_differential::session::Session;
+use osmia_differential::tables;
 
 const USAGE: &str =
     "usage: osmia-differential [--filter TEXT] [--update] [--models COUNT] [--seed SEED] [--without FEATURES]
        osmia-differential --expressions COUNT [--seed SEED]
+       osmia-differential --tables COUNT [--seed SEED]
 
   --filter TEXT       only scenarios whose name contains this
   --update            write the traces of the scenarios from the reference's side
   --models COUNT      compare random models too
   --seed SEED         seed of the first model (1); the next model has the next seed
   --without FEATURES  leave these out of the models, separated by commas
-  --expressions COUNT compare so many random expressions and nothing else";
+  --expressions COUNT compare so many random expressions and nothing else
+  --tables COUNT      compare so many random models of decisions and nothing else";
 
 /// Differences of random models after which no more models are run.
 const FINDINGS_MAX: usize = 10;
@@ -36,6 +39,7 @@ struct Options {
     seed: u64,
     features: Features,
     expressions: usize,
+    tables: usize,
 }
 
 #[derive(Default)]
@@ -64,6 +68,7 @@ fn options() -> Result<Options, Failure> {
         seed: 1,
         features: Features::default(),
         expressions: 0,
+        tables: 0,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -74,6 +79,7 @@ fn options() -> Result<Options, Failure> {
             "--models" => options.models = value()?.parse()?,
             "--seed" => options.seed = value()?.parse()?,
             "--expressions" => options.expressions = value()?.parse()?,
+            "--tables" => options.tables = value()?.parse()?,
             "--without" => options.features = Features::without(&value()?)?,
             other => {
                 let features = FEATURES.join(", ");
@@ -87,7 +93,10 @@ fn options() -> Result<Options, Failure> {
 fn compare(options: &Options) -> Result<bool, Failure> {
     let launch = Launch::from_environment().ok_or("the reference engine is not prepared; use scripts/differential")?;
     if options.expressions > 0 {
-        return expressions::compare(&launch.java, &launch.class_path, options.expressions, options.seed);
+        return expressions::compare(&launch, options.expressions, options.seed);
+    }
+    if options.tables > 0 {
+        return tables::compare(&launch, options.tables, options.seed);
     }
     let mut reference = Reference::new(launch)?;
     let known = KnownDifferences::stored()?;
