@@ -71,6 +71,10 @@ fn inputs_pass_or_not() {
         ("not(not(yes))", "7", "true"),
         ("not(not(no))", "7", "false"),
         ("not(not(5))", "5", "true"),
+        ("not(not(no) = yes)", "7", "false"),
+        ("? = 3 or not(no) = yes", "4", "true"),
+        ("not((1..3]), 2", "2", "true"),
+        ("not([1..3)), not(3)", "2", "true"),
         ("> 3 and not(5)", "5", "false"),
         // A condition on the input passes only if it is true.
         ("?", "[1]", "null"),

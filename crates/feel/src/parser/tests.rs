@@ -5,6 +5,9 @@ use crate::functions;
 use crate::lexer::Kind;
 use crate::node::{Call, Comparison, Node, Target, Test};
 
+/// So far is looked for the end of `not(…)`; what is longer is a test.
+const NEGATED_TOKENS_MAX: usize = 1_000;
+
 impl Parser<'_> {
     /// The tests of a decision table's cell: `-`, or tests of which one must hold, or `not(…)`.
     pub(super) fn unary_tests(&mut self) -> Result<Vec<Test>, ParseError> {
@@ -71,6 +74,26 @@ impl Parser<'_> {
         Ok(Node::And(conditions))
     }
 
+    /// Whether the `not(…)` at the cursor is all of a test: `not(p) = q` is a comparison with what the function gives.
+    fn is_negated_test(&self) -> bool {
+        let mut open = 0_usize;
+        for ahead in 1..NEGATED_TOKENS_MAX {
+            match self.kind_at(ahead) {
+                Kind::LeftParenthesis => open += 1,
+                // Ranges may have more of these.
+                Kind::RightParenthesis => open = open.saturating_sub(1),
+                Kind::End => return true,
+                _ => {}
+            }
+            if open == 0 {
+                let next = ahead + 1;
+                return matches!(self.kind_at(next), Kind::Comma | Kind::RightParenthesis | Kind::End)
+                    || matches!(self.word_at(next), Some("and" | "or"));
+            }
+        }
+        true
+    }
+
     fn test(&mut self) -> Result<Test, ParseError> {
         let comparison = match self.kind() {
             Kind::Less => Comparison::Less,
@@ -83,7 +106,7 @@ impl Parser<'_> {
                 self.advance();
                 return Ok(Test::Any);
             }
-            Kind::Word if self.is_word("not") && self.kind_at(1) == Kind::LeftParenthesis => {
+            Kind::Word if self.is_word("not") && self.kind_at(1) == Kind::LeftParenthesis && self.is_negated_test() => {
                 self.enter()?;
                 self.advance();
                 let tests = self.parenthesized_tests()?;
