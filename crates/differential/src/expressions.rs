@@ -43,11 +43,12 @@ fn request(case: &Case) -> String {
     line
 }
 
-/// Compares so many cases; whether all agree but for reasons that are known.
+/// Compares so many cases; whether all agree but for reasons that are known. What is known is shown
+/// only if asked for.
 ///
 /// # Errors
 /// When the reference cannot be asked.
-pub fn compare(launch: &Launch, count: usize, seed: u64) -> Result<bool, Failure> {
+pub fn compare(launch: &Launch, count: usize, seed: u64, with_known: bool) -> Result<bool, Failure> {
     let known = KnownReasons::read(KNOWN)?;
     let mut generator = Generator::new(seed);
     let cases: Vec<Case> = std::iter::repeat_with(|| generator.case()).take(count).collect();
@@ -65,6 +66,6 @@ pub fn compare(launch: &Launch, count: usize, seed: u64) -> Result<bool, Failure
         comparison.differ(&known, &format!("{input}{}", case.text), [theirs, &ours], "");
     }
     let agrees = comparison.agrees();
-    comparison.print("expressions");
+    comparison.print("expressions", with_known);
     Ok(agrees)
 }

@@ -62,12 +62,15 @@ impl KnownReasons {
     }
 }
 
+/// A case, what it is on both sides, and a note that is shown with it.
+type Shown = [String; 4];
+
 /// What was compared so far.
 #[derive(Default)]
 pub struct Comparison {
     same: usize,
-    explained: BTreeMap<&'static str, usize>,
-    different: Vec<[String; 4]>,
+    explained: BTreeMap<&'static str, Vec<Shown>>,
+    different: Vec<Shown>,
 }
 
 impl Comparison {
@@ -78,9 +81,10 @@ impl Comparison {
 
     /// Counts a difference, which is known if a pattern finds `case TAB theirs TAB ours`. The note is shown with it.
     pub fn differ(&mut self, known: &KnownReasons, case: &str, [theirs, ours]: [&str; 2], note: &str) {
+        let shown = [case, theirs, ours, note].map(str::to_owned);
         match known.of(&format!("{case}\t{theirs}\t{ours}")) {
-            Some(reason) => *self.explained.entry(reason).or_default() += 1,
-            None => self.different.push([case, theirs, ours, note].map(str::to_owned)),
+            Some(reason) => self.explained.entry(reason).or_default().push(shown),
+            None => self.different.push(shown),
         }
     }
 
@@ -89,21 +93,32 @@ impl Comparison {
         self.different.is_empty()
     }
 
-    /// Prints what differs, short cases first, and how often what is known was found.
-    pub fn print(mut self, things: &str) {
-        self.different.sort_by_key(|[case, theirs, ours, _]| case.len() + theirs.len() + ours.len());
-        self.different.dedup();
-        for [case, theirs, ours, note] in self.different.iter().take(SHOWN_MAX) {
-            println!("{case}\n    reference: {theirs}\n    ours:      {ours}{note}");
+    /// Prints what differs, short cases first, and how often what is known was found, or each of them.
+    pub fn print(mut self, things: &str, with_known: bool) {
+        sort(&mut self.different);
+        for shown in self.different.iter().take(SHOWN_MAX) {
+            print_case(shown);
         }
-        for (reason, count) in &self.explained {
-            println!("{count:6} differ: {reason}");
+        let mut explained = 0;
+        for (reason, mut known) in self.explained {
+            println!("{:6} differ: {reason}", known.len());
+            explained += known.len();
+            sort(&mut known);
+            known.iter().filter(|_| with_known).for_each(print_case);
         }
-        let explained: usize = self.explained.values().sum();
         let (same, different) = (self.same, self.different.len());
         let count = same + explained + different;
         println!("{count} {things}: {same} same, {explained} differ for a known reason, {different} differ");
     }
+}
+
+fn sort(cases: &mut Vec<Shown>) {
+    cases.sort_by_key(|[case, theirs, ours, _]| case.len() + theirs.len() + ours.len());
+    cases.dedup();
+}
+
+fn print_case([case, theirs, ours, note]: &Shown) {
+    println!("{case}\n    reference: {theirs}\n    ours:      {ours}{note}");
 }
 
 #[cfg(test)]

@@ -15,11 +15,12 @@ use generator::{Case, Generator};
 /// Why decisions are known to differ.
 const KNOWN: &str = include_str!("../known-table-differences.txt");
 
-/// Compares so many models, each with a seed of its own; whether all agree but for reasons that are known.
+/// Compares so many models, each with a seed of its own; whether all agree but for reasons that are known. What is known is shown
+/// only if asked for.
 ///
 /// # Errors
 /// When the reference cannot be asked.
-pub fn compare(launch: &Launch, count: usize, seed: u64) -> Result<bool, Failure> {
+pub fn compare(launch: &Launch, count: usize, seed: u64, with_known: bool) -> Result<bool, Failure> {
     let known = KnownReasons::read(KNOWN)?;
     let seeds = || (seed..).take(count);
     let request = |seed: u64| {
@@ -48,7 +49,7 @@ pub fn compare(launch: &Launch, count: usize, seed: u64) -> Result<bool, Failure
         }
     }
     let agrees = comparison.agrees();
-    comparison.print("decisions");
+    comparison.print("decisions", with_known);
     println!("{}", counts.shown());
     Ok(agrees)
 }
