@@ -27,13 +27,8 @@ pub(super) fn evaluate(execution: &mut Execution<'_>, token: &Token, called: &Ca
         element_instance_key: token.key,
         ..DecisionEvaluationValue::default()
     };
-    let evaluation = decision_evaluation::evaluate_for_element(execution, token.key, &decision, of)
-        .map_err(|message| Problem::new(ErrorType::CalledDecisionError, message))?;
-    if !evaluation.evaluation_failure_message.is_empty() {
-        let message = evaluation.evaluation_failure_message.to_string();
-        return Err(Problem::new(ErrorType::DecisionEvaluationError, message));
-    }
-    let result = document::of_one(&called.result_variable, &evaluation.decision_output);
+    let output = decision_evaluation::evaluate_for_element(execution, token.key, &decision, of)?;
+    let result = document::of_one(&called.result_variable, &output);
     event::bring_result(execution, token, result);
     Ok(())
 }
