@@ -54,7 +54,7 @@ impl Evaluator<'_> {
             }
             Test::Value { node, boolean } => {
                 let value = self.evaluate(node)?;
-                if *boolean && !matches!(value, Value::List(_) | Value::Range(_)) {
+                if *boolean && !matches!(value, Value::Range(_)) {
                     return Ok(value.as_bool());
                 }
                 let input = self.input();
