@@ -1,6 +1,6 @@
 //! References from one file of a deployment to another.
 
-use crate::model::{Behavior, Binding, ExecutableProcess, StaticOrExpression};
+use crate::model::{Behavior, Binding, CalledDecision, CalledElement, ExecutableProcess, StaticOrExpression};
 use crate::report::{Problems, ValidationReport};
 
 /// What a deployment has.
@@ -25,16 +25,20 @@ pub fn check_deployment_bindings(
 ) -> Result<(), ValidationReport> {
     let mut problems = Problems::of_new_file();
     for element in processes.iter().flat_map(|process| &process.elements) {
-        let (id, binding, kind, extension) = match &element.behavior {
-            Behavior::CallActivity(called) => (&called.process_id, &called.binding, "process", "calledElement"),
-            Behavior::CalledDecision(called) => (&called.decision_id, &called.binding, "decision", "calledDecision"),
+        let (wanted, binding) = match &element.behavior {
+            Behavior::CallActivity(CalledElement { process_id: StaticOrExpression::Static(id), binding, .. }) => {
+                (Deployed::Process(id), binding)
+            }
+            Behavior::CalledDecision(CalledDecision {
+                decision_id: StaticOrExpression::Static(id), binding, ..
+            }) => (Deployed::Decision(id), binding),
             _ => continue,
         };
-        let StaticOrExpression::Static(id) = id else {
-            continue;
-        };
-        let wanted = if kind == "process" { Deployed::Process(id) } else { Deployed::Decision(id) };
         if *binding == Binding::Deployment && !is_deployed(wanted) {
+            let (kind, id, extension) = match wanted {
+                Deployed::Process(id) => ("process", id, "calledElement"),
+                Deployed::Decision(id) => ("decision", id, "calledDecision"),
+            };
             problems.add_to_element(
                 &element.id,
                 extension,

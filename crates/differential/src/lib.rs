@@ -6,11 +6,14 @@
 //! the [`tracker`] gives every element instance a name that is the same on both sides, and the [`trace`] tells in these
 //! names what happened, so that two traces can be compared line by line.
 //!
-//! [`expressions`] compares only the evaluation of random expressions, with the reference's FEEL engine.
+//! [`expressions`] compares only the evaluation of random expressions, with the reference's FEEL engine, and [`tables`] that
+//! of random decisions, with its decision engine.
 
 pub mod compare;
 pub mod driver;
 pub mod expressions;
+mod grammar;
+mod line_by_line;
 pub mod model;
 pub mod ours;
 pub mod random;
@@ -19,6 +22,7 @@ pub mod reference;
 pub mod scenario;
 pub mod session;
 pub mod step;
+pub mod tables;
 pub mod trace;
 pub mod tracker;
 

@@ -10,17 +10,21 @@ use osmia_differential::random::{self, FEATURES, Features, Sides};
 use osmia_differential::reference::{Launch, Reference};
 use osmia_differential::scenario::{self, Scenario};
 use osmia_differential::session::Session;
+use osmia_differential::tables;
 
 const USAGE: &str =
     "usage: osmia-differential [--filter TEXT] [--update] [--models COUNT] [--seed SEED] [--without FEATURES]
-       osmia-differential --expressions COUNT [--seed SEED]
+       osmia-differential --expressions COUNT [--seed SEED] [--known]
+       osmia-differential --tables COUNT [--seed SEED] [--known]
 
   --filter TEXT       only scenarios whose name contains this
   --update            write the traces of the scenarios from the reference's side
   --models COUNT      compare random models too
   --seed SEED         seed of the first model (1); the next model has the next seed
   --without FEATURES  leave these out of the models, separated by commas
-  --expressions COUNT compare so many random expressions and nothing else";
+  --expressions COUNT compare so many random expressions and nothing else
+  --tables COUNT      compare so many random models of decisions and nothing else
+  --known             show the expressions or decisions that differ for a known reason too";
 
 /// Differences of random models after which no more models are run.
 const FINDINGS_MAX: usize = 10;
@@ -36,6 +40,8 @@ struct Options {
     seed: u64,
     features: Features,
     expressions: usize,
+    tables: usize,
+    with_known: bool,
 }
 
 #[derive(Default)]
@@ -64,6 +70,8 @@ fn options() -> Result<Options, Failure> {
         seed: 1,
         features: Features::default(),
         expressions: 0,
+        tables: 0,
+        with_known: false,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -74,6 +82,8 @@ fn options() -> Result<Options, Failure> {
             "--models" => options.models = value()?.parse()?,
             "--seed" => options.seed = value()?.parse()?,
             "--expressions" => options.expressions = value()?.parse()?,
+            "--tables" => options.tables = value()?.parse()?,
+            "--known" => options.with_known = true,
             "--without" => options.features = Features::without(&value()?)?,
             other => {
                 let features = FEATURES.join(", ");
@@ -87,7 +97,10 @@ fn options() -> Result<Options, Failure> {
 fn compare(options: &Options) -> Result<bool, Failure> {
     let launch = Launch::from_environment().ok_or("the reference engine is not prepared; use scripts/differential")?;
     if options.expressions > 0 {
-        return expressions::compare(&launch.java, &launch.class_path, options.expressions, options.seed);
+        return expressions::compare(&launch, options.expressions, options.seed, options.with_known);
+    }
+    if options.tables > 0 {
+        return tables::compare(&launch, options.tables, options.seed, options.with_known);
     }
     let mut reference = Reference::new(launch)?;
     let known = KnownDifferences::stored()?;

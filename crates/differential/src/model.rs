@@ -42,7 +42,7 @@
 //! result=…] [until=…]` makes it run several times.
 
 mod read;
-mod xml;
+pub(crate) mod xml;
 
 pub use read::read;
 

@@ -61,6 +61,24 @@ fn of_a_first_table_all_tests_but_only_one_output_are_evaluated() {
 }
 
 #[test]
+fn messages_quote_ten_rows_and_outputs_without_a_name() {
+    let rules: Vec<String> = (1..=11).map(|number| format!("- | {number}")).collect();
+    let rules: Vec<&str> = rules.iter().map(|rule| &**rule).collect();
+    let rows: Vec<String> = (1..=10).map(|number| format!("Map(null -> {number})")).collect();
+    for (policy, problem) in [("UNIQUE", "multiple"), ("ANY", "different")] {
+        let expected = |rows: &str| {
+            format!(
+                "Expected to evaluate decision 'd', but {problem} values aren't allowed for {policy} hit policy. found: \
+                 'List({rows})'"
+            )
+        };
+        let attribute = format!("hitPolicy=\"{policy}\"");
+        assert_eq!(tabled(&attribute, &[""], &rules[..10], "{}"), expected(&rows.join(", ")));
+        assert_eq!(tabled(&attribute, &[""], &rules, "{}"), expected(&(rows.join(", ") + ", …")));
+    }
+}
+
+#[test]
 fn priorities_are_the_order_of_the_output_values() {
     let outputs = [
         "risk <outputValues><text>\"high\", \"a, b\", \"low\"</text></outputValues>",

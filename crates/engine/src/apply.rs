@@ -17,12 +17,26 @@ mod process_instance;
 mod timer;
 mod variable;
 
+use std::sync::Arc;
+
 use protocol::{
-    ErrorIntent, ErrorValue, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, Record, RecordType,
-    WorkIntent, WorkValue,
+    ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, Record,
+    RecordType, WorkIntent, WorkValue,
 };
 
 use crate::state::{AwaitedResult, State, WorkRow};
+
+/// A tenant and the id of a process, decision or graph of decisions.
+type Name = (Arc<str>, Arc<str>);
+
+/// The versions of a definition in a table by tenant, id and version, oldest first.
+fn versions<'a>(
+    table: &'a state::Table<(Arc<str>, Arc<str>, i32), i64>,
+    name: &Name,
+) -> impl Iterator<Item = (i32, Key)> + use<'a> {
+    let range = (name.0.clone(), name.1.clone(), i32::MIN)..=(name.0.clone(), name.1.clone(), i32::MAX);
+    table.range(range).map(|((.., version), key)| (version, Key::from_raw(*key)))
+}
 
 /// Applies one record. Rejections change nothing.
 pub(crate) fn apply(state: &mut State, record: &Record) {

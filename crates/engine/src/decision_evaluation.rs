@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use dmn::{DecisionEvaluation, EvaluatedDecision, MatchedRule};
 use protocol::{
-    DecisionEvaluationIntent, DecisionEvaluationValue, DecisionValue, EvaluatedDecisionValue, EvaluatedInputValue,
-    EvaluatedOutputValue, Key, MatchedRuleValue, Payload, Rejection, Text,
+    DecisionEvaluationIntent, DecisionEvaluationValue, DecisionValue, ErrorType, EvaluatedDecisionValue,
+    EvaluatedInputValue, EvaluatedOutputValue, Key, MatchedRuleValue, Payload, Rejection, Text,
 };
 
 use crate::execution::{Execution, Outcome};
+use crate::incident::Problem;
 use crate::variable::document::{self, Entry};
 use crate::variable::expression;
 
@@ -20,23 +21,37 @@ pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &DecisionEvaluation
     let decision = find(execution, value)?;
     let variables = document::split(&value.variables, execution.limits.name_bytes_max)?;
     let of = DecisionEvaluationValue { variables: value.variables.clone(), ..DecisionEvaluationValue::default() };
-    let (key, payload) = run(execution, &decision, Key::NONE, &variables, of).map_err(Rejection::not_found)?;
+    let (key, value) = run(execution, &decision, Key::NONE, &variables, of).map_err(Rejection::not_found)?;
+    let payload = payload(value);
+    execution.emit(key, payload.clone());
     execution.reply(key, payload);
     Ok(())
 }
 
-/// A business rule task wants the output of a decision; `of` says which. Fails if the decision cannot be found; whether its
-/// evaluation failed is in the value.
+/// A business rule task wants the output of a decision; `of` says which.
 pub(crate) fn evaluate_for_element(
     execution: &mut Execution<'_>,
     scope: Key,
     decision: &DecisionValue,
     of: DecisionEvaluationValue,
-) -> Result<DecisionEvaluationValue, String> {
-    match run(execution, decision, scope, &[], of)? {
-        (_, Payload::DecisionEvaluation(_, value)) => Ok(*value),
-        _ => Ok(DecisionEvaluationValue::default()),
-    }
+) -> Result<Text, Problem> {
+    let (key, value) = run(execution, decision, scope, &[], of)
+        .map_err(|message| Problem::new(ErrorType::CalledDecisionError, message))?;
+    let outcome = if value.evaluation_failure_message.is_empty() {
+        Ok(value.decision_output.clone())
+    } else {
+        Err(Problem::new(ErrorType::DecisionEvaluationError, value.evaluation_failure_message.to_string()))
+    };
+    execution.emit(key, payload(value));
+    outcome
+}
+
+fn payload(value: DecisionEvaluationValue) -> Payload {
+    let intent = match value.evaluation_failure_message.is_empty() {
+        true => DecisionEvaluationIntent::Evaluated,
+        false => DecisionEvaluationIntent::Failed,
+    };
+    Payload::DecisionEvaluation(intent, Box::new(value))
 }
 
 /// Why there is no decision with an id.
@@ -63,14 +78,15 @@ fn find(execution: &Execution<'_>, value: &DecisionEvaluationValue) -> Result<De
     row.map(|row| row.value.clone()).ok_or_else(|| Rejection::not_found(missing))
 }
 
-/// Evaluates a decision with the variables of a scope, or given ones, and emits how that went.
+/// Evaluates a decision with the variables of a scope, or given ones. The key and what is to be emitted, or why it cannot
+/// be evaluated at all.
 fn run(
     execution: &mut Execution<'_>,
     decision: &DecisionValue,
     scope: Key,
     given: &[Entry],
     of: DecisionEvaluationValue,
-) -> Result<(Key, Payload), String> {
+) -> Result<(Key, DecisionEvaluationValue), String> {
     let Some(graph) = execution.state.decision_requirements(decision.decision_requirements_key) else {
         return Err(format!(
             "Expected to evaluate decision '{}', but no drg found for id '{}'",
@@ -81,14 +97,7 @@ fn run(
     let evaluation = graph.evaluate(&decision.decision_id, &expression::visible(execution, scope, given), &environment);
     expression::count_steps(execution, evaluation.steps);
     let key = execution.state.next_key();
-    let value = describe(execution, key, decision, evaluation, of);
-    let intent = match value.evaluation_failure_message.is_empty() {
-        true => DecisionEvaluationIntent::Evaluated,
-        false => DecisionEvaluationIntent::Failed,
-    };
-    let payload = Payload::DecisionEvaluation(intent, Box::new(value));
-    execution.emit(key, payload.clone());
-    Ok((key, payload))
+    Ok((key, describe(execution, key, decision, evaluation, of)))
 }
 
 /// What records and clients are told. Where that would be too much, the evaluation fails.

@@ -2,6 +2,7 @@
 
 mod activate;
 mod activate_at;
+mod bound_version;
 mod business_rule_task;
 mod call_activity;
 mod complete;

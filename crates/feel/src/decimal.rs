@@ -67,7 +67,15 @@ impl Parts {
     }
 
     /// Rounds half to even to at most `digits` digits.
-    fn round(mut self, digits: u32) -> Parts {
+    fn round(self, digits: u32) -> Parts {
+        // Mostly there is nothing to round, which is known without counting digits.
+        if self.exponent >= SMALLEST_EXPONENT && self.coefficient < POWERS[digits as usize] {
+            return self;
+        }
+        self.round_surplus(digits)
+    }
+
+    fn round_surplus(mut self, digits: u32) -> Parts {
         let mut surplus = digits_of(self.coefficient).saturating_sub(digits);
         if self.coefficient != 0 && self.exponent < SMALLEST_EXPONENT {
             let below = SMALLEST_EXPONENT.abs_diff(self.exponent);
@@ -120,7 +128,27 @@ impl Parts {
         Some(Decimal { words: [(bits >> 64) as u64, bits as u64] })
     }
 
+    #[inline]
     fn add(self, other: Parts) -> Parts {
+        // Whole numbers and amounts of money have no more than a few digits: all of them are kept.
+        let distance = self.exponent.abs_diff(other.exponent);
+        if (self.coefficient | other.coefficient) >> 64 != 0 || distance > 17 {
+            return self.add_wide(other);
+        }
+        let (large, small) = if self.exponent >= other.exponent { (self, other) } else { (other, self) };
+        let (aligned, added) = (large.coefficient * POWERS[distance as usize], small.coefficient);
+        let (negative, coefficient) = if large.negative == small.negative {
+            (large.negative, aligned + added)
+        } else if aligned >= added {
+            (large.negative && aligned != added, aligned - added)
+        } else {
+            (small.negative, added - aligned)
+        };
+        Parts { negative, coefficient, exponent: small.exponent, inexact: self.inexact || other.inexact }
+    }
+
+    /// The sum of numbers of any length.
+    fn add_wide(self, other: Parts) -> Parts {
         let (mut large, mut small) = if self.exponent >= other.exponent { (self, other) } else { (other, self) };
         if large.coefficient == 0 {
             // Zero has no digits to align; only its number of places counts, and `small` has more of them.
@@ -158,7 +186,21 @@ impl Parts {
     }
 
     /// The product with up to 38 digits; the rest is remembered in `inexact`.
+    #[inline]
     fn multiply(self, other: Parts) -> Parts {
+        if (self.coefficient | other.coefficient) >> 63 != 0 {
+            return self.multiply_wide(other);
+        }
+        Parts {
+            negative: self.negative != other.negative,
+            coefficient: self.coefficient * other.coefficient,
+            exponent: self.exponent + other.exponent,
+            inexact: self.inexact || other.inexact,
+        }
+    }
+
+    /// The product of numbers of any length.
+    fn multiply_wide(self, other: Parts) -> Parts {
         let (a1, a0) = (self.coefficient / HALF, self.coefficient % HALF);
         let (b1, b0) = (other.coefficient / HALF, other.coefficient % HALF);
         let lowest = a0 * b0;
@@ -431,6 +473,7 @@ impl Ord for Decimal {
             (0, 0) => Ordering::Equal,
             (0, _) => Ordering::Less,
             (_, 0) => Ordering::Greater,
+            (a_digits, b_digits) if a.exponent == b.exponent => a_digits.cmp(&b_digits),
             _ => {
                 let top = |parts: &Parts| digits_of(parts.coefficient) as i32 + parts.exponent;
                 top(&a).cmp(&top(&b)).then_with(|| {
@@ -505,5 +548,24 @@ mod tests {
         assert_eq!(decimal("2.5").round(0, Rounding::HalfEven).unwrap().to_string(), "2");
         assert_eq!(decimal("1234").round(-2, Rounding::HalfUp).unwrap().to_i64(), Some(1200));
         assert_eq!(decimal("1.5").round(0, Rounding::Floor).unwrap().to_i64(), Some(1));
+    }
+
+    #[test]
+    fn short_numbers_are_added_and_multiplied_as_long_ones() {
+        let coefficients = [0, 1, 5, 99, 100, 12_345, 999_999_999_999, (1 << 63) - 1, 1 << 63, u128::from(u64::MAX)];
+        let exponents = [-20, -17, -3, -2, 0, 1, 3, 18];
+        let signs = [false, true];
+        let numbers: Vec<Parts> = coefficients
+            .iter()
+            .flat_map(|coefficient| exponents.map(|exponent| (*coefficient, exponent)))
+            .flat_map(|(coefficient, exponent)| signs.map(|negative| Parts::new(negative, coefficient, exponent)))
+            .collect();
+        let text = |parts: Parts| parts.pack().map(|decimal| decimal.to_string());
+        for a in &numbers {
+            for b in &numbers {
+                assert_eq!(text(a.add(*b)), text(a.add_wide(*b)), "{a:?} + {b:?}");
+                assert_eq!(text(a.multiply(*b)), text(a.multiply_wide(*b)), "{a:?} * {b:?}");
+            }
+        }
     }
 }

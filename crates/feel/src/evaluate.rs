@@ -20,6 +20,7 @@ use crate::json;
 use crate::node::{Call, Node, Target, Test};
 use crate::number::Number;
 use crate::pattern;
+use crate::seed::seed_of;
 use crate::value::{Bound, Context, DEPTH_LIMIT, Range, Value};
 
 pub use function::{Function, NativeFunction};
@@ -115,18 +116,17 @@ pub(crate) fn evaluate(
     scope: &dyn Scope,
     environment: &Environment,
 ) -> Result<Evaluation, Failure> {
-    let mut evaluator = Evaluator {
-        variables: source.variables.iter().map(|_| Variable::Unseen).collect(),
-        ..Evaluator::new(source, scope, environment)
-    };
+    let mut evaluator = Evaluator::new(source, scope, environment);
+    evaluator.variables.resize_with(source.variables.len(), || Variable::Unseen);
     let value = match root {
         Root::Expression(node) => evaluator.evaluate(node)?,
-        Root::Tests(tests, input) => evaluator.unary_tests(tests, input)?,
+        Root::Tests(tests, input) => evaluator.unary_tests(tests, input.clone())?,
     };
     evaluator.finish(value)
 }
 
 impl<'a> Evaluator<'a> {
+    #[inline]
     fn new(source: &'a Arc<Source>, scope: &'a dyn Scope, environment: &'a Environment) -> Evaluator<'a> {
         Evaluator {
             source,
@@ -144,13 +144,16 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn finish(mut self, value: Value) -> Result<Evaluation, Failure> {
+    fn finish(&mut self, value: Value) -> Result<Evaluation, Failure> {
         let environment = self.environment;
         if !value.fits(&mut environment.result_limit_bytes.clone()) {
             return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes).into());
         }
-        self.seal()?;
-        Ok(Evaluation { value, warnings: self.warnings, steps: self.steps, memory_bytes: self.memory })
+        if self.home.is_some() {
+            self.seal()?;
+        }
+        let warnings = std::mem::take(&mut self.warnings);
+        Ok(Evaluation { value, warnings, steps: self.steps, memory_bytes: self.memory })
     }
 
     /// Counts work; every node and every item of a loop costs a step.
@@ -181,13 +184,15 @@ impl<'a> Evaluator<'a> {
 
     /// Whether both are equal; `None` if they cannot be compared.
     pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<Option<bool>, Failure> {
-        self.spend_on_texts(left, right)?;
         match (left, right) {
+            (Value::String(a), Value::String(b)) if a.len().min(b.len()) < 64 => Ok(Some(a == b)),
             (Value::List(_) | Value::Context(_) | Value::Range(_), _) => {
                 self.counted(|budget| left.equals(right, budget))
             }
-            // Whatever two texts take was spent above.
-            _ => Ok(left.equals(right, &mut usize::MAX.clone())),
+            _ => {
+                self.spend_on_texts(left, right)?;
+                Ok(left.equals(right, &mut usize::MAX.clone()))
+            }
         }
     }
 
@@ -261,17 +266,10 @@ impl<'a> Evaluator<'a> {
         Ok(regex)
     }
 
-    /// The next random number; they follow from the seed and the time (SplitMix64).
+    /// The next random number; they follow from the seed and the time.
     pub(crate) fn random(&mut self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mix = |value: u64| {
-            let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            value ^ value >> 31
-        };
         self.randoms += 1;
-        let start = mix(self.environment.seed) ^ self.environment.now_milliseconds.cast_unsigned();
-        mix(mix(start).wrapping_add(self.randoms.wrapping_mul(STEP)))
+        seed_of(&[self.environment.seed, self.environment.now_milliseconds.cast_unsigned(), self.randoms])
     }
 
     pub(crate) fn assertion_failed(&self, message: String) -> Failure {
@@ -283,6 +281,15 @@ impl<'a> Evaluator<'a> {
         match node {
             Node::Constant(value) => Ok(value.duplicate()),
             Node::Local(position) => Ok(self.stack[*position as usize].duplicate()),
+            // What is not nested cannot nest too deeply.
+            Node::Variable(index) => {
+                self.spend(1)?;
+                self.variable(*index as usize)
+            }
+            Node::VariablePath(index, path) => {
+                self.spend(1)?;
+                self.variable_path(*index as usize, path)
+            }
             node => self.evaluate_nested(node),
         }
     }
@@ -333,6 +340,11 @@ impl<'a> Evaluator<'a> {
             Node::Local(position) if let Value::Number(number) = &self.stack[*position as usize] => {
                 Ok(Operand::Number(*number))
             }
+            Node::Dynamic(dynamic) if let Some(Value::Number(number)) = self.entry(dynamic) => {
+                let number = *number;
+                self.spend(1)?;
+                Ok(Operand::Number(number))
+            }
             node => Ok(match self.evaluate(node)? {
                 Value::Number(number) => Operand::Number(number),
                 value => Operand::Other(value),
@@ -343,11 +355,8 @@ impl<'a> Evaluator<'a> {
     /// One call per kind of node, so that this frame, which recursion repeats, stays small.
     fn evaluate_inner(&mut self, node: &Node) -> Outcome {
         match node {
-            Node::Constant(value) => Ok(value.clone()),
-            Node::Local(position) => Ok(self.stack[*position as usize].clone()),
-            Node::Variable(index) => self.variable(*index as usize),
+            Node::Constant(_) | Node::Local(_) | Node::Variable(_) | Node::VariablePath(..) => self.evaluate(node),
             Node::VariableOrBuiltin(index, builtin) => self.variable_or_builtin(*index as usize, builtin),
-            Node::VariablePath(index, path) => self.variable_path(*index as usize, path),
             Node::Dynamic(dynamic) => self.dynamic(dynamic),
             Node::Path(base, name) => self.path(base, name),
             Node::Filter(filter) => self.filter(filter),

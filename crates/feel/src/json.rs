@@ -9,7 +9,7 @@ mod reader;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::value::{Context, Value};
+use crate::value::Value;
 
 use build::SharedNames;
 use reader::Reader;
@@ -142,7 +142,10 @@ impl NameIndex {
 pub(crate) fn read(text: &str) -> Parsed<Value> {
     let mut reader = Reader::new(text);
     reader.skip_space();
-    let value = build::value(&mut reader, &mut SharedNames::default())?;
+    let value = match reader.peek() {
+        Some(b'{' | b'[') => build::value(&mut reader, &mut SharedNames::default())?,
+        _ => reader.scalar()?,
+    };
     reader.end()?;
     Ok(value)
 }
@@ -192,8 +195,9 @@ impl<'a> Items<'a> {
         Ok(Some(Items { reader, names: SharedNames::default(), started: false }))
     }
 
-    /// The next item, `None` behind the last. Of an object, the members of these names are put into `members`.
-    pub(crate) fn next(&mut self, wanted: &[Arc<str>], members: &mut Context) -> Parsed<Option<Item<'a>>> {
+    /// The next item, `None` behind the last. Of an object, the members of these names are put into `members`, each at
+    /// the place of its name.
+    pub(crate) fn next(&mut self, wanted: &[Arc<str>], members: &mut [Option<Value>]) -> Parsed<Option<Item<'a>>> {
         if self.started && self.reader.separator(b']')? {
             return Ok(None);
         }
@@ -204,10 +208,11 @@ impl<'a> Items<'a> {
         let start = self.reader.position;
         let names = &mut self.names;
         self.reader.select(|reader, name| {
-            let Some(name) = wanted.iter().find(|wanted| wanted.as_bytes() == name) else {
+            let place = wanted.iter().position(|wanted| wanted.as_bytes() == name);
+            let Some(member) = place.and_then(|place| members.get_mut(place)) else {
                 return Ok(false);
             };
-            members.put(name.clone(), build::value(reader, names)?);
+            *member = Some(build::value(reader, names)?);
             Ok(true)
         })?;
         Ok(Some(Item::Object(self.reader.since(start))))

@@ -22,6 +22,11 @@ impl Number {
         }
     }
 
+    #[inline(never)]
+    fn compare_decimals(self, other: Number) -> Ordering {
+        self.decimal().cmp(&other.decimal())
+    }
+
     /// Whole decimals without places that fit become integers, so that further arithmetic is fast.
     fn from_decimal(value: Decimal) -> Number {
         if value.parts().exponent == 0
@@ -40,10 +45,23 @@ impl Number {
             b'-' => (&bytes[1..], true),
             _ => (bytes, false),
         };
-        if !digits.is_empty() && digits.len() <= 18 && digits.iter().all(u8::is_ascii_digit) {
-            let magnitude = digits.iter().fold(0i64, |value, digit| value * 10 + i64::from(digit - b'0'));
-            return Some(Number::Integer(if negative { -magnitude } else { magnitude }));
+        if !digits.is_empty() && digits.len() <= 18 {
+            let mut magnitude = 0i64;
+            let whole = digits.iter().all(|byte| {
+                let digit = byte.wrapping_sub(b'0');
+                // What is no digit ends the loop: 18 of them fit.
+                magnitude = magnitude * 10 + i64::from(digit.min(9));
+                digit <= 9
+            });
+            if whole {
+                return Some(Number::Integer(if negative { -magnitude } else { magnitude }));
+            }
         }
+        Number::parse_decimal(text)
+    }
+
+    #[inline(never)]
+    fn parse_decimal(text: &str) -> Option<Number> {
         Decimal::parse(text).map(Number::from_decimal)
     }
 
@@ -213,7 +231,7 @@ impl Ord for Number {
     fn cmp(&self, other: &Number) -> Ordering {
         match (self, other) {
             (Number::Integer(a), Number::Integer(b)) => a.cmp(b),
-            _ => self.decimal().cmp(&other.decimal()),
+            _ => self.compare_decimals(*other),
         }
     }
 }

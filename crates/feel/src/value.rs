@@ -494,11 +494,29 @@ impl Context {
         }
     }
 
-    /// Removes all entries and keeps their room.
-    pub(crate) fn clear(&mut self) {
-        self.entries.clear();
+    /// Makes the values the only entries, each with the name at its place, and takes them away from there. The names and
+    /// the room of former entries are used again.
+    pub(crate) fn refill(&mut self, names: &[Arc<str>], values: &mut [Option<Value>]) {
         self.depth = 0;
         self.index = None;
+        let mut next = 0;
+        for (name, value) in names.iter().zip(values) {
+            let Some(value) = value.take() else {
+                continue;
+            };
+            self.depth = self.depth.max(value.depth());
+            match self.entries.get_mut(next) {
+                Some((known, old)) => {
+                    if !Arc::ptr_eq(known, name) {
+                        *known = name.clone();
+                    }
+                    *old = value;
+                }
+                None => self.entries.push((name.clone(), value)),
+            }
+            next += 1;
+        }
+        self.entries.truncate(next);
     }
 
     /// The entries in order.

@@ -491,7 +491,8 @@ fn optional(name: &str, content: &str) -> String {
     if content.is_empty() { String::new() } else { tag(name, &[], content) }
 }
 
-fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
+/// An element on a line of its own.
+pub(crate) fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
     let attributes: String = attributes.iter().map(|(name, value)| format!(" {name}=\"{}\"", escape(value))).collect();
     if content.is_empty() {
         return format!("\n<{name}{attributes}/>");

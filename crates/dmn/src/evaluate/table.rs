@@ -8,6 +8,9 @@ use super::{Details, Evaluator, Failed, Failure, Outcome};
 use crate::model::{Aggregation, DecisionTable, HitPolicy, InputTest, Rule, RuleResult, TableOutput};
 use crate::result::{EvaluatedInput, EvaluatedOutput, MatchedRule};
 
+/// How many rows a message quotes.
+const SHOWN_ROWS: usize = 10;
+
 /// The outputs of a rule that matched.
 type Row = Vec<Value>;
 
@@ -118,8 +121,8 @@ impl Evaluator<'_> {
                 self.spend(rows.len())?;
                 let mut distinct: Vec<Row> = Vec::new();
                 for row in &rows {
-                    // More than a few are told as well by a few.
-                    if distinct.len() < 10 && !distinct.contains(row) {
+                    // One more than are shown says that there are more.
+                    if distinct.len() <= SHOWN_ROWS && !distinct.contains(row) {
                         distinct.push(row.clone());
                     }
                 }
@@ -252,10 +255,11 @@ fn several(outputs: &[TableOutput], rows: Vec<Row>) -> Value {
 
 /// The rows as messages quote them, the first ones of many.
 fn shown(outputs: &[TableOutput], rows: &[Row]) -> String {
-    const SHOWN_ROWS: usize = 10;
+    // The only output may have no name.
+    let name = |output: &TableOutput| if output.name.is_empty() { "null".to_owned() } else { output.name.to_string() };
     let row = |row: &Row| {
         let entries: Vec<String> =
-            outputs.iter().zip(row).map(|(output, value)| format!("{} -> {value}", output.name)).collect();
+            outputs.iter().zip(row).map(|(output, value)| format!("{} -> {value}", name(output))).collect();
         format!("Map({})", entries.join(", "))
     };
     let mut texts: Vec<String> = rows.iter().take(SHOWN_ROWS).map(row).collect();

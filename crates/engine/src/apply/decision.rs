@@ -1,9 +1,8 @@
 //! Events of decisions and their graphs.
 
-use std::sync::Arc;
-
 use protocol::{DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsValue, DecisionValue, Key};
 
+use super::{Name, versions};
 use crate::state::{DecisionRequirementsRow, DecisionRow, LatestVersion, State};
 
 pub(super) fn apply_requirements(
@@ -30,10 +29,7 @@ pub(super) fn apply_requirements(
                 tables.decision_requirements_versions.delete(&place);
             }
             if tables.latest_decision_requirements.get(&name).is_some_and(|latest| latest.key == key) {
-                let (from, to) =
-                    ((name.0.clone(), name.1.clone(), i32::MIN), (name.0.clone(), name.1.clone(), i32::MAX));
-                let versions = tables.decision_requirements_versions.range(from..=to);
-                match versions.map(|((.., version), key)| (version, Key::from_raw(*key))).last() {
+                match versions(&tables.decision_requirements_versions, &name).last() {
                     Some((version, key)) => {
                         tables.latest_decision_requirements.put(name, LatestVersion { key, version });
                     }
@@ -50,9 +46,6 @@ pub(super) fn apply(state: &mut State, intent: DecisionIntent, value: &DecisionV
         DecisionIntent::Deleted => deleted(state, value),
     }
 }
-
-/// Tenant and id.
-type Name = (Arc<str>, Arc<str>);
 
 fn name_of(value: &DecisionValue) -> Name {
     (value.tenant_id.shared().clone(), value.decision_id.shared().clone())
@@ -88,22 +81,16 @@ fn deleted(state: &mut State, value: &DecisionValue) {
             let row = state.tables.decisions.get(&key.raw());
             row.is_some_and(|row| row.value.version_tag == value.version_tag)
         };
-        match versions(state, &name).filter(has_tag).last() {
+        match versions(&state.tables.decision_versions, &name).filter(has_tag).last() {
             Some((_, key)) => state.tables.decisions_by_version_tag.put(by_tag, key.raw()),
             None => state.tables.decisions_by_version_tag.delete(&by_tag),
         }
     }
     if state.tables.latest_decisions.get(&name).is_some_and(|latest| latest.key == key) {
-        let previous = versions(state, &name).last();
+        let previous = versions(&state.tables.decision_versions, &name).last();
         match previous {
             Some((version, key)) => state.tables.latest_decisions.put(name, LatestVersion { key, version }),
             None => state.tables.latest_decisions.delete(&name),
         }
     }
-}
-
-/// The versions of a decision, oldest first.
-fn versions<'a>(state: &'a State, name: &Name) -> impl Iterator<Item = (i32, Key)> + use<'a> {
-    let range = (name.0.clone(), name.1.clone(), i32::MIN)..=(name.0.clone(), name.1.clone(), i32::MAX);
-    state.tables.decision_versions.range(range).map(|((.., version), key)| (version, Key::from_raw(*key)))
 }

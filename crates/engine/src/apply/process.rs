@@ -1,16 +1,12 @@
 //! Events of definitions, and how many instances each of them has.
 
-use std::sync::Arc;
-
 use protocol::{
     Key, ProcessInstanceValue, ProcessIntent, ProcessMetadata, ProcessValue, ResourceDeletionIntent,
     ResourceDeletionValue,
 };
 
+use super::{Name, versions};
 use crate::state::{DeletingProcess, LatestVersion, ProcessRow, State};
-
-/// Tenant and BPMN process id.
-type Name = (Arc<str>, Arc<str>);
 
 fn name_of(metadata: &ProcessMetadata) -> Name {
     (metadata.tenant_id.shared().clone(), metadata.bpmn_process_id.shared().clone())
@@ -51,7 +47,7 @@ fn deleting(state: &mut State, metadata: &ProcessMetadata) {
     state.tables.process_versions.delete(&(name.0.clone(), name.1.clone(), metadata.version));
     forget_version_tag(state, &name, metadata);
     if state.tables.latest_processes.get(&name).is_some_and(|latest| latest.key == key) {
-        let previous = versions(state, &name).last();
+        let previous = versions(&state.tables.process_versions, &name).last();
         match previous {
             Some((version, key)) => state.tables.latest_processes.put(name.clone(), LatestVersion { key, version }),
             None => state.tables.latest_processes.delete(&name),
@@ -61,12 +57,6 @@ fn deleting(state: &mut State, metadata: &ProcessMetadata) {
             state.tables.deleted_versions.put(name, LatestVersion { key, version: metadata.version });
         }
     }
-}
-
-/// The versions of a process, oldest first.
-fn versions<'a>(state: &'a State, name: &Name) -> impl Iterator<Item = (i32, Key)> + use<'a> {
-    let range = (name.0.clone(), name.1.clone(), i32::MIN)..=(name.0.clone(), name.1.clone(), i32::MAX);
-    state.tables.process_versions.range(range).map(|((.., version), key)| (version, Key::from_raw(*key)))
 }
 
 /// The tag means the newest of the versions that are left with it.
@@ -81,7 +71,7 @@ fn forget_version_tag(state: &mut State, name: &Name, metadata: &ProcessMetadata
         let row = state.tables.processes.get(&key.raw());
         row.is_some_and(|row| row.metadata.version_tag == *tag)
     };
-    let left = versions(state, name).map(|(_, key)| key).filter(has_tag).last();
+    let left = versions(&state.tables.process_versions, name).map(|(_, key)| key).filter(has_tag).last();
     match left {
         Some(key) => state.tables.processes_by_version_tag.put(by_tag, key.raw()),
         None => state.tables.processes_by_version_tag.delete(&by_tag),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bpmn::model::{Binding, CalledDecision};
-use protocol::{DecisionEvaluationValue, DecisionValue, ErrorType, Key};
+use protocol::{DecisionEvaluationValue, DecisionValue, ErrorType};
 
 use super::Token;
+use super::bound_version::{Versions, deployment_of};
 use crate::decision_evaluation;
 use crate::event;
 use crate::execution::Execution;
@@ -27,13 +28,8 @@ pub(super) fn evaluate(execution: &mut Execution<'_>, token: &Token, called: &Ca
         element_instance_key: token.key,
         ..DecisionEvaluationValue::default()
     };
-    let evaluation = decision_evaluation::evaluate_for_element(execution, token.key, &decision, of)
-        .map_err(|message| Problem::new(ErrorType::CalledDecisionError, message))?;
-    if !evaluation.evaluation_failure_message.is_empty() {
-        let message = evaluation.evaluation_failure_message.to_string();
-        return Err(Problem::new(ErrorType::DecisionEvaluationError, message));
-    }
-    let result = document::of_one(&called.result_variable, &evaluation.decision_output);
+    let output = decision_evaluation::evaluate_for_element(execution, token.key, &decision, of)?;
+    let result = document::of_one(&called.result_variable, &output);
     event::bring_result(execution, token, result);
     Ok(())
 }
@@ -41,35 +37,19 @@ pub(super) fn evaluate(execution: &mut Execution<'_>, token: &Token, called: &Ca
 /// The version of the decision that the binding means, or why there is none.
 fn find(execution: &Execution<'_>, token: &Token, id: &Arc<str>, binding: &Binding) -> Result<DecisionValue, String> {
     let tables = &execution.state.tables;
-    let value = token.value();
-    let tenant = value.tenant_id.shared().clone();
-    let (key, missing) = match binding {
-        Binding::Latest => {
-            let latest = tables.latest_decisions.get(&(tenant, id.clone())).map(|latest| latest.key);
-            (latest, decision_evaluation::not_found_by_id(id))
-        }
-        Binding::Deployment => {
-            let deployment = tables.processes.get(&value.process_definition_key.raw());
-            let deployment = deployment.map_or(Key::NONE, |row| row.metadata.deployment_key);
-            let key =
-                tables.decisions_by_deployment.get(&(deployment.raw(), id.clone())).map(|key| Key::from_raw(*key));
-            let missing = format!(
-                "Expected to evaluate decision '{id}' with binding type 'deployment', but no such decision found in the \
-                 deployment with key {deployment} which contained the current process. Migrate the instance to a version of \
-                 its process that was deployed together with '{id}'."
-            );
-            (key, missing)
-        }
-        Binding::VersionTag(tag) => {
-            let place = (tenant, id.clone(), tag.clone());
-            let key = tables.decisions_by_version_tag.get(&place).map(|key| Key::from_raw(*key));
-            let missing = format!(
-                "Expected to evaluate decision with id '{id}' and version tag '{tag}', but no such decision found. Deploy a \
-                 decision with this id and version tag."
-            );
-            (key, missing)
-        }
-    };
+    let key = Versions::of_decisions(tables).find(execution, token, id, binding);
     let row = key.and_then(|key| tables.decisions.get(&key.raw()));
-    row.map(|row| row.value.clone()).ok_or(missing)
+    row.map(|row| row.value.clone()).ok_or_else(|| match binding {
+        Binding::Latest => decision_evaluation::not_found_by_id(id),
+        Binding::Deployment => format!(
+            "Expected to evaluate decision '{id}' with binding type 'deployment', but no such decision found in the \
+             deployment with key {} which contained the current process. Migrate the instance to a version of its process \
+             that was deployed together with '{id}'.",
+            deployment_of(execution, token)
+        ),
+        Binding::VersionTag(tag) => format!(
+            "Expected to evaluate decision with id '{id}' and version tag '{tag}', but no such decision found. Deploy a \
+             decision with this id and version tag."
+        ),
+    })
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bpmn::model::{Binding, CalledElement};
-use protocol::{ErrorType, Key, ProcessInstanceValue, ProcessMetadata};
+use protocol::{ErrorType, ProcessInstanceValue, ProcessMetadata};
 
 use super::activate::{Stop, activated};
+use super::bound_version::{Versions, deployment_of};
 use super::{Step, Token};
 use crate::event;
 use crate::execution::Execution;
@@ -71,35 +72,21 @@ fn find_process(
     binding: &Binding,
 ) -> Result<ProcessMetadata, Problem> {
     let tables = &execution.state.tables;
-    let value = token.value();
-    let tenant = value.tenant_id.shared().clone();
-    let (key, missing) = match binding {
-        Binding::Latest => {
-            let latest = tables.latest_processes.get(&(tenant, id.clone())).map(|latest| latest.key);
-            (latest, format!("Expected process with BPMN process id '{id}' to be deployed, but not found."))
-        }
-        Binding::Deployment => {
-            let deployment = tables.processes.get(&value.process_definition_key.raw());
-            let deployment = deployment.map_or(Key::NONE, |row| row.metadata.deployment_key);
-            let key =
-                tables.processes_by_deployment.get(&(deployment.raw(), id.clone())).map(|key| Key::from_raw(*key));
-            let missing = format!(
+    let key = Versions::of_processes(tables).find(execution, token, id, binding);
+    let row = key.and_then(|key| tables.processes.get(&key.raw()));
+    row.map(|row| row.metadata.clone()).ok_or_else(|| {
+        problem(match binding {
+            Binding::Latest => format!("Expected process with BPMN process id '{id}' to be deployed, but not found."),
+            Binding::Deployment => format!(
                 "Expected to call process with BPMN process id '{id}' with binding type 'deployment', but no such process \
-                 was found in the deployment with key {deployment} which contains the calling process. Migrate the instance \
-                 to a version of its process that was deployed together with '{id}'."
-            );
-            (key, missing)
-        }
-        Binding::VersionTag(tag) => {
-            let place = (tenant, id.clone(), tag.clone());
-            let key = tables.processes_by_version_tag.get(&place).map(|key| Key::from_raw(*key));
-            let missing = format!(
+                 was found in the deployment with key {} which contains the calling process. Migrate the instance to a \
+                 version of its process that was deployed together with '{id}'.",
+                deployment_of(execution, token)
+            ),
+            Binding::VersionTag(tag) => format!(
                 "Expected to call process with BPMN process id '{id}' and version tag '{tag}', but no such process was \
                  found. Deploy a process with this id and version tag."
-            );
-            (key, missing)
-        }
-    };
-    let row = key.and_then(|key| tables.processes.get(&key.raw()));
-    row.map(|row| row.metadata.clone()).ok_or_else(|| problem(missing))
+            ),
+        })
+    })
 }

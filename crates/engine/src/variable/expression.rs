@@ -82,13 +82,7 @@ fn seed(execution: &Execution<'_>) -> u64 {
         execution.state.counters.key,
         execution.used.evaluation_steps.get(),
     ];
-    // The finalizer of SplitMix64 after each part.
-    parts.into_iter().fold(0, |seed, part| {
-        let mut mixed = (seed ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    })
+    feel::seed_of(&parts)
 }
 
 /// Steps that an evaluation took.

@@ -26,12 +26,16 @@ impl Evaluator<'_> {
     /// The value of a variable, if there is one.
     pub(super) fn read(&mut self, index: usize) -> Result<Option<Value>, Failure> {
         self.load(index);
-        if let Variable::Text(text, _) = &self.variables[index] {
-            let (value, memory) = (read_text(text), read_bytes(text));
-            self.allocate(memory)?;
-            self.variables[index] = Variable::Read(value);
+        match &self.variables[index] {
+            Variable::Read(value) => Ok(Some(value.duplicate())),
+            Variable::Text(text, _) => {
+                let (value, memory) = (read_text(text), read_bytes(text));
+                self.allocate(memory)?;
+                self.variables[index] = Variable::Read(value.duplicate());
+                Ok(Some(value))
+            }
+            Variable::Unseen | Variable::Missing => Ok(None),
         }
-        Ok(if let Variable::Read(value) = &self.variables[index] { Some(value.clone()) } else { None })
     }
 
     /// The function in a variable, if it is one: texts have none.
@@ -74,17 +78,53 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
+    /// Whether a variable, or what its path leads to, is this string: compared as it stands in the text. `None` if it has
+    /// to be read to know.
+    pub(super) fn text_equals(&mut self, node: &Node, string: &str) -> Result<Option<bool>, Failure> {
+        let (index, path): (usize, &[Arc<str>]) = match node {
+            Node::Variable(index) => (*index as usize, &[]),
+            Node::VariablePath(index, path) => (*index as usize, path),
+            _ => return Ok(None),
+        };
+        self.load(index);
+        let Variable::Text(text, searched) = &mut self.variables[index] else {
+            return Ok(None);
+        };
+        if *searched > 2 * text.len() {
+            return Ok(None);
+        }
+        let Ok(Found::Member(member)) = json::find(text, path) else {
+            return Ok(None);
+        };
+        let Some(raw) = member.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
+            return Ok(None);
+        };
+        // What has escapes has to be decoded.
+        if raw.contains('\\') {
+            return Ok(None);
+        }
+        let equal = raw == string;
+        *searched += text.len() + 1;
+        self.spend(1 + string.len() / 64)?;
+        Ok(Some(equal))
+    }
+
     #[inline(never)]
     pub(super) fn dynamic(&mut self, dynamic: &Dynamic) -> Outcome {
-        for position in &dynamic.items {
-            // An item hides only names outside its own filter; `item` itself lies at this position.
-            if let Value::Context(context) = &self.stack[*position as usize]
-                && let Some(value) = context.get(&dynamic.name)
-            {
-                return Ok(value.duplicate());
-            }
+        match self.entry(dynamic) {
+            Some(value) => Ok(value.duplicate()),
+            None => self.evaluate(&dynamic.otherwise),
         }
-        self.evaluate(&dynamic.otherwise)
+    }
+
+    /// The entry of a filtered item that has this name. An item hides only names outside its own filter; `item` itself
+    /// lies at this position.
+    #[inline]
+    pub(super) fn entry(&self, dynamic: &Dynamic) -> Option<&Value> {
+        dynamic.items.iter().find_map(|position| match &self.stack[*position as usize] {
+            Value::Context(context) => context.get(&dynamic.name),
+            _ => None,
+        })
     }
 
     #[inline(never)]
@@ -155,6 +195,7 @@ impl Evaluator<'_> {
 
 /// About the memory that a text takes when it is read: many small items take more than their text.
 pub(super) fn read_bytes(text: &str) -> usize {
-    let factor = if text.trim_start().starts_with(['[', '{']) { 8 } else { 1 };
+    let first = text.bytes().find(|byte| !byte.is_ascii_whitespace());
+    let factor = if let Some(b'[' | b'{') = first { 8 } else { 1 };
     text.len().saturating_mul(factor)
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::access::read_bytes;
 use super::{Evaluator, Failure, Outcome, Variable};
 use crate::environment::WarningKind;
@@ -108,11 +110,13 @@ impl Evaluator<'_> {
         };
         self.allocate(list.len())?;
         let (mut kept, mut scratch) = (Vec::new(), Arc::new(Context::new()));
+        let mut members: SmallVec<[Option<Value>; 4]> = smallvec![None; entries.len()];
         loop {
-            let members = Arc::make_mut(&mut scratch);
-            members.clear();
-            let (item, text) = match items.next(entries, members) {
-                Ok(Some(Item::Object(text))) => (Value::Context(scratch), Some(text)),
+            let (item, text) = match items.next(entries, &mut members) {
+                Ok(Some(Item::Object(text))) => {
+                    Arc::make_mut(&mut scratch).refill(entries, &mut members);
+                    (Value::Context(scratch), Some(text))
+                }
                 Ok(Some(Item::Other(value))) => (value, None),
                 Ok(None) => break,
                 Err(_) => return Ok(None),
@@ -121,14 +125,10 @@ impl Evaluator<'_> {
             self.stack.push(item);
             let outcome = self.evaluate(&filter.condition)?;
             let item = self.stack.pop().unwrap_or_default();
-            match (outcome, text) {
-                (Value::Boolean(true), Some(text)) => kept.push(self.kept(&mut items, text, name)?),
-                (Value::Boolean(true), None) => kept.push(match name {
-                    Some(name) => self.member(&item, name)?,
-                    None => item.duplicate(),
-                }),
+            match outcome {
+                Value::Boolean(true) => kept.push(text.map_or_else(|| Item::Other(item.duplicate()), Item::Object)),
                 // An index is one of the whole list.
-                (Value::Number(_), _) => return Ok(None),
+                Value::Number(_) => return Ok(None),
                 _ => {}
             }
             scratch = match item {
@@ -137,21 +137,28 @@ impl Evaluator<'_> {
             };
         }
         self.allocate(kept.len() * size_of::<Value>())?;
-        Ok(Some(Value::list(kept)))
+        let mut values = Vec::with_capacity(kept.len());
+        for item in kept {
+            values.push(self.kept(&mut items, item, name)?);
+        }
+        Ok(Some(Value::list(values)))
     }
 
     /// The item, or its entry of this name.
-    fn kept(&mut self, items: &mut Items<'_>, text: &str, name: Option<&Arc<str>>) -> Outcome {
-        if let Some(name) = name {
-            if let Ok(Found::Member(member)) = json::find(text, std::slice::from_ref(name)) {
-                self.allocate(read_bytes(member))?;
-                return Ok(items.read(member).unwrap_or_default());
-            }
-            let item = items.read(text).unwrap_or_default();
-            return self.member(&item, name);
+    fn kept(&mut self, items: &mut Items<'_>, item: Item<'_>, name: Option<&Arc<str>>) -> Outcome {
+        let text = match item {
+            Item::Object(text) => text,
+            Item::Other(value) => return name.map_or(Ok(value.duplicate()), |name| self.member(&value, name)),
+        };
+        if let Some(name) = name
+            && let Ok(Found::Member(member)) = json::find(text, std::slice::from_ref(name))
+        {
+            self.allocate(read_bytes(member))?;
+            return Ok(items.read(member).unwrap_or_default());
         }
         self.allocate(read_bytes(text))?;
-        Ok(items.read(text).unwrap_or_default())
+        let value = items.read(text).unwrap_or_default();
+        name.map_or(Ok(value.duplicate()), |name| self.member(&value, name))
     }
 }
 

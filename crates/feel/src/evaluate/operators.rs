@@ -115,6 +115,11 @@ impl Evaluator<'_> {
 
     #[inline(never)]
     pub(super) fn comparison(&mut self, comparison: Comparison, left: &Node, right: &Node) -> Outcome {
+        if let (Comparison::Equal | Comparison::NotEqual, Node::Constant(Value::String(string))) = (comparison, right)
+            && let Some(equal) = self.text_equals(left, string)?
+        {
+            return Ok(Value::Boolean(equal == (comparison == Comparison::Equal)));
+        }
         match (self.operand(left)?, right) {
             // Mostly a variable is compared with a constant, which need not be cloned.
             (Operand::Other(left), Node::Constant(right)) => self.compare(comparison, &left, right),
@@ -127,11 +132,13 @@ impl Evaluator<'_> {
 
     /// Null if the values cannot be compared.
     pub(crate) fn compare(&mut self, comparison: Comparison, left: &Value, right: &Value) -> Outcome {
-        self.spend_on_texts(left, right)?;
         let result = match comparison {
             Comparison::Equal => self.equal(left, right)?,
             Comparison::NotEqual => self.equal(left, right)?.map(|equal| !equal),
-            _ => left.compare(right).map(|ordering| comparison.holds(ordering)),
+            _ => {
+                self.spend_on_texts(left, right)?;
+                left.compare(right).map(|ordering| comparison.holds(ordering))
+            }
         };
         Ok(match result {
             Some(result) => Value::Boolean(result),

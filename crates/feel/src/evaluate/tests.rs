@@ -7,20 +7,17 @@ use crate::value::{Range, Value};
 
 impl Evaluator<'_> {
     /// Whether the input passes one of the tests; null if that is unknown.
-    pub(super) fn unary_tests(&mut self, tests: &[Test], input: &Value) -> Outcome {
-        self.stack.push(input.clone());
+    pub(super) fn unary_tests(&mut self, tests: &[Test], input: Value) -> Outcome {
+        self.stack.push(input);
         let result = self.any_test(tests)?;
-        self.stack.pop();
+        self.forget();
         Ok(result.map_or(Value::Null, Value::Boolean))
     }
 
     #[inline(never)]
     pub(super) fn in_tests(&mut self, value: &Node, tests: &[Test]) -> Outcome {
         let value = self.evaluate(value)?;
-        self.stack.push(value);
-        let result = self.any_test(tests)?;
-        self.stack.pop();
-        Ok(result.map_or(Value::Null, Value::Boolean))
+        self.unary_tests(tests, value)
     }
 
     /// Whether one of the tests holds for the value on top of the stack; `None` if that is unknown.
@@ -57,7 +54,7 @@ impl Evaluator<'_> {
             }
             Test::Value { node, boolean } => {
                 let value = self.evaluate(node)?;
-                if *boolean && !matches!(value, Value::List(_) | Value::Range(_)) {
+                if *boolean && !matches!(value, Value::Range(_)) {
                     return Ok(value.as_bool());
                 }
                 let input = self.input();

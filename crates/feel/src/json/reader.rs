@@ -90,9 +90,18 @@ impl<'a> Reader<'a> {
         if self.open(b'}')? {
             return Ok(());
         }
+        let bytes = self.bytes();
         loop {
-            let name = self.name()?;
-            if !visit(self, name.as_bytes())? {
+            let start = self.position + 1;
+            let plain = start + plain_bytes(bytes.get(start..).unwrap_or_default());
+            let consumed = if self.peek() == Some(b'"') && bytes.get(plain) == Some(&b'"') {
+                self.position = self.behind_colon(plain + 1)?;
+                visit(self, &bytes[start..plain])?
+            } else {
+                let name = self.name()?;
+                visit(self, name.as_bytes())?
+            };
+            if !consumed {
                 self.skip_value()?;
             }
             if self.separator(b'}')? {
@@ -157,7 +166,7 @@ impl<'a> Reader<'a> {
     /// Passes over a colon and the space around it.
     #[inline]
     pub(super) fn behind_colon(&self, at: usize) -> Parsed<usize> {
-        let at = self.behind_space(at);
+        let at = if self.bytes().get(at) == Some(&b':') { at } else { self.behind_space(at) };
         if self.bytes().get(at) != Some(&b':') {
             return Err(self.expected_at(at, "':'"));
         }
@@ -416,13 +425,13 @@ fn unescape_one(text: &str) -> (char, usize) {
 fn plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
-    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGH;
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
     let mut count = 0;
     while let Some(chunk) = bytes[count..].first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
         let quote = word ^ (ONES * u64::from(b'"'));
         let backslash = word ^ (ONES * u64::from(b'\\'));
-        let special = below(word, 0x20) | below(quote, 1) | below(backslash, 1);
+        let special = (below(word, 0x20) | below(quote, 1) | below(backslash, 1)) & HIGH;
         if special != 0 {
             // Borrows of the subtraction can only mark bytes above a marked one, so the lowest mark is right.
             return count + special.trailing_zeros() as usize / 8;

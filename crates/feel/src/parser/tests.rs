@@ -1,8 +1,12 @@
 //! Unary tests.
 
 use super::{ParseError, Parser, Power};
+use crate::functions;
 use crate::lexer::Kind;
-use crate::node::{Comparison, Node, Test};
+use crate::node::{Call, Comparison, Node, Target, Test};
+
+/// So far is looked for the end of `not(…)`; what is longer is a test.
+const NEGATED_TOKENS_MAX: usize = 1_000;
 
 impl Parser<'_> {
     /// The tests of a decision table's cell: `-`, or tests of which one must hold, or `not(…)`.
@@ -70,6 +74,26 @@ impl Parser<'_> {
         Ok(Node::And(conditions))
     }
 
+    /// Whether the `not(…)` at the cursor is all of a test: `not(p) = q` is a comparison with what the function gives.
+    fn is_negated_test(&self) -> bool {
+        let mut open = 0_usize;
+        for ahead in 1..NEGATED_TOKENS_MAX {
+            match self.kind_at(ahead) {
+                Kind::LeftParenthesis => open += 1,
+                // Ranges may have more of these.
+                Kind::RightParenthesis => open = open.saturating_sub(1),
+                Kind::End => return true,
+                _ => {}
+            }
+            if open == 0 {
+                let next = ahead + 1;
+                return matches!(self.kind_at(next), Kind::Comma | Kind::RightParenthesis | Kind::End)
+                    || matches!(self.word_at(next), Some("and" | "or"));
+            }
+        }
+        true
+    }
+
     fn test(&mut self) -> Result<Test, ParseError> {
         let comparison = match self.kind() {
             Kind::Less => Comparison::Less,
@@ -82,12 +106,12 @@ impl Parser<'_> {
                 self.advance();
                 return Ok(Test::Any);
             }
-            Kind::Word if self.is_word("not") && self.kind_at(1) == Kind::LeftParenthesis => {
+            Kind::Word if self.is_word("not") && self.kind_at(1) == Kind::LeftParenthesis && self.is_negated_test() => {
                 self.enter()?;
                 self.advance();
                 let tests = self.parenthesized_tests()?;
                 self.leave();
-                return Ok(Test::Not(tests));
+                return Ok(Test::Not(tests.into_iter().map(inside_not).collect()));
             }
             // `(< 5)`: a test in parentheses of its own.
             Kind::LeftParenthesis if is_comparison(self.kind_at(1)) => {
@@ -122,11 +146,46 @@ fn is_comparison(kind: Kind) -> bool {
     matches!(kind, Kind::Less | Kind::LessEqual | Kind::Greater | Kind::GreaterEqual | Kind::Equal | Kind::NotEqual)
 }
 
+/// `not(…)` inside of an expression or of another `not(…)`: of a condition it is the function, of anything else a test. With
+/// whether the condition mentions the input.
+fn negated_condition(mut tests: Vec<Test>) -> Result<(Node, bool), Vec<Test>> {
+    let is_condition = match &tests[..] {
+        [Test::Value { node: Node::Constant(value), .. }] => value.as_bool().is_some(),
+        [Test::Value { node, .. }] => !matches!(node, Node::Range(_)),
+        _ => false,
+    };
+    match (functions::find("not").filter(|_| is_condition), tests.pop()) {
+        (Some(not), Some(Test::Value { node, boolean })) => {
+            let call = Call { target: Target::Builtin(not), arguments: vec![node], names: Vec::new() };
+            Ok((Node::Call(Box::new(call)), boolean))
+        }
+        (_, last) => {
+            tests.extend(last);
+            Err(tests)
+        }
+    }
+}
+
+/// A test inside of `not(…)`.
+fn inside_not(test: Test) -> Test {
+    match test {
+        Test::Not(tests) => match negated_condition(tests) {
+            Ok((node, boolean)) => Test::Value { node, boolean },
+            Err(tests) => Test::Not(tests),
+        },
+        test => test,
+    }
+}
+
 /// The node of a test among others: what compares the input remains a test, what is a condition of its own is a node.
 fn condition(test: Test) -> Node {
     match test {
         Test::Value { node: node @ Node::Range(_), .. } => Node::Test(Box::new(Test::Value { node, boolean: false })),
         Test::Value { node, .. } => node,
+        Test::Not(tests) => match negated_condition(tests) {
+            Ok((node, _)) => node,
+            Err(tests) => Node::Test(Box::new(Test::Not(tests))),
+        },
         test => Node::Test(Box::new(test)),
     }
 }

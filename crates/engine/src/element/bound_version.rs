@@ -1,0 +1,57 @@
+//! Which version of a definition the binding of a reference means.
+
+use std::sync::Arc;
+
+use bpmn::model::Binding;
+use protocol::Key;
+
+use super::Token;
+use crate::execution::Execution;
+use crate::state::{LatestVersion, Tables};
+
+/// The tables in which one kind of definitions is found by its id.
+pub(super) struct Versions<'a> {
+    pub latest: &'a state::Table<(Arc<str>, Arc<str>), LatestVersion>,
+    pub by_deployment: &'a state::Table<(i64, Arc<str>), i64>,
+    pub by_version_tag: &'a state::Table<(Arc<str>, Arc<str>, Arc<str>), i64>,
+}
+
+impl<'a> Versions<'a> {
+    pub fn of_processes(tables: &'a Tables) -> Self {
+        Versions {
+            latest: &tables.latest_processes,
+            by_deployment: &tables.processes_by_deployment,
+            by_version_tag: &tables.processes_by_version_tag,
+        }
+    }
+
+    pub fn of_decisions(tables: &'a Tables) -> Self {
+        Versions {
+            latest: &tables.latest_decisions,
+            by_deployment: &tables.decisions_by_deployment,
+            by_version_tag: &tables.decisions_by_version_tag,
+        }
+    }
+
+    /// The key of the version that the binding means where the token is, if there is one.
+    pub fn find(&self, execution: &Execution<'_>, token: &Token, id: &Arc<str>, binding: &Binding) -> Option<Key> {
+        let tenant = token.value().tenant_id.shared().clone();
+        match binding {
+            Binding::Latest => self.latest.get(&(tenant, id.clone())).map(|latest| latest.key),
+            Binding::Deployment => {
+                let place = (deployment_of(execution, token).raw(), id.clone());
+                self.by_deployment.get(&place).map(|key| Key::from_raw(*key))
+            }
+            Binding::VersionTag(tag) => {
+                let place = (tenant, id.clone(), tag.clone());
+                self.by_version_tag.get(&place).map(|key| Key::from_raw(*key))
+            }
+        }
+    }
+}
+
+/// The deployment that has the process of the token.
+pub(super) fn deployment_of(execution: &Execution<'_>, token: &Token) -> Key {
+    let process = execution.state.tables.processes.get(&token.value().process_definition_key.raw());
+    process.map_or(Key::NONE, |row| row.metadata.deployment_key)
+}
