@@ -93,18 +93,23 @@ impl Comparison {
         self.different.is_empty()
     }
 
+    /// What differs for no known reason.
+    pub fn unexplained(&self) -> Vec<String> {
+        self.different.iter().map(shown).collect()
+    }
+
     /// Prints what differs, short cases first, and how often what is known was found, or each of them.
     pub fn print(mut self, things: &str, with_known: bool) {
         sort(&mut self.different);
-        for shown in self.different.iter().take(SHOWN_MAX) {
-            print_case(shown);
+        for case in self.different.iter().take(SHOWN_MAX) {
+            println!("{}", shown(case));
         }
         let mut explained = 0;
         for (reason, mut known) in self.explained {
             println!("{:6} differ: {reason}", known.len());
             explained += known.len();
             sort(&mut known);
-            known.iter().filter(|_| with_known).for_each(print_case);
+            known.iter().filter(|_| with_known).for_each(|case| println!("{}", shown(case)));
         }
         let (same, different) = (self.same, self.different.len());
         let count = same + explained + different;
@@ -117,8 +122,8 @@ fn sort(cases: &mut Vec<Shown>) {
     cases.dedup();
 }
 
-fn print_case([case, theirs, ours, note]: &Shown) {
-    println!("{case}\n    reference: {theirs}\n    ours:      {ours}{note}");
+fn shown([case, theirs, ours, note]: &Shown) -> String {
+    format!("{case}\n    reference: {theirs}\n    ours:      {ours}{note}")
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const USAGE: &str =
        osmia-differential --tables COUNT [--seed SEED] [--known]
 
   --filter TEXT       only scenarios whose name contains this
-  --update            write the traces of the scenarios from the reference's side
+  --update            write the traces of the scenarios, or the outcomes of decisions, from the reference's side
   --models COUNT      compare random models too
   --seed SEED         seed of the first model (1); the next model has the next seed
   --without FEATURES  leave these out of the models, separated by commas
@@ -98,6 +98,10 @@ fn compare(options: &Options) -> Result<bool, Failure> {
     let launch = Launch::from_environment().ok_or("the reference engine is not prepared; use scripts/differential")?;
     if options.expressions > 0 {
         return expressions::compare(&launch, options.expressions, options.seed, options.with_known);
+    }
+    if options.tables > 0 && options.update {
+        tables::store(&launch, options.tables)?;
+        return Ok(true);
     }
     if options.tables > 0 {
         return tables::compare(&launch, options.tables, options.seed, options.with_known);

@@ -254,6 +254,48 @@ fn decisions_that_never_end_or_give_too_much_fail_alone() {
 }
 
 #[test]
+fn incidents_say_why_a_decision_gave_nothing() {
+    let mut partition = Partition::new();
+    deploy(&mut partition, &[("1.dmn", &graph("g", "asserts", "assert(a, false)", None))]);
+    let called = "CALLED_DECISION_ERROR 'Expected to evaluate decision";
+    for (binding, variables, expected) in [
+        ("", "{\"which\":\"none\"}", format!("{called} 'none', but no decision found for id 'none''")),
+        (
+            "bindingType=\"deployment\" ",
+            "{\"which\":\"none\"}",
+            format!(
+                "{called} 'none' with binding type 'deployment', but no such decision found in the deployment with key "
+            ),
+        ),
+        (
+            "bindingType=\"versionTag\" versionTag=\"v9\" ",
+            "{\"which\":\"asserts\"}",
+            format!("{called} with id 'asserts' and version tag 'v9', but no such decision found."),
+        ),
+        (
+            "",
+            "{\"which\":\"asserts\",\"a\":2}",
+            "DECISION_EVALUATION_ERROR 'Expected to evaluate decision 'asserts', but Assertion failure on evaluate the \
+             expression 'assert(a, false)': The condition is not fulfilled'"
+                .to_owned(),
+        ),
+        (
+            "",
+            "{\"which\":5}",
+            "EXTRACT_VALUE_ERROR 'Expected result of the expression 'which' to be 'STRING', but was 'NUMBER'.'".to_owned(),
+        ),
+    ] {
+        let task = ProcessBuilder::new("p").start("s").called_decision("rule", "=which", "r").end("e").to_xml();
+        let task = task.replace("resultVariable=", &format!("{binding}resultVariable="));
+        assert_eq!(partition.deploy("p.bpmn", task.as_bytes()).replies[0].rejection, None);
+        let output = support::describe(&partition.create("p", variables, ProcessInstanceCreationIntent::Create));
+        let expected = format!("INCIDENT CREATED rule {expected}");
+        assert!(output.contains(&expected), "'{expected}' is missing in:\n{output}");
+    }
+    partition.check();
+}
+
+#[test]
 fn every_partition_has_every_decision() {
     let mut cluster = Cluster::new(3);
     cluster.submit(1, Key::NONE, deployment(&[("1.dmn", &graph("g", "d", "a + 1", None))]));

@@ -704,3 +704,17 @@ fn an_end_that_overtakes_the_opening_of_a_subscription_closes_it() {
     assert_eq!(subscriptions(&cluster), (1, 1, 0), "and is not opened any more");
     check_nothing_stays(&mut cluster);
 }
+
+#[test]
+fn an_incident_says_what_is_no_correlation_key() {
+    let mut partition = support::Partition::new();
+    assert_eq!(partition.deploy("p.bpmn", waiting("p").as_bytes()).replies[0].rejection, None);
+    for (variables, kind) in [("{\"key\":true}", "BOOLEAN"), ("{\"key\":[1]}", "ARRAY"), ("{}", "NULL")] {
+        let output = support::describe(&partition.create("p", variables, ProcessInstanceCreationIntent::Create));
+        let expected = format!(
+            "INCIDENT CREATED wait EXTRACT_VALUE_ERROR 'Failed to extract the correlation key for 'key': The value must be \
+             either a string or a number, but was '{kind}'."
+        );
+        assert!(output.contains(&expected), "'{expected}' is missing in:\n{output}");
+    }
+}

@@ -115,12 +115,14 @@ fn extract_with<T>(
 }
 
 pub(crate) fn unexpected_kind(expression: &Expression, expected: &str, evaluation: &Evaluation) -> String {
+    let kind = evaluation.value.kind();
+    let message =
+        format!("Expected result of the expression '{}' to be '{expected}', but was '{kind}'.", expression.text());
+    with_warnings(message, evaluation)
+}
+
+fn with_warnings(mut message: String, evaluation: &Evaluation) -> String {
     use std::fmt::Write;
-    let mut message = format!(
-        "Expected result of the expression '{}' to be '{expected}', but was '{}'.",
-        expression.text(),
-        evaluation.value.kind()
-    );
     if !evaluation.warnings.is_empty() {
         message.push_str(" The evaluation reported the following warnings:");
         for warning in &evaluation.warnings {
@@ -169,12 +171,20 @@ pub(crate) fn list(execution: &Execution<'_>, scope: Key, list: &Expression) -> 
 
 /// A correlation key: a text, or a whole number as text.
 pub(crate) fn correlation_key(execution: &Execution<'_>, scope: Key, key: &Expression) -> Result<Text, Problem> {
-    let read = |value: &Value| match value {
-        Value::String(text) => Some(Text::from(text)),
-        Value::Number(_) => Some(Text::from(value.to_json())),
-        _ => None,
-    };
-    extract(execution, scope, key, "STRING or NUMBER", read)
+    let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
+    let evaluation = evaluate(execution, scope, &[], key).map_err(problem)?;
+    match &evaluation.value {
+        Value::String(text) => Ok(Text::from(text)),
+        Value::Number(_) => Ok(Text::from(evaluation.value.to_json())),
+        other => {
+            let (key, kind) = (key.text(), other.kind());
+            let message = format!(
+                "Failed to extract the correlation key for '{key}': The value must be either a string or a number, but was \
+                 '{kind}'."
+            );
+            Err(problem(with_warnings(message, &evaluation)))
+        }
+    }
 }
 
 /// A text attribute.
