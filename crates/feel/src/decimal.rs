@@ -328,8 +328,16 @@ impl Decimal {
             }
         }
         if exponent < 0 {
-            let whole = result.pack().filter(|value| !value.is_zero())?;
-            return Decimal::from_i64(1).divide(whole);
+            let whole = result.pack().filter(|value| !value.is_zero())?.parts();
+            let quotient = Parts::new(false, 1, 0).divide(whole);
+            let lacking = result.add(Parts { negative: !whole.negative, ..whole });
+            if lacking.coefficient == 0 {
+                return quotient.pack();
+            }
+            // The digits that `whole` lacks of the result: 1 / (w + d) is 1 / w - d / w² in all digits that count.
+            let square = quotient.multiply(quotient).round(WORKING_DIGITS);
+            let correction = square.multiply(lacking).round(WORKING_DIGITS);
+            return quotient.add(Parts { negative: !correction.negative, ..correction }).pack();
         }
         result.pack()
     }

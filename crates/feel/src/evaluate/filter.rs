@@ -162,9 +162,9 @@ impl Evaluator<'_> {
     }
 }
 
-/// The item at a position counted from 1, or from -1 at the end; fractions are cut off.
+/// The item at a position counted from 1, or from -1 at the end; fractions are rounded down.
 fn item_at(items: &[Value], index: &Value) -> Value {
-    let whole = index.as_number().and_then(|index| index.round(0, crate::decimal::Rounding::Down));
+    let whole = index.as_number().and_then(|index| index.round(0, crate::decimal::Rounding::Floor));
     let index = whole.and_then(crate::Number::to_i64).unwrap_or(0);
     let position = match index {
         1.. => usize::try_from(index - 1).ok(),
