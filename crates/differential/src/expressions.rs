@@ -1,6 +1,7 @@
 //! Compares the evaluation of random expressions with the reference's FEEL engine.
 
 mod generator;
+mod table;
 mod told;
 
 use feel::{Environment, Expression, UnaryTests, Value};
@@ -14,7 +15,7 @@ const NOW_MILLISECONDS: i64 = 1_772_600_767_089;
 /// Why an expression is known to differ.
 const KNOWN: &str = include_str!("../known-expression-differences.txt");
 
-fn ours(case: &Case, variables: &feel::Context) -> String {
+fn ours_with(case: &Case, variables: &feel::Context) -> String {
     let environment = Environment::at(NOW_MILLISECONDS);
     let evaluation = match case.input {
         None => match Expression::parse(&case.text) {
@@ -33,17 +34,21 @@ fn ours(case: &Case, variables: &feel::Context) -> String {
 }
 
 fn request(case: &Case) -> String {
+    request_with(case, VARIABLES)
+}
+
+fn request_with(case: &Case, variables: &str) -> String {
     let mut line = String::from(if case.input.is_some() { "[\"tests\"," } else { "[\"expression\"," });
     line.push_str(case.input.unwrap_or("null"));
     line.push(',');
     feel::json::write_string(&case.text, &mut line);
     line.push(',');
-    line.push_str(VARIABLES);
+    line.push_str(variables);
     line.push(']');
     line
 }
 
-/// Compares so many cases; whether all agree but for reasons that are known. What is known is shown
+/// Compares the table of expressions and so many random cases; whether all agree but for reasons that are known. What is known is shown
 /// only if asked for.
 ///
 /// # Errors
@@ -57,7 +62,7 @@ pub fn compare(launch: &Launch, count: usize, seed: u64, with_known: bool) -> Re
     let answers = line_by_line::answers(launch, "Expressions", cases.iter().map(request).collect())?;
     let mut comparison = Comparison::default();
     for (case, theirs) in cases.iter().zip(&answers) {
-        let ours = ours(case, variables);
+        let ours = ours_with(case, variables);
         if ours == *theirs {
             comparison.agree();
             continue;
@@ -67,5 +72,5 @@ pub fn compare(launch: &Launch, count: usize, seed: u64, with_known: bool) -> Re
     }
     let agrees = comparison.agrees();
     comparison.print("expressions", with_known);
-    Ok(agrees)
+    Ok(table::compare(launch)? && agrees)
 }

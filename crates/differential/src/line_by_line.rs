@@ -30,10 +30,10 @@ pub fn answers(launch: &Launch, class: &str, lines: Vec<String>) -> Result<Vec<S
     let count = lines.len();
     let writer = std::thread::spawn(move || lines.iter().try_for_each(|line| writeln!(input, "{line}")));
     let answers: Result<Vec<String>, _> = BufReader::new(output).lines().collect();
-    child.wait()?;
+    let status = child.wait()?;
     let answers = answers?;
     if answers.len() != count {
-        return Err(format!("the reference answered {} of {count} lines", answers.len()).into());
+        return Err(format!("the reference answered {} of {count} lines and ended with {status}", answers.len()).into());
     }
     writer.join().map_err(|_| "the thread that writes to the reference ended")??;
     Ok(answers)

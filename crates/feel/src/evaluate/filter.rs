@@ -146,19 +146,23 @@ impl Evaluator<'_> {
 
     /// The item, or its entry of this name.
     fn kept(&mut self, items: &mut Items<'_>, item: Item<'_>, name: Option<&Arc<str>>) -> Outcome {
-        let text = match item {
-            Item::Object(text) => text,
-            Item::Other(value) => return name.map_or(Ok(value.duplicate()), |name| self.member(&value, name)),
+        let value = match (item, name) {
+            (Item::Object(text), Some(name))
+                if let Ok(Found::Member(member)) = json::find(text, std::slice::from_ref(name)) =>
+            {
+                self.allocate(read_bytes(member))?;
+                return Ok(items.read(member).unwrap_or_default());
+            }
+            (Item::Object(text), _) => {
+                self.allocate(read_bytes(text))?;
+                items.read(text).unwrap_or_default()
+            }
+            (Item::Other(value), _) => value,
         };
-        if let Some(name) = name
-            && let Ok(Found::Member(member)) = json::find(text, std::slice::from_ref(name))
-        {
-            self.allocate(read_bytes(member))?;
-            return Ok(items.read(member).unwrap_or_default());
+        match name {
+            Some(name) => self.member(&value, name),
+            None => Ok(value),
         }
-        self.allocate(read_bytes(text))?;
-        let value = items.read(text).unwrap_or_default();
-        name.map_or(Ok(value.duplicate()), |name| self.member(&value, name))
     }
 }
 
