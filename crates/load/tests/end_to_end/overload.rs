@@ -68,7 +68,8 @@ async fn what_is_refused_is_counted_and_not_sent_again() {
     assert_eq!(refused, 119);
     assert_eq!(report.completed, report.accepted);
     let surge = phase(&report, Phase::Surge);
-    assert!((62..=63).contains(&surge.refused.total()), "{:?}", surge.refused);
+    // Every fourth of 250; at both ends of the surge a few can change places with those of the phases beside it.
+    assert!((60..=65).contains(&surge.refused.total()), "{:?}", surge.refused);
     assert_eq!(surge.refusal_latency.count, surge.refused.total());
     let reasons: Vec<String> = report.phases.iter().map(|part| part.refused.to_string()).collect();
     assert!(reasons.iter().all(|reason| reason.contains("RESOURCE_EXHAUSTED (every nth is refused)")), "{reasons:?}");
