@@ -22,7 +22,10 @@ pub(crate) use thread::DiskThread;
 const MEBIBYTE: u64 = 1 << 20;
 /// What is kept free unless it is said otherwise: this share of the volume, but at most so many bytes.
 const LOW: (u64, u64) = (50, 1 << 30);
-/// The same for the reserve.
+/// On a small volume a share is less than what arrives between two looks at the disk: the low mark is at least so many
+/// bytes, but no more than a quarter of the volume.
+const LOW_LEAST: (u64, u64) = (4, 16 * MEBIBYTE);
+/// The same as [`LOW`] for the reserve.
 const RESERVE: (u64, u64) = (50, 64 * MEBIBYTE);
 /// The reserve is given up in so many pieces.
 const RESERVE_PIECES: u64 = 8;
@@ -38,7 +41,8 @@ const RESERVE_FILE: &str = "RESERVE";
 /// How much room is kept on the disk of the data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiskOptions {
-    /// Free bytes below which no new work is taken; none for a fiftieth of the volume, but at most 1 GiB.
+    /// Free bytes below which no new work is taken; none for a fiftieth of the volume, but at least 16 MiB (of a volume
+    /// below 64 MiB a quarter) and at most 1 GiB.
     pub free_space_low_bytes: Option<u64>,
     /// Bytes that are allocated ahead, for ending work on a full disk; none for a fiftieth of the volume, but at most
     /// 64 MiB; 0 for no reserve.
@@ -130,7 +134,7 @@ impl Disk {
         let disk = Disk {
             directory: directory.to_owned(),
             total_bytes: space.total_bytes,
-            low_bytes: options.free_space_low_bytes.unwrap_or_else(|| share(LOW)),
+            low_bytes: options.free_space_low_bytes.unwrap_or_else(|| share(LOW).max(share(LOW_LEAST))),
             reserve_bytes: options.reserve_bytes.unwrap_or_else(|| share(RESERVE)),
             free_bytes: AtomicU64::new(space.free_bytes),
             reserve_left_bytes: AtomicU64::new(Reserve::of(directory).left_bytes()),

@@ -160,7 +160,7 @@ pub(crate) struct Start {
     /// Port for health, metrics and clock; 0 takes a free one [default: 9600]
     #[arg(long, value_name = "PORT")]
     management_port: Option<String>,
-    /// Free bytes on the disk below which no new work is taken [default: a fiftieth of it, at most 1GB]
+    /// Free bytes on the disk below which no new work is taken [default: a fiftieth of it, at least 16MB, at most 1GB]
     #[arg(long, value_name = "BYTES")]
     disk_free_space_low: Option<String>,
     /// Bytes kept for ending work on a full disk; 0 for none [default: a fiftieth of it, at most 64MB]

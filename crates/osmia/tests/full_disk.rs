@@ -286,9 +286,7 @@ async fn the_node_does_not_fill_a_small_disk_by_itself() {
         return;
     }
     let volume = Volume::new(96);
-    // A fiftieth of so small a disk is less than what comes between two looks at it.
-    let flags = ["--partitions", "2", "--checkpoint-interval", "200ms", "--disk-free-space-low", "24MB"];
-    let server = Server::start(&volume.data(), &flags);
+    let server = Server::start(&volume.data(), &["--partitions", "2", "--checkpoint-interval", "200ms"]);
     let mut client = connect(&server.grpc).await.unwrap();
     deploy(&mut client, one_task("order", "work")).await;
     let large = format!("{{\"text\":\"{}\"}}", "x".repeat(1_000_000));
