@@ -500,6 +500,6 @@ pub(crate) fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> Str
     format!("\n<{name}{attributes}>{content}</{name}>")
 }
 
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

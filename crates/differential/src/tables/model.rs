@@ -1,6 +1,6 @@
 //! Decision models and how they are written as DMN files.
 
-use crate::model::xml::tag;
+use crate::model::xml::{escape, tag};
 
 /// A file. Its decisions require only those before them.
 #[derive(Debug, Default)]
@@ -89,10 +89,6 @@ pub struct Rule {
 
 fn text(name: &str, text: &str) -> String {
     tag(name, &[], &tag("text", &[], &escape(text)).replace("<text/>", "<text></text>"))
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The attributes that have a value.
