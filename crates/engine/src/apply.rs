@@ -17,6 +17,7 @@ mod process_instance;
 mod timer;
 mod variable;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use protocol::{
@@ -25,6 +26,38 @@ use protocol::{
 };
 
 use crate::state::{AwaitedResult, State, WorkRow};
+
+/// The state as the handler of a command sees it: to be read. It changes by the keys that are given and by the events that
+/// are applied, and in no other way.
+#[derive(Debug)]
+pub(crate) struct StateView<'a> {
+    state: &'a mut State,
+}
+
+impl<'a> StateView<'a> {
+    pub fn new(state: &'a mut State) -> Self {
+        StateView { state }
+    }
+
+    /// A key that no entity has.
+    pub fn next_key(&mut self) -> Key {
+        self.state.next_key()
+    }
+
+    /// Makes a record true.
+    pub fn apply(&mut self, record: &Record) {
+        apply(self.state, record);
+    }
+}
+
+impl Deref for StateView<'_> {
+    type Target = State;
+
+    #[inline]
+    fn deref(&self) -> &State {
+        self.state
+    }
+}
 
 /// A tenant and the id of a process, decision or graph of decisions.
 type Name = (Arc<str>, Arc<str>);

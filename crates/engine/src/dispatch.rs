@@ -12,6 +12,7 @@ use protocol::{
 };
 use state::StoreError;
 
+use crate::apply::StateView;
 use crate::distribution::{self, Arrival};
 use crate::element::Step;
 use crate::execution::{Execution, Failure, Outcome, Used};
@@ -63,16 +64,16 @@ pub(crate) fn process(
     state.begin();
     state.counters.position += 1;
     let mut execution = execution(state, options, timestamp, command, output);
+    let source_position = execution.source_position;
     if let Some(source) = command.source {
         // That it arrived stays true even if it is then refused, or it would be sent forever.
         let arrival = distribution::receive(&mut execution, source);
-        execution.state.commit()?;
+        state.commit()?;
         if let Arrival::NotNext = arrival {
             return Ok(());
         }
-        execution.state.begin();
+        state.begin();
     }
-    let source_position = execution.source_position;
     for attempt in 1.. {
         let mark = Mark::of(output);
         let mut execution = self::execution(state, options, timestamp, command, output);
@@ -111,7 +112,7 @@ const ATTEMPTS_MAX: u32 = 20;
 fn attempt_to_run(execution: &mut Execution<'_>, command: &Command) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| run(execution, command))).unwrap_or_else(|panic| {
         let at = execution.state.element_instance(execution.at).map(|instance| instance.value.process_instance_key);
-        let process_instance = at.unwrap_or_else(|| concerned(execution.state, command));
+        let process_instance = at.unwrap_or_else(|| concerned(&execution.state, command));
         Err(Failure::Broken { process_instance, reason: panic_text(&*panic) })
     })
 }
@@ -122,7 +123,7 @@ fn ban_bystander(execution: &mut Execution<'_>, command: &Command, failure: &Fai
     let Failure::Broken { process_instance, reason } = failure else { return false };
     // Of these, something else is to be done even if the instance that they name is put aside.
     let is_shared = matches!(command.payload, Payload::Work(..) | Payload::ProcessMessageSubscription(..));
-    let is_own = *process_instance == concerned(execution.state, command) && !is_shared;
+    let is_own = *process_instance == concerned(&execution.state, command) && !is_shared;
     let is_living = execution.state.element_instance(*process_instance).is_some();
     if is_own || !is_living || execution.state.is_banned(*process_instance) {
         return false;
@@ -140,7 +141,7 @@ fn execution<'a>(
 ) -> Execution<'a> {
     Execution {
         source_position: state.counters.position,
-        state,
+        state: StateView::new(state),
         output,
         limits: &options.limits,
         partition_count: options.partition_count,
@@ -297,7 +298,7 @@ fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
     let steps = row.commands.iter().cloned().map(Step::from_command);
     let mut instances: Vec<Key> = steps
         .filter(|step| !matches!(step, Step::Command(_)))
-        .map(|step| step.process_instance(execution.state))
+        .map(|step| step.process_instance(&execution.state))
         .filter(|instance| instance.is_some() && !execution.state.is_banned(*instance))
         .collect();
     instances.sort_unstable();

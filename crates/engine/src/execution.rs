@@ -10,10 +10,10 @@ use protocol::{
     WorkIntent, WorkValue,
 };
 
+use crate::apply::StateView;
 use crate::element::Step;
 use crate::limits::Limits;
 use crate::output::{JobsAvailable, Output, Push, Reply, Send};
-use crate::state::State;
 
 /// Why a command came to nothing.
 #[derive(Debug)]
@@ -39,7 +39,8 @@ pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
 /// One command in the making. Everything it emits is applied at once, so later reads see it; if it fails, all is undone.
 pub(crate) struct Execution<'a> {
-    pub state: &'a mut State,
+    /// To be read; it changes by what is emitted.
+    pub state: StateView<'a>,
     pub output: &'a mut Output,
     pub limits: &'a Limits,
     pub partition_count: u16,
@@ -93,7 +94,7 @@ impl Execution<'_> {
             operation_reference: self.operation_reference,
             payload,
         };
-        crate::apply::apply(self.state, &record);
+        self.state.apply(&record);
         self.used.records += 1;
         self.used.bytes = self.used.bytes.saturating_add(variable_bytes(&record.payload));
         self.output.records.push(record);
@@ -151,7 +152,7 @@ impl Execution<'_> {
     /// the square of their number.
     fn enqueue_remaining_steps(&mut self) -> Outcome {
         let Some(first) = self.steps.front() else { return Ok(()) };
-        let process_instance = first.process_instance(self.state);
+        let process_instance = first.process_instance(&self.state);
         let entry_steps_max = self.limits.steps_per_command_max.max(1);
         let entries = self.steps.len().div_ceil(entry_steps_max);
         let rounds = self.rounds.saturating_add(u32::try_from(entries).unwrap_or(u32::MAX));
@@ -160,7 +161,7 @@ impl Execution<'_> {
             let steps: Vec<Step> = rest.by_ref().take(entry_steps_max).collect();
             let value = WorkValue {
                 sequence: self.state.counters.work_in + 1,
-                process_instance_key: steps.first().map_or(Key::NONE, |step| step.process_instance(self.state)),
+                process_instance_key: steps.first().map_or(Key::NONE, |step| step.process_instance(&self.state)),
                 commands: steps.into_iter().map(Step::into_command).collect(),
                 rounds,
                 is_part: entries > 1,

@@ -90,7 +90,7 @@ pub(crate) fn resolve_command(execution: &mut Execution<'_>, key: Key) -> Outcom
         check_job_has_retries(execution, key, value)?;
     }
     let queue = JobQueue::of_names(&value.tenant_id, &job_type(execution, value.job_key));
-    let had_jobs = queue.has_jobs(execution.state);
+    let had_jobs = queue.has_jobs(&execution.state);
     let resolved = Payload::Incident(IncidentIntent::Resolved, Box::new(value.clone()));
     execution.emit(key, resolved.clone());
     execution.reply(key, resolved);

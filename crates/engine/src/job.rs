@@ -72,7 +72,7 @@ fn emit_available(
     value.deadline = -1;
     value.recurring_time = -1;
     let queue = JobQueue::of(&value);
-    let had_jobs = queue.has_jobs(execution.state);
+    let had_jobs = queue.has_jobs(&execution.state);
     let payload = Payload::Job(intent, Arc::new(value));
     execution.emit(key, payload.clone());
     (payload, queue.after_insertion(had_jobs))

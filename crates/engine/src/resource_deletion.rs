@@ -22,12 +22,12 @@ pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &R
         delete_decisions(execution, command, &row.metadata);
         return Ok(());
     }
-    let metadata = find(execution.state, value).ok_or_else(|| {
+    let metadata = find(&execution.state, value).ok_or_else(|| {
         Rejection::not_found(format!("Expected to delete resource but no resource found with key `{definition}`"))
     })?;
     let is_decided = command.source.is_some();
-    let has_waiting_work = has_waiting_work(execution.state, definition);
-    let is_in_use = has_waiting_work || has_living_instances(execution.state, definition);
+    let has_waiting_work = has_waiting_work(&execution.state, definition);
+    let is_in_use = has_waiting_work || has_living_instances(&execution.state, definition);
     if is_in_use && !is_decided {
         return Err(Rejection::invalid_state(format!(
             "Expected to delete resource with key `{definition}` but there are still running instances of process '{}' \
@@ -134,14 +134,14 @@ fn wait_behind_work(execution: &mut Execution<'_>, command: &Command) {
 /// Nothing begins any more with the definition. If it was the newest version, the one before is the newest again.
 fn close(execution: &mut Execution<'_>, metadata: &ProcessMetadata) {
     let definition = metadata.process_definition_key;
-    let was_newest = newest(execution.state, metadata) == Some(definition);
+    let was_newest = newest(&execution.state, metadata) == Some(definition);
     emit(execution, ProcessIntent::Deleting, metadata);
     if !was_newest {
         return;
     }
     timer::start_event::close(execution, definition);
     message::start_event::close(execution, definition);
-    let Some(previous) = newest(execution.state, metadata) else { return };
+    let Some(previous) = newest(&execution.state, metadata) else { return };
     let Some(row) = execution.state.tables.processes.get(&previous.raw()) else { return };
     let Some(process) = execution.state.process(previous) else { return };
     message::start_event::open(execution, &row.metadata, &process);

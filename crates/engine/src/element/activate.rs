@@ -63,7 +63,7 @@ fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool 
 /// an element that an instruction begins in a scope that another one interrupted.
 fn end_unexpected(execution: &mut Execution<'_>, key: Key, value: &Arc<ProcessInstanceValue>) {
     use ProcessInstanceIntent::{ElementActivating, ElementTerminated, ElementTerminating};
-    if value.bpmn_element_type != BpmnElementType::Process && !document::has_any(execution.state, key) {
+    if value.bpmn_element_type != BpmnElementType::Process && !document::has_any(&execution.state, key) {
         return;
     }
     for intent in [ElementActivating, ElementTerminating, ElementTerminated] {
@@ -210,7 +210,7 @@ fn begin_container(
     let is_process = token.value().bpmn_element_type == BpmnElementType::Process;
     if is_process
         && !token.process.triggered_start_events.is_empty()
-        && let Some(pending) = event::find_trigger(execution.state, &token.process, token.key)
+        && let Some(pending) = event::find_trigger(&execution.state, &token.process, token.key)
     {
         event::activate(execution, token, token.key, &pending);
         return Ok(());

@@ -172,7 +172,7 @@ impl<'a> Activations<'a> {
             Lifecycle::Activating => not_active("it has not begun; resolve its incident first"),
             Lifecycle::Activated => {
                 let is_being_interrupted = instance.interrupted_by.is_some()
-                    && event::find_trigger(execution.state, self.process, key).is_some();
+                    && event::find_trigger(&execution.state, self.process, key).is_some();
                 if is_being_interrupted { not_active("an event is interrupting it; try again") } else { Ok(()) }
             }
             Lifecycle::Completing => not_active("it is completing"),

@@ -35,11 +35,11 @@ pub(super) fn call(execution: &mut Execution<'_>, token: &Token, called: &Called
         ..process_instance::root_value(&metadata, key)
     };
     let variables = if called.propagate_all_parent_variables {
-        document::entries_visible(execution.state, token.key)
+        document::entries_visible(&execution.state, token.key)
     } else if token.element().inputs.is_empty() {
         Vec::new()
     } else {
-        document::entries_local(execution.state, token.key)
+        document::entries_local(&execution.state, token.key)
     };
     document::set_initial(execution, &instance, variables);
     execution.steps.push_back(Step::Activate { key: Some(key), value: Arc::new(instance) });

@@ -95,7 +95,7 @@ fn completed(execution: &mut Execution<'_>, token: &Token, ends_loop: bool) -> O
         return Ok(());
     }
     let pending = match token.element().behavior {
-        Behavior::EventBasedGateway { .. } => event::find_trigger(execution.state, &token.process, token.key),
+        Behavior::EventBasedGateway { .. } => event::find_trigger(&execution.state, &token.process, token.key),
         _ => None,
     };
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
@@ -179,7 +179,7 @@ fn answer_awaited_result(execution: &mut Execution<'_>, token: &Token) {
         return;
     }
     let Some(awaited) = execution.state.tables.awaited_results.get(&token.key.raw()) else { return };
-    let variables = document::collect(execution.state, token.key, &awaited.fetch_variables);
+    let variables = document::collect(&execution.state, token.key, &awaited.fetch_variables);
     let value = token.value();
     let result = ProcessInstanceResultValue {
         bpmn_process_id: value.bpmn_process_id.clone(),

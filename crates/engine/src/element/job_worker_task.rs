@@ -60,7 +60,7 @@ pub(super) fn evaluate(
 /// Creates the job and answers where it waits.
 pub(super) fn create_job(execution: &mut Execution<'_>, job: JobValue) -> JobQueue {
     let queue = JobQueue::of(&job);
-    let had_jobs = queue.has_jobs(execution.state);
+    let had_jobs = queue.has_jobs(&execution.state);
     let key = execution.state.next_key();
     execution.emit(key, Payload::Job(JobIntent::Created, Arc::new(job)));
     queue.after_insertion(had_jobs)

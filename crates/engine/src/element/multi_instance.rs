@@ -210,7 +210,7 @@ pub(super) fn propagate_output(execution: &mut Execution<'_>, token: &Token, bod
         let collection = joined_outputs(execution, token);
         document::set_local(execution, token.key, vec![(name.clone(), collection)]);
     }
-    let collection = crate::variable::find(execution.state, token.key, name).map(|row| row.value.clone());
+    let collection = crate::variable::find(&execution.state, token.key, name).map(|row| row.value.clone());
     if let Some(collection) = collection {
         document::propagate(execution, token.value().flow_scope_key, vec![(name.clone(), collection)]);
     }

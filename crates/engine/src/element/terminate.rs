@@ -99,7 +99,7 @@ fn finish_one(execution: &mut Execution<'_>, token: &Token) -> Outcome<Option<To
     let is_open = |scope: &ElementInstance| scope.lifecycle == Lifecycle::Activated && scope.interrupted_by.is_none();
     let goes_on = execution.state.element_instance(scope).is_some_and(|scope| is_open(&scope));
     // When a boundary event was the reason, it begins now, unless what is around is ending too.
-    let boundary_event = if goes_on { event::find_boundary_trigger(execution.state, token) } else { None };
+    let boundary_event = if goes_on { event::find_boundary_trigger(&execution.state, token) } else { None };
     token.transition(execution, ProcessInstanceIntent::ElementTerminated);
     if resolves_after_end(token) {
         resolve_incident(execution, token);
@@ -136,7 +136,7 @@ fn interrupted_or_complete(execution: &mut Execution<'_>, scope: &Token) {
         multi_instance::inner_terminated(execution, scope);
         return;
     }
-    match event::find_interrupting_trigger(execution.state, scope) {
+    match event::find_interrupting_trigger(&execution.state, scope) {
         Some(pending) => event::activate(execution, scope, scope.key, &pending),
         None => complete::complete_scope_without_tokens(execution, scope.key),
     }

@@ -15,7 +15,7 @@ pub(super) fn throw_error(execution: &mut Execution<'_>, token: &Token, code: &S
     let code = evaluate_code(execution, token, code)?;
     let catcher = catch::find_error(execution, token.value().flow_scope_key, &code, "")??;
     activated(execution, token);
-    if event::can_trigger(execution.state, &catcher.scope.instance, catcher.is_boundary_event()) {
+    if event::can_trigger(&execution.state, &catcher.scope.instance, catcher.is_boundary_event()) {
         event::trigger(execution, &catcher.scope, catcher.event, Text::default());
     }
     Ok(())
@@ -43,7 +43,7 @@ pub(super) fn throw_escalation(
     if let Some(catcher) = &catcher {
         value.catch_element_id = (&catcher.scope.process.element(catcher.event).id).into();
         goes_on = !event::is_interrupting(&catcher.scope.process, catcher.event);
-        if event::can_trigger(execution.state, &catcher.scope.instance, catcher.is_boundary_event()) {
+        if event::can_trigger(&execution.state, &catcher.scope.instance, catcher.is_boundary_event()) {
             event::trigger(execution, &catcher.scope, catcher.event, Text::default());
             intent = EscalationIntent::Escalated;
         }

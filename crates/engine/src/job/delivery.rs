@@ -52,7 +52,7 @@ pub(crate) fn deliver(execution: &mut Execution<'_>, queue: &JobQueue) {
     }
     let place = queue.place();
     while !execution.state.tables.available_jobs.is_empty(&place) {
-        let Some(stream) = next_stream(execution.state, &place) else {
+        let Some(stream) = next_stream(&execution.state, &place) else {
             execution.announce_jobs(&queue.tenant_id, &queue.job_type);
             return;
         };
@@ -155,7 +155,7 @@ pub(crate) fn take_jobs(
             continue;
         }
         let mut job = (*row.value).clone();
-        job.variables = document::collect(execution.state, job.element_instance_key, activation.fetch_variables).into();
+        job.variables = document::collect(&execution.state, job.element_instance_key, activation.fetch_variables).into();
         let size = job_bytes(&job);
         if size > execution.limits.job_bytes_max {
             too_large.push((Key::from_raw(key), job, size));

@@ -25,7 +25,7 @@ pub(crate) fn throw_error(execution: &mut Execution<'_>, key: Key, command: &Job
     });
     let found = catch::find_error(execution, thrown.element_instance_key, &thrown.error_code, &thrown.error_message)?;
     if let Ok(catcher) = &found
-        && !event::can_trigger(execution.state, &catcher.scope.instance, catcher.is_boundary_event())
+        && !event::can_trigger(&execution.state, &catcher.scope.instance, catcher.is_boundary_event())
     {
         return Err(Rejection::invalid_state(format!(
             "Expected to throw an error for job with key '{key}', but '{}', which would catch it, is being interrupted already",

@@ -153,7 +153,7 @@ fn find(execution: &Execution<'_>, value: &MessageSubscriptionValue) -> Option<A
 fn correlate_next_message(execution: &mut Execution<'_>, key: Key, value: &MessageSubscriptionValue) -> bool {
     let place = place(&value.tenant_id, &value.message_name, &value.correlation_key);
     let process_id = &value.bpmn_process_id;
-    let Some(message_key) = buffer::next_message(execution.state, place, process_id, execution.timestamp) else {
+    let Some(message_key) = buffer::next_message(&execution.state, place, process_id, execution.timestamp) else {
         return false;
     };
     let Some(message) = execution.state.tables.messages.get(&message_key.raw()) else { return false };

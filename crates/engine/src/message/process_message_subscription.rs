@@ -64,7 +64,7 @@ fn trigger(
     let Some(scope) = Token::find(execution, value.element_instance_key)? else { return Ok(false) };
     let Some(event) = scope.process.find_event(&row.value.element_id) else { return Ok(false) };
     let is_boundary_event = scope.element().boundary_events.contains(&event);
-    if !event::can_trigger(execution.state, &scope.instance, is_boundary_event) {
+    if !event::can_trigger(&execution.state, &scope.instance, is_boundary_event) {
         return Ok(false);
     }
     let correlated = ProcessMessageSubscriptionValue {

@@ -38,7 +38,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, metadata: &ProcessMetadata, pr
 
 /// Closes the subscriptions of a version that is not the newest any more.
 pub(crate) fn close(execution: &mut Execution<'_>, definition: Key) {
-    for row in subscriptions_of(execution.state, definition) {
+    for row in subscriptions_of(&execution.state, definition) {
         emit(execution, row.key, MessageStartEventSubscriptionIntent::Deleted, row.value.clone());
     }
 }
@@ -75,7 +75,7 @@ pub(super) fn correlate(
         .collect();
     for row in rows {
         let process_id = &row.value.bpmn_process_id;
-        if correlated_processes.contains(process_id) || is_locked(execution.state, &row.value, message) {
+        if correlated_processes.contains(process_id) || is_locked(&execution.state, &row.value, message) {
             continue;
         }
         correlated_processes.push(process_id.clone());

@@ -48,7 +48,7 @@ fn trigger_element(execution: &mut Execution<'_>, key: Key, value: &TimerValue) 
         return Ok(());
     };
     let is_boundary_event = scope.element().boundary_events.contains(&event);
-    if !event::can_trigger(execution.state, &scope.instance, is_boundary_event) {
+    if !event::can_trigger(&execution.state, &scope.instance, is_boundary_event) {
         // The scope is about to end, and with it the timer; until then it must not be due again and again.
         execution.emit(key, Payload::Timer(TimerIntent::Canceled, Box::new(value.clone())));
         return Ok(());

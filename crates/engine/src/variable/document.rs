@@ -131,7 +131,7 @@ fn append(joined: &mut String, name: &str, value: &str) {
 /// has the value already hides nothing: as on the reference engine, the look goes on outwards.
 pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
     for (name, value) in entries {
-        let (holder, is_root) = holder_of(execution.state, scope, &name, &value);
+        let (holder, is_root) = holder_of(&execution.state, scope, &name, &value);
         if is_root {
             set_local(execution, holder, vec![(name, value)]);
             continue;

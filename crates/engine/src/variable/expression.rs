@@ -31,7 +31,7 @@ impl Scope for Visible<'_> {
 
 /// What is visible in a scope, behind entries of one's own.
 pub(crate) fn visible<'a>(execution: &'a Execution<'_>, scope: Key, own: &'a [Entry]) -> impl Scope + use<'a> {
-    Visible { state: execution.state, scope, own }
+    Visible { state: &execution.state, scope, own }
 }
 
 /// The value of an expression. Fails only when it exceeds the limits of evaluation.

@@ -42,7 +42,7 @@ pub(crate) fn apply_outputs(execution: &mut Execution<'_>, token: &Token) -> Res
     } else if !result.is_empty() {
         document::propagate(execution, token.key, result);
     } else if token.instance.has_variables && passes_local_variables_on(token) {
-        let entries = document::entries_local(execution.state, token.key);
+        let entries = document::entries_local(&execution.state, token.key);
         document::propagate(execution, token.value().flow_scope_key, entries);
     }
     Ok(())
@@ -114,7 +114,7 @@ fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: 
     let evaluation = Evaluation { execution, scope, bytes: Cell::new(0) };
     for (name, target) in &Entries::of(mappings).0 {
         let row = match target {
-            Target::Context(_) if merge == Merge::Existing => super::find(execution.state, scope, name),
+            Target::Context(_) if merge == Merge::Existing => super::find(&execution.state, scope, name),
             _ => None,
         };
         let existing = row.and_then(|row| Value::from_json(&row.value).ok());

@@ -46,7 +46,7 @@ pub(in super::super) fn check_instance(
             )));
         }
     }
-    if has_waiting_work(execution.state, migration.key) {
+    if has_waiting_work(&execution.state, migration.key) {
         return Err(concurrent(migration));
     }
     Ok(())
