@@ -348,6 +348,31 @@ impl ExecutableProcess {
         }
     }
 
+    /// The start event of an event sub-process.
+    pub fn start_event_of(&self, event_sub_process: ElementIndex) -> Option<ElementIndex> {
+        match self.element(event_sub_process).behavior {
+            Behavior::EventSubProcess { start_event } => Some(start_event),
+            _ => None,
+        }
+    }
+
+    /// The event sub-process that an element starts, if it does.
+    pub fn event_sub_process_of(&self, start: ElementIndex) -> Option<ElementIndex> {
+        let scope = self.element(start).flow_scope?;
+        (self.start_event_of(scope) == Some(start)).then_some(scope)
+    }
+
+    /// Whether what the event belongs to ends when the event comes.
+    pub fn is_interrupting(&self, event: ElementIndex) -> bool {
+        self.element(event).catch_event().is_some_and(|event| event.is_interrupting)
+    }
+
+    /// Whether messages start the process.
+    pub fn is_started_by_message(&self) -> bool {
+        let mut starts = self.triggered_start_events.iter().map(|start| self.element(*start));
+        starts.any(|start| start.catch_event().is_some_and(|event| matches!(event.trigger, Trigger::Message(_))))
+    }
+
     /// The none start event at process level, if there is one.
     pub fn none_start_event(&self) -> Option<ElementIndex> {
         match self.element(PROCESS).behavior {

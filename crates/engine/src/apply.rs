@@ -9,6 +9,7 @@ mod incident;
 mod job;
 mod job_stream;
 mod message;
+mod message_buffer;
 mod migration;
 mod operation;
 mod process;

@@ -23,7 +23,7 @@ use bpmn::model::{Behavior, ElementIndex, ExecutableProcess};
 pub(crate) fn events_of(process: &ExecutableProcess, element: ElementIndex) -> Vec<ElementIndex> {
     let definition = process.element(element);
     let starts = definition.event_sub_processes.iter();
-    let mut events: Vec<ElementIndex> = starts.filter_map(|inner| start_of(process, *inner)).collect();
+    let mut events: Vec<ElementIndex> = starts.filter_map(|inner| process.start_event_of(*inner)).collect();
     match &definition.behavior {
         Behavior::IntermediateCatchEvent(_) | Behavior::ReceiveTask(_) => events.push(element),
         Behavior::EventBasedGateway { events: targets } => {
@@ -37,22 +37,4 @@ pub(crate) fn events_of(process: &ExecutableProcess, element: ElementIndex) -> V
     }
     events.extend(definition.boundary_events.iter().rev());
     events
-}
-
-fn start_of(process: &ExecutableProcess, event_sub_process: ElementIndex) -> Option<ElementIndex> {
-    match process.element(event_sub_process).behavior {
-        Behavior::EventSubProcess { start_event } => Some(start_event),
-        _ => None,
-    }
-}
-
-/// The event sub-process that an element starts, if it does.
-pub(crate) fn event_sub_process_of(process: &ExecutableProcess, start: ElementIndex) -> Option<ElementIndex> {
-    let scope = process.element(start).flow_scope?;
-    (start_of(process, scope) == Some(start)).then_some(scope)
-}
-
-/// Whether what the event belongs to ends when the event comes.
-pub(crate) fn is_interrupting(process: &ExecutableProcess, event: ElementIndex) -> bool {
-    process.element(event).catch_event().is_some_and(|event| event.is_interrupting)
 }

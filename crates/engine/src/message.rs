@@ -15,17 +15,11 @@ pub(crate) mod subscription;
 
 use protocol::{
     Command, Key, MessageSubscriptionIntent, MessageSubscriptionValue, PartitionId, Payload,
-    ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, Text, partition_for_correlation_key,
+    ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, partition_for_correlation_key,
 };
 
 use crate::distribution;
 use crate::execution::Execution;
-use crate::state::MessagePlace;
-
-/// Where messages and those who wait for them meet.
-pub(crate) fn place(tenant_id: &Text, message_name: &Text, correlation_key: &Text) -> MessagePlace {
-    (tenant_id.shared().clone(), message_name.shared().clone(), correlation_key.shared().clone())
-}
 
 /// Bytes that a text takes in the key of a table.
 fn key_bytes(text: &str) -> usize {

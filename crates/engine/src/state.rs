@@ -1,7 +1,9 @@
 //! The state of a partition: what the events so far have made true.
 
+mod document;
 mod rows;
 
+pub(crate) use document::append_variable;
 pub(crate) use rows::*;
 
 use std::sync::Arc;
@@ -247,6 +249,20 @@ impl State {
 
     pub fn job(&self, key: Key) -> Option<Arc<JobRow>> {
         self.tables.jobs.get(&key.raw())
+    }
+
+    /// The variables of a scope itself, in the order of their names.
+    pub fn variables_of(&self, scope: Key) -> impl Iterator<Item = (Arc<str>, Arc<VariableRow>)> + use<'_> {
+        let (raw, first_name) = (scope.raw(), Arc::<str>::default());
+        let range = self.tables.variables.range((raw, first_name.clone())..(raw + 1, first_name));
+        range.map(|((_, name), row)| (name, row))
+    }
+
+    /// The messages of a place that a process has not passed yet, oldest first.
+    pub fn messages_behind_cursor(&self, process: &(MessagePlace, Arc<str>)) -> impl Iterator<Item = i64> + use<'_> {
+        let from = self.tables.message_cursors.get(process).map_or(i64::MIN, |cursor| cursor.saturating_add(1));
+        let range = (process.0.clone(), from)..=(process.0.clone(), i64::MAX);
+        self.tables.messages_by_place.range(range).map(|((_, message), _)| message)
     }
 
     /// Whether the definition is about to go, so that nothing may begin with it.

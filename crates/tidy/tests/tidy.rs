@@ -161,6 +161,36 @@ fn pure_crates_perform_nothing() {
     }
 }
 
+/// Commands decide, events apply. Handlers hold a view of the state that only reads; what could hold more is here.
+const MAY_CHANGE_THE_STATE: &[&str] = &["apply", "apply.rs", "dispatch.rs", "lib.rs", "state.rs"];
+
+#[test]
+fn only_events_change_the_state() {
+    let engine = root().join("crates/engine/src");
+    assert_none(&each_line(&engine, |file, lines, index| {
+        let inside = file.strip_prefix(&engine).expect("a file of the engine");
+        let first = inside.iter().next().expect("a name");
+        let may = MAY_CHANGE_THE_STATE.iter().any(|name| first == *name);
+        (!may && code(lines[index]).contains("mut State"))
+            .then(|| "the state changes only by events, in 'apply'; emit one, and read the state".to_owned())
+    }));
+}
+
+#[test]
+fn apply_stands_on_the_state_alone() {
+    let engine = root().join("crates/engine/src");
+    assert_none(&each_line(&engine, |file, lines, index| {
+        let inside = file.strip_prefix(&engine).expect("a file of the engine");
+        if !inside.starts_with("apply") && inside != Path::new("apply.rs") {
+            return None;
+        }
+        let code = code(lines[index]);
+        let mut imports = code.match_indices("crate::").map(|(at, words)| &code[at + words.len()..]);
+        let upward = imports.find(|import| !import.starts_with("state::"))?;
+        Some(format!("'apply' knows the state alone, not '{upward}'; move what it needs to 'state'"))
+    }));
+}
+
 #[test]
 fn pure_crates_iterate_over_no_hash_map() {
     for name in PURE {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use protocol::{JobBatchValue, JobIntent, JobValue, Key, Text};
 
-use crate::job::throw_error::NO_CATCH_EVENT_FOUND;
-use crate::state::{JobRow, JobState, State};
+use crate::state::{JobRow, JobState, NO_CATCH_EVENT_FOUND, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<JobValue>) {
     match intent {

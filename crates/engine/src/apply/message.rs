@@ -8,10 +8,10 @@ use protocol::{
     ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue,
 };
 
-use crate::message::{buffer, place};
+use super::message_buffer as buffer;
 use crate::state::{
     MessagePlace, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow, ProcessMessageSubscriptionRow,
-    State, SubscriptionState,
+    State, SubscriptionState, message_place,
 };
 
 pub(super) fn apply(state: &mut State, key: Key, intent: MessageIntent, value: &MessageValue) {
@@ -23,7 +23,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: MessageIntent, value: &
 }
 
 fn published(state: &mut State, key: Key, value: &MessageValue) {
-    let place = place(&value.tenant_id, &value.name, &value.correlation_key);
+    let place = message_place(&value.tenant_id, &value.name, &value.correlation_key);
     if !value.message_id.is_empty() {
         state.tables.message_ids.insert_new((place.clone(), value.message_id.shared().clone()), ());
     }
@@ -37,7 +37,7 @@ fn expired(state: &mut State, key: Key) {
     let raw = key.raw();
     let Some(row) = state.tables.messages.get(&raw) else { return };
     let value = &row.value;
-    let place = place(&value.tenant_id, &value.name, &value.correlation_key);
+    let place = message_place(&value.tenant_id, &value.name, &value.correlation_key);
     buffer::forget(state, key, &row);
     if !value.message_id.is_empty() {
         state.tables.message_ids.delete(&(place.clone(), value.message_id.shared().clone()));
@@ -106,7 +106,7 @@ fn wait_no_more(state: &mut State, value: &MessageSubscriptionValue) {
 }
 
 fn process_at(value: &MessageSubscriptionValue) -> (MessagePlace, Arc<str>) {
-    let place = place(&value.tenant_id, &value.message_name, &value.correlation_key);
+    let place = message_place(&value.tenant_id, &value.message_name, &value.correlation_key);
     (place, value.bpmn_process_id.shared().clone())
 }
 

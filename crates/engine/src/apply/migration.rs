@@ -5,7 +5,6 @@ use std::sync::Arc;
 use protocol::{BpmnElementType, Key, ProcessInstanceValue};
 
 use super::process;
-use crate::process_instance::migration::is_started_by_message;
 use crate::state::State;
 
 pub(super) fn element_migrated(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
@@ -34,7 +33,7 @@ fn migrate_message_lock(state: &mut State, key: Key, before: &ProcessInstanceVal
     let lock = |of: &ProcessInstanceValue| {
         (of.tenant_id.shared().clone(), of.bpmn_process_id.shared().clone(), (*correlation_key).clone())
     };
-    let keeps = state.process(value.process_definition_key).is_some_and(|process| is_started_by_message(&process));
+    let keeps = state.process(value.process_definition_key).is_some_and(|process| process.is_started_by_message());
     if keeps && before.bpmn_process_id == value.bpmn_process_id {
         return;
     }

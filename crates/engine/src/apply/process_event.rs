@@ -2,7 +2,6 @@
 
 use protocol::{Key, MultiInstanceIntent, MultiInstanceValue, ProcessEventIntent, ProcessEventValue};
 
-use crate::event::{event_sub_process_of, is_interrupting};
 use crate::state::{EventGate, EventTriggerRow, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessEventIntent, value: &ProcessEventValue) {
@@ -27,11 +26,10 @@ fn triggering(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue
     let Some(process) = state.process(value.process_definition_key) else { return };
     let Some(event) = process.find_event(&value.target_element_id) else { return };
     let own = instance.value.element_id == value.target_element_id;
-    let interrupting_event_sub_process =
-        event_sub_process_of(&process, event).filter(|_| is_interrupting(&process, event));
+    let interrupting_event_sub_process = process.event_sub_process_of(event).filter(|_| process.is_interrupting(event));
     let gate = match process.element(event).behavior {
-        bpmn::model::Behavior::BoundaryEvent { .. } if is_interrupting(&process, event) => EventGate::Closed,
-        _ if is_interrupting(&process, event) => EventGate::BoundaryOnly,
+        bpmn::model::Behavior::BoundaryEvent { .. } if process.is_interrupting(event) => EventGate::Closed,
+        _ if process.is_interrupting(event) => EventGate::BoundaryOnly,
         _ => EventGate::Open,
     };
     state.tables.element_instances.update(&scope.raw(), |instance| {

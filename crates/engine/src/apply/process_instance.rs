@@ -6,7 +6,6 @@ use bpmn::model::Behavior;
 use protocol::{BpmnElementType, BpmnEventType, Key, ProcessInstanceIntent, ProcessInstanceValue};
 
 use crate::state::{ElementInstance, EventGate, Lifecycle, State};
-use crate::variable::document;
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Arc<ProcessInstanceValue>) {
     match intent {
@@ -224,7 +223,7 @@ fn give_variables_to_caller(state: &mut State, key: Key, value: &ProcessInstance
     if element.outputs.is_empty() && !called.propagate_all_child_variables {
         return;
     }
-    let variables = document::collect(state, key, &[]);
+    let variables = super::variable::document_of(state, key);
     let caller = value.parent_element_instance_key.raw();
     state.tables.element_instances.update(&caller, |caller| caller.result = Some(variables.into()));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::{Key, VariableIntent, VariableValue};
 
-use crate::state::{State, VariableRow};
+use crate::state::{State, VariableRow, append_variable};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: VariableIntent, value: &VariableValue) {
     let scope = value.scope_key.raw();
@@ -21,6 +21,16 @@ pub(super) fn apply(state: &mut State, key: Key, intent: VariableIntent, value: 
         VariableIntent::Updated => state.tables.variables.put(place, row),
         VariableIntent::Migrated => {}
     }
+}
+
+/// The variables of a scope as one document.
+pub(super) fn document_of(state: &State, scope: Key) -> String {
+    let mut document = String::from("{");
+    for (name, row) in state.variables_of(scope) {
+        append_variable(&mut document, &name, &row.value);
+    }
+    document.push('}');
+    document
 }
 
 /// Variables end with their scope.

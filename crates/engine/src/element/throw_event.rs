@@ -42,7 +42,7 @@ pub(super) fn throw_escalation(
     let mut goes_on = true;
     if let Some(catcher) = &catcher {
         value.catch_element_id = (&catcher.scope.process.element(catcher.event).id).into();
-        goes_on = !event::is_interrupting(&catcher.scope.process, catcher.event);
+        goes_on = !catcher.scope.process.is_interrupting(catcher.event);
         if event::can_trigger(&execution.state, &catcher.scope.instance, catcher.is_boundary_event()) {
             event::trigger(execution, &catcher.scope, catcher.event, Text::default());
             intent = EscalationIntent::Escalated;

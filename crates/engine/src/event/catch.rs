@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bpmn::model::{CatchEvent, ElementIndex, Trigger};
 use protocol::{ErrorType, Key};
 
-use super::{event_sub_process_of, events_of};
+use super::events_of;
 use crate::element::Token;
 use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
@@ -106,7 +106,7 @@ fn matching_event(
 ) -> Option<ElementIndex> {
     let mut for_any = None;
     for event in events_of(&scope.process, scope.element) {
-        if came_from.is_some() && event_sub_process_of(&scope.process, event) == came_from {
+        if came_from.is_some() && scope.process.event_sub_process_of(event) == came_from {
             continue;
         }
         let Some(event_code) = scope.process.element(event).catch_event().and_then(|event| code_of(event, kind)) else {

@@ -3,7 +3,7 @@
 use bpmn::model::{ElementIndex, MessageDefinition, TimerDefinition, Trigger};
 use protocol::{ErrorType, Key, Payload, TimerIntent, TimerValue, Timestamp};
 
-use super::{event_sub_process_of, events_of};
+use super::events_of;
 use crate::element::Token;
 use crate::execution::Execution;
 use crate::incident::Problem;
@@ -127,7 +127,7 @@ fn close(execution: &mut Execution<'_>, token: &Token, kept: Kept) {
         Kept::None => true,
         Kept::Others => {
             let event = token.process.find_event(event_id);
-            event.is_some_and(|event| event_sub_process_of(&token.process, event).is_some())
+            event.is_some_and(|event| token.process.event_sub_process_of(event).is_some())
         }
     };
     cancel_timers(execution, token.key, is_closed);

@@ -8,7 +8,7 @@ use protocol::{
     Text,
 };
 
-use super::{event_sub_process_of, is_interrupting, unsubscribe_event_sub_processes};
+use super::unsubscribe_event_sub_processes;
 use crate::element::{Step, Token, interrupt_children, value_of};
 use crate::execution::Execution;
 use crate::state::{ElementInstance, EventGate, EventTriggerRow, Lifecycle, State};
@@ -35,9 +35,9 @@ pub(crate) fn trigger(execution: &mut Execution<'_>, scope: &Token, event: Eleme
     if let Behavior::IntermediateCatchEvent(_) | Behavior::ReceiveTask(_) = definition.behavior {
         // The instance that waits is the event's own, or the event-based gateway before it.
         execution.steps.push_back(Step::Complete { key: scope.key });
-    } else if let Some(event_sub_process) = event_sub_process_of(&scope.process, event) {
+    } else if let Some(event_sub_process) = scope.process.event_sub_process_of(event) {
         trigger_event_sub_process(execution, scope, event, event_sub_process);
-    } else if is_interrupting(&scope.process, event) {
+    } else if scope.process.is_interrupting(event) {
         execution.steps.push_back(Step::Terminate { key: scope.key });
     } else {
         let pending = Pending { key, event, variables };
@@ -76,7 +76,7 @@ fn trigger_event_sub_process(
     event: ElementIndex,
     event_sub_process: ElementIndex,
 ) {
-    if is_interrupting(&scope.process, event) {
+    if scope.process.is_interrupting(event) {
         unsubscribe_event_sub_processes(execution, scope);
         let children = execution.state.element_instance(scope.key).map_or(0, |instance| instance.children);
         if children > 0 {
@@ -133,7 +133,7 @@ pub(crate) fn find_boundary_trigger(state: &State, token: &Token) -> Option<Pend
 pub(crate) fn find_interrupting_trigger(state: &State, scope: &Token) -> Option<Pending> {
     let interrupted_by = scope.instance.interrupted_by.as_ref()?;
     find(state, &scope.process, scope.key, |event| {
-        let event_sub_process = event_sub_process_of(&scope.process, event);
+        let event_sub_process = scope.process.event_sub_process_of(event);
         event_sub_process.is_some_and(|index| *scope.process.element(index).id == **interrupted_by)
     })
 }
@@ -154,7 +154,7 @@ fn find(
 
 /// Begins the element of an event: the event sub-process, or the event itself with the variables that it brings.
 pub(crate) fn activate(execution: &mut Execution<'_>, scope: &Token, flow_scope: Key, pending: &Pending) {
-    if let Some(event_sub_process) = event_sub_process_of(&scope.process, pending.event) {
+    if let Some(event_sub_process) = scope.process.event_sub_process_of(pending.event) {
         // The trigger stays until the start event begins, which takes its variables.
         begin_event_sub_process(execution, scope, event_sub_process);
         return;

@@ -155,7 +155,8 @@ pub(crate) fn take_jobs(
             continue;
         }
         let mut job = (*row.value).clone();
-        job.variables = document::collect(&execution.state, job.element_instance_key, activation.fetch_variables).into();
+        job.variables =
+            document::collect(&execution.state, job.element_instance_key, activation.fetch_variables).into();
         let size = job_bytes(&job);
         if size > execution.limits.job_bytes_max {
             too_large.push((Key::from_raw(key), job, size));

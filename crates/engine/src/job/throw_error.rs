@@ -7,10 +7,8 @@ use protocol::{JobIntent, JobValue, Key, Payload, Rejection};
 use crate::event::{self, catch};
 use crate::execution::{Execution, Outcome};
 use crate::incident;
+use crate::state::NO_CATCH_EVENT_FOUND;
 use crate::variable::document;
-
-/// What the record has in the place of the element when nobody catches the error, as exporters know it.
-pub(crate) const NO_CATCH_EVENT_FOUND: &str = "NO_CATCH_EVENT_FOUND";
 
 pub(crate) fn throw_error(execution: &mut Execution<'_>, key: Key, command: &JobValue) -> Outcome {
     let job = super::find(execution, key, "throw an error for")?;

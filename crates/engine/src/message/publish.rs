@@ -5,13 +5,13 @@ use protocol::{
 };
 
 use super::message_subscription::send_correlate;
-use super::{is_here, place, start_event, too_long};
+use super::{is_here, start_event, too_long};
 use crate::execution::{Execution, Outcome};
-use crate::state::MessagePlace;
+use crate::state::{MessagePlace, message_place};
 use crate::variable::document;
 
 pub(crate) fn publish(execution: &mut Execution<'_>, value: &MessageValue) -> Outcome {
-    let place = place(&value.tenant_id, &value.name, &value.correlation_key);
+    let place = message_place(&value.tenant_id, &value.name, &value.correlation_key);
     check(execution, value, &place)?;
     let key = execution.state.next_key();
     let message = MessageValue { deadline: execution.timestamp.saturating_add(value.time_to_live), ..value.clone() };

@@ -8,12 +8,12 @@ use protocol::{
     ProcessMetadata, Text,
 };
 
-use super::{buffer, place};
+use super::buffer;
 use crate::element::Token;
 use crate::event;
 use crate::execution::Execution;
 use crate::process_instance;
-use crate::state::{MessageStartEventSubscriptionRow, State};
+use crate::state::{MessageStartEventSubscriptionRow, State, message_place};
 
 /// Opens the subscriptions of a version that became the newest. They get the messages that come from now on, not those
 /// that are buffered, as on the reference engine.
@@ -140,7 +140,7 @@ fn start_next(execution: &mut Execution<'_>, tenant_id: &Text, process_id: &Text
     let name = (tenant_id.shared().clone(), process_id.shared().clone());
     let Some(latest) = state.tables.latest_processes.get(&name) else { return };
     let next = subscriptions_of(state, latest.key).into_iter().filter_map(|row| {
-        let place = place(tenant_id, &row.value.message_name, correlation_key);
+        let place = message_place(tenant_id, &row.value.message_name, correlation_key);
         let message = buffer::next_message(state, place, process_id, execution.timestamp)?;
         Some((message, row))
     });

@@ -10,7 +10,6 @@ use protocol::{
 
 use super::{send_to_message, too_long};
 use crate::element::Token;
-use crate::event;
 use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::state::SubscriptionState;
@@ -54,7 +53,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementI
         return;
     }
     let of = token.value();
-    let interrupting = event::is_interrupting(&token.process, event);
+    let interrupting = token.process.is_interrupting(event);
     let value = ProcessMessageSubscriptionValue {
         process_instance_key: of.process_instance_key,
         element_instance_key: token.key,

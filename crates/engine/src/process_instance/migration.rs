@@ -4,5 +4,3 @@ mod catch_events;
 pub(super) mod element;
 mod gateways;
 pub(super) mod preconditions;
-
-pub(crate) use preconditions::is_started_by_message;

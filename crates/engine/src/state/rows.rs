@@ -176,6 +176,9 @@ impl JobState {
     }
 }
 
+/// What the record of a thrown error has in the place of the element when nobody catches it, as exporters know it.
+pub(crate) const NO_CATCH_EVENT_FOUND: &str = "NO_CATCH_EVENT_FOUND";
+
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct JobRow {
     #[n(0)]
@@ -280,6 +283,11 @@ pub(crate) struct DistributionRow {
 
 /// What a message and those who wait for it have in common: tenant, name, correlation key.
 pub(crate) type MessagePlace = (Arc<str>, Arc<str>, Arc<str>);
+
+/// Where messages and those who wait for them meet.
+pub(crate) fn message_place(tenant_id: &Text, message_name: &Text, correlation_key: &Text) -> MessagePlace {
+    (tenant_id.shared().clone(), message_name.shared().clone(), correlation_key.shared().clone())
+}
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct MessageRow {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use protocol::{Key, Payload, ProcessInstanceValue, Rejection, Text, VariableIntent, VariableValue};
 
 use crate::execution::Execution;
-use crate::state::State;
+use crate::state::{State, append_variable};
 
 /// The document of one variable; the value is a JSON text.
 pub(crate) fn of_one(name: &str, value: &str) -> Text {
@@ -75,10 +75,7 @@ impl Seen {
 
 /// What a scope itself holds.
 pub(crate) fn entries_local(state: &State, scope: Key) -> Vec<Entry> {
-    let raw = scope.raw();
-    let empty: Arc<str> = Arc::default();
-    let range = state.tables.variables.range((raw, empty.clone())..(raw + 1, empty));
-    range.map(|((_, name), row)| (name, row.value.clone())).collect()
+    state.variables_of(scope).map(|(name, row)| (name, row.value.clone())).collect()
 }
 
 /// Joins what is visible from a scope, or only the wanted names, into one document.
@@ -89,7 +86,7 @@ pub(crate) fn collect(state: &State, scope: Key, wanted: &[Text]) -> String {
     } else {
         for name in wanted {
             if let Some(row) = super::find(state, scope, name.shared()) {
-                append(&mut joined, name, &row.value);
+                append_variable(&mut joined, name, &row.value);
             }
         }
     }
@@ -101,13 +98,11 @@ fn collect_all(state: &State, mut scope: Key, joined: &mut String) {
     let mut seen = Seen::default();
     while let Some(instance) = state.element_instance(scope) {
         if instance.has_variables {
-            let raw = scope.raw();
-            let empty: Arc<str> = Arc::default();
-            let local = state.tables.variables.range((raw, empty.clone())..(raw + 1, empty));
-            let names: Vec<Arc<str>> = local
-                .map(|((_, name), row)| {
+            let names: Vec<Arc<str>> = state
+                .variables_of(scope)
+                .map(|(name, row)| {
                     if !seen.contains(&name) {
-                        append(joined, &name, &row.value);
+                        append_variable(joined, &name, &row.value);
                     }
                     name
                 })
@@ -116,15 +111,6 @@ fn collect_all(state: &State, mut scope: Key, joined: &mut String) {
         }
         scope = instance.value.flow_scope_key;
     }
-}
-
-fn append(joined: &mut String, name: &str, value: &str) {
-    if joined.len() > 1 {
-        joined.push(',');
-    }
-    feel::json::write_string(name, joined);
-    joined.push(':');
-    joined.push_str(value);
 }
 
 /// Sets variables where they are found with another value, looking outwards from `scope`, else at the root. A variable that
@@ -184,8 +170,7 @@ pub(crate) fn set_in(execution: &mut Execution<'_>, of: &ProcessInstanceValue, s
 
 /// Whether a scope holds any variable.
 pub(crate) fn has_any(state: &State, scope: Key) -> bool {
-    let empty: Arc<str> = Arc::default();
-    state.tables.variables.range((scope.raw(), empty.clone())..(scope.raw() + 1, empty)).next().is_some()
+    state.variables_of(scope).next().is_some()
 }
 
 /// Sets the first variables of a process that is about to start.

@@ -117,7 +117,7 @@ fn migrate_message(
     let migrated = ProcessMessageSubscriptionValue {
         bpmn_process_id: bpmn_process_id.clone(),
         element_id: event_id.clone(),
-        interrupting: event::is_interrupting(&migration.target, event),
+        interrupting: migration.target.is_interrupting(event),
         ..row.value.clone()
     };
     let elsewhere = MessageSubscriptionValue {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bpmn::model::{Behavior, ElementIndex, ElementType, EventType, ExecutableProcess, Trigger};
+use bpmn::model::{Behavior, ElementIndex, ElementType, EventType};
 use protocol::{BpmnElementType, Command, Key, MigrationMappingInstruction, Payload, ProcessInstanceValue, Rejection};
 
 use super::super::migrate::Migration;
@@ -77,7 +77,7 @@ fn has_waiting_work(state: &State, instance: Key) -> bool {
 fn check_message_lock(execution: &Execution<'_>, migration: &Migration, token: &Token) -> Result<(), Rejection> {
     let tables = &execution.state.tables;
     let target_id = &migration.target_metadata.bpmn_process_id;
-    if token.value().bpmn_process_id == *target_id || !is_started_by_message(&migration.target) {
+    if token.value().bpmn_process_id == *target_id || !migration.target.is_started_by_message() {
         return Ok(());
     }
     let Some(correlation_key) = tables.message_lock_keys.get(&migration.key.raw()) else { return Ok(()) };
@@ -91,11 +91,6 @@ fn check_message_lock(execution: &Execution<'_>, migration: &Migration, token: &
          '{correlation_key}'. Only one instance per correlation key is allowed for message start events.",
         migration.target_metadata.process_definition_key
     )))
-}
-
-pub(crate) fn is_started_by_message(process: &ExecutableProcess) -> bool {
-    let mut starts = process.triggered_start_events.iter().map(|start| process.element(*start));
-    starts.any(|start| start.catch_event().is_some_and(|event| matches!(event.trigger, Trigger::Message(_))))
 }
 
 /// The element of the target that an active element becomes.

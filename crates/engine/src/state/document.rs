@@ -1,0 +1,11 @@
+//! Variables as one JSON text.
+
+/// Appends a variable to a JSON object in the making, which begins with its brace.
+pub(crate) fn append_variable(joined: &mut String, name: &str, value: &str) {
+    if joined.len() > 1 {
+        joined.push(',');
+    }
+    feel::json::write_string(name, joined);
+    joined.push(':');
+    joined.push_str(value);
+}
