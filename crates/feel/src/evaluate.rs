@@ -242,6 +242,16 @@ impl<'a> Evaluator<'a> {
         self.allocate(bytes)
     }
 
+    /// To be called before so many bytes are added to a string of this length.
+    pub(crate) fn lengthen_string(&mut self, length: usize, bytes: usize) -> Result<(), Failure> {
+        if length.saturating_add(bytes) > self.environment.string_limit_bytes {
+            return Err(EvaluationError::StringTooLong(self.environment.string_limit_bytes).into());
+        }
+        self.spend(1 + bytes / 64)?;
+        // A text that grows is moved now and then to where there is room, and at the end to where it stays.
+        self.allocate(bytes.saturating_mul(3))
+    }
+
     #[cold]
     pub(crate) fn warn(&mut self, kind: WarningKind, message: impl FnOnce() -> String) -> Value {
         if self.warnings.len() < WARNING_LIMIT {

@@ -88,7 +88,9 @@ impl Template {
                         (group, digits) = (next, digits + 1);
                         characters.next();
                     }
-                    pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                    if !literal.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut literal)));
+                    }
                     pieces.push(Piece::Group(group));
                 }
                 other => literal.push(other),
@@ -98,13 +100,11 @@ impl Template {
         Template { pieces }
     }
 
-    /// Groups that did not take part in the match are empty.
-    pub(crate) fn expand(&self, captures: &Captures<'_>, out: &mut String) {
-        for piece in &self.pieces {
-            match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Group(group) => out.push_str(captures.get(*group).map_or("", |found| found.as_str())),
-            }
-        }
+    /// The texts that stand for a match, in order. Groups that did not take part in it are empty.
+    pub(crate) fn expand<'a>(&'a self, captures: &'a Captures<'_>) -> impl Iterator<Item = &'a str> {
+        self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text,
+            Piece::Group(group) => captures.get(*group).map_or("", |found| found.as_str()),
+        })
     }
 }

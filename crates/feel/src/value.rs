@@ -414,6 +414,18 @@ impl FromIterator<Value> for Value {
 /// How deeply lists, contexts, ranges and functions may be nested in each other.
 pub(crate) const DEPTH_LIMIT: u32 = json::DEPTH_LIMIT as u32;
 
+/// How many levels one operation may add before its result is looked at. What adds more has to look first: a value that is
+/// too deep cannot even be dropped.
+const LEVELS_AT_ONCE: u32 = 128;
+
+/// The depth of the deepest part, looked at whenever a value becomes part of another one.
+#[inline]
+fn deepest(depth: u32, part: &Value) -> u32 {
+    let depth = depth.max(part.depth());
+    debug_assert!(depth <= DEPTH_LIMIT + LEVELS_AT_ONCE, "a value is nested {depth} levels deep");
+    depth
+}
+
 /// The items of a list value.
 #[derive(Clone, Debug, Default)]
 pub struct List {
@@ -425,14 +437,14 @@ pub struct List {
 impl List {
     /// Adds an item at the end.
     pub fn push(&mut self, item: Value) {
-        self.depth = self.depth.max(item.depth());
+        self.depth = deepest(self.depth, &item);
         self.items.push(item);
     }
 }
 
 impl From<Vec<Value>> for List {
     fn from(items: Vec<Value>) -> List {
-        let depth = items.iter().map(Value::depth).max().unwrap_or(0);
+        let depth = items.iter().fold(0, deepest);
         List { items, depth }
     }
 }
@@ -480,7 +492,7 @@ impl Context {
     /// Sets an entry; an entry of this name keeps its place.
     #[inline]
     pub fn put(&mut self, name: Arc<str>, value: Value) {
-        self.depth = self.depth.max(value.depth());
+        self.depth = deepest(self.depth, &value);
         if let Some(position) = self.position(&name) {
             self.entries[position].1 = value;
             return;
@@ -504,7 +516,7 @@ impl Context {
             let Some(value) = value.take() else {
                 continue;
             };
-            self.depth = self.depth.max(value.depth());
+            self.depth = deepest(self.depth, &value);
             match self.entries.get_mut(next) {
                 Some((known, old)) => {
                     if !Arc::ptr_eq(known, name) {

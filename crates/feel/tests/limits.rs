@@ -79,6 +79,36 @@ fn values_cannot_nest_without_end() {
     }
 }
 
+/// What would be too deep is refused before it is there: to drop it would already take more stack than there is.
+#[test]
+fn keys_in_a_list_cannot_nest_a_value_too_deep() {
+    for function in ["put", "context put"] {
+        let nested = |keys: usize| format!("{function}({{}}, for i in 1..{keys} return \"a\", [1])");
+        assert_eq!(error(&nested(100_000)), EvaluationError::ValueTooDeep(1000), "{function}");
+        assert_eq!(error(&nested(1_000)), EvaluationError::ValueTooDeep(1000), "{function}");
+        assert_eq!(evaluate(&nested(999)).unwrap().value.depth(), 1000, "{function}");
+    }
+    let text = "put({a: {a: 1, b: 2}, c: 3}, [\"a\", \"a\", \"d\"], 4)";
+    assert_eq!(evaluate(text).unwrap().value.to_json(), r#"{"a":{"a":{"d":4},"b":2},"c":3}"#);
+}
+
+/// Each `$0` is as long as the whole text: the length is looked at before each of them is written.
+#[test]
+fn replacements_cannot_multiply_memory() {
+    let long = Long::new();
+    let many = "$0".repeat(50_000);
+    let replaced = |text: &str, pattern: &str| {
+        long.evaluate(&format!("replace({text}, \"{pattern}\", \"{many}\")")).map(|evaluation| evaluation.memory_bytes)
+    };
+    assert_eq!(replaced("v", "(?s).+"), Err(EvaluationError::StringTooLong(8 << 20)));
+    let matches = replaced("substring(v, 1, 1000)", ".").unwrap_err();
+    assert!(matches!(matches, EvaluationError::TooManySteps(_)), "each piece takes a step: {matches}");
+    let none = "replace(v, \"y\", \"$0\")";
+    assert_eq!(long.evaluate(&format!("{none} = v")).unwrap().value, Value::Boolean(true));
+    let pieces = evaluate("replace(\"abc\", \"(b)(x)?\", \"<$1$0\\$$2$1>\")").unwrap();
+    assert_eq!(pieces.value.to_json(), r#""a<bb$b>c""#);
+}
+
 #[test]
 fn expressions_cannot_nest_without_end() {
     for (open, close) in [

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{Builtin, illegal, list_or_arguments};
+use crate::environment::EvaluationError;
 use crate::evaluate::{Evaluator, Outcome};
-use crate::value::{Context, Value};
+use crate::value::{Context, DEPTH_LIMIT, Value};
 
 const PUT: &[&[&str]] = &[&["context", "key", "value"], &["context", "keys", "value"]];
 
@@ -72,15 +73,22 @@ fn put(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Outcom
     if keys.is_empty() || keys.len() != expected {
         return illegal(evaluator, name, arguments);
     }
+    // Each key nests the value one level deeper: what would be too deep is never built, because nobody could drop it.
+    let levels_left = DEPTH_LIMIT.saturating_sub(arguments[2].depth());
+    if keys.len() > levels_left as usize {
+        return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT).into());
+    }
     evaluator.spend(keys.len())?;
     // From the innermost context outwards; what is no context on the way is replaced by one.
-    let mut levels: Vec<Context> = vec![(**context).clone()];
-    for key in &keys[..keys.len() - 1] {
-        let inner = levels.last().and_then(|level| level.get(key)).and_then(Value::as_context).cloned();
-        levels.push(inner.unwrap_or_default());
-    }
-    for level in &levels {
-        evaluator.allocate_list(level.entries().len() + 1)?;
+    let mut levels: Vec<Context> = Vec::with_capacity(keys.len());
+    let mut around = Some(context);
+    for key in &keys {
+        evaluator.allocate_list(around.map_or(0, |context| context.entries().len()) + 1)?;
+        levels.push(around.map(|context| (**context).clone()).unwrap_or_default());
+        around = around.and_then(|context| match context.get(key) {
+            Some(Value::Context(inner)) => Some(inner),
+            _ => None,
+        });
     }
     let mut value = arguments[2].clone();
     for (mut level, key) in levels.into_iter().zip(&keys).rev() {

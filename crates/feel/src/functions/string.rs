@@ -135,18 +135,23 @@ fn replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let mut out = String::new();
     let mut copied = 0;
     for captures in regex.captures_iter(text) {
-        let whole = captures.get(0).expect("the group 0 of a match is the match");
-        out.push_str(&text[copied..whole.start()]);
-        template.expand(&captures, &mut out);
-        copied = whole.end();
         evaluator.spend(1)?;
-        if out.len() > evaluator.environment.string_limit_bytes {
-            break;
+        let whole = captures.get(0).expect("the group 0 of a match is the match");
+        append(evaluator, &mut out, &text[copied..whole.start()])?;
+        for piece in template.expand(&captures) {
+            append(evaluator, &mut out, piece)?;
         }
+        copied = whole.end();
     }
-    out.push_str(&text[copied..]);
-    evaluator.allocate_string(out.len())?;
+    append(evaluator, &mut out, &text[copied..])?;
     Ok(Value::string(out))
+}
+
+/// Adds to a text that is being built, as far as one may be long: looked at before it grows.
+fn append(evaluator: &mut Evaluator<'_>, out: &mut String, piece: &str) -> Result<(), Failure> {
+    evaluator.lengthen_string(out.len(), piece.len())?;
+    out.push_str(piece);
+    Ok(())
 }
 
 fn split(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
@@ -221,28 +226,25 @@ fn string_join(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     }
     let [delimiter, prefix, suffix] = affixes;
     evaluator.spend(items.len())?;
-    let mut out = String::from(prefix);
+    let mut out = String::new();
+    append(evaluator, &mut out, prefix)?;
     let mut first = true;
     for item in items.iter() {
         match item {
             Value::Null => continue,
             Value::String(text) => {
                 if !first {
-                    out.push_str(delimiter);
+                    append(evaluator, &mut out, delimiter)?;
                 }
-                out.push_str(text);
+                append(evaluator, &mut out, text)?;
                 first = false;
             }
             other => {
                 return failed(evaluator, "string join", || format!("expected a list of strings but found '{other}'"));
             }
         }
-        if out.len() > evaluator.environment.string_limit_bytes {
-            break;
-        }
     }
-    out.push_str(suffix);
-    evaluator.allocate_string(out.len())?;
+    append(evaluator, &mut out, suffix)?;
     Ok(Value::string(out))
 }
 
