@@ -41,11 +41,14 @@ pub(crate) struct Slot {
     metrics: ProcessingMetrics,
     record_metrics: RecordMetrics,
     effects: Effects,
-    /// Committed and not applied.
-    queue: VecDeque<CommittedEntry<Permit>>,
+    /// The batch whose effects are in `effects` and wait until its records are written: nothing else touches them.
+    unfinished: Option<Unfinished>,
+    /// Committed and not applied, and the news of leadership in its place among it.
+    queue: VecDeque<Queued>,
     /// The index that the log has reached behind the queue.
     reached: u64,
-    /// Set while the records of the last batch could not be written: nothing further is applied.
+    /// Set while the records of the last batch could not be written: nothing further is applied, and nothing else is done
+    /// that has effects.
     records_retry_at: Option<Instant>,
     checkpoint: CheckpointState,
     last_checkpoint: Instant,
@@ -58,6 +61,21 @@ pub(crate) struct Slot {
     started: Instant,
     /// Set when the state cannot be trusted any more.
     dead: bool,
+}
+
+/// What waits for its turn.
+enum Queued {
+    /// A batch to be applied.
+    Entry(CommittedEntry<Permit>),
+    /// This node leads: everything that was committed before stands before it.
+    Lead,
+}
+
+/// An applied batch whose records are not written yet.
+struct Unfinished {
+    permit: Option<Permit>,
+    commands: usize,
+    started: Instant,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +106,7 @@ impl Slot {
             metrics: ProcessingMetrics::new(id),
             record_metrics: RecordMetrics::new(id),
             effects: Effects::default(),
+            unfinished: None,
             queue: VecDeque::new(),
             reached: 0,
             records_retry_at: None,
@@ -107,7 +126,7 @@ impl Slot {
 
     /// Adds committed batches.
     pub fn enqueue(&mut self, shared: &Shared, entries: Vec<CommittedEntry<Permit>>, up_to: u64) {
-        self.queue.extend(entries);
+        self.queue.extend(entries.into_iter().map(Queued::Entry));
         self.reached = up_to;
         self.touched = true;
         if self.dead {
@@ -140,20 +159,21 @@ impl Slot {
         }
         self.touched = false;
         if self.records_retry_at.is_some_and(|retry| retry <= now) {
-            self.flush_records();
+            self.finish(shared);
         }
         while self.records_retry_at.is_none()
             && !self.dead
-            && let Some(entry) = self.queue.pop_front()
+            && let Some(queued) = self.queue.pop_front()
         {
-            self.apply(shared, entry);
+            match queued {
+                Queued::Entry(entry) => self.apply(shared, entry),
+                Queued::Lead => self.take_lead(shared),
+            }
         }
-        if self.dead {
+        if self.dead || self.records_retry_at.is_some() {
             return;
         }
-        if self.queue.is_empty() {
-            self.partition.advance(self.reached);
-        }
+        self.partition.advance(self.reached);
         self.poll(shared);
         self.consider_checkpoint();
         if now >= self.next_statistics {
@@ -182,10 +202,22 @@ impl Slot {
         for record in self.effects.records() {
             self.records.append(record);
         }
+        self.unfinished = Some(Unfinished { permit: entry.permit, commands, started });
+        self.finish(shared);
+    }
+
+    /// Writes the records of the batch that was applied last, and carries out its effects once that has worked: what is
+    /// answered or handed to a worker must be in the record stream.
+    fn finish(&mut self, shared: &Arc<Shared>) {
         self.flush_records();
-        let applied = Instant::now();
-        if let Some(permit) = entry.permit {
-            permit.applied(applied);
+        if self.records_retry_at.is_some() {
+            // What waits for room is refused with the reason.
+            return self.entrance.admit_held(&shared.inbox);
+        }
+        let Some(Unfinished { permit, commands, started }) = self.unfinished.take() else { return };
+        let written = Instant::now();
+        if let Some(permit) = permit {
+            permit.applied(written);
             self.entrance.admit_held(&shared.inbox);
         }
         let (records, replay) = (self.effects.records().len(), !self.partition.is_leading());
@@ -193,7 +225,7 @@ impl Slot {
             self.record_metrics.count(self.effects.records());
         }
         self.carry_out(shared);
-        self.metrics.applied(commands, records, applied - started, applied.elapsed(), replay);
+        self.metrics.applied(commands, records, written - started, written.elapsed(), replay);
     }
 
     /// Passes the effects on. There are none but records while this node does not lead.
@@ -258,13 +290,14 @@ impl Slot {
         Moment { clock: shared.clock.now_milliseconds(), steady_milliseconds }
     }
 
-    /// This node leads: opens the entrance.
+    /// This node leads, as soon as everything is applied that was committed before.
     pub fn lead(&mut self, shared: &Arc<Shared>) {
-        // The news of leadership stands behind everything that was committed before.
+        self.queue.push_back(Queued::Lead);
         self.run(shared, Instant::now());
-        if self.dead {
-            return;
-        }
+    }
+
+    /// Opens the entrance.
+    fn take_lead(&mut self, shared: &Arc<Shared>) {
         self.effects.clear();
         self.partition.lead(self.now(shared), &mut self.effects);
         self.carry_out(shared);
@@ -281,6 +314,9 @@ impl Slot {
 
     /// This node does not lead any more: closes the entrance.
     pub fn step_down(&mut self, shared: &Arc<Shared>) {
+        self.queue.retain(|queued| !matches!(queued, Queued::Lead));
+        // Whoever waits for an answer was told that it may be lost, and what others need the next leader sends again.
+        self.effects.clear();
         self.entrance.set_role(Role::Follower);
         shared.streams.step_down(self.id());
         self.partition.step_down();
@@ -304,7 +340,12 @@ impl Slot {
         let partition = self.id();
         let reason = "it stopped because its state cannot be trusted any more";
         self.entrance.fail_all(&SubmitError::Unavailable { partition, reason });
-        let bytes: usize = self.queue.drain(..).map(|entry| entry.data.len()).sum();
+        self.unfinished = None;
+        let bytes = |queued| match queued {
+            Queued::Entry(entry) => entry.data.len(),
+            Queued::Lead => 0,
+        };
+        let bytes: usize = self.queue.drain(..).map(bytes).sum();
         shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
@@ -387,3 +428,6 @@ fn duration(milliseconds: i64) -> Duration {
 fn submit(shared: &Shared, partition: PartitionId, command: &protocol::Command) {
     drop(shared.inbox.send(Inbound::Command(QueuedCommand::internal(partition, command))));
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use super::{RecordLog, Segment, recovery};
 #[derive(Debug)]
 pub(crate) struct RecordWriter {
     log: Arc<RecordLog>,
-    pub(super) file: File,
+    pub(crate) file: File,
     segment: Segment,
     frames: Vec<u8>,
     /// Position of the last record in `frames` or in a segment.

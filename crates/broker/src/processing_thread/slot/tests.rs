@@ -1,0 +1,157 @@
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+
+use crossbeam_channel::Receiver;
+use engine::{Engine, EngineOptions, Limits};
+use protocol::{
+    Command, DEFAULT_TENANT, JobStreamIntent, JobStreamValue, Key, Payload, ProcessInstanceCreationIntent,
+    ProcessInstanceCreationValue, Request, StreamId,
+};
+
+use super::*;
+use crate::partition::PartitionOptions;
+use crate::record_log::{RecordLog, RecordLogOptions};
+
+const PARTITION: PartitionId = PartitionId(1);
+const SOON: Duration = Duration::from_secs(60);
+
+/// A partition without threads around it.
+struct Stage {
+    shared: Arc<Shared>,
+    inbox: Receiver<Inbound>,
+    slot: Slot,
+    records: Arc<RecordLog>,
+    applied: u64,
+    _maintenance: Receiver<Maintenance>,
+}
+
+impl Stage {
+    fn new(directory: &Path) -> Stage {
+        let (shared, inbox) = Shared::for_test(1, 8);
+        let entrance = shared.entrances[0].clone();
+        entrance.set_role(Role::Follower);
+        let options = EngineOptions { partition: PARTITION, partition_count: 1, limits: Limits::default() };
+        let partition = Partition::new(PARTITION, Engine::in_memory(options), PartitionOptions::default());
+        let record_options = RecordLogOptions {
+            partition: PARTITION,
+            directory: directory.to_owned(),
+            segment_bytes: 1 << 20,
+            readers: Vec::new(),
+        };
+        let (records, writer) = RecordLog::open(record_options, 0).expect("new");
+        let (maintenance, receiver) = crossbeam_channel::unbounded();
+        let policy = CheckpointPolicy { interval: SOON, overlay_bytes: u64::MAX };
+        let slot = Slot::new(partition, writer, entrance, maintenance, policy);
+        Stage { shared, inbox, slot, records, applied: 0, _maintenance: receiver }
+    }
+
+    /// A batch of one command is committed.
+    fn commit(&mut self, command: &Command) {
+        self.applied += 1;
+        let command = protocol::encode_to_vec(command);
+        let data = protocol::encode_batch(1, std::iter::once(command.as_slice())).into();
+        let entry = CommittedEntry { index: self.applied, data, permit: None };
+        self.slot.enqueue(&self.shared, vec![entry], self.applied);
+        self.slot.run(&self.shared, Instant::now());
+    }
+
+    /// From here on records cannot be written, until the answer is handed to [`Stage::repair`].
+    fn break_records(&mut self) -> File {
+        let unwritable = File::open("/dev/null").expect("readable");
+        std::mem::replace(&mut self.slot.records.file, unwritable)
+    }
+
+    fn repair(&mut self, file: File) {
+        self.slot.records.file = file;
+        self.slot.run(&self.shared, Instant::now() + SOON);
+    }
+
+    fn submitted(&self) -> Vec<&'static str> {
+        let name = |inbound| match inbound {
+            Inbound::Command(queued) => {
+                protocol::decode::<Command>(&queued.bytes).expect("encoded by us").payload.intent_name()
+            }
+            other => panic!("unexpected {other:?}"),
+        };
+        self.inbox.try_iter().map(name).collect()
+    }
+}
+
+/// A command that is rejected, which is a record and an answer.
+fn creation(number: u64) -> Command {
+    let value = ProcessInstanceCreationValue {
+        bpmn_process_id: "unknown".into(),
+        version: -1,
+        tenant_id: DEFAULT_TENANT.into(),
+        ..ProcessInstanceCreationValue::default()
+    };
+    let payload = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(value));
+    let mut command = Command::new(Key::NONE, payload);
+    command.request = Some(Request { node: 7, number });
+    command
+}
+
+fn stream() -> Command {
+    let value = JobStreamValue {
+        stream: StreamId { node: 9, number: 1 },
+        job_type: "pay".into(),
+        tenant_ids: vec![DEFAULT_TENANT.into()],
+        credit: 1,
+        ..JobStreamValue::default()
+    };
+    Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Add, Box::new(value)))
+}
+
+/// Counts how often the request is answered.
+fn wait_for(stage: &Stage, number: u64) -> Arc<AtomicUsize> {
+    let answers = Arc::new(AtomicUsize::new(0));
+    let count = answers.clone();
+    let function = Box::new(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    assert!(stage.shared.entrances[0].requests.wait(number, function).is_ok());
+    answers
+}
+
+#[test]
+fn nothing_is_answered_or_applied_before_the_records_of_the_batch_are_written() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut stage = Stage::new(directory.path());
+    stage.slot.lead(&stage.shared);
+    let (first, second) = (wait_for(&stage, 1), wait_for(&stage, 2));
+    let file = stage.break_records();
+    stage.commit(&creation(1));
+    stage.commit(&creation(2));
+    stage.slot.touch();
+    stage.slot.run(&stage.shared, Instant::now());
+    let answers = || (first.load(Ordering::Relaxed), second.load(Ordering::Relaxed));
+    assert_eq!(answers(), (0, 0), "its records are not written");
+    assert_eq!(stage.slot.partition.engine().applied(), 1, "the second batch waits behind the first");
+    stage.repair(file);
+    assert_eq!(answers(), (1, 1));
+    assert_eq!(stage.records.last_position(), stage.slot.partition.engine().last_position());
+}
+
+#[test]
+fn leadership_waits_behind_batches_whose_records_are_not_written() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut stage = Stage::new(directory.path());
+    let file = stage.break_records();
+    // A stream of an earlier leader, which the new one takes away first.
+    stage.commit(&stream());
+    stage.slot.lead(&stage.shared);
+    assert_eq!(stage.submitted(), Vec::<&str>::new());
+    assert_eq!(stage.shared.entrances[0].role(), Role::Follower);
+    stage.repair(file);
+    assert_eq!(stage.submitted().len(), 1);
+    assert_eq!(stage.shared.entrances[0].role(), Role::Leader);
+    // A leadership that ended before its turn came is none.
+    stage.slot.step_down(&stage.shared);
+    let file = stage.break_records();
+    stage.commit(&stream());
+    stage.slot.lead(&stage.shared);
+    stage.slot.step_down(&stage.shared);
+    stage.repair(file);
+    assert_eq!(stage.shared.entrances[0].role(), Role::Follower);
+}
