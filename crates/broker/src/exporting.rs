@@ -1,8 +1,9 @@
 //! The exporter director: one thread per exporter feeds it the records of all partitions.
 //!
-//! Each partition's records come in order and at least once; between partitions there is no order. A record that the
-//! exporter refuses comes again after a pause that grows. What the exporter has acknowledged is kept in a small file;
-//! after a restart it goes on from there.
+//! Each partition's records come in order and at least once; between partitions there is no order. A record that cannot be
+//! read, or that the exporter refuses, comes again after a pause that grows, and holds up its own partition alone: what is
+//! exported of the others is acknowledged all the same. What the exporter has acknowledged is kept in a small file; after a
+//! restart it goes on from there.
 
 mod positions;
 
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use protocol::{PartitionId, Record, Timestamp};
 
 use crate::metrics::ExporterMetrics;
-use crate::record_log::{RecordLog, RecordReader};
+use crate::record_log::{RecordLog, RecordLogError, RecordReader};
 use crate::shared::Shared;
 
 pub(crate) use positions::PositionsFile;
@@ -149,6 +150,10 @@ pub(crate) struct ExporterThread {
     positions: PositionsFile,
     saved: Vec<u64>,
     sources: Vec<Source>,
+    /// The exporter is connected to its target.
+    open: bool,
+    /// Set while the exporter as a whole fails.
+    retry: Retry,
     new_records: Receiver<()>,
     /// Closed when the node stops.
     stop: Receiver<()>,
@@ -165,7 +170,40 @@ struct Source {
     exported: u64,
     /// Position of the last record that the exporter took or that was none of its concern.
     seen: u64,
+    /// Set while a record of this partition cannot be read or exported.
+    retry: Retry,
     metrics: ExporterMetrics,
+}
+
+/// When something that failed is tried again.
+struct Retry {
+    /// Why it failed, and when it is tried again.
+    failure: Option<(String, Instant)>,
+    pause: Duration,
+}
+
+impl Retry {
+    fn new() -> Self {
+        Retry { failure: None, pause: RETRY_PAUSE.0 }
+    }
+
+    fn note(&mut self, result: Result<(), String>, now: Instant) {
+        match result {
+            Ok(()) => *self = Retry::new(),
+            Err(reason) => {
+                self.failure = Some((reason, now + self.pause));
+                self.pause = (self.pause * 2).min(RETRY_PAUSE.1);
+            }
+        }
+    }
+
+    fn at(&self) -> Option<Instant> {
+        self.failure.as_ref().map(|(_, at)| *at)
+    }
+
+    fn is_waiting(&self, now: Instant) -> bool {
+        self.at().is_some_and(|at| now < at)
+    }
 }
 
 impl ExporterThread {
@@ -187,73 +225,110 @@ impl ExporterThread {
                 next: None,
                 exported: acknowledged,
                 seen: acknowledged,
+                retry: Retry::new(),
                 metrics: ExporterMetrics::new(&progress.name, partition),
             }
         };
         let sources: Vec<Source> = progress.partitions.iter().map(source).collect();
         let saved = sources.iter().map(|source| source.exported).collect();
         let next_round = Instant::now();
-        ExporterThread { shared, exporter, filter, progress, positions, saved, sources, new_records, stop, next_round }
+        ExporterThread {
+            shared,
+            exporter,
+            filter,
+            progress,
+            positions,
+            saved,
+            sources,
+            open: false,
+            retry: Retry::new(),
+            new_records,
+            stop,
+            next_round,
+        }
     }
 
     /// Runs until the node stops.
     pub fn run(mut self) {
-        let mut pause = RETRY_PAUSE.0;
-        let mut open = false;
         loop {
-            let result = if open { self.turn() } else { self.open().map(|()| true) };
-            let wait = match result {
-                Ok(more) => {
-                    open = true;
-                    self.works();
-                    pause = RETRY_PAUSE.0;
-                    if more { Duration::ZERO } else { INTERVAL }
-                }
-                Err(error) => {
-                    self.fails(&error.to_string());
-                    let wait = pause;
-                    pause = (pause * 2).min(RETRY_PAUSE.1);
-                    wait
-                }
-            };
+            let now = Instant::now();
+            let more = self.turn(now);
             if self.is_stopping() {
                 break;
             }
             self.look_after_positions();
-            let failing = matches!(*self.progress.state.lock(), ExporterState::Failing(_));
-            self.wait(wait, failing);
+            if !more {
+                self.wait(now);
+            }
             if self.shared.is_crashed() {
                 return;
             }
         }
-        self.close(open);
+        self.close();
     }
 
-    fn open(&mut self) -> Result<(), Failure> {
-        Ok(self.exporter.open(self.progress.controller.clone())?)
-    }
-
-    /// Exports some records of every partition. `true` when there are more.
-    fn turn(&mut self) -> Result<bool, Failure> {
-        let (mut more, mut failure) = (false, None);
-        for index in 0..self.sources.len() {
-            match self.export_some(index) {
-                Ok(more_here) => more |= more_here,
-                // A record that the exporter cannot take holds up its own partition only.
-                Err(error) => failure = failure.or(Some(error)),
+    /// Opens the exporter, or exports some records of every partition, unless that waits to be tried again. `true` when
+    /// there is more to do at once.
+    fn turn(&mut self, now: Instant) -> bool {
+        if self.retry.is_waiting(now) {
+            return false;
+        }
+        let mut more = false;
+        let mut result = match self.open {
+            true => Ok(()),
+            false => self.exporter.open(self.progress.controller.clone()),
+        };
+        if result.is_ok() {
+            self.open = true;
+            for index in 0..self.sources.len() {
+                match self.export_some(index, now) {
+                    Ok(more_here) => more |= more_here,
+                    Err(loss) => {
+                        result = Err(loss);
+                        break;
+                    }
+                }
             }
         }
-        if let Some(failure) = failure {
-            return Err(failure);
+        if result.is_ok() {
+            // Also while more waits, and whatever holds up a partition: the exporter acknowledges when it is asked.
+            result = self.exporter.flush();
         }
-        if !more {
-            self.exporter.caught_up()?;
+        if result.as_ref().is_err_and(ExporterError::is_loss) {
+            self.begin_again();
         }
+        self.retry.note(result.map_err(|error| error.to_string()), now);
+        self.tell_state();
+        more && self.retry.failure.is_none()
+    }
+
+    /// The exporter lost what it has not acknowledged: it is opened anew and gets that again.
+    fn begin_again(&mut self) {
+        self.open = false;
+        for (source, progress) in self.sources.iter_mut().zip(&self.progress.partitions) {
+            let acknowledged = self.progress.controller.acknowledged(source.partition);
+            source.reader = RecordReader::after(progress.log.clone(), acknowledged);
+            source.next = None;
+            (source.exported, source.seen) = (acknowledged, acknowledged);
+        }
+    }
+
+    /// Exports some records of a partition, unless that waits to be tried again. `true` when it has more.
+    fn export_some(&mut self, index: usize, now: Instant) -> Result<bool, ExporterError> {
+        if self.sources[index].retry.is_waiting(now) {
+            return Ok(false);
+        }
+        let (more, result) = match self.export_turn(index) {
+            Ok(more) => (more, Ok(())),
+            Err(Failure::Exporter(loss)) if loss.is_loss() => return Err(loss),
+            Err(failure) => (false, Err(failure.to_string())),
+        };
+        self.sources[index].retry.note(result, now);
         Ok(more)
     }
 
     /// `true` when the partition has more records than were exported now.
-    fn export_some(&mut self, index: usize) -> Result<bool, Failure> {
+    fn export_turn(&mut self, index: usize) -> Result<bool, Failure> {
         let source = &mut self.sources[index];
         let (mut exported, mut skipped, mut timestamp) = (0, 0, None);
         let mut result = Ok(true);
@@ -265,7 +340,7 @@ impl ExporterThread {
                     break;
                 }
                 Err(error) => {
-                    result = Err(Failure(error.to_string()));
+                    result = Err(error.into());
                     break;
                 }
             };
@@ -295,17 +370,17 @@ impl ExporterThread {
         result
     }
 
-    /// Waits for new records, the end, or the given time. After a failure, new records change nothing.
-    fn wait(&self, limit: Duration, failing: bool) {
-        if limit.is_zero() {
-            return;
-        }
+    /// Waits for new records, the end, a moment when something is tried again, or the next look at positions. While the
+    /// exporter as a whole fails, new records change nothing.
+    fn wait(&self, now: Instant) {
+        let retries = self.sources.iter().map(|source| &source.retry).chain([&self.retry]).filter_map(Retry::at);
+        let until = retries.fold(now + INTERVAL, Instant::min);
         let never = crossbeam_channel::never();
-        let new_records = if failing { &never } else { &self.new_records };
+        let new_records = if self.retry.failure.is_some() { &never } else { &self.new_records };
         crossbeam_channel::select! {
             recv(new_records) -> _ => {}
             recv(self.stop) -> _ => {}
-            default(limit) => {}
+            default(until.saturating_duration_since(Instant::now())) => {}
         }
     }
 
@@ -313,24 +388,31 @@ impl ExporterThread {
         !matches!(self.stop.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout))
     }
 
-    fn works(&self) {
+    /// Says how the exporter is, and what of it is news.
+    fn tell_state(&self) {
+        let retries = [&self.retry].into_iter().chain(self.sources.iter().map(|source| &source.retry));
+        let failure = retries.filter_map(|retry| retry.failure.as_ref()).map(|(reason, _)| reason).next();
         let mut state = self.progress.state.lock();
-        if let ExporterState::Failing(_) = *state {
-            tracing::info!(exporter = self.progress.name, "the exporter works again");
+        let failed_before = matches!(*state, ExporterState::Failing(_));
+        match failure {
+            None if *state == ExporterState::Exporting => {}
+            None => {
+                if failed_before {
+                    tracing::info!(exporter = self.progress.name, "the exporter works again");
+                }
+                *state = ExporterState::Exporting;
+            }
+            Some(reason) => {
+                if !failed_before {
+                    tracing::warn!(
+                        exporter = self.progress.name,
+                        reason,
+                        "the exporter fails; it is tried again until it works, and records are kept for it meanwhile"
+                    );
+                }
+                *state = ExporterState::Failing(reason.clone());
+            }
         }
-        *state = ExporterState::Exporting;
-    }
-
-    fn fails(&self, reason: &str) {
-        let mut state = self.progress.state.lock();
-        if !matches!(*state, ExporterState::Failing(_)) {
-            tracing::warn!(
-                exporter = self.progress.name,
-                reason,
-                "the exporter fails; it is tried again until it works, and records are kept for it meanwhile"
-            );
-        }
-        *state = ExporterState::Failing(reason.to_owned());
     }
 
     /// About once a second: keeps the positions and publishes the numbers.
@@ -368,16 +450,18 @@ impl ExporterThread {
     }
 
     /// Exports what is left, as long as that works and does not take too long, and lets go of the target.
-    fn close(&mut self, open: bool) {
+    fn close(&mut self) {
         let until = Instant::now() + STOP_LIMIT;
-        let mut more = open;
+        let mut more = self.open;
         while more && Instant::now() < until && !self.shared.is_crashed() {
-            more = self.turn().unwrap_or(false);
+            more = self.turn(Instant::now());
         }
         if self.shared.is_crashed() {
             return;
         }
-        if open && let Err(error) = self.exporter.close() {
+        if self.open
+            && let Err(error) = self.exporter.close()
+        {
             tracing::info!(
                 exporter = self.progress.name, %error,
                 "the exporter could not be closed; what it did not acknowledge comes again after the next start"
@@ -388,19 +472,13 @@ impl ExporterThread {
     }
 }
 
-/// Why an exporter makes no progress.
-struct Failure(String);
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
-
-impl From<ExporterError> for Failure {
-    fn from(error: ExporterError) -> Self {
-        Failure(error.to_string())
-    }
+/// Why a partition makes no progress.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Records(#[from] RecordLogError),
+    #[error(transparent)]
+    Exporter(#[from] ExporterError),
 }
 
 /// Makes the exporter and lets it check its arguments.
@@ -418,3 +496,6 @@ pub(crate) fn configure(
     exporter.configure(&mut context)?;
     Ok((exporter, context.filter))
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,7 +41,7 @@ impl Exporter for ToTarget {
         Ok(())
     }
 
-    fn caught_up(&mut self) -> Result<(), ExporterError> {
+    fn flush(&mut self) -> Result<(), ExporterError> {
         Ok(())
     }
 

@@ -33,6 +33,16 @@ pub enum ExporterError {
         /// Why it failed.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// What the exporter took since its last acknowledgement may be lost. It is opened anew and gets that again.
+    #[error("the exporter '{name}' could not {action}: {source}; it begins again after the last acknowledged records")]
+    Lost {
+        /// The exporter.
+        name: String,
+        /// What was tried.
+        action: String,
+        /// Why it failed.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 impl ExporterError {
@@ -48,5 +58,19 @@ impl ExporterError {
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
         ExporterError::Target { name: name.into(), action: action.into(), source: source.into() }
+    }
+
+    /// What was taken and not acknowledged may be lost.
+    pub fn lost(
+        name: impl Into<String>,
+        action: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        ExporterError::Lost { name: name.into(), action: action.into(), source: source.into() }
+    }
+
+    /// Whether what was taken and not acknowledged may be lost, so that it has to come again.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, ExporterError::Lost { .. })
     }
 }

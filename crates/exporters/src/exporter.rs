@@ -26,7 +26,8 @@ pub trait Exporter: Send {
     /// When an argument is missing, unknown or wrong.
     fn configure(&mut self, context: &mut Context) -> Result<(), ExporterError>;
 
-    /// Connects to the target. Called again, with growing pauses, until it succeeds.
+    /// Connects to the target. Called again, with growing pauses, until it succeeds, and anew after an
+    /// [`ExporterError::Lost`]: what is not acknowledged then comes again.
     ///
     /// # Errors
     /// When the target is not there.
@@ -39,12 +40,13 @@ pub trait Exporter: Send {
     /// When the record was not taken. It comes again, after a pause that grows.
     fn export(&mut self, partition: PartitionId, record: &Record) -> Result<(), ExporterError>;
 
-    /// There is no further record at the moment: time to send what was kept back. Called about once a second while
-    /// nothing happens.
+    /// Time to look whether what was kept back should go now. Called after at most 1,000 records of each partition, however
+    /// many more wait and whether or not those of other partitions can be read, and about once a second while nothing
+    /// happens.
     ///
     /// # Errors
     /// When the target does not take what was kept back. It is called again, after a pause that grows.
-    fn caught_up(&mut self) -> Result<(), ExporterError>;
+    fn flush(&mut self) -> Result<(), ExporterError>;
 
     /// Sends what was kept back and lets go of the target.
     ///

@@ -19,13 +19,28 @@ const SEARCH_BYTES: u64 = 64 << 10;
 
 /// Appends every record as one line of JSON to the file named by the argument `path`.
 ///
-/// Lines are written as soon as no further record waits, and acknowledged when they are synced to disk (about once a
-/// second, and when the node stops). After a crash the lines since the last acknowledgement are written again.
-#[derive(Default)]
+/// Lines are written within moments, and acknowledged when they are synced to disk (about once a second, and when the node
+/// stops). After a crash the lines since the last acknowledgement are written again; so they are after a failed sync, for
+/// the system may have forgotten them and still answer the next sync without an error.
 pub struct JsonLines {
     name: String,
     path: PathBuf,
     target: Option<Target>,
+    /// After a failed sync: the length of the file up to which it is known to be on disk.
+    trusted_bytes: Option<u64>,
+    sync_file: fn(&File) -> std::io::Result<()>,
+}
+
+impl Default for JsonLines {
+    fn default() -> Self {
+        JsonLines {
+            name: String::new(),
+            path: PathBuf::new(),
+            target: None,
+            trusted_bytes: None,
+            sync_file: File::sync_data,
+        }
+    }
 }
 
 struct Target {
@@ -33,6 +48,8 @@ struct Target {
     file: File,
     /// Length of the file up to the last complete line.
     length: u64,
+    /// Length of the file up to which it is on disk.
+    synced_length: u64,
     lines: Vec<u8>,
     /// The last position of each partition in `lines` or written and not synced.
     unacknowledged: BTreeMap<PartitionId, u64>,
@@ -53,7 +70,12 @@ impl JsonLines {
     }
 
     fn sync(&mut self) -> Result<(), ExporterError> {
-        self.target().sync().map_err(|error| self.error("sync", error))
+        let sync_file = self.sync_file;
+        let target = self.target();
+        let Err(error) = target.sync(sync_file) else { return Ok(()) };
+        self.trusted_bytes = Some(target.synced_length);
+        self.target = None;
+        Err(ExporterError::lost(&self.name, format!("sync {}", self.path.display()), error))
     }
 }
 
@@ -76,11 +98,17 @@ impl Exporter for JsonLines {
     fn open(&mut self, controller: Controller) -> Result<(), ExporterError> {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path);
         let mut file = opened.map_err(|error| self.error("open", error))?;
-        let length = complete_length(&mut file).map_err(|error| self.error("read", error))?;
+        let length = match self.trusted_bytes {
+            Some(trusted) => file.set_len(trusted).map(|()| trusted).map_err(|error| self.error("truncate", error))?,
+            None => complete_length(&mut file).map_err(|error| self.error("read", error))?,
+        };
+        self.trusted_bytes = None;
         self.target = Some(Target {
             controller,
             file,
             length,
+            // What an earlier life of the node left here without a sync, it has not acknowledged.
+            synced_length: length,
             lines: Vec::new(),
             unacknowledged: BTreeMap::new(),
             last_sync: Instant::now(),
@@ -105,7 +133,7 @@ impl Exporter for JsonLines {
         Ok(())
     }
 
-    fn caught_up(&mut self) -> Result<(), ExporterError> {
+    fn flush(&mut self) -> Result<(), ExporterError> {
         self.write()?;
         if self.target().last_sync.elapsed() >= SYNC_INTERVAL {
             self.sync()?;
@@ -137,12 +165,13 @@ impl Target {
         Ok(())
     }
 
-    fn sync(&mut self) -> std::io::Result<()> {
+    fn sync(&mut self, sync_file: fn(&File) -> std::io::Result<()>) -> std::io::Result<()> {
         self.last_sync = Instant::now();
         if self.unacknowledged.is_empty() {
             return Ok(());
         }
-        self.file.sync_data()?;
+        sync_file(&self.file)?;
+        self.synced_length = self.length;
         for (partition, position) in std::mem::take(&mut self.unacknowledged) {
             self.controller.acknowledge(partition, position);
         }
@@ -211,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_visible_when_caught_up_and_acknowledged_when_synced() {
+    fn lines_are_visible_when_flushed_and_acknowledged_when_synced() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("records.jsonl");
         let controller = Controller::new([0, 0]);
         let mut exporter = opened(&path, &controller);
         exporter.export(PARTITION, &record(5)).expect("buffered");
         exporter.export(PARTITION, &record(7)).expect("buffered");
-        exporter.caught_up().expect("written");
+        exporter.flush().expect("written");
         let text = std::fs::read_to_string(&path).expect("written");
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!(lines.len(), 2);
@@ -229,6 +258,37 @@ mod tests {
         exporter.close().expect("synced");
         assert_eq!(controller.acknowledged(PARTITION), 7);
         assert_eq!(controller.acknowledged(PartitionId(1)), 0);
+    }
+
+    #[test]
+    fn after_a_failed_sync_nothing_counts_that_was_not_written_again() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("records.jsonl");
+        let controller = Controller::new([0, 0]);
+        let mut exporter = opened(&path, &controller);
+        exporter.export(PARTITION, &record(5)).expect("buffered");
+        exporter.close().expect("synced");
+        exporter.open(controller.clone()).expect("there");
+        exporter.sync_file = |_| Err(std::io::Error::other("the disk is gone"));
+        exporter.export(PARTITION, &record(7)).expect("buffered");
+        exporter.write().expect("written");
+        let error = exporter.sync().expect_err("the disk is gone");
+        assert!(error.is_loss(), "{error}");
+        // What the system forgot is not there any more, although it answers the next sync without an error.
+        let length = std::fs::metadata(&path).expect("there").len();
+        let forgetful = File::options().write(true).open(&path).expect("there");
+        std::os::unix::fs::FileExt::write_all_at(&forgetful, &[0; 20], length - 20).expect("writable");
+        exporter.sync_file = File::sync_data;
+        exporter.open(controller.clone()).expect("there");
+        exporter.write().expect("nothing to write");
+        exporter.sync().expect("nothing to sync");
+        assert_eq!(controller.acknowledged(PARTITION), 5, "the other record is lost");
+        exporter.export(PARTITION, &record(7)).expect("buffered");
+        exporter.close().expect("synced");
+        assert_eq!(controller.acknowledged(PARTITION), 7);
+        let text = std::fs::read_to_string(&path).expect("written");
+        let positions = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["position"].clone());
+        assert_eq!(positions.collect::<Vec<_>>(), [5, 7]);
     }
 
     #[test]
