@@ -29,7 +29,7 @@ use crate::maintenance::{Maintenance, MaintenanceThread};
 use crate::options::NodeOptions;
 use crate::partition::{Partition, PartitionOptions};
 use crate::processing_thread::{CheckpointPolicy, ProcessingThread, Slot};
-use crate::record_log::{RecordLog, RecordLogError, RecordLogOptions};
+use crate::record_log::{RecordLog, RecordLogError, RecordLogOptions, WriteBackThread};
 use crate::replication_loop::group_of;
 use crate::replication_thread::ReplicationThread;
 use crate::requests::Requests;
@@ -110,7 +110,7 @@ pub struct Node {
     processing: Vec<Sender<Work>>,
     /// Dropped to stop the exporters.
     stop_exporters: Option<Sender<()>>,
-    /// Dropped to stop the thread that looks at the disk.
+    /// Dropped to stop the threads that look at the disk and bring records to it.
     stop_disk: Option<Sender<()>>,
     threads: Threads,
     /// Given back last of all.
@@ -119,7 +119,7 @@ pub struct Node {
 
 #[derive(Default)]
 struct Threads {
-    /// In the order in which they end: replication, processing, exporters, maintenance, disk.
+    /// In the order in which they end: replication, processing, exporters, maintenance, those of the disk.
     running: Vec<(Stage, String, JoinHandle<()>)>,
 }
 
@@ -146,6 +146,8 @@ struct Channels {
     work: Vec<(Sender<Work>, Receiver<Work>)>,
     maintenance: (Sender<Maintenance>, Receiver<Maintenance>),
     new_records: Vec<(Sender<()>, Receiver<()>)>,
+    /// Pieces of the record streams that should be brought to the disk.
+    record_pieces: (Sender<()>, Receiver<()>),
     /// Closed to stop the exporters.
     stop_exporters: Receiver<()>,
 }
@@ -187,7 +189,7 @@ impl Node {
             threads: Threads::default(),
             _directory: directory,
         };
-        node.start_disk(&channels)?;
+        node.start_disk(&records, &channels)?;
         node.start_exporters(&options, configured, &records, &channels)?;
         let maintenance = MaintenanceThread {
             shared: shared.clone(),
@@ -213,11 +215,17 @@ impl Node {
         Ok(node)
     }
 
-    fn start_disk(&mut self, channels: &Channels) -> Result<(), StartError> {
+    fn start_disk(&mut self, records: &[Arc<RecordLog>], channels: &Channels) -> Result<(), StartError> {
         let (sender, stop) = crossbeam_channel::bounded(0);
         self.stop_disk = Some(sender);
-        let thread = DiskThread::new(self.shared.disk.clone(), channels.maintenance.0.clone(), stop);
-        self.threads.start(&self.shared, Stage::Disk, "disk".to_owned(), move || thread.run())
+        let thread = DiskThread::new(self.shared.disk.clone(), channels.maintenance.0.clone(), stop.clone());
+        self.threads.start(&self.shared, Stage::Disk, "disk".to_owned(), move || thread.run())?;
+        if channels.new_records.is_empty() {
+            return Ok(());
+        }
+        let (shared, records, pieces) = (self.shared.clone(), records.to_vec(), channels.record_pieces.1.clone());
+        let write_back = WriteBackThread { shared, records, pieces, stop };
+        self.threads.start(&self.shared, Stage::Disk, "write-back".to_owned(), move || write_back.run())
     }
 
     fn start_exporters(
@@ -445,6 +453,7 @@ fn channels(options: &NodeOptions) -> (Channels, Sender<Inbound>, Sender<()>) {
         work: (0..threads).map(|_| crossbeam_channel::unbounded()).collect(),
         maintenance: crossbeam_channel::unbounded(),
         new_records: options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).collect(),
+        record_pieces: crossbeam_channel::bounded(1),
         stop_exporters,
     };
     (channels, sender, stop_sender)
@@ -468,7 +477,9 @@ fn open_partitions(
             partition,
             directory: directory.records(partition),
             segment_bytes: segment_bytes(options, &directory.disk.view()),
+            is_read: !channels.new_records.is_empty(),
             readers: channels.new_records.iter().map(|(sender, _)| sender.clone()).collect(),
+            write_back: Some(channels.record_pieces.0.clone()),
         };
         let (records, writer) = RecordLog::open(record_options, engine.last_position())?;
         replicas.create_group(group_of(partition), &[me], engine.applied())?;

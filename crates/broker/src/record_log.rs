@@ -1,13 +1,16 @@
 //! The record stream of a partition, in segment files.
 //!
-//! Segments are appended to, one write per applied batch, and never synced on the way: what a crash takes from the end
+//! Segments are appended to, one write per applied batch, which never waits for the disk: what a crash takes from the end
 //! is derived again from the last checkpoint of the state and the log. So before a checkpoint of the state becomes
-//! durable, the segments up to it are synced ([`RecordLog::sync`]). Exporters read behind the writer; a segment is deleted
-//! when nobody needs it any more.
+//! durable, the segments up to it are synced ([`RecordLog::sync`]). So that little is left to do then, a thread syncs them
+//! in small pieces all the time ([`WriteBackThread`]): the log, which shares the disk, must not wait behind a large one.
+//! Exporters read behind the writer; a segment is deleted when nobody needs it any more. Where nobody reads, nothing is
+//! written.
 
 mod format;
 mod reader;
 mod recovery;
+mod write_back;
 mod writer;
 
 use std::collections::VecDeque;
@@ -26,6 +29,7 @@ use format::{Frame, HEADER_BYTES};
 
 pub use format::RecordLogError;
 pub(crate) use reader::RecordReader;
+pub(crate) use write_back::WriteBackThread;
 pub(crate) use writer::RecordWriter;
 
 /// How a record log is set up.
@@ -35,8 +39,21 @@ pub(crate) struct RecordLogOptions {
     pub directory: PathBuf,
     /// A segment of this size is followed by a new one.
     pub segment_bytes: u64,
+    /// Whether anybody reads the records. If not, none is written: they could only be deleted again.
+    pub is_read: bool,
     /// Told (without blocking) that there are new records.
     pub readers: Vec<Sender<()>>,
+    /// Told (without blocking) that a piece was written that should be brought to the disk.
+    pub write_back: Option<Sender<()>>,
+}
+
+#[cfg(test)]
+impl RecordLogOptions {
+    /// Records that are read, by readers that look for themselves.
+    pub fn for_test(partition: PartitionId, directory: &Path, segment_bytes: u64) -> Self {
+        let directory = directory.to_owned();
+        Self { partition, directory, segment_bytes, is_read: true, readers: Vec::new(), write_back: None }
+    }
 }
 
 /// The segments of one partition, shared by the writer, the readers and the thread that syncs and deletes.
@@ -47,6 +64,8 @@ pub(crate) struct RecordLog {
     segments: Mutex<VecDeque<Segment>>,
     /// Position of the last record that readers can see.
     last_position: AtomicU64,
+    /// Held by the thread that syncs: what one of them learns of a failure, the next one must know.
+    syncing: Mutex<()>,
 }
 
 /// One file.
@@ -71,9 +90,15 @@ impl RecordLog {
         options: RecordLogOptions,
         checkpoint_position: u64,
     ) -> Result<(Arc<RecordLog>, RecordWriter), RecordLogError> {
-        let segments = recovery::recover(&options, checkpoint_position)?;
-        let last = segments.back().expect("recovery leaves a segment").last;
-        let log = Arc::new(RecordLog { options, segments: Mutex::new(segments), last_position: AtomicU64::new(last) });
+        let mut segments = recovery::recover(&options, checkpoint_position)?;
+        let mut last = segments.back().expect("recovery leaves a segment").last;
+        if options.is_read && last < checkpoint_position {
+            // There was no reader before, or the end is lost: what comes now does not follow what is there.
+            segments.push_back(recovery::create_segment(&options, checkpoint_position)?.1);
+            last = checkpoint_position;
+        }
+        let (segments, last_position) = (Mutex::new(segments), AtomicU64::new(last));
+        let log = Arc::new(RecordLog { options, segments, last_position, syncing: Mutex::new(()) });
         let writer = RecordWriter::open(log.clone(), last.max(checkpoint_position))?;
         Ok((log, writer))
     }
@@ -88,8 +113,15 @@ impl RecordLog {
         self.last_position.load(Ordering::Acquire)
     }
 
+    /// Bytes that are written and not known to be on the disk.
+    fn unsynced_bytes(&self) -> u64 {
+        let segments = self.segments.lock();
+        segments.iter().map(|segment| segment.length_bytes.saturating_sub(segment.synced_bytes)).sum()
+    }
+
     /// Makes everything durable that is written now. After an error it can be tried again.
     pub fn sync(&self) -> Result<(), RecordLogError> {
+        let _alone = self.syncing.lock();
         let dirty: Vec<Segment> = {
             let segments = self.segments.lock();
             segments.iter().filter(|segment| segment.synced_bytes < segment.length_bytes).cloned().collect()

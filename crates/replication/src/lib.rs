@@ -4,7 +4,7 @@
 //! [`LogStore`] with one synced write per round. Entries are opaque bytes: what they mean is decided by the state machine
 //! of the caller, which applies what [`Round::committed`] hands out.
 //!
-//! Nothing here has a thread, a clock or a socket (only [`RaftEngineLog`] has files). Time passes when [`Replicas::tick`] is
+//! Nothing here has a thread, a clock or a socket (only [`RaftEngineLog`] has files, and a thread that prepares the next one). Time passes when [`Replicas::tick`] is
 //! called, messages travel through the caller's [`Outbox`], and chance comes from [`Options::seed`]. So a simulation drives
 //! the same code as production, and a seed repeats a run.
 //!

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod directory;
+mod prepared_files;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use std::time::Instant;
 use parking_lot::{Mutex, RwLock};
 use protobuf::Message as _;
 use raft::eraftpb::{Entry, HardState, SnapshotMetadata};
-use raft_engine::env::{DefaultFileSystem, FileSystem};
+use raft_engine::env::FileSystem;
 use raft_engine::{Command, Config, Engine, LogBatch, MessageExt, ReadableSize, RecoveryMode};
 
 use crate::error::LogError;
@@ -23,6 +24,7 @@ use crate::types::{GroupId, Position};
 
 use blocks::Blocks;
 use directory::LockedDirectory;
+pub use prepared_files::PreparedFiles;
 
 /// The region in which the catalogue of groups is kept. Regions of groups start at `1 << 32`.
 const CATALOGUE: u64 = 0;
@@ -52,7 +54,7 @@ impl Default for LogOptions {
 /// - Opening verifies every byte. What a crash left half written at the very end was never acknowledged: it is cut off and
 ///   logged. Damage anywhere else is refused with the file and the place.
 /// - A failed write may be repeated. A failed sync is final: [`LogError::SyncFailed`] from then on.
-pub struct RaftEngineLog<F: FileSystem = DefaultFileSystem> {
+pub struct RaftEngineLog<F: FileSystem = PreparedFiles> {
     engine: Engine<F>,
     blocks: Blocks,
     directory: LockedDirectory,
@@ -117,14 +119,20 @@ impl MessageExt for RaftEntries {
 impl RaftEngineLog {
     /// Opens the log in a directory, which is created if it does not exist.
     pub fn open(directory: &Path, options: LogOptions) -> Result<Self, LogError> {
-        Self::open_with(directory, options, Arc::new(DefaultFileSystem))
+        let directory = LockedDirectory::open(directory)?;
+        let files = PreparedFiles::new(directory.next_file(), options.file_bytes);
+        let files = files.map_err(|error| directory.io("Removing a prepared log file", error))?;
+        Self::open_in(directory, options, Arc::new(files))
     }
 }
 
 impl<F: FileSystem> RaftEngineLog<F> {
     /// Opens the log with a file system of the caller's choice, for the injection of faults.
     pub fn open_with(directory: &Path, options: LogOptions, files: Arc<F>) -> Result<Self, LogError> {
-        let directory = LockedDirectory::open(directory)?;
+        Self::open_in(LockedDirectory::open(directory)?, options, files)
+    }
+
+    fn open_in(directory: LockedDirectory, options: LogOptions, files: Arc<F>) -> Result<Self, LogError> {
         verify::verify(directory.files())?;
         let config = Config {
             dir: path_text(directory.files())?,

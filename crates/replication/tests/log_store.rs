@@ -551,3 +551,27 @@ fn a_last_batch_that_is_torn_in_the_middle_is_cut_off() {
         assert_eq!(read(&open(directory.path()), A, 1, 5), [entries(1..3, 1), entries(3..5, 2)].concat());
     }
 }
+
+/// A file that was prepared has zeros behind its content, all of it when the process ended right after it was taken.
+#[test]
+fn zeros_behind_the_last_record_and_a_file_of_zeros_are_no_damage() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (file, _) = three_batches(directory.path());
+    let content = fs::read(&file).expect("readable");
+    let prepared_bytes = 1 << 20;
+    for zeros in [1, 15, 5_000, prepared_bytes - content.len()] {
+        fs::write(&file, [content.as_slice(), &vec![0; zeros]].concat()).expect("writable");
+        assert_eq!(read(&open(directory.path()), A, 1, 4), entries(1..4, 1));
+    }
+    fs::write(&file, &content).expect("writable");
+    fs::write(next_file(&file), vec![0; prepared_bytes]).expect("writable");
+    for index in [4, 6] {
+        let log = open(directory.path());
+        assert_eq!(read(&log, A, 1, index), entries(1..index, 1));
+        write(&log, vec![(A, append(entries(index..index + 2, 1)))]);
+    }
+    let left_behind = directory.path().join("next-file");
+    fs::write(&left_behind, [0; 100]).expect("writable");
+    assert_eq!(read(&open(directory.path()), A, 1, 8), entries(1..8, 1));
+    assert!(!left_behind.exists(), "what a crash left of a file that was being prepared is removed");
+}

@@ -84,8 +84,7 @@ fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
 
 fn records(directory: &Path, partition: PartitionId) -> (Arc<RecordLog>, RecordWriter) {
     let directory = directory.join(partition.to_string());
-    let options = RecordLogOptions { partition, directory, segment_bytes: 16 << 20, readers: Vec::new() };
-    RecordLog::open(options, 0).expect("new")
+    RecordLog::open(RecordLogOptions::for_test(partition, &directory, 16 << 20), 0).expect("new")
 }
 
 /// A director that is driven by calls, and what its exporter was told.

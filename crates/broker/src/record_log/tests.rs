@@ -6,7 +6,7 @@ use super::*;
 const PARTITION: PartitionId = PartitionId(3);
 
 fn options(directory: &Path, segment_bytes: u64) -> RecordLogOptions {
-    RecordLogOptions { partition: PARTITION, directory: directory.to_owned(), segment_bytes, readers: Vec::new() }
+    RecordLogOptions::for_test(PARTITION, directory, segment_bytes)
 }
 
 fn record(position: u64) -> Record {
@@ -199,4 +199,41 @@ fn a_segment_that_cannot_be_made_leaves_nothing_behind() {
     write(&mut writer, [6]);
     assert_eq!(log.segments.lock().len(), 2);
     assert_eq!(read(&log, 0), [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn nothing_is_written_for_nobody() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let unread = || RecordLogOptions { is_read: false, ..options(directory.path(), 300) };
+    let (log, mut writer) = RecordLog::open(unread(), 0).expect("new");
+    write(&mut writer, 1..=50);
+    let bytes: u64 = log.segments.lock().iter().map(|segment| segment.length_bytes).sum();
+    assert_eq!(bytes, HEADER_BYTES as u64);
+    assert_eq!(log.bytes_behind(0), 0);
+    drop((log, writer));
+    // A reader gets what comes after the checkpoint of the state, whether it is derived again or new.
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 40).expect("intact");
+    write(&mut writer, 41..=60);
+    assert_eq!(read(&log, 0), (41..=60).collect::<Vec<_>>());
+    drop((log, writer));
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 50).expect("intact");
+    write(&mut writer, 51..=61);
+    assert_eq!(read(&log, 0), (41..=61).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_piece_is_announced_when_it_is_written_and_synced_when_it_is_told() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (sender, pieces) = crossbeam_channel::bounded(1);
+    let options = RecordLogOptions { write_back: Some(sender), ..options(directory.path(), 1 << 30) };
+    let (log, mut writer) = RecordLog::open(options, 0).expect("new");
+    let mut position = 0;
+    while pieces.is_empty() {
+        assert!(log.unsynced_bytes() < 2 * write_back::PIECE_BYTES, "it was never announced");
+        write(&mut writer, position + 1..=position + 100);
+        position += 100;
+    }
+    assert!(log.unsynced_bytes() >= write_back::PIECE_BYTES);
+    log.sync().expect("the disk works");
+    assert_eq!(log.unsynced_bytes(), 0);
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use protocol::Record;
 
 use super::format::{self, HEADER_BYTES, RecordLogError};
+use super::write_back::PIECE_BYTES;
 use super::{RecordLog, Segment, recovery};
 
 /// Appends to the last segment. Records are kept in memory until [`RecordWriter::flush`] succeeds.
@@ -19,6 +20,8 @@ pub(crate) struct RecordWriter {
     frames: Vec<u8>,
     /// Position of the last record in `frames` or in a segment.
     last: u64,
+    /// Bytes written since a piece was last announced.
+    piece_bytes: u64,
 }
 
 impl RecordWriter {
@@ -26,12 +29,12 @@ impl RecordWriter {
         let segment = log.segments.lock().back().expect("there is always a segment").clone();
         let file = File::options().write(true).open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
-        Ok(RecordWriter { log, file, segment, frames: Vec::new(), last })
+        Ok(RecordWriter { log, file, segment, frames: Vec::new(), last, piece_bytes: 0 })
     }
 
     /// Adds a record; one that is already there (because it is derived again after a restart) is skipped.
     pub fn append(&mut self, record: &Record) {
-        if record.position <= self.last {
+        if record.position <= self.last || !self.log.options.is_read {
             return;
         }
         self.last = record.position;
@@ -48,6 +51,7 @@ impl RecordWriter {
         written.map_err(|error| RecordLogError::io("write to", &self.segment.path, error))?;
         self.segment.length_bytes += self.frames.len() as u64;
         self.segment.last = self.last;
+        self.piece_bytes += self.frames.len() as u64;
         self.frames.clear();
         // A single huge batch must not keep its memory for ever.
         self.frames.shrink_to(1 << 20);
@@ -61,6 +65,12 @@ impl RecordWriter {
         for reader in &self.log.options.readers {
             // A full channel means that the reader is told already; a closed one that it ended.
             let _ = reader.try_send(());
+        }
+        if self.piece_bytes >= PIECE_BYTES
+            && let Some(write_back) = &self.log.options.write_back
+        {
+            self.piece_bytes = 0;
+            let _ = write_back.try_send(());
         }
         if self.segment.length_bytes - HEADER_BYTES as u64 >= self.log.options.segment_bytes {
             self.roll()?;

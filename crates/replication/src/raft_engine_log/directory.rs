@@ -11,6 +11,8 @@ const FORMAT: u32 = 1;
 const MAGIC: &str = "osmia raft log";
 const MARKER: &str = "FORMAT";
 const FILES: &str = "files";
+/// Not among the files: what is in it is no log yet.
+const NEXT_FILE: &str = "next-file";
 
 /// A log directory that belongs to this process as long as the value lives.
 pub(super) struct LockedDirectory {
@@ -70,6 +72,11 @@ impl LockedDirectory {
     /// Where the engine's files are.
     pub(super) fn files(&self) -> &Path {
         &self.files
+    }
+
+    /// Where the file is prepared that the engine will use next.
+    pub(super) fn next_file(&self) -> PathBuf {
+        self.path.join(NEXT_FILE)
     }
 
     pub(super) fn io(&self, action: &'static str, problem: impl ToString) -> LogError {

@@ -170,7 +170,7 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
     let first = [(FILE_HEADER_BYTES, signature_of(number)), (UNSIGNED_HEADER_BYTES, 0)];
     let first = first.into_iter().find(|(at, signature)| offset == 0 && begins(*at, *signature)).map(|(at, _)| at);
     let doubtful = offset.max(header.bytes) + queue.unsynced_bytes();
-    let intact_behind = || (doubtful + 1..bytes.len()).find(|later| begins(*later, header.signature));
+    let intact_behind = || (doubtful + 1..end_of_content(bytes)).find(|later| begins(*later, header.signature));
     if let Some(later) = first.or_else(intact_behind) {
         return Err(damaged(offset, &format!("{problem}, and an intact record follows at byte {later}")));
     }

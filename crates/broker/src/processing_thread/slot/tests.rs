@@ -33,12 +33,7 @@ impl Stage {
         entrance.set_role(Role::Follower);
         let options = EngineOptions { partition: PARTITION, partition_count: 1, limits: Limits::default() };
         let partition = Partition::new(PARTITION, Engine::in_memory(options), PartitionOptions::default());
-        let record_options = RecordLogOptions {
-            partition: PARTITION,
-            directory: directory.to_owned(),
-            segment_bytes: 1 << 20,
-            readers: Vec::new(),
-        };
+        let record_options = RecordLogOptions::for_test(PARTITION, directory, 1 << 20);
         let (records, writer) = RecordLog::open(record_options, 0).expect("new");
         let (maintenance, receiver) = crossbeam_channel::unbounded();
         let policy = CheckpointPolicy { interval: SOON, overlay_bytes: u64::MAX };

@@ -1,0 +1,62 @@
+//! Bringing records to the disk in small pieces.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+
+use super::{RecordLog, RecordLogError};
+use crate::shared::Shared;
+
+/// Bytes of a segment after which a piece is brought to the disk.
+pub(super) const PIECE_BYTES: u64 = 512 << 10;
+/// Pause between two pieces, in which the disk belongs to the log of commands.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Syncs the segments of all partitions piece by piece, long before a checkpoint needs them.
+pub(crate) struct WriteBackThread {
+    pub shared: Arc<Shared>,
+    pub records: Vec<Arc<RecordLog>>,
+    /// Told that a piece is there.
+    pub pieces: Receiver<()>,
+    /// Closed when the node stops.
+    pub stop: Receiver<()>,
+}
+
+impl WriteBackThread {
+    /// Runs until the node stops.
+    pub fn run(self) {
+        loop {
+            crossbeam_channel::select! {
+                recv(self.pieces) -> piece => if piece.is_err() { return },
+                recv(self.stop) -> _ => return,
+            }
+            for log in &self.records {
+                if self.shared.is_crashed() {
+                    return;
+                }
+                if log.unsynced_bytes() >= PIECE_BYTES {
+                    self.sync(log);
+                }
+            }
+            // The pieces of this time are larger if more comes meanwhile.
+            if self.stop.recv_timeout(PAUSE).is_err_and(|error| error.is_disconnected()) {
+                return;
+            }
+        }
+    }
+
+    fn sync(&self, log: &RecordLog) {
+        match log.sync() {
+            Ok(()) => {}
+            Err(error @ RecordLogError::Damaged { .. }) => {
+                // From the log they can be derived again, but only by a start.
+                self.shared.fail(&format!("records are lost that were not on the disk yet: {error}"));
+            }
+            // The checkpoint that needs them tries again, and says so if it cannot be made.
+            Err(error) => {
+                tracing::debug!(partition = %log.partition(), %error, "a piece of the record stream was not synced");
+            }
+        }
+    }
+}
