@@ -164,11 +164,16 @@ impl Client {
         self.shared.partition_count()
     }
 
-    /// The partition for the next thing that may be created anywhere: one after the other.
+    /// The partition for the next thing that may be created anywhere: one after the other, of those that take commands now.
+    /// When none does, the next one, which says why.
     pub fn next_partition(&self) -> PartitionId {
-        let turn = self.shared.next_partition.fetch_add(1, Ordering::Relaxed);
-        let partition = turn % u64::from(self.partition_count());
-        PartitionId(u16::try_from(partition + 1).expect("a remainder is below the number of partitions"))
+        let entrances = &self.shared.entrances;
+        let mut turns = entrances.iter().map(|_| {
+            let turn = self.shared.next_partition.fetch_add(1, Ordering::Relaxed) % entrances.len() as u64;
+            &entrances[usize::try_from(turn).expect("a remainder is below the number of partitions")]
+        });
+        let first = turns.next().expect("a node has partitions");
+        if first.is_open() { first.id } else { turns.find(|entrance| entrance.is_open()).unwrap_or(first).id }
     }
 
     /// Hands the command to the partition's inbox. `reply` is called exactly once and must not block: with the engine's
@@ -263,4 +268,21 @@ impl Client {
 fn refused(reply: impl FnOnce(Result<Reply, SubmitError>), error: SubmitError) -> PendingRequest {
     reply(Err(error));
     PendingRequest { entrance: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_created_anywhere_goes_to_partitions_that_take_it() {
+        let (shared, _inbox) = Shared::for_test(3, 8);
+        let client = Client { shared: shared.clone() };
+        let turns = || (0..6).map(|_| client.next_partition().0).collect::<Vec<_>>();
+        assert_eq!(turns(), [1, 2, 3, 1, 2, 3]);
+        shared.entrances[1].set_health(Health::Dead);
+        assert_eq!(turns(), [1, 3, 1, 3, 1, 3]);
+        shared.entrances.iter().for_each(|entrance| entrance.set_role(Role::Inactive));
+        assert!((1..=3).contains(&client.next_partition().0), "the one that is asked says why");
+    }
 }

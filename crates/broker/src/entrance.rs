@@ -1,7 +1,7 @@
 //! What other threads see of a partition.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use protocol::PartitionId;
 
@@ -32,6 +32,9 @@ pub enum Health {
     Dead,
 }
 
+const ROLE_BITS: u32 = 8;
+const ROLE_MASK: u64 = (1 << ROLE_BITS) - 1;
+
 /// The way into a partition, shared by the threads that submit commands and the thread that owns the partition.
 #[derive(Debug)]
 pub(crate) struct Entrance {
@@ -39,7 +42,8 @@ pub(crate) struct Entrance {
     pub limiter: Arc<Limiter>,
     pub requests: Requests,
     pub held: Held,
-    role: AtomicU8,
+    /// The role in the lowest byte, and above it how many leaderships have ended here.
+    role: AtomicU64,
     health: AtomicU8,
     /// One bit for each trouble that is being retried.
     troubles: AtomicU8,
@@ -52,7 +56,7 @@ impl Entrance {
             limiter,
             requests,
             held,
-            role: AtomicU8::new(Role::Inactive as u8),
+            role: AtomicU64::new(Role::Inactive as u64),
             health: AtomicU8::new(Health::Unhealthy as u8),
             troubles: AtomicU8::new(0),
         }
@@ -84,15 +88,38 @@ impl Entrance {
     }
 
     pub fn role(&self) -> Role {
-        match self.role.load(Ordering::Acquire) {
-            role if role == Role::Leader as u8 => Role::Leader,
-            role if role == Role::Follower as u8 => Role::Follower,
+        match self.role.load(Ordering::Acquire) & ROLE_MASK {
+            role if role == Role::Leader as u64 => Role::Leader,
+            role if role == Role::Follower as u64 => Role::Follower,
             _ => Role::Inactive,
         }
     }
 
+    /// A dead partition stays inactive.
     pub fn set_role(&self, role: Role) {
-        self.role.store(role as u8, Ordering::Release);
+        let role = if self.health() == Health::Dead { Role::Inactive } else { role };
+        let set = |current: u64| Some(current & !ROLE_MASK | role as u64);
+        // An update that always has a value never fails.
+        let _ = self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
+    }
+
+    /// The number of the leadership that comes next, or is under way.
+    pub fn leadership(&self) -> u64 {
+        self.role.load(Ordering::Acquire) >> ROLE_BITS
+    }
+
+    /// Lets commands in for a leadership. `false` when that has ended meanwhile.
+    pub fn open(&self, leadership: u64) -> bool {
+        let open =
+            |current: u64| (current >> ROLE_BITS == leadership).then_some(current & !ROLE_MASK | Role::Leader as u64);
+        self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, open).is_ok()
+    }
+
+    /// Lets no commands in any more: the leadership has ended, or ends before it began.
+    pub fn close(&self) {
+        let role = if self.health() == Health::Dead { Role::Inactive } else { Role::Follower };
+        let close = |current: u64| Some(((current >> ROLE_BITS) + 1) << ROLE_BITS | role as u64);
+        let _ = self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, close);
     }
 
     pub fn health(&self) -> Health {

@@ -17,6 +17,8 @@ pub(crate) enum Inbound {
         /// The last log index that is part of the state.
         applied: u64,
     },
+    /// The state of a partition cannot be trusted any more: this node takes no part in its group from here on.
+    Died(PartitionId),
     /// Take no more, finish what is under way and end.
     Stop,
 }
@@ -53,7 +55,12 @@ pub(crate) enum Work {
         up_to: u64,
     },
     /// This node leads the partition, once everything before this message is applied.
-    Lead(PartitionId),
+    Lead {
+        /// The partition.
+        partition: PartitionId,
+        /// The number of the leadership, for its entrance.
+        leadership: u64,
+    },
     /// This node does not lead the partition any more.
     StepDown(PartitionId),
     /// A checkpoint was written.

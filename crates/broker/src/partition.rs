@@ -17,6 +17,8 @@ pub struct PartitionOptions {
     pub due_commands_limit: usize,
     /// Time without acknowledgement after which commands to other partitions are sent again.
     pub resend_interval_milliseconds: i64,
+    /// While nothing is acknowledged, the pause before the next sending doubles up to this.
+    pub resend_pause_limit_milliseconds: i64,
     /// Commands to one other partition that are sent again at once.
     pub resend_limit: usize,
     /// Time after which the partition's own commands that were not applied count as lost.
@@ -29,6 +31,7 @@ impl Default for PartitionOptions {
             // Few enough that other work waits for milliseconds only when a million timers are due at once.
             due_commands_limit: 128,
             resend_interval_milliseconds: 1_000,
+            resend_pause_limit_milliseconds: 30_000,
             resend_limit: 1_000,
             lost_after_milliseconds: 10_000,
         }
@@ -114,8 +117,19 @@ struct Leading {
     awaits_acknowledgement: bool,
     /// When to look after them (steady time).
     outbox_check: i64,
-    /// The oldest unacknowledged sequence of each other partition at the last check.
-    oldest_unacknowledged: BTreeMap<PartitionId, u64>,
+    /// What each other partition had not acknowledged at the last check.
+    unacknowledged: BTreeMap<PartitionId, Unacknowledged>,
+}
+
+/// Commands to another partition that wait for their acknowledgement.
+#[derive(Debug, Clone, Copy)]
+struct Unacknowledged {
+    /// The oldest sequence.
+    oldest: u64,
+    /// When they are sent again if it is still the oldest then (steady time).
+    resend_at: i64,
+    /// The pause before that.
+    pause: i64,
 }
 
 impl Partition {
@@ -153,14 +167,13 @@ impl Partition {
             continuation: UnderWay::default(),
             awaits_acknowledgement: false,
             outbox_check: now.steady_milliseconds.saturating_add(self.options.resend_interval_milliseconds),
-            oldest_unacknowledged: BTreeMap::new(),
+            unacknowledged: BTreeMap::new(),
         };
         // What an earlier leader sent may never have left it: everything unacknowledged is sent at once.
         for partition in self.engine.outbox_partitions() {
             leading.awaits_acknowledgement = true;
-            leading
-                .oldest_unacknowledged
-                .extend(self.oldest_unacknowledged(partition).map(|oldest| (partition, oldest)));
+            let waiting = self.oldest_unacknowledged(partition).map(|oldest| self.wait_for(oldest, now));
+            leading.unacknowledged.extend(waiting.map(|waiting| (partition, waiting)));
             self.send_again(partition, effects);
         }
         self.leading = Some(leading);
@@ -219,7 +232,7 @@ impl Partition {
         if leading.outbox_check <= steady {
             leading.outbox_check = steady.saturating_add(self.options.resend_interval_milliseconds);
             if leading.awaits_acknowledgement {
-                self.check_outbox(effects);
+                self.check_outbox(now, effects);
             }
         }
     }
@@ -236,19 +249,37 @@ impl Partition {
         }
     }
 
-    /// Sends again what was the oldest at the last check and still is: its acknowledgement is overdue.
-    fn check_outbox(&mut self, effects: &mut Effects) {
+    /// Sends again what is the oldest since the last sending: its acknowledgement is overdue. Each time in vain the pause
+    /// grows, because a partition that is gone for long would be sent the same commands without end.
+    fn check_outbox(&mut self, now: Moment, effects: &mut Effects) {
+        let steady = now.steady_milliseconds;
+        let PartitionOptions { resend_pause_limit_milliseconds: limit, resend_interval_milliseconds: interval, .. } =
+            self.options;
+        let longest = limit.max(interval);
         let partitions = self.engine.outbox_partitions();
-        let oldest = partitions.iter().filter_map(|id| Some((*id, self.oldest_unacknowledged(*id)?)));
-        let oldest: BTreeMap<PartitionId, u64> = oldest.collect();
+        let oldest: Vec<_> = partitions.iter().filter_map(|id| Some((*id, self.oldest_unacknowledged(*id)?))).collect();
         let Some(leading) = &mut self.leading else { return };
         leading.awaits_acknowledgement = !oldest.is_empty();
-        let before = std::mem::replace(&mut leading.oldest_unacknowledged, oldest.clone());
-        for (partition, sequence) in oldest {
-            if before.get(&partition) == Some(&sequence) {
+        let before = std::mem::take(&mut leading.unacknowledged);
+        for (partition, oldest) in oldest {
+            let mut waiting = match before.get(&partition) {
+                Some(before) if before.oldest == oldest => *before,
+                _ => self.wait_for(oldest, now),
+            };
+            if waiting.resend_at <= steady {
+                waiting.pause = waiting.pause.saturating_mul(2).min(longest);
+                waiting.resend_at = steady.saturating_add(waiting.pause);
                 self.send_again(partition, effects);
             }
+            if let Some(leading) = &mut self.leading {
+                leading.unacknowledged.insert(partition, waiting);
+            }
         }
+    }
+
+    fn wait_for(&self, oldest: u64, now: Moment) -> Unacknowledged {
+        let pause = self.options.resend_interval_milliseconds;
+        Unacknowledged { oldest, resend_at: now.steady_milliseconds.saturating_add(pause), pause }
     }
 
     fn oldest_unacknowledged(&self, partition: PartitionId) -> Option<u64> {

@@ -80,7 +80,9 @@ impl ProcessingThread {
             Work::Committed { partition, entries, up_to } => {
                 self.with_slot(partition, |slot, shared| slot.enqueue(shared, entries, up_to));
             }
-            Work::Lead(partition) => self.with_slot(partition, Slot::lead),
+            Work::Lead { partition, leadership } => {
+                self.with_slot(partition, |slot, shared| slot.lead(shared, leadership));
+            }
             Work::StepDown(partition) => self.with_slot(partition, Slot::step_down),
             Work::CheckpointWritten { partition, written } => {
                 self.with_slot(partition, |slot, shared| slot.checkpoint_written(shared, written));

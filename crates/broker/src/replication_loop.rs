@@ -56,7 +56,7 @@ pub trait Shell {
     /// This node leads the partition, once everything that was committed before is applied.
     fn lead(&mut self, partition: PartitionId);
 
-    /// This node does not lead the partition any more.
+    /// This node does not lead the partition any more: nothing of users may come in from here on.
     fn step_down(&mut self, partition: PartitionId);
 
     /// This node follows, or looks for, a leader that it was not before.
@@ -167,6 +167,14 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         self.replicas.compact(group, applied)
     }
 
+    /// The state of a partition is lost: this node takes no part in its group any more.
+    ///
+    /// # Errors
+    /// When the log does not know the partition.
+    pub fn retire(&mut self, partition: PartitionId) -> Result<(), ReplicationError> {
+        self.replicas.retire(group_of(partition))
+    }
+
     /// The state of a partition was replaced by one whose last batch happened at this time.
     pub fn state_installed(&mut self, partition: PartitionId, last_timestamp: Timestamp) {
         if let Some(group) = group_mut(&mut self.groups, group_of(partition)) {
@@ -178,10 +186,13 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
     pub fn propose(&mut self, shell: &mut impl Shell<Permit = S>) {
         for group in &mut self.groups {
             group.seal(shell);
-            if group.term.is_none() {
-                // Only the node itself sends commands before it leads (users' commands wait outside), and it sends them
-                // again.
-                group.encoded.clear();
+            if group.term.is_none() && !group.encoded.is_empty() {
+                // The node itself sends its commands again. Users' commands wait outside until it leads, but some may have
+                // come in before the way was closed behind its leadership.
+                let of_users = group.encoded.drain(..).filter(|(_, permit)| permit.is_some()).count();
+                if of_users > 0 {
+                    shell.lost(group.partition);
+                }
             }
             while let Some((data, permit)) = group.encoded.pop_front() {
                 match self.replicas.propose(group_of(group.partition), data.clone()) {
@@ -215,8 +226,9 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             if group.term.is_some() && (!leads || group.term != Some(change.term)) {
                 group.proposed.clear();
                 group.term = None;
-                shell.lost(partition);
+                // First nothing more may come in, then everybody is told who is in.
                 shell.step_down(partition);
+                shell.lost(partition);
             } else if !leads {
                 shell.follow(partition);
             }
@@ -272,7 +284,83 @@ fn timestamp_of(batch: &[u8]) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use replication::{MemoryLog, NodeId, Options};
+
     use super::*;
+
+    const PARTITION: PartitionId = PartitionId(1);
+
+    /// A share that nobody counts.
+    struct OfUser;
+
+    impl Share for OfUser {
+        fn join(&mut self, _: Self) {}
+    }
+
+    /// Notes what it is told.
+    #[derive(Default)]
+    struct Told(Vec<&'static str>);
+
+    impl Shell for Told {
+        type Permit = OfUser;
+
+        fn now(&self) -> Timestamp {
+            1
+        }
+
+        fn send(&mut self, _: Message) {}
+
+        fn committed(&mut self, _: PartitionId, _: Vec<CommittedEntry<OfUser>>, _: u64) {}
+
+        fn lead(&mut self, _: PartitionId) {
+            self.0.push("lead");
+        }
+
+        fn step_down(&mut self, _: PartitionId) {
+            self.0.push("step down");
+        }
+
+        fn follow(&mut self, _: PartitionId) {}
+
+        fn lost(&mut self, _: PartitionId) {
+            self.0.push("lost");
+        }
+    }
+
+    fn one_partition() -> ReplicationLoop<MemoryLog, OfUser> {
+        let node = NodeId(1);
+        let mut replicas = Replicas::open(node, Arc::new(MemoryLog::new()), Options::default()).expect("fine options");
+        replicas.create_group(group_of(PARTITION), &[node], 0).expect("new");
+        ReplicationLoop::new(replicas, &[0], 1 << 20)
+    }
+
+    fn settle(replication: &mut ReplicationLoop<MemoryLog, OfUser>, told: &mut Told) {
+        while replication.round(told).expect("memory works").more {}
+    }
+
+    #[test]
+    fn users_are_told_of_commands_that_came_in_behind_the_leadership() {
+        let (mut replication, mut told) = (one_partition(), Told::default());
+        settle(&mut replication, &mut told);
+        assert_eq!(std::mem::take(&mut told.0), ["lead"]);
+        replication.retire(PARTITION).expect("it is there");
+        settle(&mut replication, &mut told);
+        assert_eq!(std::mem::take(&mut told.0), ["step down", "lost"], "the way in is closed first");
+        let last_index = |replication: &ReplicationLoop<MemoryLog, OfUser>| {
+            replication.replicas().status(group_of(PARTITION)).expect("it is there").last_index
+        };
+        let before = last_index(&replication);
+        replication.enqueue(&mut told, PARTITION, b"of a user".to_vec(), Some(OfUser));
+        replication.propose(&mut told);
+        assert_eq!(std::mem::take(&mut told.0), ["lost"]);
+        replication.enqueue(&mut told, PARTITION, b"of the node".to_vec(), None);
+        replication.propose(&mut told);
+        settle(&mut replication, &mut told);
+        assert_eq!(told.0, Vec::<&str>::new(), "the node sends its own commands again");
+        assert_eq!(last_index(&replication), before);
+    }
 
     #[test]
     fn the_time_of_a_batch_is_read_from_its_header() {

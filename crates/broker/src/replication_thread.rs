@@ -121,6 +121,11 @@ impl ReplicationThread {
                     tracing::error!(%partition, %error, "the log could not be compacted after a checkpoint");
                 }
             }
+            Inbound::Died(partition) => {
+                if let Err(error) = self.replication.retire(partition) {
+                    tracing::error!(%partition, %error, "the partition could not be taken out of its group");
+                }
+            }
             Inbound::Stop => self.stopping = true,
         }
     }
@@ -137,8 +142,7 @@ impl ReplicationThread {
                     if round.syncs > 0 {
                         self.surroundings.metrics.write(round.write);
                     }
-                    self.surroundings.wait_for_application();
-                    if !round.more || self.surroundings.shared.is_crashed() {
+                    if !self.surroundings.wait_for_application() || !round.more {
                         return Ok(());
                     }
                 }
@@ -172,10 +176,21 @@ impl ReplicationThread {
 }
 
 impl Surroundings {
-    /// Keeps the queues of the processing threads bounded, for example while a long log is replayed.
-    fn wait_for_application(&self) {
+    /// Keeps the queues of the processing threads bounded, for example while a long log is replayed. `false` when there are
+    /// to be no further rounds, because the node ends: what it has not applied then, the next start replays.
+    fn wait_for_application(&self) -> bool {
         let shared = &self.shared;
-        while shared.unapplied_bytes.load(Ordering::Relaxed) > UNAPPLIED_LIMIT_BYTES && !shared.is_crashed() {
+        loop {
+            if shared.is_crashed() {
+                return false;
+            }
+            if shared.unapplied_bytes.load(Ordering::Relaxed) <= UNAPPLIED_LIMIT_BYTES {
+                return true;
+            }
+            // A partition that cannot write its records, or whose thread is gone, applies nothing more.
+            if shared.stopping.load(Ordering::Acquire) || shared.failure.lock().is_some() {
+                return false;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -217,10 +232,15 @@ impl Shell for Surroundings {
     }
 
     fn lead(&mut self, partition: PartitionId) {
-        self.tell(partition, Work::Lead(partition));
+        let Ok(entrance) = self.shared.entrance(partition) else { return };
+        self.tell(partition, Work::Lead { partition, leadership: entrance.leadership() });
     }
 
     fn step_down(&mut self, partition: PartitionId) {
+        // At once: the processing thread has other things to do first, and what came in until then would be dropped.
+        if let Ok(entrance) = self.shared.entrance(partition) {
+            entrance.close();
+        }
         self.tell(partition, Work::StepDown(partition));
     }
 
@@ -235,5 +255,51 @@ impl Shell for Surroundings {
             let reason = "its leader changed or its log failed while the command was under way";
             entrance.fail_all(&SubmitError::Unavailable { partition, reason });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARTITION: PartitionId = PartitionId(1);
+
+    fn surroundings() -> (Surroundings, Receiver<Work>) {
+        let (shared, _) = Shared::for_test(1, 8);
+        let (processing, work) = crossbeam_channel::unbounded();
+        (Surroundings { shared, processing: vec![processing], metrics: ReplicationMetrics::new(1) }, work)
+    }
+
+    #[test]
+    fn a_node_that_stops_or_failed_waits_for_no_application() {
+        let (surroundings, _work) = surroundings();
+        let shared = surroundings.shared.clone();
+        assert!(surroundings.wait_for_application());
+        shared.unapplied_bytes.store(UNAPPLIED_LIMIT_BYTES + 1, Ordering::Relaxed);
+        shared.stopping.store(true, Ordering::Release);
+        assert!(!surroundings.wait_for_application());
+        shared.stopping.store(false, Ordering::Release);
+        shared.fail("a thread is gone");
+        assert!(!surroundings.wait_for_application());
+    }
+
+    #[test]
+    fn the_way_in_is_closed_with_the_leadership_and_an_old_one_opens_it_no_more() {
+        let (mut surroundings, work) = surroundings();
+        let entrance = surroundings.shared.entrances[0].clone();
+        entrance.set_role(Role::Follower);
+        surroundings.lead(PARTITION);
+        let Ok(Work::Lead { leadership, .. }) = work.try_recv() else { panic!("the leadership is told") };
+        assert!(entrance.open(leadership));
+        assert!(entrance.is_open());
+        surroundings.step_down(PARTITION);
+        assert!(!entrance.is_open(), "although the processing thread knows nothing of it yet");
+        assert!(matches!(work.try_recv(), Ok(Work::StepDown(PARTITION))));
+        // The processing thread comes to the news of a leadership when that has ended.
+        surroundings.lead(PARTITION);
+        let Ok(Work::Lead { leadership, .. }) = work.try_recv() else { panic!("the leadership is told") };
+        surroundings.step_down(PARTITION);
+        assert!(!entrance.open(leadership));
+        assert!(!entrance.is_open());
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Group<L: LogStore> {
     pub(crate) id: GroupId,
     pub(crate) node: RawNode<GroupStorage<L>>,
     pub(crate) handed_out: u64,
+    /// This node takes no part any more.
+    pub(crate) retired: bool,
     jitter: Jitter,
     reported: RoleChange,
     /// The term for which this node was last reported as caught up.
@@ -75,6 +77,7 @@ impl<L: LogStore> Group<L> {
             jitter: Jitter::new(options.seed ^ (u64::from(id.0) << 32)),
             node,
             handed_out: applied,
+            retired: false,
             reported: RoleChange { group: id, role: Role::Learner, leader: None, term: 0 },
             caught_up_term: 0,
             proposals: Proposals::default(),
@@ -101,7 +104,7 @@ impl<L: LogStore> Group<L> {
 
     /// Whether this node may propose now.
     pub(crate) fn check_leader(&self) -> Result<(), ProposeError> {
-        if !self.is_leader() {
+        if !self.is_leader() || self.retired {
             return Err(ProposeError::NotLeader { group: self.id, leader: self.leader() });
         }
         match self.node.raft.lead_transferee.and_then(NodeId::known) {

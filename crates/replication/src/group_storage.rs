@@ -127,17 +127,17 @@ impl<L: LogStore> GroupStorage<L> {
         self.checkpoint.as_ref().map_or(0, |(position, _)| position.index)
     }
 
-    /// Drops the entries up to `index`. Returns the new anchor to be written, or nothing if there is nothing to drop.
-    pub(crate) fn compact(&mut self, index: u64) -> Result<Option<Anchor>, LogError> {
+    /// Drops the entries up to `index`. `true` when there was something to drop: the anchor is to be written.
+    pub(crate) fn compact(&mut self, index: u64) -> Result<bool, LogError> {
         if index <= self.anchor.compacted.index {
-            return Ok(None);
+            return Ok(false);
         }
         let term = self.stored_term(index)?;
         self.anchor.compacted = Position { index, term };
         while let Some(entry) = self.recent.pop_front_if(|entry| entry.index <= index) {
             self.recent_bytes -= footprint(&entry);
         }
-        Ok(Some(self.anchor.clone()))
+        Ok(true)
     }
 
     /// A snapshot's description at `index`, if the log can still vouch for it.

@@ -1,6 +1,6 @@
 //! All groups of one node, driven by calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,8 +25,11 @@ pub struct Replicas<L: LogStore> {
     log: Arc<L>,
     options: Options,
     groups: BTreeMap<GroupId, Group<L>>,
-    /// Writes that do not come from Raft: creation, compaction, removal. They go first into the next round's batch.
+    /// Writes that do not come from Raft: creation and removal. They go first into the next round's batch.
     queued: WriteBatch,
+    /// Groups that dropped entries. What the next round writes of it is taken from the group when the round begins: while a
+    /// write is repeated, the members that go with it may change.
+    compacted: BTreeSet<GroupId>,
     /// A round whose write failed. It is repeated before anything else happens.
     unfinished: Option<Unfinished>,
     /// The log could not be read. What was handed out is unknown to the caller, so there is no way on but a restart.
@@ -58,6 +61,7 @@ impl<L: LogStore> Replicas<L> {
             options,
             groups: BTreeMap::new(),
             queued: WriteBatch::default(),
+            compacted: BTreeSet::new(),
             unfinished: None,
             failed: None,
         })
@@ -115,7 +119,20 @@ impl<L: LogStore> Replicas<L> {
     pub fn remove_group(&mut self, id: GroupId) -> Result<(), ReplicationError> {
         self.groups.remove(&id).ok_or(ReplicationError::UnknownGroup(id))?;
         self.queued.writes.retain(|(group, _)| *group != id);
+        self.compacted.remove(&id);
         self.queued.writes.push((id, GroupWrite::Remove));
+        Ok(())
+    }
+
+    /// This node takes no part in a group any more until it is opened anew, because its state machine is lost: it does not
+    /// lead, vote or take entries, so that nothing piles up in a log that nobody compacts. What the group has in the log
+    /// stays. If this node leads, it does so no more from the next round on, and takes no proposals from now on.
+    ///
+    /// # Errors
+    /// When the group is not open.
+    pub fn retire(&mut self, id: GroupId) -> Result<(), ReplicationError> {
+        let group = self.groups.get_mut(&id).ok_or(ReplicationError::UnknownGroup(id))?;
+        group.retired = true;
         Ok(())
     }
 
@@ -183,6 +200,9 @@ impl<L: LogStore> Replicas<L> {
         }
         let id = message.group;
         let group = self.groups.get_mut(&id).ok_or(StepError::UnknownGroup(id))?;
+        if group.retired {
+            return Ok(());
+        }
         let raft = &group.node.raft;
         match message.raft.get_msg_type() {
             // Proposals and reads are never forwarded here, and the others are Raft's notes to itself.
@@ -245,10 +265,8 @@ impl<L: LogStore> Replicas<L> {
     pub fn compact(&mut self, id: GroupId, up_to: u64) -> Result<(), ReplicationError> {
         let group = self.groups.get_mut(&id).ok_or(ReplicationError::UnknownGroup(id))?;
         let up_to = up_to.min(group.storage().checkpoint_index());
-        if let Some(anchor) = group.storage_mut().compact(up_to)? {
-            self.queued
-                .writes
-                .push((id, GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(anchor) }));
+        if group.storage_mut().compact(up_to)? {
+            self.compacted.insert(id);
         }
         Ok(())
     }
@@ -314,7 +332,13 @@ impl<L: LogStore> Replicas<L> {
     fn collect(&mut self, outbox: &mut impl Outbox) -> Unfinished {
         let mut unfinished =
             Unfinished { readies: Vec::new(), batch: std::mem::take(&mut self.queued), round: Round::default() };
+        for id in std::mem::take(&mut self.compacted) {
+            if let Some(group) = self.groups.get(&id) {
+                unfinished.batch.writes.push((id, anchor_write(group)));
+            }
+        }
         for (id, group) in &mut self.groups {
+            group.leave_if_retired();
             group.flush_proposals();
             group.lead_if_alone();
             if !group.node.has_ready() {
@@ -338,9 +362,8 @@ impl<L: LogStore> Replicas<L> {
             };
             match write {
                 GroupWrite::Replace { anchor, entries, .. } if anchor.compacted.index > 0 => {
-                    // A compaction that was asked for while this write was repeated is of the log before, and would put its
-                    // older anchor into the place of this one.
-                    self.queued.writes.retain(|(of, write)| *of != id || !matches!(write, GroupWrite::Append { .. }));
+                    // A compaction that was asked for while this write was repeated is of the log before.
+                    self.compacted.remove(&id);
                     round.snapshots_to_install.push((id, anchor.compacted));
                     round.membership_changes.push((id, Membership::from_conf_state(&anchor.membership)));
                     group.handed_out = anchor.compacted.index;
@@ -376,10 +399,9 @@ impl<L: LogStore> Replicas<L> {
                 round.committed.push(committed);
             }
             if changed {
-                let anchor = group.storage().anchor.clone();
-                round.membership_changes.push((id, Membership::from_conf_state(&anchor.membership)));
-                let write = GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(anchor) };
-                memberships.writes.push((id, write));
+                let members = Membership::from_conf_state(&group.storage().anchor.membership);
+                round.membership_changes.push((id, members));
+                memberships.writes.push((id, anchor_write(group)));
             }
         }
         memberships
@@ -405,6 +427,11 @@ impl<L: LogStore> Replicas<L> {
         }
         Ok(round)
     }
+}
+
+/// Makes the dropped entries and the members of a group durable as they are now.
+fn anchor_write<L: LogStore>(group: &Group<L>) -> GroupWrite {
+    GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(group.storage().anchor.clone()) }
 }
 
 /// Sends messages; those that announce a snapshot wait until somebody opens the state.

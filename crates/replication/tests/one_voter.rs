@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use osmia_replication::{
-    Committed, CrashPoint, GroupId, LogError, LogStore, MemoryLog, Message, NodeId, Options, ProposeError, Replicas,
-    ReplicationError, Role, Round,
+    Committed, CrashPoint, GroupId, LogError, LogStore, MembershipChange, MemoryLog, Message, NodeId, Options,
+    ProposeError, Replicas, ReplicationError, Role, Round,
 };
 
 const ME: NodeId = NodeId(1);
@@ -195,4 +195,62 @@ fn a_removed_group_is_gone_and_can_be_created_anew() {
     replicas.remove_group(GROUP).expect("the group is open");
     settle(&mut replicas);
     assert_eq!(log.groups().expect("the log works"), [GroupId(0), GroupId(1), GroupId(2)]);
+}
+
+#[test]
+fn a_retired_group_leads_no_more_and_its_log_does_not_grow() {
+    let log = Arc::new(MemoryLog::new());
+    let mut replicas = open(&log, 5, 0);
+    settle(&mut replicas);
+    let other = GroupId(1);
+    replicas.propose(GROUP, b"on its way".to_vec()).expect("the leader takes proposals");
+    replicas.retire(GROUP).expect("it is open");
+    let refused = replicas.propose(GROUP, b"too late".to_vec());
+    assert!(matches!(refused, Err(ProposeError::NotLeader { group: GROUP, .. })), "{refused:?}");
+    let last_index = replicas.status(GROUP).expect("it is open").last_index;
+    let rounds = settle(&mut replicas);
+    let roles = rounds.iter().flat_map(|round| &round.role_changes).filter(|change| change.group == GROUP);
+    assert_eq!(roles.map(|change| (change.role, change.leader)).collect::<Vec<_>>(), [(Role::Follower, None)]);
+    for _ in 0..100 {
+        replicas.tick();
+        settle(&mut replicas);
+        replicas.propose(other, b"the others go on".to_vec()).expect("the leader takes proposals");
+    }
+    let status = replicas.status(GROUP).expect("it is open");
+    assert_eq!((status.role, status.last_index), (Role::Follower, last_index));
+    // A restart opens it anew.
+    let mut replicas = open(&log, 5, 0);
+    settle(&mut replicas);
+    assert_eq!(replicas.status(GROUP).map(|status| status.role), Some(Role::Leader));
+}
+
+#[test]
+fn a_compaction_during_a_repeated_write_does_not_bring_the_old_members_back() {
+    let log = Arc::new(MemoryLog::new());
+    let mut replicas = open(&log, 4, 0);
+    settle(&mut replicas);
+    for _ in 0..5 {
+        replicas.propose(GROUP, b"entry".to_vec()).expect("the leader takes proposals");
+        settle(&mut replicas);
+    }
+    let handed_out = replicas.status(GROUP).expect("it is open").handed_out;
+    let learner = NodeId(2);
+    let mut outbox: Vec<Message> = Vec::new();
+    replicas.change_membership(GROUP, &[MembershipChange::AddLearner(learner)]).expect("nothing is under way");
+    log.refuse_writes(1);
+    replicas.round(&mut outbox).expect_err("the disk is full");
+    replicas.applied(GROUP, handed_out).expect("it was handed out");
+    replicas.compact(GROUP, handed_out).expect("the log can be read");
+    for _ in 0..5 {
+        replicas.round(&mut outbox).expect("the disk has room again");
+    }
+    assert_eq!(replicas.status(GROUP).map(|status| status.first_index), Some(handed_out + 1));
+    let replicas = {
+        let mut replicas = Replicas::open(ME, Arc::clone(&log), Options::default()).expect("the options are fine");
+        replicas.create_group(GROUP, &[ME], handed_out).expect("an intact group opens");
+        replicas
+    };
+    let status = replicas.status(GROUP).expect("it is open");
+    assert!(status.membership.contains(learner), "{:?}", status.membership);
+    assert_eq!(status.first_index, handed_out + 1, "the compaction is durable as well");
 }

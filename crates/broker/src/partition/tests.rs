@@ -160,3 +160,15 @@ fn what_another_partition_did_not_acknowledge_is_sent_again_until_it_does() {
     }
     assert_eq!(first.next_poll().steady_milliseconds, None, "nothing to wait for");
 }
+
+#[test]
+fn a_partition_that_acknowledges_nothing_is_sent_the_same_less_and_less_often() {
+    let mut first = partition(1, 2);
+    first.lead(at(0), &mut Effects::default());
+    apply(&mut first, 10, vec![deployment()]);
+    // Ten minutes with a look each second.
+    let sent = |partition: &mut Partition, now: i64| poll(partition, now * 1_000).sends().count();
+    let times: Vec<i64> = (1..=600).filter(|now| sent(&mut first, *now) > 0).collect();
+    assert_eq!(times[..6], [2, 4, 8, 16, 32, 62]);
+    assert!(times.len() <= 25, "{times:?}");
+}

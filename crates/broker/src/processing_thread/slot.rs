@@ -67,8 +67,8 @@ pub(crate) struct Slot {
 enum Queued {
     /// A batch to be applied.
     Entry(CommittedEntry<Permit>),
-    /// This node leads: everything that was committed before stands before it.
-    Lead,
+    /// This node leads, in the leadership of this number: everything that was committed before stands before it.
+    Lead(u64),
 }
 
 /// An applied batch whose records are not written yet.
@@ -167,7 +167,7 @@ impl Slot {
         {
             match queued {
                 Queued::Entry(entry) => self.apply(shared, entry),
-                Queued::Lead => self.take_lead(shared),
+                Queued::Lead(leadership) => self.take_lead(shared, leadership),
             }
         }
         if self.dead || self.records_retry_at.is_some() {
@@ -247,7 +247,10 @@ impl Slot {
             }
         }
         for send in self.effects.sends() {
-            submit(shared, send.partition, &send.command);
+            // What a dead partition does not get stays in the outbox.
+            if shared.entrance(send.partition).is_ok_and(|entrance| entrance.health() != Health::Dead) {
+                submit(shared, send.partition, &send.command);
+            }
         }
         for command in self.effects.submit.drain(..) {
             submit(shared, partition, &command);
@@ -291,19 +294,22 @@ impl Slot {
     }
 
     /// This node leads, as soon as everything is applied that was committed before.
-    pub fn lead(&mut self, shared: &Arc<Shared>) {
-        self.queue.push_back(Queued::Lead);
+    pub fn lead(&mut self, shared: &Arc<Shared>, leadership: u64) {
+        self.queue.push_back(Queued::Lead(leadership));
         self.run(shared, Instant::now());
     }
 
     /// Opens the entrance.
-    fn take_lead(&mut self, shared: &Arc<Shared>) {
+    fn take_lead(&mut self, shared: &Arc<Shared>, leadership: u64) {
+        if self.entrance.leadership() != leadership {
+            return;
+        }
         self.effects.clear();
         self.partition.lead(self.now(shared), &mut self.effects);
         self.carry_out(shared);
         shared.streams.lead(shared, self.id());
         self.entrance.set_health(Health::Healthy);
-        self.entrance.set_role(Role::Leader);
+        self.entrance.open(leadership);
         self.metrics.leads(self.started.elapsed());
         self.touched = true;
         tracing::info!(
@@ -314,7 +320,7 @@ impl Slot {
 
     /// This node does not lead any more: closes the entrance.
     pub fn step_down(&mut self, shared: &Arc<Shared>) {
-        self.queue.retain(|queued| !matches!(queued, Queued::Lead));
+        self.queue.retain(|queued| !matches!(queued, Queued::Lead(_)));
         // Whoever waits for an answer was told that it may be lost, and what others need the next leader sends again.
         self.effects.clear();
         self.entrance.set_role(Role::Follower);
@@ -333,6 +339,7 @@ impl Slot {
         self.entrance.set_role(Role::Inactive);
         self.entrance.set_health(Health::Dead);
         self.drop_queue(shared);
+        drop(shared.inbox.send(Inbound::Died(partition)));
     }
 
     /// What comes to a dead partition is never applied.
@@ -343,7 +350,7 @@ impl Slot {
         self.unfinished = None;
         let bytes = |queued| match queued {
             Queued::Entry(entry) => entry.data.len(),
-            Queued::Lead => 0,
+            Queued::Lead(_) => 0,
         };
         let bytes: usize = self.queue.drain(..).map(bytes).sum();
         shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed);

@@ -30,7 +30,7 @@ impl Jitter {
 
 impl<L: LogStore> Group<L> {
     pub(crate) fn tick(&mut self) {
-        if self.is_alone() && !self.is_leader() {
+        if self.retired || self.is_alone() && !self.is_leader() {
             return;
         }
         let raft = &self.node.raft;
@@ -52,7 +52,7 @@ impl<L: LogStore> Group<L> {
     /// A sole voter waits for nobody: it leads as soon as everything it has is durable and handed out.
     pub(crate) fn should_lead_alone(&self) -> bool {
         let committed = self.node.raft.raft_log.committed;
-        self.is_alone() && !self.is_leader() && self.handed_out >= committed && !self.node.has_ready()
+        !self.retired && self.is_alone() && !self.is_leader() && self.handed_out >= committed && !self.node.has_ready()
     }
 
     pub(crate) fn lead_if_alone(&mut self) {

@@ -5,6 +5,8 @@ use raft::eraftpb::{
     self, ConfChange, ConfChangeSingle, ConfChangeType, ConfChangeV2, ConfState, EntryType, HardState,
 };
 
+use raft::StateRole;
+
 use super::Group;
 use crate::error::ProposeError;
 use crate::log_store::{Anchor, LogStore};
@@ -109,6 +111,14 @@ impl<L: LogStore> Group<L> {
                 tracing::warn!(group = self.id.0, index = entry.index, %error, "a change of members is skipped");
             })
             .ok()
+    }
+
+    /// A leader that takes no part any more leads on no more.
+    pub(crate) fn leave_if_retired(&mut self) {
+        if self.retired && !matches!(self.node.raft.state, StateRole::Follower) {
+            let term = self.node.raft.term;
+            self.node.raft.become_follower(term, raft::INVALID_ID);
+        }
     }
 
     /// Raft lets a leader that is no voter any more lead on, without a say of its own and unable to propose.

@@ -62,6 +62,11 @@ impl Stage {
         self.slot.run(&self.shared, Instant::now() + SOON);
     }
 
+    fn lead(&mut self) {
+        let leadership = self.shared.entrances[0].leadership();
+        self.slot.lead(&self.shared, leadership);
+    }
+
     fn submitted(&self) -> Vec<&'static str> {
         let name = |inbound| match inbound {
             Inbound::Command(queued) => {
@@ -113,7 +118,7 @@ fn wait_for(stage: &Stage, number: u64) -> Arc<AtomicUsize> {
 fn nothing_is_answered_or_applied_before_the_records_of_the_batch_are_written() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let mut stage = Stage::new(directory.path());
-    stage.slot.lead(&stage.shared);
+    stage.lead();
     let (first, second) = (wait_for(&stage, 1), wait_for(&stage, 2));
     let file = stage.break_records();
     stage.commit(&creation(1));
@@ -135,7 +140,7 @@ fn leadership_waits_behind_batches_whose_records_are_not_written() {
     let file = stage.break_records();
     // A stream of an earlier leader, which the new one takes away first.
     stage.commit(&stream());
-    stage.slot.lead(&stage.shared);
+    stage.lead();
     assert_eq!(stage.submitted(), Vec::<&str>::new());
     assert_eq!(stage.shared.entrances[0].role(), Role::Follower);
     stage.repair(file);
@@ -145,8 +150,29 @@ fn leadership_waits_behind_batches_whose_records_are_not_written() {
     stage.slot.step_down(&stage.shared);
     let file = stage.break_records();
     stage.commit(&stream());
-    stage.slot.lead(&stage.shared);
+    stage.lead();
     stage.slot.step_down(&stage.shared);
     stage.repair(file);
     assert_eq!(stage.shared.entrances[0].role(), Role::Follower);
+}
+
+#[test]
+fn a_partition_that_died_says_so_to_the_log_and_takes_no_part_again() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut stage = Stage::new(directory.path());
+    stage.lead();
+    let unreadable = CommittedEntry { index: 1, data: b"unreadable".as_slice().into(), permit: None };
+    let bytes = unreadable.data.len();
+    stage.shared.unapplied_bytes.fetch_add(bytes, Ordering::Relaxed);
+    stage.slot.enqueue(&stage.shared, vec![unreadable], 1);
+    stage.slot.run(&stage.shared, Instant::now());
+    assert!(matches!(stage.inbox.try_recv(), Ok(Inbound::Died(PARTITION))));
+    let entrance = stage.shared.entrances[0].clone();
+    stage.slot.step_down(&stage.shared);
+    entrance.set_role(Role::Follower);
+    entrance.close();
+    assert_eq!((entrance.role(), entrance.health()), (Role::Inactive, Health::Dead));
+    stage.lead();
+    assert!(!entrance.is_open());
+    assert_eq!(stage.shared.unapplied_bytes.load(Ordering::Relaxed), 0);
 }
