@@ -90,7 +90,25 @@ impl Admission {
             | Payload::ProcessInstanceMigration(..)
             | Payload::VariableDocument(..)
             | Payload::ResourceDeletion(..) => Admission::Limited,
-            _ => Admission::Growth,
+            Payload::Deployment(..)
+            | Payload::ProcessInstanceCreation(..)
+            | Payload::ProcessInstanceResult(..)
+            | Payload::Message(..)
+            | Payload::MessageBatch(..)
+            | Payload::MessageSubscription(..)
+            | Payload::ProcessMessageSubscription(..)
+            | Payload::MessageStartEventSubscription(..)
+            | Payload::Timer(..)
+            | Payload::Variable(..)
+            | Payload::Process(..)
+            | Payload::ProcessEvent(..)
+            | Payload::Decision(..)
+            | Payload::DecisionRequirements(..)
+            | Payload::DecisionEvaluation(..)
+            | Payload::Escalation(..)
+            | Payload::Error(..)
+            | Payload::MultiInstance(..)
+            | Payload::RuntimeInstruction(..) => Admission::Growth,
         }
     }
 

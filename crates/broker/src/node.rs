@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use engine::{Engine, EngineOptions, Fault, Limits};
+use engine::{Engine, EngineOptions, Fault};
 use exporters::{Exporter, ExporterError, RecordFilter};
 use parking_lot::{Mutex, RwLock};
 use protocol::PartitionId;
@@ -470,8 +470,7 @@ fn open_partitions(
     let mut replicas = Replicas::open(me, log.clone(), replication)?;
     let mut opened = Vec::new();
     for partition in (1..=options.partition_count).map(PartitionId) {
-        let engine_options =
-            EngineOptions { partition, partition_count: options.partition_count, limits: Limits::default() };
+        let engine_options = EngineOptions::new(partition, options.partition_count);
         let engine = Engine::open(engine_options, &directory.state(partition))?;
         let record_options = RecordLogOptions {
             partition,

@@ -164,8 +164,7 @@ impl Driver for Ours {
         self.now = crate::START_MILLISECONDS;
         self.partitions = (1..=self.partition_count)
             .map(|id| {
-                let options =
-                    EngineOptions { partition: PartitionId(id), partition_count: self.partition_count, limits };
+                let options = EngineOptions { limits, ..EngineOptions::new(PartitionId(id), self.partition_count) };
                 Partition { engine: Engine::in_memory(options), index: 0 }
             })
             .collect();

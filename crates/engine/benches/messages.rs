@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bpmn::builder::{Event, ProcessBuilder};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use engine::{Engine, EngineOptions, Limits, Output};
+use engine::{Engine, EngineOptions, Output};
 use protocol::{
     Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, Key, MessageIntent, MessageValue,
     PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, partition_for_correlation_key,
@@ -45,7 +45,7 @@ struct Run {
 impl Run {
     fn new(open: impl Fn(EngineOptions) -> Engine) -> Run {
         let node = |partition| {
-            let engine = open(EngineOptions { partition, partition_count: 2, limits: Limits::default() });
+            let engine = open(EngineOptions::new(partition, 2));
             Node { engine, index: 0, inbox: Vec::new() }
         };
         let nodes = [node(INSTANCES), node(MESSAGES)];

@@ -1,7 +1,9 @@
 //! The one place where the state changes: an event is applied, and nothing else writes.
 //!
-//! Nothing here decides or fails. An event that does not fit the state is a broken invariant of the handler that emitted
-//! it; the tables then simply stay as they are for the missing row.
+//! Nothing here decides. An event that does not fit the state is a broken invariant, of the handler that emitted it or of
+//! the state: it is told with [`broken`], and the command that it belongs to is not committed. The row that an event is
+//! about, the rows that it counts in, and the definition that it goes by must be there; what is derived from such a row,
+//! its entries in indexes, is trusted to be there with it. Wherever something may be missing, a comment says why.
 
 mod decision;
 mod distribution;
@@ -26,7 +28,7 @@ use protocol::{
     RecordType, WorkIntent, WorkValue,
 };
 
-use crate::state::{AwaitedResult, State, WorkRow};
+use crate::state::{AwaitedResult, Counters, ElementInstance, Misfit, State, WorkRow};
 
 /// The state as the handler of a command sees it: to be read. It changes by the keys that are given and by the events that
 /// are applied, and in no other way.
@@ -79,11 +81,69 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
     if record.key.partition() == Some(state.partition) {
         state.counters.key = state.counters.key.max(record.key.counter());
     }
-    if record.record_type != RecordType::Event {
-        return;
+    if record.record_type == RecordType::Event {
+        apply_event(state, record.key, &record.payload);
+        name_misfit(state, record);
     }
-    let key = record.key;
-    match &record.payload {
+}
+
+/// The event at hand does not fit the state. The first of a command's misfits is kept.
+#[cold]
+#[inline(never)]
+fn broken(state: &mut State, reason: String) {
+    state.misfit.get_or_insert(Misfit { event: String::new(), reason });
+}
+
+/// Says which event it was that did not fit.
+fn name_misfit(state: &mut State, record: &Record) {
+    if let Some(misfit) = &mut state.misfit
+        && misfit.event.is_empty()
+    {
+        let (value_type, intent) = (record.payload.value_type().name(), record.payload.intent_name());
+        misfit.event = format!("{value_type} {intent} of {} at position {}", record.key, record.position);
+    }
+}
+
+/// What is a command, or belongs to what this version does not process, is never emitted as an event.
+fn not_an_event(state: &mut State, intent: &str) {
+    broken(state, format!("{intent} is no event that this version emits"));
+}
+
+/// Changes an element instance, which must be there.
+fn change_element(state: &mut State, key: i64, change: impl FnOnce(&mut ElementInstance)) {
+    if !state.tables.element_instances.update(&key, change) {
+        broken(state, format!("element instance {key} is not there"));
+    }
+}
+
+/// Takes one from a counter, which counts what is there.
+fn count_down(state: &mut State, what: &str, counter: impl FnOnce(&mut Counters) -> &mut u64) {
+    let counter = counter(&mut state.counters);
+    match counter.checked_sub(1) {
+        Some(left) => *counter = left,
+        None => broken(state, format!("the count of {what} is 0 already")),
+    }
+}
+
+/// One more under a key.
+fn count_up<K: state::TableKey>(table: &mut state::Table<K, u32>, key: K) {
+    if !table.update(&key, |count| *count += 1) {
+        table.put(key, 1);
+    }
+}
+
+/// One less under a key; what is counted down to nothing goes. Answers whether there was one.
+fn take_one<K: state::TableKey>(table: &mut state::Table<K, u32>, key: &K) -> bool {
+    match table.get(key).map_or(0, |count| *count) {
+        0 => return false,
+        1 => table.delete(key),
+        count => table.put(key.clone(), count - 1),
+    }
+    true
+}
+
+fn apply_event(state: &mut State, key: Key, payload: &Payload) {
+    match payload {
         Payload::ProcessInstance(intent, value) => process_instance::apply(state, key, *intent, value),
         Payload::Job(intent, value) => job::apply(state, key, *intent, value),
         Payload::JobBatch(_, value) => job::apply_batch(state, value),
@@ -114,10 +174,13 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
         Payload::RuntimeInstruction(intent, value) => operation::apply_runtime_instruction(state, *intent, value),
         Payload::Deployment(..)
         | Payload::DecisionEvaluation(..)
+        | Payload::Escalation(..)
         | Payload::VariableDocument(..)
-        | Payload::ProcessInstanceBatch(..)
-        | Payload::ProcessInstanceResult(..) => {}
-        _ => {}
+        | Payload::ProcessInstanceResult(..)
+        | Payload::ProcessInstanceMigration(..) => {}
+        Payload::MessageBatch(..) | Payload::ProcessInstanceBatch(..) => {
+            not_an_event(state, payload.intent_name());
+        }
     }
 }
 
@@ -146,15 +209,19 @@ fn apply_work(state: &mut State, intent: WorkIntent, value: &WorkValue) {
             state.counters.work_entries += 1;
         }
         WorkIntent::Dequeued => {
+            if !state.tables.work.contains(&value.sequence) {
+                return broken(state, format!("work {} is not in the queue", value.sequence));
+            }
             state.tables.work.delete(&value.sequence);
-            state.counters.work_entries -= 1;
+            count_down(state, "work", |counters| &mut counters.work_entries);
         }
-        WorkIntent::Continue => {}
+        WorkIntent::Continue => not_an_event(state, intent.name()),
     }
 }
 
 fn apply_error(state: &mut State, intent: ErrorIntent, value: &ErrorValue) {
     let ErrorIntent::Created = intent;
+    // A failure may concern no instance, or one that is banned already.
     if value.process_instance_key.is_some() && !state.is_banned(value.process_instance_key) {
         process::instance_banned(state, value.process_instance_key);
         state.tables.banned_instances.insert_new(value.process_instance_key.raw(), ());

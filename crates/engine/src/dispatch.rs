@@ -1,7 +1,10 @@
 //! From a command to its handler; atomicity, rejections and the banning of instances that cannot be processed.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use protocol::{
     Command, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent,
@@ -10,7 +13,6 @@ use protocol::{
     ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, Rejection, RejectionType,
     ResourceDeletionIntent, TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
-use state::StoreError;
 
 use crate::apply::StateView;
 use crate::distribution::{self, Arrival};
@@ -20,8 +22,8 @@ use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
 use crate::state::{State, WorkRow};
 use crate::{
-    EngineOptions, decision_evaluation, deployment, incident, job, job_stream, message, process_instance,
-    resource_deletion, timer, variable,
+    BrokenInvariant, EngineOptions, Fault, decision_evaluation, deployment, incident, job, job_stream, message,
+    process_instance, resource_deletion, timer, variable,
 };
 
 /// How much of the output belonged to the commands before.
@@ -60,7 +62,7 @@ pub(crate) fn process(
     timestamp: Timestamp,
     command: &Command,
     output: &mut Output,
-) -> Result<(), StoreError> {
+) -> Result<(), Fault> {
     state.begin();
     state.counters.position += 1;
     let mut execution = execution(state, options, timestamp, command, output);
@@ -68,7 +70,7 @@ pub(crate) fn process(
     if let Some(source) = command.source {
         // That it arrived stays true even if it is then refused, or it would be sent forever.
         let arrival = distribution::receive(&mut execution, source);
-        state.commit()?;
+        commit(state)?;
         if let Arrival::NotNext = arrival {
             return Ok(());
         }
@@ -78,18 +80,26 @@ pub(crate) fn process(
         let mark = Mark::of(output);
         let mut execution = self::execution(state, options, timestamp, command, output);
         execution.source_position = source_position;
-        let outcome = attempt_to_run(&mut execution, command);
-        let failure = match outcome {
+        let outcome = attempt_to_run(&mut execution, command, options.broken_invariant);
+        let at = execution.at;
+        let mut failure = match outcome {
             Ok(()) => match state.commit() {
                 Ok(()) => return Ok(()),
                 Err(error) if error.concerns_one_command() => {
                     Failure::Rejected(Rejection::invalid_argument(error.to_string()))
                 }
-                Err(error) => return Err(error),
+                Err(source) => return Err(Fault::Store { partition: state.partition, source }),
             },
             Err(failure) => failure,
         };
         state.rollback();
+        if let Failure::Broken { process_instance, .. } = &mut failure
+            && !process_instance.is_some()
+        {
+            // What the command was about may have ended in it, and is there again.
+            let at = instance_of(state, at);
+            *process_instance = if at.is_some() { at } else { concerned(state, command) };
+        }
         mark.reset(output);
         state.begin();
         // The command keeps its position, and so does the note that it arrived from another partition.
@@ -100,21 +110,48 @@ pub(crate) fn process(
             refuse(&mut execution, command, failure);
             break;
         }
-        state.commit()?;
+        commit(state)?;
         state.begin();
     }
-    state.commit()
+    commit(state)
+}
+
+/// Keeps what was done outside of a command's own attempt. If that does not fit the state, nothing is left to try.
+pub(crate) fn commit(state: &mut State) -> Result<(), Fault> {
+    let partition = state.partition;
+    if let Some(misfit) = state.misfit.take() {
+        state.rollback();
+        return Err(Fault::Misfit { partition, reason: misfit.to_string() });
+    }
+    state.commit().map_err(|source| Fault::Store { partition, source })
 }
 
 /// How often a command is tried. Before each time but the first, an instance was put aside that is not the command's own.
 const ATTEMPTS_MAX: u32 = 20;
 
-fn attempt_to_run(execution: &mut Execution<'_>, command: &Command) -> Outcome {
-    catch_unwind(AssertUnwindSafe(|| run(execution, command))).unwrap_or_else(|panic| {
-        let at = execution.state.element_instance(execution.at).map(|instance| instance.value.process_instance_key);
-        let process_instance = at.unwrap_or_else(|| concerned(&execution.state, command));
-        Err(Failure::Broken { process_instance, reason: panic_text(&*panic) })
-    })
+/// Runs a command. A panic of its handler and an event that does not fit the state are broken invariants.
+fn attempt_to_run(execution: &mut Execution<'_>, command: &Command, broken_invariant: BrokenInvariant) -> Outcome {
+    let caught = catch_unwind(AssertUnwindSafe(|| run(execution, command)));
+    let (outcome, reason) = match (&execution.state.misfit, caught) {
+        (None, Ok(outcome)) => return outcome,
+        (Some(misfit), caught) => (caught, misfit.to_string()),
+        (None, Err(panic)) => {
+            let reason = panic_text(&*panic);
+            (Err(panic), reason)
+        }
+    };
+    if broken_invariant == BrokenInvariant::Stops {
+        match outcome {
+            Ok(_) => panic!("{reason}"),
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+    let process_instance = instance_of(&execution.state, execution.at);
+    Err(Failure::Broken { process_instance, reason })
+}
+
+fn instance_of(state: &State, element_instance: Key) -> Key {
+    state.element_instance(element_instance).map_or(Key::NONE, |instance| instance.value.process_instance_key)
 }
 
 /// Puts an instance aside that a command happened to meet, such as one that the command's message was correlated to, so that

@@ -53,6 +53,37 @@ pub struct EngineOptions {
     pub partition_count: u16,
     /// What a single command may do.
     pub limits: Limits,
+    /// What a mistake of the engine itself leads to.
+    pub broken_invariant: BrokenInvariant,
+}
+
+impl EngineOptions {
+    /// The options of a partition, with the usual limits.
+    pub fn new(partition: PartitionId, partition_count: u16) -> Self {
+        EngineOptions {
+            partition,
+            partition_count,
+            limits: Limits::default(),
+            broken_invariant: BrokenInvariant::default(),
+        }
+    }
+}
+
+/// What happens when a command finds an invariant of the engine broken: its handler panics, or emits an event that does not
+/// fit the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokenInvariant {
+    /// Nothing of the command stays, its instance is banned with the reason, and the partition goes on.
+    FailsTheCommand,
+    /// The engine panics. Otherwise a test would only see a command that was refused, which it may expect.
+    Stops,
+}
+
+impl Default for BrokenInvariant {
+    /// A build that checks debug assertions stops; one for production goes on without the instance.
+    fn default() -> Self {
+        if cfg!(debug_assertions) { BrokenInvariant::Stops } else { BrokenInvariant::FailsTheCommand }
+    }
 }
 
 /// The state cannot be read or trusted any more; the partition must stop.
@@ -65,6 +96,16 @@ pub enum Fault {
         partition: PartitionId,
         /// The error.
         source: StoreError,
+    },
+    /// A record does not fit the state, and that of no single command, which would only have been refused.
+    #[error(
+        "a record of partition {partition} does not fit its state, which is damaged or met a mistake of the engine: {reason}"
+    )]
+    Misfit {
+        /// The partition.
+        partition: PartitionId,
+        /// The record, and what it did not find.
+        reason: String,
     },
     /// The counters saved with the state cannot be read.
     #[error("the counters saved with the state of partition {partition} cannot be read: {reason}")]
@@ -167,8 +208,7 @@ impl Engine {
     /// be opened again.
     pub fn apply(&mut self, index: u64, batch: &CommandBatch, output: &mut Output) -> Result<(), Fault> {
         for command in &batch.commands {
-            dispatch::process(&mut self.state, &self.options, batch.timestamp, command, output)
-                .map_err(|source| Fault::Store { partition: self.options.partition, source })?;
+            dispatch::process(&mut self.state, &self.options, batch.timestamp, command, output)?;
         }
         distribution::acknowledge(&self.state, batch, output);
         self.state.counters.timestamp = self.state.counters.timestamp.max(batch.timestamp);
@@ -189,7 +229,7 @@ impl Engine {
     pub fn replay(&mut self, record: &Record) -> Result<(), Fault> {
         self.state.begin();
         apply::apply(&mut self.state, record);
-        self.state.commit().map_err(|source| Fault::Store { partition: self.options.partition, source })
+        dispatch::commit(&mut self.state)
     }
 
     /// For the leader: commands for everything that is due at `now`, oldest due date first, at most `limit`.

@@ -194,6 +194,21 @@ pub(crate) struct Counters {
     pub unused_processes: u64,
 }
 
+/// An event did not fit the state: the handler that emitted it, or the state itself, is wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct Misfit {
+    /// The event, as in "JOB COMPLETED of 2251799813685250".
+    pub event: String,
+    /// What it did not find as it should be.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Misfit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Expected event {} to fit the state, but {}.", self.event, self.reason)
+    }
+}
+
 /// Tables, counters and the compiled definitions that belong to them. Only [`crate::apply`] changes it.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -203,11 +218,20 @@ pub(crate) struct State {
     saved_counters: Counters,
     pub definitions: Definitions,
     pub partition: PartitionId,
+    /// The first event of the command at hand that did not fit. With it the command must not be committed.
+    pub misfit: Option<Misfit>,
 }
 
 impl State {
     pub fn new(tables: Tables, counters: Counters, partition: PartitionId) -> Self {
-        State { tables, counters, saved_counters: counters, definitions: Definitions::default(), partition }
+        State {
+            tables,
+            counters,
+            saved_counters: counters,
+            definitions: Definitions::default(),
+            partition,
+            misfit: None,
+        }
     }
 
     pub fn begin(&mut self) {
@@ -224,6 +248,7 @@ impl State {
         self.tables.rollback();
         // Keys that were given are given again, perhaps to other definitions.
         self.definitions.rollback();
+        self.misfit = None;
         self.counters = self.saved_counters;
     }
 

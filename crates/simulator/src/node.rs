@@ -10,7 +10,7 @@ use std::sync::Arc;
 use broker::partition::{Effects, Moment, Partition, PartitionOptions};
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use broker::snapshots::{CheckpointSource, ReceivedStates};
-use engine::{Engine, EngineOptions, Limits};
+use engine::{BrokenInvariant, Engine, EngineOptions, Limits};
 use protocol::{PartitionId, Timestamp};
 use replication::{
     Frame, GroupId, LogError, LogOptions, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
@@ -595,7 +595,11 @@ fn send(from: NodeId, pause: Milliseconds, message: Message, surroundings: &mut 
 
 fn open_engine(partition: PartitionId, directory: &std::path::Path, swarm: &Swarm) -> Result<Engine, String> {
     let limits = Limits { steps_per_command_max: swarm.steps_per_command, ..Limits::default() };
-    let options = EngineOptions { partition, partition_count: swarm.partitions, limits };
+    let options = EngineOptions {
+        limits,
+        broken_invariant: BrokenInvariant::Stops,
+        ..EngineOptions::new(partition, swarm.partitions)
+    };
     Engine::open(options, directory).map_err(|error| error.to_string())
 }
 

@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 
 use bpmn::builder::ProcessBuilder;
-use engine::{EngineOptions, Limits};
+use engine::EngineOptions;
 use protocol::*;
 
 use super::*;
 
 fn partition(id: u16, partition_count: u16) -> Partition {
-    let options = EngineOptions { partition: PartitionId(id), partition_count, limits: Limits::default() };
+    let options = EngineOptions::new(PartitionId(id), partition_count);
     let options_of_partition = PartitionOptions { due_commands_limit: 4, ..PartitionOptions::default() };
     Partition::new(PartitionId(id), Engine::in_memory(options), options_of_partition)
 }

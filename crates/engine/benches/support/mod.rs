@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bpmn::builder::ProcessBuilder;
-use engine::{Engine, EngineOptions, Limits, Output};
+use engine::{Engine, EngineOptions, Output};
 use protocol::{
     Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, JobIntent, JobStreamIntent,
     JobStreamValue, JobValue, Key, PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue,
@@ -34,7 +34,7 @@ pub struct Run {
 impl Run {
     /// A partition with a one-task process and a stream for its jobs.
     pub fn new(open: impl FnOnce(EngineOptions) -> Engine) -> Run {
-        let options = EngineOptions { partition: PartitionId(1), partition_count: 1, limits: Limits::default() };
+        let options = EngineOptions::new(PartitionId(1), 1);
         let variables = format!("{{\"payload\":\"{}\"}}", "x".repeat(498)).into();
         let mut run = Run { engine: open(options), output: Output::default(), time: 1, index: 0, variables };
         run.deploy(&ProcessBuilder::new("one").start("s").service_task("t", "work").end("e"));

@@ -16,8 +16,13 @@ pub(super) fn apply(state: &mut State, key: Key, intent: CommandDistributionInte
             state.tables.pending_distributions.delete(&(key.raw(), value.partition_id.0));
         }
         CommandDistributionIntent::Finished => state.tables.distributions.delete(&key.raw()),
-        // The others are commands, or belong to queues that this version does not need: the outbox keeps the order.
-        _ => {}
+        // Commands, and what belongs to queues that this version does not need: the outbox keeps the order.
+        CommandDistributionIntent::Acknowledge
+        | CommandDistributionIntent::Enqueued
+        | CommandDistributionIntent::ContinuationRequested
+        | CommandDistributionIntent::Continued
+        | CommandDistributionIntent::Finish
+        | CommandDistributionIntent::Continue => super::not_an_event(state, intent.name()),
     }
 }
 
@@ -25,10 +30,11 @@ pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &Outb
     let partition = value.partition.0;
     match intent {
         OutboxIntent::Enqueued => {
-            if let Some(command) = &value.command {
-                let row = OutboxRow { command: (**command).clone(), distribution: value.distribution_key };
-                state.tables.outbox.insert_new((partition, value.sequence), row);
-            }
+            let Some(command) = &value.command else {
+                return super::broken(state, "it holds no command to be sent".to_owned());
+            };
+            let row = OutboxRow { command: (**command).clone(), distribution: value.distribution_key };
+            state.tables.outbox.insert_new((partition, value.sequence), row);
             state.tables.outbox_sequences.put(partition, value.sequence);
         }
         OutboxIntent::Acknowledged => {
@@ -39,6 +45,6 @@ pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &Outb
             }
         }
         OutboxIntent::Received => state.tables.inbox_sequences.put(partition, value.sequence),
-        OutboxIntent::Acknowledge => {}
+        OutboxIntent::Acknowledge => super::not_an_event(state, intent.name()),
     }
 }

@@ -2,7 +2,7 @@
 
 use protocol::{IncidentIntent, IncidentValue, Key};
 
-use super::job;
+use super::{broken, change_element, count_down, job, not_an_event};
 use crate::state::{IncidentRow, JobState, Lifecycle, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: IncidentIntent, value: &IncidentValue) {
@@ -10,9 +10,11 @@ pub(super) fn apply(state: &mut State, key: Key, intent: IncidentIntent, value: 
         IncidentIntent::Created => created(state, key, value),
         IncidentIntent::Resolved => resolved(state, key, value),
         IncidentIntent::Migrated => {
-            state.tables.incidents.update(&key.raw(), |row| row.value = value.clone());
+            if !state.tables.incidents.update(&key.raw(), |row| row.value = value.clone()) {
+                broken(state, format!("incident {key} is not there"));
+            }
         }
-        IncidentIntent::Resolve => {}
+        IncidentIntent::Resolve => not_an_event(state, intent.name()),
     }
 }
 
@@ -20,15 +22,16 @@ fn created(state: &mut State, key: Key, value: &IncidentValue) {
     state.tables.incidents.insert_new(key.raw(), IncidentRow { value: value.clone() });
     state.counters.incidents += 1;
     if value.job_key.is_some() {
+        let Some(row) = state.job(value.job_key) else {
+            return broken(state, format!("job {} is not there", value.job_key));
+        };
         // A job with an incident is nobody's until the incident is resolved.
-        if let Some(row) = state.job(value.job_key)
-            && row.state == JobState::Activatable
-        {
+        if row.state == JobState::Activatable {
             job::change(state, value.job_key, JobState::Failed, &row.value.clone());
         }
         state.tables.jobs.update(&value.job_key.raw(), |row| row.incident = key);
     } else {
-        set_element_incident(state, value.element_instance_key, key);
+        change_element(state, value.element_instance_key.raw(), |instance| instance.incident = key);
         forget_result(state, value.element_instance_key);
     }
 }
@@ -42,10 +45,15 @@ fn forget_result(state: &mut State, element_instance: Key) {
 }
 
 fn resolved(state: &mut State, key: Key, value: &IncidentValue) {
+    if !state.tables.incidents.contains(&key.raw()) {
+        return broken(state, format!("incident {key} is not there"));
+    }
     state.tables.incidents.delete(&key.raw());
-    state.counters.incidents -= 1;
+    count_down(state, "incidents", |counters| &mut counters.incidents);
     if !value.job_key.is_some() {
-        set_element_incident(state, value.element_instance_key, Key::NONE);
+        // The incident of a start or throw event is resolved after its end: the element instance may be gone.
+        let element_instance = value.element_instance_key.raw();
+        state.tables.element_instances.update(&element_instance, |instance| instance.incident = Key::NONE);
         return;
     }
     // When the job was cancelled or completed, it is gone already.
@@ -53,8 +61,4 @@ fn resolved(state: &mut State, key: Key, value: &IncidentValue) {
         state.tables.jobs.update(&value.job_key.raw(), |row| row.incident = Key::NONE);
         job::change(state, value.job_key, JobState::Activatable, &row.value.clone());
     }
-}
-
-fn set_element_incident(state: &mut State, element_instance: Key, incident: Key) {
-    state.tables.element_instances.update(&element_instance.raw(), |instance| instance.incident = incident);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use protocol::{JobBatchValue, JobIntent, JobValue, Key, Text};
 
+use super::{broken, change_element, not_an_event};
 use crate::state::{JobRow, JobState, NO_CATCH_EVENT_FOUND, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<JobValue>) {
@@ -12,21 +13,18 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
             let row = JobRow { state: JobState::Activatable, value: value.clone(), incident: Key::NONE };
             state.tables.jobs.insert_new(key.raw(), row);
             state.tables.available_jobs.insert(queue_of(value), key.raw(), ());
-            state.tables.element_instances.update(&value.element_instance_key.raw(), |instance| instance.job = key);
+            change_element(state, value.element_instance_key.raw(), |instance| instance.job = key);
         }
         JobIntent::Completed => {
             remove(state, key);
-            state.tables.element_instances.update(&value.element_instance_key.raw(), |instance| {
+            change_element(state, value.element_instance_key.raw(), |instance| {
                 instance.job = Key::NONE;
                 instance.result = (!value.variables.is_empty()).then(|| value.variables.clone());
             });
         }
         JobIntent::Canceled => {
             remove(state, key);
-            state
-                .tables
-                .element_instances
-                .update(&value.element_instance_key.raw(), |instance| instance.job = Key::NONE);
+            change_element(state, value.element_instance_key.raw(), |instance| instance.job = Key::NONE);
         }
         JobIntent::Failed if value.retries > 0 && value.recurring_time >= 0 => {
             change(state, key, JobState::Failed, value);
@@ -40,8 +38,16 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
         JobIntent::RetriesUpdated | JobIntent::TimeoutUpdated | JobIntent::Updated | JobIntent::Migrated => {
             updated(state, key, value)
         }
-        // The others are commands.
-        _ => {}
+        JobIntent::Complete
+        | JobIntent::TimeOut
+        | JobIntent::Fail
+        | JobIntent::UpdateRetries
+        | JobIntent::Cancel
+        | JobIntent::ThrowError
+        | JobIntent::RecurAfterBackoff
+        | JobIntent::Yield
+        | JobIntent::UpdateTimeout
+        | JobIntent::Update => not_an_event(state, intent.name()),
     }
 }
 
@@ -49,11 +55,12 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
 fn error_thrown(state: &mut State, key: Key, value: &Arc<JobValue>) {
     if value.element_id != *NO_CATCH_EVENT_FOUND {
         remove(state, key);
-        state.tables.element_instances.update(&value.element_instance_key.raw(), |instance| instance.job = Key::NONE);
-    } else if let Some(row) = state.job(key) {
-        let value = JobValue { element_id: row.value.element_id.clone(), ..(**value).clone() };
-        change(state, key, JobState::ErrorThrown, &Arc::new(value));
+        change_element(state, value.element_instance_key.raw(), |instance| instance.job = Key::NONE);
+        return;
     }
+    let Some(row) = state.job(key) else { return not_there(state, key) };
+    let value = JobValue { element_id: row.value.element_id.clone(), ..(**value).clone() };
+    change(state, key, JobState::ErrorThrown, &Arc::new(value));
 }
 
 /// Jobs were handed to a worker.
@@ -87,15 +94,18 @@ fn leave_index(state: &mut State, key: Key, row: &JobRow) {
 }
 
 fn remove(state: &mut State, key: Key) {
-    if let Some(row) = state.job(key) {
-        leave_index(state, key, &row);
-        state.tables.jobs.delete(&key.raw());
-    }
+    let Some(row) = state.job(key) else { return not_there(state, key) };
+    leave_index(state, key, &row);
+    state.tables.jobs.delete(&key.raw());
+}
+
+fn not_there(state: &mut State, key: Key) {
+    broken(state, format!("job {key} is not there"));
 }
 
 /// Moves the job to another state, and so from one index to another.
 pub(super) fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>) {
-    let Some(row) = state.job(key) else { return };
+    let Some(row) = state.job(key) else { return not_there(state, key) };
     leave_index(state, key, &row);
     drop(row);
     match to {
@@ -111,7 +121,7 @@ pub(super) fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobV
 
 /// New retries or a new deadline; the state stays.
 fn updated(state: &mut State, key: Key, value: &Arc<JobValue>) {
-    let Some(row) = state.job(key) else { return };
+    let Some(row) = state.job(key) else { return not_there(state, key) };
     if row.state == JobState::Activated && row.value.deadline != value.deadline {
         state.tables.job_deadlines.remove(&(), &(row.value.deadline, key.raw()));
         state.tables.job_deadlines.insert((), (value.deadline, key.raw()), ());

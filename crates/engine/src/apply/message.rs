@@ -8,7 +8,7 @@ use protocol::{
     ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue,
 };
 
-use super::message_buffer as buffer;
+use super::{broken, change_element, count_down, count_up, message_buffer as buffer, not_an_event, take_one};
 use crate::state::{
     MessagePlace, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow, ProcessMessageSubscriptionRow,
     State, SubscriptionState, message_place,
@@ -18,7 +18,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: MessageIntent, value: &
     match intent {
         MessageIntent::Published => published(state, key, value),
         MessageIntent::Expired => expired(state, key),
-        MessageIntent::Publish | MessageIntent::Expire => {}
+        MessageIntent::Publish | MessageIntent::Expire => not_an_event(state, intent.name()),
     }
 }
 
@@ -35,7 +35,9 @@ fn published(state: &mut State, key: Key, value: &MessageValue) {
 
 fn expired(state: &mut State, key: Key) {
     let raw = key.raw();
-    let Some(row) = state.tables.messages.get(&raw) else { return };
+    let Some(row) = state.tables.messages.get(&raw) else {
+        return broken(state, format!("message {key} is not there"));
+    };
     let value = &row.value;
     let place = message_place(&value.tenant_id, &value.name, &value.correlation_key);
     buffer::forget(state, key, &row);
@@ -45,7 +47,7 @@ fn expired(state: &mut State, key: Key) {
     state.tables.messages_by_place.delete(&(place, raw));
     state.tables.message_deadlines.remove(&(), &(value.deadline, raw));
     state.tables.messages.delete(&raw);
-    state.counters.messages -= 1;
+    count_down(state, "messages", |counters| &mut counters.messages);
 }
 
 pub(super) fn apply_subscription(
@@ -64,7 +66,7 @@ pub(super) fn apply_subscription(
         }
         MessageSubscriptionIntent::Correlating => {
             wait_no_more(state, value);
-            state.tables.message_subscriptions.update(&entry, |row| {
+            change(state, &entry, |row| {
                 row.value = value.clone();
                 row.is_correlating = true;
             });
@@ -73,7 +75,7 @@ pub(super) fn apply_subscription(
         MessageSubscriptionIntent::Correlated if value.interrupting => remove(state, &entry),
         MessageSubscriptionIntent::Correlated => {
             wait(state, value);
-            state.tables.message_subscriptions.update(&entry, |row| row.is_correlating = false);
+            change(state, &entry, |row| row.is_correlating = false);
         }
         MessageSubscriptionIntent::Rejected => rejected(state, &entry, value),
         MessageSubscriptionIntent::Deleted => remove(state, &entry),
@@ -82,26 +84,33 @@ pub(super) fn apply_subscription(
         | MessageSubscriptionIntent::Correlate
         | MessageSubscriptionIntent::Reject
         | MessageSubscriptionIntent::Delete
-        | MessageSubscriptionIntent::Migrate => {}
+        | MessageSubscriptionIntent::Migrate => not_an_event(state, intent.name()),
     }
+}
+
+/// Changes a subscription, which must be there.
+fn change(state: &mut State, entry: &(i64, Arc<str>), change: impl FnOnce(&mut MessageSubscriptionRow)) {
+    if !state.tables.message_subscriptions.update(entry, change) {
+        not_subscribed(state, entry);
+    }
+}
+
+fn not_subscribed(state: &mut State, (element_instance, name): &(i64, Arc<str>)) {
+    broken(state, format!("element instance {element_instance} has no subscription to message '{name}'"));
 }
 
 /// The subscription takes the next message.
 fn wait(state: &mut State, value: &MessageSubscriptionValue) {
     let process = process_at(value);
-    match state.tables.waiting_processes.get(&process) {
-        None => state.tables.waiting_processes.insert_new(process.clone(), 1),
-        Some(count) => state.tables.waiting_processes.put(process.clone(), *count + 1),
-    }
+    count_up(&mut state.tables.waiting_processes, process.clone());
     state.tables.waiting_subscriptions.insert(process, value.element_instance_key.raw(), ());
 }
 
 fn wait_no_more(state: &mut State, value: &MessageSubscriptionValue) {
     let process = process_at(value);
     state.tables.waiting_subscriptions.remove(&process, &value.element_instance_key.raw());
-    match state.tables.waiting_processes.get(&process).map_or(0, |count| *count) {
-        0 | 1 => state.tables.waiting_processes.delete(&process),
-        count => state.tables.waiting_processes.put(process, count - 1),
+    if !take_one(&mut state.tables.waiting_processes, &process) {
+        broken(state, format!("nobody waits for message '{}'", value.message_name));
     }
 }
 
@@ -111,15 +120,16 @@ fn process_at(value: &MessageSubscriptionValue) -> (MessagePlace, Arc<str>) {
 }
 
 fn remove(state: &mut State, entry: &(i64, Arc<str>)) {
-    let Some(row) = state.tables.message_subscriptions.get(entry) else { return };
+    let Some(row) = state.tables.message_subscriptions.get(entry) else { return not_subscribed(state, entry) };
     if !row.is_correlating {
         wait_no_more(state, &row.value);
     }
     state.tables.message_subscriptions.delete(entry);
-    state.counters.message_subscriptions -= 1;
+    count_down(state, "message subscriptions", |counters| &mut counters.message_subscriptions);
 }
 
-/// The message may go to another instance of the process.
+/// The message may go to another instance of the process. The subscription that it went to may be gone, or wait for another
+/// one already.
 fn rejected(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscriptionValue) {
     let row = state.tables.message_subscriptions.get(entry);
     if row.is_some_and(|row| row.is_correlating && row.value.message_key == value.message_key) {
@@ -129,12 +139,12 @@ fn rejected(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscript
 }
 
 fn migrated(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscriptionValue) {
-    let Some(row) = state.tables.message_subscriptions.get(entry) else { return };
+    let Some(row) = state.tables.message_subscriptions.get(entry) else { return not_subscribed(state, entry) };
     if !row.is_correlating {
         wait_no_more(state, &row.value);
         wait(state, value);
     }
-    state.tables.message_subscriptions.update(entry, |row| row.value = value.clone());
+    change(state, entry, |row| row.value = value.clone());
 }
 
 pub(super) fn apply_process_subscription(
@@ -151,7 +161,7 @@ pub(super) fn apply_process_subscription(
         ProcessMessageSubscriptionIntent::Creating => {
             // One with the same name may still be closing.
             subscriptions.put(entry, row(SubscriptionState::Opening));
-            state.tables.element_instances.update(&element_instance, |instance| instance.has_subscriptions = true);
+            change_element(state, element_instance, |instance| instance.has_subscriptions = true);
         }
         ProcessMessageSubscriptionIntent::Created => subscriptions.put(entry, row(SubscriptionState::Open)),
         ProcessMessageSubscriptionIntent::Correlated if value.interrupting => subscriptions.delete(&entry),
@@ -159,11 +169,13 @@ pub(super) fn apply_process_subscription(
         ProcessMessageSubscriptionIntent::Deleting => subscriptions.put(entry, row(SubscriptionState::Closing)),
         ProcessMessageSubscriptionIntent::Deleted => subscriptions.delete(&entry),
         ProcessMessageSubscriptionIntent::Migrated => {
-            subscriptions.update(&entry, |row| row.value = value.clone());
+            if !subscriptions.update(&entry, |row| row.value = value.clone()) {
+                not_subscribed(state, &entry);
+            }
         }
         ProcessMessageSubscriptionIntent::Create
         | ProcessMessageSubscriptionIntent::Correlate
-        | ProcessMessageSubscriptionIntent::Delete => {}
+        | ProcessMessageSubscriptionIntent::Delete => not_an_event(state, intent.name()),
     }
 }
 
@@ -219,9 +231,10 @@ pub(super) fn release_lock(state: &mut State, key: Key, value: &ProcessInstanceV
     if state.counters.message_locks == 0 {
         return;
     }
+    // It may have been started without a message, or by one without a correlation key.
     let Some(correlation_key) = state.tables.message_lock_keys.get(&key.raw()) else { return };
     let lock = (value.tenant_id.shared().clone(), value.bpmn_process_id.shared().clone(), (*correlation_key).clone());
     state.tables.message_lock_keys.delete(&key.raw());
     state.tables.message_locks.delete(&lock);
-    state.counters.message_locks -= 1;
+    count_down(state, "message locks", |counters| &mut counters.message_locks);
 }

@@ -9,9 +9,11 @@ use crate::state::{MessagePlace, MessageRow, State, message_place};
 /// Messages that are passed one by one before the cursor moves.
 const STEP: usize = 4;
 
-/// Notes that a message went to a process. What is not kept cannot go anywhere again.
+/// Notes that a message went to a process.
 pub(super) fn correlated(state: &mut State, message: Key, process_id: &Text) {
-    let Some(row) = state.tables.messages.get(&message.raw()) else { return };
+    let Some(row) = state.tables.messages.get(&message.raw()) else {
+        return super::broken(state, format!("message {message} is not there"));
+    };
     let process = process_at(&row, process_id.shared());
     state.tables.message_correlations.put((message.raw(), process.1.clone()), ());
     state.tables.released_messages.delete(&(process.clone(), message.raw()));
@@ -23,7 +25,7 @@ pub(super) fn correlated(state: &mut State, message: Key, process_id: &Text) {
     }
 }
 
-/// Notes that a message did not arrive, and so may go to the process again.
+/// Notes that a message did not arrive, and so may go to the process again. It may have expired on the way.
 pub(super) fn released(state: &mut State, message: Key, process_id: &Text) {
     let Some(row) = state.tables.messages.get(&message.raw()) else { return };
     let process = process_at(&row, process_id.shared());

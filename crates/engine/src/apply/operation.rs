@@ -32,9 +32,10 @@ pub(super) fn apply_modification(
     value: &ProcessInstanceModificationValue,
 ) {
     if intent != ProcessInstanceModificationIntent::Modified {
-        return;
+        return super::not_an_event(state, intent.name());
     }
     for scope in &value.ancestor_scope_keys {
+        // A scope may have ended by what else was modified.
         if state.element_instance(*scope).is_some_and(|instance| instance.interrupted_by.is_some()) {
             state.tables.element_instances.update(&scope.raw(), |instance| instance.interrupted_by = None);
         }
@@ -61,6 +62,6 @@ fn forget_runtime_instructions(state: &mut State, process_instance: Key) {
     let places: Vec<_> = state.tables.runtime_instructions.range(range).map(|(place, _)| place).collect();
     for place in places {
         state.tables.runtime_instructions.delete(&place);
-        state.counters.runtime_instructions -= 1;
+        super::count_down(state, "runtime instructions", |counters| &mut counters.runtime_instructions);
     }
 }

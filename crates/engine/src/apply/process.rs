@@ -5,7 +5,7 @@ use protocol::{
     ResourceDeletionValue,
 };
 
-use super::{Name, versions};
+use super::{Name, broken, count_down, versions};
 use crate::state::{DeletingProcess, LatestVersion, ProcessRow, State};
 
 fn name_of(metadata: &ProcessMetadata) -> Name {
@@ -79,10 +79,13 @@ fn forget_version_tag(state: &mut State, name: &Name, metadata: &ProcessMetadata
 }
 
 fn deleted(state: &mut State, definition: Key) {
+    if !state.tables.processes.contains(&definition.raw()) {
+        return broken(state, format!("definition {definition} is not there"));
+    }
     state.tables.processes.delete(&definition.raw());
     state.definitions.forget_process(definition);
     if state.tables.deleting_processes.get(&definition.raw()).is_some_and(|row| row.is_unused) {
-        state.counters.unused_processes -= 1;
+        count_down(state, "unused definitions", |counters| &mut counters.unused_processes);
     }
     state.tables.deleting_processes.delete(&definition.raw());
 }
@@ -93,6 +96,7 @@ pub(super) fn apply_deletion(
     intent: ResourceDeletionIntent,
     value: &ResourceDeletionValue,
 ) {
+    // It may be a graph of decisions, which goes at once: nothing has to end before.
     let is_process = state.tables.processes.contains(&value.resource_key.raw());
     if intent == ResourceDeletionIntent::Deleting && is_process {
         let row = DeletingProcess { deletion: key, is_unused: false };
@@ -110,7 +114,9 @@ pub(super) fn instance_began(state: &mut State, definition: Key) {
 /// An instance ended, or went on with another definition.
 pub(super) fn instance_left(state: &mut State, definition: Key) {
     let definition = definition.raw();
-    let left = state.tables.living_instances.get(&definition).map_or(0, |count| count.saturating_sub(1));
+    let Some(left) = state.tables.living_instances.get(&definition).and_then(|count| count.checked_sub(1)) else {
+        return broken(state, format!("no instance of definition {definition} lives"));
+    };
     if left > 0 {
         state.tables.living_instances.put(definition, left);
         return;
@@ -130,6 +136,7 @@ pub(super) fn instance_ended(state: &mut State, key: Key, value: &ProcessInstanc
 
 /// It is not counted any more, before it is banned.
 pub(super) fn instance_banned(state: &mut State, key: Key) {
+    // It may have ended before its failure was noted.
     if let Some(instance) = state.element_instance(key)
         && !instance.value.parent_process_instance_key.is_some()
     {

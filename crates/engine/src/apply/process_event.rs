@@ -2,6 +2,7 @@
 
 use protocol::{Key, MultiInstanceIntent, MultiInstanceValue, ProcessEventIntent, ProcessEventValue};
 
+use super::{broken, change_element};
 use crate::state::{EventGate, EventTriggerRow, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessEventIntent, value: &ProcessEventValue) {
@@ -22,9 +23,15 @@ fn insert(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue) {
 }
 
 fn triggering(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue) {
-    let Some(instance) = state.element_instance(scope) else { return };
-    let Some(process) = state.process(value.process_definition_key) else { return };
-    let Some(event) = process.find_event(&value.target_element_id) else { return };
+    let Some(instance) = state.element_instance(scope) else {
+        return broken(state, format!("element instance {scope} is not there"));
+    };
+    let Some(process) = state.process(value.process_definition_key) else {
+        return broken(state, format!("definition {} cannot be read", value.process_definition_key));
+    };
+    let Some(event) = process.find_event(&value.target_element_id) else {
+        return broken(state, format!("the process has no event '{}'", value.target_element_id));
+    };
     let own = instance.value.element_id == value.target_element_id;
     let interrupting_event_sub_process = process.event_sub_process_of(event).filter(|_| process.is_interrupting(event));
     let gate = match process.element(event).behavior {
@@ -32,7 +39,7 @@ fn triggering(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue
         _ if process.is_interrupting(event) => EventGate::BoundaryOnly,
         _ => EventGate::Open,
     };
-    state.tables.element_instances.update(&scope.raw(), |instance| {
+    change_element(state, scope.raw(), |instance| {
         if gate != EventGate::Open && instance.gate != EventGate::Closed {
             instance.gate = gate;
         }
@@ -58,10 +65,12 @@ pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceInten
             for (place, item) in (1..=count).zip(&value.input_collection) {
                 state.tables.loop_items.put((key.raw(), place), item.shared().clone());
             }
-            state.tables.element_instances.update(&key.raw(), |body| body.items = count);
+            change_element(state, key.raw(), |body| body.items = count);
         }
         MultiInstanceIntent::OutputElementEvaluated => {
-            let Some(inner) = state.element_instance(key) else { return };
+            let Some(inner) = state.element_instance(key) else {
+                return broken(state, format!("element instance {key} is not there"));
+            };
             let place = (inner.value.flow_scope_key.raw(), inner.loop_counter);
             state.tables.loop_outputs.put(place, value.output_element.shared().clone());
         }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use bpmn::model::Behavior;
+use bpmn::model::{Behavior, ExecutableProcess};
 use protocol::{BpmnElementType, BpmnEventType, Key, ProcessInstanceIntent, ProcessInstanceValue};
 
+use super::{broken, change_element, count_down, count_up, not_an_event, take_one};
 use crate::state::{ElementInstance, EventGate, Lifecycle, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Arc<ProcessInstanceValue>) {
@@ -19,8 +20,14 @@ pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, 
         ProcessInstanceIntent::SequenceFlowTaken => flow_taken(state, value),
         ProcessInstanceIntent::SequenceFlowDeleted => super::migration::flow_deleted(state, value),
         ProcessInstanceIntent::ElementMigrated => super::migration::element_migrated(state, key, value),
-        // The others are commands, or belong to elements that this version refuses at deployment.
-        _ => {}
+        // Commands, and what belongs to elements that this version refuses at deployment.
+        ProcessInstanceIntent::Cancel
+        | ProcessInstanceIntent::ActivateElement
+        | ProcessInstanceIntent::CompleteElement
+        | ProcessInstanceIntent::TerminateElement
+        | ProcessInstanceIntent::CompleteExecutionListener
+        | ProcessInstanceIntent::AncestorMigrated
+        | ProcessInstanceIntent::ContinueTerminatingElement => not_an_event(state, intent.name()),
     }
 }
 
@@ -62,17 +69,29 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     state.tables.children.insert_new((scope, key.raw()), ());
     let mut scope_type = BpmnElementType::Unspecified;
     let mut loop_counter = 0;
-    state.tables.element_instances.update(&scope, |scope| {
+    let mut is_short_of_tokens = false;
+    let has_scope = state.tables.element_instances.update(&scope, |scope| {
         scope.children += 1;
-        scope.tokens -= consumed.min(scope.tokens);
+        is_short_of_tokens = scope.tokens < consumed;
+        scope.tokens = scope.tokens.saturating_sub(consumed);
         scope_type = scope.value.bpmn_element_type;
         if scope_type == BpmnElementType::MultiInstanceBody {
             scope.loop_counter += 1;
             loop_counter = scope.loop_counter;
         }
     });
+    if is_short_of_tokens {
+        broken(
+            state,
+            format!("fewer than the {consumed} tokens that '{}' takes are in scope {scope}", value.element_id),
+        );
+    }
+    // What has variables already begins and ends at once when its scope has ended meanwhile: they end with it.
+    if !has_scope && state.variables_of(key).next().is_none() {
+        broken(state, format!("scope {scope} is not there"));
+    }
     if loop_counter > 0 {
-        state.tables.element_instances.update(&key.raw(), |instance| instance.loop_counter = loop_counter);
+        change_element(state, key.raw(), |instance| instance.loop_counter = loop_counter);
     }
     if value.bpmn_element_type == BpmnElementType::StartEvent && scope_type == BpmnElementType::EventSubProcess {
         take_trigger(state, key, value);
@@ -82,7 +101,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     }
 }
 
-/// A called process is tied to the call activity.
+/// A called process is tied to the call activity, unless that ended meanwhile: then the process begins only to end at once.
 fn called(state: &mut State, key: Key, value: &ProcessInstanceValue) {
     if !value.parent_element_instance_key.is_some() {
         return;
@@ -94,9 +113,12 @@ fn called(state: &mut State, key: Key, value: &ProcessInstanceValue) {
     state.tables.element_instances.update(&call_activity, |instance| instance.called_instance = key);
 }
 
-/// The start event of an event sub-process takes over the variables of the event that triggered it.
+/// The start event of an event sub-process takes over the variables of the event that triggered it. It may begin without
+/// one, by a modification.
 fn take_trigger(state: &mut State, key: Key, value: &ProcessInstanceValue) {
-    let Some(event_sub_process) = state.element_instance(value.flow_scope_key) else { return };
+    let Some(event_sub_process) = state.element_instance(value.flow_scope_key) else {
+        return broken(state, format!("scope {} is not there", value.flow_scope_key));
+    };
     let scope = event_sub_process.value.flow_scope_key.raw();
     let found =
         state.tables.event_triggers.range((scope, i64::MIN)..=(scope, i64::MAX)).find_map(|(place, row)| {
@@ -105,7 +127,7 @@ fn take_trigger(state: &mut State, key: Key, value: &ProcessInstanceValue) {
     let Some((place, variables)) = found else { return };
     state.tables.event_triggers.delete(&place);
     if !variables.is_empty() {
-        state.tables.element_instances.update(&key.raw(), |instance| instance.result = Some(variables));
+        change_element(state, key.raw(), |instance| instance.result = Some(variables));
     }
 }
 
@@ -119,7 +141,28 @@ fn forget_tokens_of_interrupted(state: &mut State, value: &ProcessInstanceValue)
 
 fn forget_tokens(state: &mut State, scope: i64) {
     remove_waiting_tokens(state, scope);
-    state.tables.element_instances.update(&scope, |scope| scope.tokens = 0);
+    change_element(state, scope, |scope| scope.tokens = 0);
+}
+
+/// Takes tokens out of a scope, which must have them.
+pub(super) fn take_tokens(state: &mut State, scope: i64, count: u32) {
+    let mut left = None;
+    change_element(state, scope, |scope| {
+        left = scope.tokens.checked_sub(count);
+        scope.tokens = left.unwrap_or(0);
+    });
+    if left.is_none() {
+        broken(state, format!("scope {scope} has fewer than {count} tokens"));
+    }
+}
+
+/// The definition that a value names, which must be there.
+pub(super) fn process_of(state: &mut State, value: &ProcessInstanceValue) -> Option<Arc<ExecutableProcess>> {
+    let process = state.process(value.process_definition_key);
+    if process.is_none() {
+        broken(state, format!("definition {} cannot be read", value.process_definition_key));
+    }
+    process
 }
 
 /// The tokens that entering the element uses up: one of each incoming flow at a parallel gateway, one of each flow that has
@@ -129,22 +172,23 @@ fn consume_tokens(state: &mut State, value: &ProcessInstanceValue) -> u32 {
     if element_type == BpmnElementType::StartEvent {
         return 0;
     }
-    let Some(process) = state.process(value.process_definition_key) else { return 1 };
+    let Some(process) = process_of(state, value) else { return 1 };
     let is_joining = element_type == BpmnElementType::ParallelGateway;
     if !is_joining && !process.has_joining_inclusive_gateway {
         return 1;
     }
-    let Some(index) = process.find(&value.element_id, element_type) else { return 1 };
+    let Some(index) = process.find(&value.element_id, element_type) else {
+        broken(state, format!("the process has no element '{}'", value.element_id));
+        return 1;
+    };
     let element = process.element(index);
     let is_joining = is_joining || element_type == BpmnElementType::InclusiveGateway;
     let scope = value.flow_scope_key.raw();
     let mut consumed = 0;
     for flow in &element.incoming {
         let place = (scope, element.id.clone(), process.flow(*flow).id.clone());
-        match state.tables.waiting_tokens.get(&place).map_or(0, |count| *count) {
-            0 => continue,
-            1 => state.tables.waiting_tokens.delete(&place),
-            count => state.tables.waiting_tokens.put(place, count - 1),
+        if !take_one(&mut state.tables.waiting_tokens, &place) {
+            continue;
         }
         consumed += 1;
         if !is_joining {
@@ -155,7 +199,7 @@ fn consume_tokens(state: &mut State, value: &ProcessInstanceValue) -> u32 {
 }
 
 fn set_lifecycle(state: &mut State, key: Key, lifecycle: Lifecycle) {
-    state.tables.element_instances.update(&key.raw(), |instance| instance.lifecycle = lifecycle);
+    change_element(state, key.raw(), |instance| instance.lifecycle = lifecycle);
 }
 
 fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &ProcessInstanceValue) {
@@ -164,27 +208,27 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
     if is_completed && value.bpmn_element_type == BpmnElementType::Process {
         give_variables_to_caller(state, key, value);
     }
-    let mut loop_counter = 0;
-    if let Some(instance) = state.element_instance(key) {
-        if instance.has_variables {
-            super::variable::remove_scope(state, raw);
-        }
-        if instance.tokens > 0 {
-            remove_waiting_tokens(state, raw);
-        }
-        if instance.has_triggers {
-            remove_triggers(state, raw);
-        }
-        if instance.items > 0 {
-            remove_loop_items(state, raw);
-        }
-        loop_counter = instance.loop_counter;
+    let Some(instance) = state.element_instance(key) else {
+        return broken(state, format!("element instance {key} is not there"));
+    };
+    if instance.has_variables {
+        super::variable::remove_scope(state, raw);
     }
+    if instance.tokens > 0 {
+        remove_waiting_tokens(state, raw);
+    }
+    if instance.has_triggers {
+        remove_triggers(state, raw);
+    }
+    if instance.items > 0 {
+        remove_loop_items(state, raw);
+    }
+    let loop_counter = instance.loop_counter;
     state.tables.element_instances.delete(&raw);
     if value.bpmn_element_type == BpmnElementType::Process {
         if state.counters.awaited_results > 0 && state.tables.awaited_results.contains(&raw) {
             state.tables.awaited_results.delete(&raw);
-            state.counters.awaited_results -= 1;
+            count_down(state, "awaited results", |counters| &mut counters.awaited_results);
         }
         super::message::release_lock(state, key, value);
         super::operation::process_ended(state, key);
@@ -194,8 +238,11 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
     let scope = value.flow_scope_key.raw();
     state.tables.children.delete(&(scope, raw));
     let mut is_inner_instance = false;
-    state.tables.element_instances.update(&scope, |scope| {
-        scope.children -= 1;
+    let mut children_left = None;
+    // The scope of what only begins to end may have ended before, see `activating`.
+    let has_scope = state.tables.element_instances.update(&scope, |scope| {
+        children_left = scope.children.checked_sub(1);
+        scope.children = children_left.unwrap_or(0);
         is_inner_instance = scope.value.bpmn_element_type == BpmnElementType::MultiInstanceBody;
         if is_inner_instance && is_completed {
             scope.completed_children += 1;
@@ -203,29 +250,46 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
             scope.terminated_children += 1;
         }
     });
+    if has_scope && children_left.is_none() {
+        broken(state, format!("scope {scope} has no child"));
+    }
     if is_inner_instance {
         state.tables.loop_items.delete(&(scope, loop_counter));
     }
     if is_completed && value.bpmn_event_type == BpmnEventType::Terminate {
         forget_tokens(state, scope);
         let element_id = value.element_id.clone();
-        state.tables.element_instances.update(&scope, |scope| scope.interrupted_by = Some(element_id));
+        change_element(state, scope, |scope| scope.interrupted_by = Some(element_id));
     }
 }
 
 /// The variables of a called process are the result of its call activity, when that lets them through.
 fn give_variables_to_caller(state: &mut State, key: Key, value: &ProcessInstanceValue) {
-    let Some(caller) = state.element_instance(value.parent_element_instance_key) else { return };
-    let Some(process) = state.process(caller.value.process_definition_key) else { return };
+    let call_activity = value.parent_element_instance_key;
+    if !call_activity.is_some() {
+        return;
+    }
+    let Some(caller) = state.element_instance(call_activity) else {
+        return broken(state, format!("call activity {call_activity} is not there"));
+    };
+    let Some(process) = state.process(caller.value.process_definition_key) else {
+        // A banned instance does not go on, and its definition may be deleted.
+        if !state.is_banned(caller.value.process_instance_key) {
+            broken(state, format!("definition {} cannot be read", caller.value.process_definition_key));
+        }
+        return;
+    };
     let element = process.find(&caller.value.element_id, BpmnElementType::CallActivity);
-    let Some(element) = element.map(|index| process.element(index)) else { return };
-    let Behavior::CallActivity(called) = &element.behavior else { return };
+    let Some((element, Behavior::CallActivity(called))) =
+        element.map(|index| process.element(index)).map(|element| (element, &element.behavior))
+    else {
+        return broken(state, format!("'{}' calls no process", caller.value.element_id));
+    };
     if element.outputs.is_empty() && !called.propagate_all_child_variables {
         return;
     }
     let variables = super::variable::document_of(state, key);
-    let caller = value.parent_element_instance_key.raw();
-    state.tables.element_instances.update(&caller, |caller| caller.result = Some(variables.into()));
+    change_element(state, call_activity.raw(), |caller| caller.result = Some(variables.into()));
 }
 
 fn remove_triggers(state: &mut State, scope: i64) {
@@ -263,14 +327,15 @@ fn remove_waiting_tokens(state: &mut State, scope: i64) {
 
 fn flow_taken(state: &mut State, value: &ProcessInstanceValue) {
     let scope = value.flow_scope_key.raw();
-    state.tables.element_instances.update(&scope, |scope| scope.tokens += 1);
-    let Some(process) = state.process(value.process_definition_key) else { return };
-    let Some(flow) = process.flow_by_id.get(&*value.element_id).map(|index| process.flow(*index)) else { return };
+    change_element(state, scope, |scope| scope.tokens += 1);
+    let Some(process) = process_of(state, value) else { return };
+    let Some(flow) = process.flow_by_id.get(&*value.element_id).map(|index| process.flow(*index)) else {
+        return broken(state, format!("the process has no sequence flow '{}'", value.element_id));
+    };
     let target = process.element(flow.target);
     // Inclusive gateways have to know of all tokens on their way.
     if target.element_type == BpmnElementType::ParallelGateway || process.has_joining_inclusive_gateway {
         let place = (scope, target.id.clone(), flow.id.clone());
-        let count = state.tables.waiting_tokens.get(&place).map_or(0, |count| *count);
-        state.tables.waiting_tokens.put(place, count + 1);
+        count_up(&mut state.tables.waiting_tokens, place);
     }
 }

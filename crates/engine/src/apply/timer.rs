@@ -14,17 +14,24 @@ pub(super) fn apply(state: &mut State, key: Key, intent: TimerIntent, value: &Ti
             state.tables.timers_by_owner.insert_new((owner, key.raw()), ());
             state.tables.due_timers.insert((), place, ());
             state.counters.timers += 1;
-            if state.element_instance(waiting).is_some_and(|instance| !instance.has_subscriptions) {
-                state.tables.element_instances.update(&owner, |instance| instance.has_subscriptions = true);
+            if waiting.is_some() && state.element_instance(waiting).is_none_or(|waiting| !waiting.has_subscriptions) {
+                super::change_element(state, owner, |instance| instance.has_subscriptions = true);
             }
         }
         TimerIntent::Triggered | TimerIntent::Canceled => {
+            if !state.tables.timers.contains(&key.raw()) {
+                return super::broken(state, format!("timer {key} is not there"));
+            }
             state.tables.timers.delete(&key.raw());
             state.tables.timers_by_owner.delete(&(owner, key.raw()));
             state.tables.due_timers.remove(&(), &place);
-            state.counters.timers -= 1;
+            super::count_down(state, "timers", |counters| &mut counters.timers);
         }
-        TimerIntent::Migrated => state.tables.timers.put(key.raw(), TimerRow { value: value.clone() }),
-        TimerIntent::Trigger | TimerIntent::Cancel => {}
+        TimerIntent::Migrated => {
+            if !state.tables.timers.update(&key.raw(), |row| row.value = value.clone()) {
+                super::broken(state, format!("timer {key} is not there"));
+            }
+        }
+        TimerIntent::Trigger | TimerIntent::Cancel => super::not_an_event(state, intent.name()),
     }
 }

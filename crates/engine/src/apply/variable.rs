@@ -13,12 +13,17 @@ pub(super) fn apply(state: &mut State, key: Key, intent: VariableIntent, value: 
     match intent {
         VariableIntent::Created => {
             state.tables.variables.insert_new(place, row);
-            // What is not there yet when its first variables are counts as having some from the start.
+            // A scope may get variables before it is there; it counts as having some from the start then.
             if state.tables.element_instances.get(&scope).is_some_and(|instance| !instance.has_variables) {
                 state.tables.element_instances.update(&scope, |instance| instance.has_variables = true);
             }
         }
-        VariableIntent::Updated => state.tables.variables.put(place, row),
+        VariableIntent::Updated => {
+            if !state.tables.variables.update(&place, |before| *before = row) {
+                super::broken(state, format!("scope {scope} has no variable '{}'", value.name));
+            }
+        }
+        // It goes with its scope, and says nothing of a definition.
         VariableIntent::Migrated => {}
     }
 }

@@ -33,7 +33,7 @@ impl Cluster {
 
     pub fn with_limits(partitions: u16, limits: Limits) -> Self {
         let node = |partition| {
-            let options = EngineOptions { partition: PartitionId(partition), partition_count: partitions, limits };
+            let options = EngineOptions { limits, ..EngineOptions::new(PartitionId(partition), partitions) };
             let engine = Engine::in_memory(options);
             Node { options, engine, batches: Vec::new(), records: Vec::new(), replies: Vec::new() }
         };

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use engine::{Engine, EngineOptions, Limits, Output};
+use engine::{Engine, EngineOptions, Output};
 use protocol::*;
 
 pub const TENANT: &str = "<default>";
 
 pub fn options() -> EngineOptions {
-    EngineOptions { partition: PartitionId(1), partition_count: 1, limits: Limits::default() }
+    EngineOptions::new(PartitionId(1), 1)
 }
 
 /// An engine with the history of everything that it was given and gave back.

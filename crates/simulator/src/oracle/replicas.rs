@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-use engine::{Engine, EngineOptions, Limits};
+use engine::{Engine, EngineOptions};
 use protocol::{PartitionId, Record, RecordType};
 use replication::NodeId;
 use rustc_hash::FxHasher;
@@ -99,7 +99,7 @@ impl Replicas {
 
     /// The records alone rebuild the state.
     pub fn check_fold(&self, partition: PartitionId, engine: &Engine, partitions: u16) {
-        let options = EngineOptions { partition, partition_count: partitions, limits: Limits::default() };
+        let options = EngineOptions::new(partition, partitions);
         let mut folded = Engine::in_memory(options);
         for record in self.records.get(&partition).into_iter().flatten() {
             if record.record_type == RecordType::Event {

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 
 use crossbeam_channel::Receiver;
-use engine::{Engine, EngineOptions, Limits};
+use engine::{Engine, EngineOptions};
 use protocol::{
     Command, DEFAULT_TENANT, JobStreamIntent, JobStreamValue, Key, Payload, ProcessInstanceCreationIntent,
     ProcessInstanceCreationValue, Request, StreamId,
@@ -31,7 +31,7 @@ impl Stage {
         let (shared, inbox) = Shared::for_test(1, 8);
         let entrance = shared.entrances[0].clone();
         entrance.set_role(Role::Follower);
-        let options = EngineOptions { partition: PARTITION, partition_count: 1, limits: Limits::default() };
+        let options = EngineOptions::new(PARTITION, 1);
         let partition = Partition::new(PARTITION, Engine::in_memory(options), PartitionOptions::default());
         let record_options = RecordLogOptions::for_test(PARTITION, directory, 1 << 20);
         let (records, writer) = RecordLog::open(record_options, 0).expect("new");
