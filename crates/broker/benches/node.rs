@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Completes every job at once, on the thread that pushes it.
 struct Worker {
     client: Client,
-    delivered: mpsc::Sender<PartitionId>,
+    delivered: mpsc::Sender<(PartitionId, JobAmount)>,
     completed: Arc<AtomicU64>,
 }
 
@@ -24,12 +24,13 @@ impl JobSink for Worker {
         let completed = self.completed.clone();
         let command = Command::new(push.key, Payload::Job(JobIntent::Complete, Arc::default()));
         let partition = push.key.partition().expect("a key of a partition");
+        let amount = JobAmount::of(&push.job);
         self.client.submit(partition, command, move |answer| {
             if answer.is_ok_and(|reply| reply.rejection.is_none()) {
                 completed.fetch_add(1, Ordering::Relaxed);
             }
         });
-        self.delivered.send(partition).is_ok()
+        self.delivered.send((partition, amount)).is_ok()
     }
 }
 
@@ -89,9 +90,9 @@ fn main() {
         fetch_variables: Vec::new(),
         tenant_ids: vec![DEFAULT_TENANT.into()],
     };
-    let handle = client.open_stream(specification, worker);
+    let handle = client.open_stream(specification, worker).expect("there is room for a stream");
     let _credits = std::thread::spawn(move || {
-        delivered.iter().for_each(|partition| handle.delivered(partition, 1));
+        delivered.iter().for_each(|(partition, amount)| handle.delivered(partition, amount));
     });
     let variables: Text = format!("{{\"text\":\"{}\"}}", "x".repeat(500)).into();
     one_by_one(&client, &variables, &completed);
@@ -119,8 +120,9 @@ fn idle(client: &Client) {
         fetch_variables: Vec::new(),
         tenant_ids: vec![DEFAULT_TENANT.into()],
     };
-    let handles: Vec<_> =
+    let handles: Result<Vec<_>, _> =
         (0..1_000).map(|number| client.open_stream(specification(number), Arc::new(Nobody))).collect();
+    let handles = handles.expect("there is room for streams");
     std::thread::sleep(Duration::from_secs(10));
     let (started, processor) = (Instant::now(), processor_seconds());
     std::thread::sleep(Duration::from_secs(10));

@@ -238,7 +238,17 @@ impl Client {
 
     /// Opens a job stream on every partition (and again after a change of leader). Jobs arrive at the `sink` until the
     /// handle is closed or dropped.
-    pub fn open_stream(&self, specification: StreamSpecification, sink: Arc<dyn JobSink>) -> StreamHandle {
+    ///
+    /// # Errors
+    /// When a partition has no room for what that writes: its memory for commands, or the disk, is used up.
+    pub fn open_stream(
+        &self,
+        specification: StreamSpecification,
+        sink: Arc<dyn JobSink>,
+    ) -> Result<StreamHandle, SubmitError> {
+        if self.shared.stopping.load(Ordering::Acquire) {
+            return Err(SubmitError::Stopped);
+        }
         self.shared.streams.open(&self.shared, specification, sink)
     }
 

@@ -47,4 +47,4 @@ pub use node::{Node, StartError, StopError};
 pub use options::NodeOptions;
 pub use record_log::RecordLogError;
 pub use shared::JobsAvailableListener;
-pub use streams::{JobSink, StreamHandle, StreamSpecification};
+pub use streams::{JobSink, StreamHandle, StreamSpecification, StreamWindow};

@@ -184,6 +184,7 @@ pub(crate) struct SharedMetrics {
     yielded: Counter,
     streams: Gauge,
     blocked: Gauge,
+    undelivered: Gauge,
 }
 
 struct SharedPartition {
@@ -209,6 +210,7 @@ impl SharedMetrics {
             yielded: counter!("osmia_jobs_yielded_total"),
             streams: gauge!("zeebe_broker_open_job_stream_count"),
             blocked: gauge!("osmia_job_streams_blocked"),
+            undelivered: gauge!("osmia_job_streams_undelivered_bytes"),
         }
     }
 
@@ -227,7 +229,9 @@ impl SharedMetrics {
         self.pushed.absolute(pushed);
         self.yielded.absolute(yielded);
         self.streams.set(number(shared.streams.count()));
-        self.blocked.set(number(shared.streams.blocked()));
+        let (blocked, undelivered_bytes) = shared.streams.blocked();
+        self.blocked.set(number(blocked));
+        self.undelivered.set(number(undelivered_bytes));
     }
 }
 

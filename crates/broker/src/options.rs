@@ -7,6 +7,7 @@ use exporters::ExporterConfiguration;
 
 use crate::disk::DiskOptions;
 use crate::flow_control::FlowControlOptions;
+use crate::streams::StreamWindow;
 
 /// How a node is set up.
 #[derive(Debug, Clone)]
@@ -39,8 +40,8 @@ pub struct NodeOptions {
     pub checkpoint_interval: Duration,
     /// Bytes of changes that start a checkpoint before its time.
     pub checkpoint_bytes: usize,
-    /// Jobs that a stream may hold undelivered for each partition.
-    pub stream_window: u32,
+    /// What job streams may hold undelivered.
+    pub stream_window: StreamWindow,
     /// Time without acknowledgement after which commands to other partitions are sent again.
     pub outbox_resend_interval: Duration,
     /// Size of a segment file of the record stream; less on a small volume. The newest segments are read at the start, so
@@ -67,7 +68,7 @@ impl Default for NodeOptions {
             batch_limit_bytes: 8 << 20,
             checkpoint_interval: Duration::from_secs(5),
             checkpoint_bytes: 64 << 20,
-            stream_window: 128,
+            stream_window: StreamWindow::default(),
             outbox_resend_interval: Duration::from_secs(1),
             segment_bytes: 16 << 20,
             exporter_backlog_limit_bytes: 4 << 30,

@@ -83,7 +83,7 @@ impl Shared {
         use crate::requests::Requests;
 
         let (inbox, receiver) = crossbeam_channel::unbounded();
-        let disk = Arc::new(Disk::unlimited());
+        let disk = Arc::new(Disk::measured(u64::MAX, 1 << 30, 0));
         let entrance = |id| {
             let limiter = Arc::new(Limiter::new(id, FlowControlOptions::default(), disk.clone()));
             let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 2), Held::new(5, 100)));
@@ -99,7 +99,10 @@ impl Shared {
             entrances: (1..=partition_count).map(PartitionId).map(entrance).collect(),
             disk,
             inbox,
-            streams: Streams::new(partition_count, window),
+            streams: Streams::new(
+                partition_count,
+                crate::streams::StreamWindow { jobs: window, ..crate::streams::StreamWindow::default() },
+            ),
             listeners: RwLock::default(),
             command_limit_bytes: 4 << 20,
             next_number: AtomicU64::new(1),

@@ -1,16 +1,24 @@
 //! Job streams: which connections of this node take jobs of which type, and how many more each of them can take.
 //!
-//! Every stream has a window of credit on every partition. The partition's state counts what it may still push; here is
-//! counted what was pushed and not yet handed to the connection. Credit goes back in one GRANT per half window. So a
-//! pushed job always finds room in the connection's queue, and a slow worker costs the log nothing.
+//! Every stream has a window of credit on every partition, in jobs and in bytes. The partition's state counts what it may
+//! still push; here is counted what was pushed and not yet handed to the connection. Credit goes back in one GRANT per half
+//! window, as a total since the stream was opened. So a pushed job always finds room in the connection's queue, and a slow
+//! worker costs the log nothing.
+//!
+//! The bytes of a window are shared among the partitions. With many open streams each has less, so that all together hold
+//! no more than their limit; at least one job of any size is always possible.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use protocol::{Command, JobIntent, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text};
+use protocol::{
+    Command, JobAmount, JobIntent, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text,
+};
 
+use crate::client::SubmitError;
+use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::Shared;
 use engine::Push;
@@ -37,10 +45,37 @@ pub trait JobSink: Send + Sync {
     fn push(&self, push: Push) -> bool;
 }
 
+/// What streams may hold that their connections have not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamWindow {
+    /// Jobs of each stream and partition.
+    pub jobs: u32,
+    /// Bytes of each stream, for all partitions together.
+    pub bytes: usize,
+    /// Bytes of all streams of this node together.
+    pub node_bytes: usize,
+}
+
+impl Default for StreamWindow {
+    fn default() -> Self {
+        StreamWindow { jobs: 128, bytes: 4 << 20, node_bytes: 256 << 20 }
+    }
+}
+
+impl StreamWindow {
+    /// The share of one stream on one partition.
+    fn share(&self, streams: usize, partitions: usize) -> JobAmount {
+        let bytes = self.bytes.min(self.node_bytes / streams.max(1)) / partitions.max(1);
+        JobAmount { jobs: self.jobs.max(1).into(), bytes: bytes.max(1) as u64 }
+    }
+}
+
 /// All open streams of this node.
 pub(crate) struct Streams {
-    window: u32,
+    window: StreamWindow,
     open: RwLock<HashMap<u64, Arc<Stream>>>,
+    /// How many are open, read without the lock.
+    count: AtomicUsize,
     /// Held while the streams of a partition are registered, so that each is registered exactly once per leadership.
     leading: Vec<Mutex<bool>>,
     pushed: AtomicU64,
@@ -59,17 +94,26 @@ struct Stream {
 struct Credit {
     /// The partition was told of the stream.
     registered: bool,
-    /// Pushed, and not yet handed to the connection.
-    undelivered: u32,
-    /// Handed to the connection, and not yet granted again.
-    delivered: u32,
+    /// What came from the partition, as all that follows since the stream was opened.
+    pushed: JobAmount,
+    /// What the connection took, or was given back.
+    delivered: JobAmount,
+    /// What the partition was told.
+    granted: JobAmount,
+}
+
+impl Credit {
+    fn undelivered(&self) -> JobAmount {
+        self.pushed.minus(self.delivered)
+    }
 }
 
 impl Streams {
-    pub fn new(partition_count: u16, window: u32) -> Self {
+    pub fn new(partition_count: u16, window: StreamWindow) -> Self {
         Streams {
-            window: window.max(1),
+            window,
             open: RwLock::default(),
+            count: AtomicUsize::new(0),
             leading: (0..partition_count).map(|_| Mutex::new(false)).collect(),
             pushed: AtomicU64::new(0),
             yielded: AtomicU64::new(0),
@@ -78,14 +122,20 @@ impl Streams {
 
     /// Number of open streams.
     pub fn count(&self) -> usize {
-        self.open.read().len()
+        self.count.load(Ordering::Relaxed)
     }
 
-    /// How many streams have used up their credit on a partition, counted for each partition.
-    pub fn blocked(&self) -> usize {
+    /// How many streams have used up their credit on a partition, counted for each partition, and the bytes of jobs that no
+    /// connection has taken.
+    pub fn blocked(&self) -> (usize, u64) {
         let open = self.open.read();
         let credits = open.values().flat_map(|stream| &stream.credits);
-        credits.filter(|credit| credit.lock().undelivered >= self.window).count()
+        credits.fold((0, 0), |(blocked, bytes), credit| {
+            let credit = credit.lock();
+            let left = credit.granted.minus(credit.pushed);
+            let is_blocked = credit.registered && (left.jobs == 0 || left.bytes == 0);
+            (blocked + usize::from(is_blocked), bytes + credit.undelivered().bytes)
+        })
     }
 
     /// Jobs pushed and jobs given back so far.
@@ -93,12 +143,17 @@ impl Streams {
         (self.pushed.load(Ordering::Relaxed), self.yielded.load(Ordering::Relaxed))
     }
 
+    fn window(&self) -> JobAmount {
+        self.window.share(self.count(), self.leading.len())
+    }
+
+    /// Opens a stream, unless a partition has no room for what that writes: closing it is never refused.
     pub fn open(
         &self,
         shared: &Arc<Shared>,
         specification: StreamSpecification,
         sink: Arc<dyn JobSink>,
-    ) -> StreamHandle {
+    ) -> Result<StreamHandle, SubmitError> {
         let number = shared.next_number.fetch_add(1, Ordering::Relaxed);
         let stream = Arc::new(Stream {
             id: StreamId { node: shared.node, number },
@@ -106,14 +161,30 @@ impl Streams {
             sink,
             credits: self.leading.iter().map(|_| Mutex::default()).collect(),
         });
+        let mut permits = self.admit(shared, &stream)?.into_iter();
         self.open.write().insert(number, stream.clone());
+        self.count.fetch_add(1, Ordering::Relaxed);
         for (partition, leading) in partitions(&self.leading) {
+            let permit = permits.next().flatten();
             let leading = leading.lock();
             if *leading {
-                self.register(shared, partition, &stream);
+                self.register(shared, partition, &stream, permit);
             }
         }
-        StreamHandle { shared: shared.clone(), stream, closed: false }
+        Ok(StreamHandle { shared: shared.clone(), stream, closed: false })
+    }
+
+    /// Takes a share of the limits of every partition that is led from here.
+    fn admit(&self, shared: &Shared, stream: &Stream) -> Result<Vec<Option<Permit>>, SubmitError> {
+        let bytes = protocol::encode_to_vec(&stream_command(JobStreamIntent::Add, stream, &Credit::default())).len();
+        let permit = |(partition, leading): (PartitionId, &Mutex<bool>)| {
+            if !*leading.lock() {
+                return Ok(None);
+            }
+            let entrance = shared.entrance(partition)?;
+            entrance.admit(Admission::Preferred, bytes).map(Some).map_err(|refusal| entrance.refuse(&refusal))
+        };
+        partitions(&self.leading).map(permit).collect()
     }
 
     /// This node leads the partition from now on: registers all open streams there. What an earlier leader knew of
@@ -126,7 +197,7 @@ impl Streams {
         let streams: Vec<_> = self.open.read().values().cloned().collect();
         for stream in streams {
             stream.credits[index_of(partition)].lock().registered = false;
-            self.register(shared, partition, &stream);
+            self.register(shared, partition, &stream, None);
         }
         *leading = true;
     }
@@ -138,16 +209,15 @@ impl Streams {
         }
     }
 
-    fn register(&self, shared: &Shared, partition: PartitionId, stream: &Stream) {
+    fn register(&self, shared: &Shared, partition: PartitionId, stream: &Stream, permit: Option<Permit>) {
         let mut credit = stream.credits[index_of(partition)].lock();
         if credit.registered {
             return;
         }
         credit.registered = true;
-        credit.delivered = 0;
         // What still lies in the connection's queue takes its room.
-        let free = self.window.saturating_sub(credit.undelivered);
-        submit(shared, partition, &stream_command(JobStreamIntent::Add, stream, free));
+        credit.granted = credit.delivered.plus(self.window());
+        submit(shared, partition, &stream_command(JobStreamIntent::Add, stream, &credit), permit);
     }
 
     /// Hands a job to its stream, or gives it back when the stream is gone.
@@ -155,35 +225,42 @@ impl Streams {
         let stream = self.open.read().get(&push.stream.number).cloned();
         let key = push.key;
         if let Some(stream) = stream.filter(|stream| stream.id == push.stream) {
-            stream.credits[index_of(partition)].lock().undelivered += 1;
+            let amount = JobAmount::of(&push.job);
+            {
+                let mut credit = stream.credits[index_of(partition)].lock();
+                credit.pushed = credit.pushed.plus(amount);
+            }
             if stream.sink.push(push) {
                 self.pushed.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            stream.returned(self.window, shared, partition, 1);
+            stream.returned(shared, partition, amount);
         }
         self.give_back(shared, partition, key);
     }
 
     fn give_back(&self, shared: &Shared, partition: PartitionId, key: Key) {
         self.yielded.fetch_add(1, Ordering::Relaxed);
-        submit(shared, partition, &Command::new(key, Payload::Job(JobIntent::Yield, Arc::default())));
+        submit(shared, partition, &Command::new(key, Payload::Job(JobIntent::Yield, Arc::default())), None);
     }
 }
 
 impl Stream {
-    /// `count` jobs do not take room in the connection's queue any more.
-    fn returned(&self, window: u32, shared: &Shared, partition: PartitionId, count: u32) {
+    /// Jobs do not take room in the connection's queue any more.
+    fn returned(&self, shared: &Shared, partition: PartitionId, amount: JobAmount) {
         let Some(credit) = self.credits.get(index_of(partition)) else {
             return;
         };
+        let window = shared.streams.window();
         let mut credit = credit.lock();
-        credit.undelivered = credit.undelivered.saturating_sub(count);
-        credit.delivered = credit.delivered.saturating_add(count);
+        credit.delivered = credit.delivered.plus(amount);
+        let possible = credit.delivered.plus(window);
+        let more = possible.minus(credit.granted);
         // A half window, so that a busy stream neither runs dry nor sends a command per job.
-        if credit.registered && credit.delivered >= window.div_ceil(2) {
-            let grant = std::mem::take(&mut credit.delivered);
-            submit(shared, partition, &stream_command(JobStreamIntent::Grant, self, grant));
+        let is_due = more.jobs >= window.jobs.div_ceil(2) || more.bytes >= window.bytes.div_ceil(2);
+        if credit.registered && is_due {
+            credit.granted = credit.granted.max(possible);
+            submit(shared, partition, &stream_command(JobStreamIntent::Grant, self, &credit), None);
         }
     }
 }
@@ -201,9 +278,9 @@ impl StreamHandle {
         self.stream.id
     }
 
-    /// The gateway has handed `count` jobs of this partition to the connection: their credit goes back.
-    pub fn delivered(&self, partition: PartitionId, count: u32) {
-        self.stream.returned(self.shared.streams.window, &self.shared, partition, count);
+    /// The gateway has handed these jobs of this partition to the connection: their credit goes back.
+    pub fn delivered(&self, partition: PartitionId, amount: JobAmount) {
+        self.stream.returned(&self.shared, partition, amount);
     }
 
     /// Closes the stream on all partitions and gives back the jobs that did not reach the client.
@@ -222,12 +299,14 @@ impl StreamHandle {
             return;
         }
         let streams = &self.shared.streams;
-        streams.open.write().remove(&self.stream.id.number);
+        if streams.open.write().remove(&self.stream.id.number).is_some() {
+            streams.count.fetch_sub(1, Ordering::Relaxed);
+        }
         for (partition, leading) in partitions(&streams.leading) {
             let _leading = leading.lock();
             let mut credit = self.stream.credits[index_of(partition)].lock();
             if std::mem::take(&mut credit.registered) {
-                submit(&self.shared, partition, &stream_command(JobStreamIntent::Remove, &self.stream, 0));
+                submit(&self.shared, partition, &stream_command(JobStreamIntent::Remove, &self.stream, &credit), None);
             }
         }
     }
@@ -254,23 +333,28 @@ fn index_of(partition: PartitionId) -> usize {
     usize::from(partition.0.saturating_sub(1))
 }
 
-fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: u32) -> Command {
-    let specification = &stream.specification;
-    let value = JobStreamValue {
-        stream: stream.id,
-        job_type: specification.job_type.clone(),
-        worker: specification.worker.clone(),
-        timeout: specification.timeout,
-        fetch_variables: specification.fetch_variables.clone(),
-        tenant_ids: specification.tenant_ids.clone(),
-        credit,
-    };
+/// Only what registers a stream tells what it wants: all that follows names it.
+fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: &Credit) -> Command {
+    let mut value = JobStreamValue { stream: stream.id, granted: credit.granted, ..JobStreamValue::default() };
+    if intent == JobStreamIntent::Add {
+        let specification = &stream.specification;
+        value = JobStreamValue {
+            job_type: specification.job_type.clone(),
+            worker: specification.worker.clone(),
+            timeout: specification.timeout,
+            fetch_variables: specification.fetch_variables.clone(),
+            tenant_ids: specification.tenant_ids.clone(),
+            used: credit.pushed,
+            ..value
+        };
+    }
     Command::new(Key::NONE, Payload::JobStream(intent, Box::new(value)))
 }
 
 /// When the node has stopped, nobody needs the command any more.
-fn submit(shared: &Shared, partition: PartitionId, command: &Command) {
-    drop(shared.inbox.send(Inbound::Command(QueuedCommand::internal(partition, command))));
+fn submit(shared: &Shared, partition: PartitionId, command: &Command, permit: Option<Permit>) {
+    let command = QueuedCommand { permit, ..QueuedCommand::internal(partition, command) };
+    drop(shared.inbox.send(Inbound::Command(command)));
 }
 
 #[cfg(test)]
@@ -298,13 +382,13 @@ mod tests {
         }
     }
 
-    /// What was submitted: partition, intent, and the credit of stream commands.
-    fn submitted(inbox: &Receiver<Inbound>) -> Vec<(u16, &'static str, u32)> {
+    /// What was submitted: partition, intent, and the jobs that stream commands grant.
+    fn submitted(inbox: &Receiver<Inbound>) -> Vec<(u16, &'static str, u64)> {
         let command = |inbound| match inbound {
             Inbound::Command(queued) => {
                 let command: Command = protocol::decode(&queued.bytes).expect("encoded by us");
                 let credit = match &command.payload {
-                    Payload::JobStream(_, value) => value.credit,
+                    Payload::JobStream(_, value) => value.granted.jobs,
                     _ => 0,
                 };
                 (queued.partition.0, command.payload.intent_name(), credit)
@@ -318,54 +402,113 @@ mod tests {
         Push { stream, key: Key::new(PartitionId(partition), counter), job: Arc::default() }
     }
 
+    fn open(shared: &Arc<Shared>, takes: bool) -> StreamHandle {
+        let sink = Arc::new(Queue(Mutex::default(), takes));
+        shared.streams.open(shared, specification(), sink).expect("there is room")
+    }
+
+    fn amount(jobs: u64) -> JobAmount {
+        JobAmount { jobs, bytes: jobs * JobAmount::of(&protocol::JobValue::default()).bytes }
+    }
+
     #[test]
     fn a_stream_is_registered_once_per_leadership_with_the_credit_it_has_room_for() {
         let (shared, inbox) = Shared::for_test(2, 8);
         shared.streams.lead(&shared, PartitionId(1));
-        let sink = Arc::new(Queue(Mutex::default(), true));
-        let handle = shared.streams.open(&shared, specification(), sink);
+        let handle = open(&shared, true);
         assert_eq!(submitted(&inbox), [(1, "ADD", 8)]);
         shared.streams.lead(&shared, PartitionId(2));
         assert_eq!(submitted(&inbox), [(2, "ADD", 8)]);
         for counter in 1..=3 {
             shared.streams.push(&shared, PartitionId(1), push(handle.id(), 1, counter));
         }
-        handle.delivered(PartitionId(1), 1);
+        handle.delivered(PartitionId(1), amount(1));
         shared.streams.step_down(PartitionId(1));
         shared.streams.lead(&shared, PartitionId(1));
-        assert_eq!(submitted(&inbox), [(1, "ADD", 6)]);
+        // Three were pushed and two of them have not been taken: room for six more.
+        assert_eq!(submitted(&inbox), [(1, "ADD", 9)]);
         drop(handle);
-        assert_eq!(submitted(&inbox), [(1, "REMOVE", 0), (2, "REMOVE", 0)]);
+        assert_eq!(submitted(&inbox), [(1, "REMOVE", 9), (2, "REMOVE", 8)]);
     }
 
     #[test]
     fn credit_goes_back_by_half_windows() {
         let (shared, inbox) = Shared::for_test(1, 8);
         shared.streams.lead(&shared, PartitionId(1));
-        let handle = shared.streams.open(&shared, specification(), Arc::new(Queue(Mutex::default(), true)));
+        let handle = open(&shared, true);
         for counter in 1..=8 {
             shared.streams.push(&shared, PartitionId(1), push(handle.id(), 1, counter));
         }
-        assert_eq!(shared.streams.blocked(), 1);
+        assert_eq!(shared.streams.blocked(), (1, amount(8).bytes));
         submitted(&inbox);
-        handle.delivered(PartitionId(1), 3);
+        handle.delivered(PartitionId(1), amount(3));
         assert_eq!(submitted(&inbox), []);
-        handle.delivered(PartitionId(1), 2);
-        assert_eq!(submitted(&inbox), [(1, "GRANT", 5)]);
+        handle.delivered(PartitionId(1), amount(2));
+        assert_eq!(submitted(&inbox), [(1, "GRANT", 13)]);
     }
 
     #[test]
     fn jobs_without_a_client_are_given_back() {
         let (shared, inbox) = Shared::for_test(1, 8);
         shared.streams.lead(&shared, PartitionId(1));
-        let gone = shared.streams.open(&shared, specification(), Arc::new(Queue(Mutex::default(), false)));
+        let gone = open(&shared, false);
         submitted(&inbox);
         shared.streams.push(&shared, PartitionId(1), push(gone.id(), 1, 1));
         assert_eq!(submitted(&inbox), [(1, "YIELD", 0)]);
         let id = gone.id();
         gone.close(vec![push(id, 1, 2)]);
-        assert_eq!(submitted(&inbox), [(1, "REMOVE", 0), (1, "YIELD", 0)]);
+        assert_eq!(submitted(&inbox), [(1, "REMOVE", 8), (1, "YIELD", 0)]);
         shared.streams.push(&shared, PartitionId(1), push(id, 1, 3));
         assert_eq!(submitted(&inbox), [(1, "YIELD", 0)]);
+    }
+
+    #[test]
+    fn many_streams_share_what_all_may_hold() {
+        let window = StreamWindow { jobs: 128, bytes: 4 << 20, node_bytes: 256 << 20 };
+        assert_eq!(window.share(1, 1).bytes, 4 << 20);
+        assert_eq!(window.share(10, 4), JobAmount { jobs: 128, bytes: 1 << 20 });
+        assert_eq!(window.share(256, 1).bytes, 1 << 20);
+        assert_eq!(window.share(usize::MAX, 4_095).bytes, 1, "one job of any size");
+    }
+
+    #[test]
+    fn large_jobs_give_their_credit_back_by_their_bytes() {
+        let (shared, inbox) = Shared::for_test(1, 128);
+        shared.streams.lead(&shared, PartitionId(1));
+        let handle = open(&shared, true);
+        submitted(&inbox);
+        handle.delivered(PartitionId(1), JobAmount { jobs: 1, bytes: 1 << 20 });
+        assert_eq!(submitted(&inbox), []);
+        handle.delivered(PartitionId(1), JobAmount { jobs: 1, bytes: 1 << 20 });
+        assert_eq!(submitted(&inbox), [(1, "GRANT", 130)], "half of the bytes");
+    }
+
+    #[test]
+    fn a_full_disk_refuses_to_open_and_never_to_close() {
+        let (shared, inbox) = Shared::for_test(1, 8);
+        shared.streams.lead(&shared, PartitionId(1));
+        let handle = open(&shared, true);
+        assert_eq!(inbox.len(), 1);
+        shared.disk.note(0, 0);
+        let refused = shared.streams.open(&shared, specification(), Arc::new(Queue(Mutex::default(), true)));
+        let refusal = refused.expect_err("the disk is full");
+        assert!(matches!(&refusal, SubmitError::ResourceExhausted { .. }), "{refusal}");
+        assert!(refusal.to_string().contains("is full"), "{refusal}");
+        assert_eq!((inbox.len(), shared.streams.count()), (1, 1), "nothing is left of it");
+        drop(handle);
+        let [_, closing] = inbox.try_iter().collect::<Vec<_>>().try_into().expect("opened and closed");
+        let Inbound::Command(closing) = closing else { panic!("a command") };
+        assert!(closing.bytes.len() < 100, "it names the stream, not what it wants: {} bytes", closing.bytes.len());
+    }
+
+    #[test]
+    fn what_opens_streams_counts_among_the_bytes_in_flight() {
+        let (shared, inbox) = Shared::for_test(1, 8);
+        shared.streams.lead(&shared, PartitionId(1));
+        let limiter = &shared.entrance(PartitionId(1)).expect("it exists").limiter;
+        let _streams = [open(&shared, true), open(&shared, true)];
+        assert_eq!(limiter.in_flight(), 2);
+        inbox.try_iter().for_each(drop);
+        assert_eq!(limiter.in_flight(), 0);
     }
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bpmn::builder::{Event, ProcessBuilder};
 use osmia_broker::{
-    Client, FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Reply, Role, StreamSpecification, SubmitError,
+    Client, FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Reply, Role, StreamSpecification,
+    StreamWindow, SubmitError,
 };
 use protocol::*;
 use support::*;
@@ -26,7 +27,7 @@ fn an_instance_runs_through_a_pushed_job() {
     let pushed = jobs.wait(1);
     assert_eq!(&*pushed[0].job.job_type, "pay");
     assert_eq!(&*pushed[0].job.variables, "{\"amount\":12}");
-    handle.delivered(PartitionId(1), 1);
+    handle.delivered(PartitionId(1), amount(&pushed));
     assert_eq!(complete(&client, pushed[0].key).expect("taken").rejection, None);
     let reply = result.recv_timeout(LIMIT).expect("answered").expect("taken");
     match reply.payload {
@@ -106,7 +107,7 @@ fn a_crash_in_the_middle_of_load_loses_nothing_that_was_answered() {
     eventually("every acknowledged instance", || {
         for push in jobs.take() {
             assert!(waiting.insert(push.job.process_instance_key), "no job comes twice");
-            _handle.delivered(PartitionId(1), 1);
+            _handle.delivered(PartitionId(1), JobAmount::of(&push.job));
         }
         acknowledged.is_subset(&waiting)
     });
@@ -176,7 +177,7 @@ fn a_backlog_drains_through_a_stream_oldest_first() {
     let mut keys = Vec::new();
     eventually("all jobs", || {
         let pushed = jobs.take();
-        handle.delivered(PartitionId(1), u32::try_from(pushed.len()).expect("few"));
+        handle.delivered(PartitionId(1), amount(&pushed));
         keys.extend(pushed.into_iter().map(|push| push.key));
         keys.len() >= 2_000
     });
@@ -188,7 +189,7 @@ fn a_backlog_drains_through_a_stream_oldest_first() {
 #[test]
 fn a_stream_gets_no_more_than_its_window_and_a_closed_one_gives_back() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let node = start(NodeOptions { stream_window: 8, ..options(directory.path()) });
+    let node = start(NodeOptions { stream_window: window(8), ..options(directory.path()) });
     let client = node.client();
     deploy(&client, &one_task());
     let (handle, jobs) = stream(&client);
@@ -198,7 +199,7 @@ fn a_stream_gets_no_more_than_its_window_and_a_closed_one_gives_back() {
     let first = jobs.wait(8);
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!((first.len(), jobs.len()), (8, 0), "no credit, no jobs");
-    handle.delivered(PartitionId(1), 4);
+    handle.delivered(PartitionId(1), amount(&first[..4]));
     let second = jobs.wait(4);
     assert_eq!(second.len(), 4);
     assert!(second[0].key > first[7].key, "the backlog continues where it stopped");
@@ -213,6 +214,42 @@ fn a_stream_gets_no_more_than_its_window_and_a_closed_one_gives_back() {
     });
     assert_eq!(activated.len(), 16);
     assert!(given_back.is_subset(&activated));
+}
+
+/// Ten workers that take nothing, and more large jobs on three partitions than they may hold.
+#[test]
+fn what_slow_workers_hold_is_bounded_in_bytes() {
+    const WORKERS: usize = 10;
+    const WINDOW_BYTES: usize = 300 << 10;
+    const JOB_BYTES: usize = 64 << 10;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let window = StreamWindow { bytes: WINDOW_BYTES, ..StreamWindow::default() };
+    let node = start(NodeOptions { partition_count: 3, stream_window: window, ..options(directory.path()) });
+    let client = node.client();
+    deploy(&client, &one_task());
+    let streams: Vec<_> = (0..WORKERS).map(|_| stream(&client)).collect();
+    let variables = format!("{{\"a\":\"{}\"}}", "x".repeat(JOB_BYTES));
+    for number in 0..100 {
+        let command = creation(ProcessInstanceCreationIntent::Create, &variables);
+        submit(&client, PartitionId(1 + number % 3), command).expect("an answer");
+    }
+    let held: Vec<u64> = streams.iter().map(|(_, jobs)| amount(&jobs.take()).bytes).collect();
+    // Of each partition a third of the window, and one job that passes it.
+    let most = (WINDOW_BYTES + 3 * (JOB_BYTES + 1_000)) as u64;
+    assert!(held.iter().all(|bytes| (JOB_BYTES as u64..=most).contains(bytes)), "{held:?} bytes, at most {most}");
+    // Nothing is lost: who takes what it has gets more.
+    let (handle, jobs) = &streams[0];
+    assert_eq!(jobs.len(), 0);
+    let taken = JobAmount { jobs: 2, bytes: 2 * JOB_BYTES as u64 };
+    handle.delivered(PartitionId(2), taken);
+    jobs.wait(1);
+}
+
+/// What the default says of ten slow workers.
+#[test]
+fn the_usual_window_is_of_four_mebibytes_and_128_jobs() {
+    let window = StreamWindow::default();
+    assert_eq!((window.jobs, window.bytes, window.node_bytes), (128, 4 << 20, 256 << 20));
 }
 
 #[test]
@@ -320,7 +357,7 @@ fn a_node_that_lost_a_thread_says_so_and_refuses() {
         fetch_variables: Vec::new(),
         tenant_ids: vec![DEFAULT_TENANT.into()],
     };
-    let _handle = client.open_stream(specification, std::sync::Arc::new(Broken));
+    let _handle = client.open_stream(specification, std::sync::Arc::new(Broken)).expect("there is room for a stream");
     // Its own answer may come before the push or not.
     let _ = submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}"));
     eventually("the failure", || node.failure().is_some());
@@ -381,7 +418,7 @@ fn timers_that_came_due_while_the_node_was_down_fire_in_their_order_when_it_is_b
     begin(3_600);
     node.stop().expect("a clean stop");
     std::thread::sleep(Duration::from_secs(5));
-    let node = start(NodeOptions { stream_window: 1_000, ..options(directory.path()) });
+    let node = start(NodeOptions { stream_window: window(1_000), ..options(directory.path()) });
     let (_handle, jobs) = stream(&node.client());
     let fired: Vec<Key> = jobs.wait(300).iter().map(|push| push.job.process_instance_key).collect();
     assert_eq!(fired[..150].iter().copied().collect::<BTreeSet<_>>(), early);

@@ -1,8 +1,10 @@
 //! Streams of workers: JOB_STREAM ADD, REMOVE, GRANT and CLEAR.
 //!
 //! Streams are part of the replicated state, so that the choice of the stream that gets a job is the same on every
-//! replica. Credit is what a stream's connection can take: each job uses one, and the leader grants more as the connection
-//! drains. A stream without credit gets nothing, so nothing ever has to be taken back for lack of room.
+//! replica. Credit is what a stream's connection can take, in jobs and in bytes: each job uses some of both, and the leader
+//! grants more as the connection drains. A stream without credit gets nothing, so nothing ever has to be taken back for lack
+//! of room. A grant names the total that the stream may have taken since it was opened, so one that is lost is made up for by
+//! the next, and one that comes twice or late changes nothing.
 
 use protocol::{JobStreamIntent, JobStreamValue, Key, Payload, Rejection};
 
@@ -35,15 +37,17 @@ pub(crate) fn add(execution: &mut Execution<'_>, value: &JobStreamValue) -> Outc
 
 pub(crate) fn remove(execution: &mut Execution<'_>, value: &JobStreamValue) -> Outcome {
     let registered = registered(execution, value, "remove")?;
-    emit(execution, JobStreamIntent::Removed, &registered);
+    let removed = JobStreamValue { stream: registered.stream, ..JobStreamValue::default() };
+    emit(execution, JobStreamIntent::Removed, &removed);
     Ok(())
 }
 
 pub(crate) fn grant(execution: &mut Execution<'_>, value: &JobStreamValue) -> Outcome {
-    let mut granted = registered(execution, value, "grant credit to")?;
-    granted.credit = value.credit;
-    emit(execution, JobStreamIntent::Granted, &granted);
-    deliver(execution, &granted);
+    let registered = registered(execution, value, "grant credit to")?;
+    let granted = registered.granted.max(value.granted);
+    let grant = JobStreamValue { stream: registered.stream, granted, ..JobStreamValue::default() };
+    emit(execution, JobStreamIntent::Granted, &grant);
+    deliver(execution, &registered);
     Ok(())
 }
 
@@ -63,6 +67,7 @@ fn registered(execution: &Execution<'_>, value: &JobStreamValue, action: &str) -
     }
 }
 
+/// What happens to a stream later names it only: what it wants was said when it was added, and may be long.
 fn emit(execution: &mut Execution<'_>, intent: JobStreamIntent, value: &JobStreamValue) {
     let payload = Payload::JobStream(intent, Box::new(value.clone()));
     execution.emit(Key::NONE, payload.clone());

@@ -91,10 +91,13 @@ fn act(partition: &mut Partition, action: &Action) {
             partition.activate("work", i32::from(*count % 5) + 1);
         }
         Action::Stream(number) => {
-            partition.stream(u64::from(number % 3), "work", u32::from(number % 4), JobStreamIntent::Add);
+            // A few jobs, or the bytes of a few.
+            let granted = JobAmount { jobs: u64::from(number % 4), bytes: u64::from(*number) * 8 };
+            partition.stream_of(u64::from(number % 3), "work", granted, JobStreamIntent::Add);
         }
         Action::Grant(number) => {
-            partition.stream(u64::from(number % 3), "work", u32::from(number % 4), JobStreamIntent::Grant);
+            let granted = JobAmount { jobs: u64::from(number / 3), bytes: u64::from(*number) * 64 };
+            partition.stream_of(u64::from(number % 3), "work", granted, JobStreamIntent::Grant);
         }
         Action::Complete(job, choice) => {
             let variables = format!("{{\"choice\":{choice},\"job\":{job}}}").as_str().into();

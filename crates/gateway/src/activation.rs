@@ -14,9 +14,11 @@ use tokio_stream::Stream;
 use tonic::{Code, Status};
 
 use crate::MESSAGE_BYTES_MAX;
+use crate::answers::AnswerSlot;
 use crate::conversion::activated_job;
 use crate::job_type::{Finding, JobType, Question, Ticket};
 use crate::long_polling::LongPolling;
+use crate::rpc::Rpc;
 use crate::status::{rejected, shutting_down, status};
 use crate::undelivered::Undelivered;
 
@@ -46,6 +48,8 @@ pub(crate) struct Surroundings {
     /// How long a partition may take to answer.
     pub request_timeout: Duration,
     pub shutdown: watch::Receiver<bool>,
+    /// Where the answer is counted until it is read.
+    pub slot: AnswerSlot,
 }
 
 /// A running request.
@@ -178,6 +182,12 @@ impl Activation {
 
     async fn ask(&mut self, partition: PartitionId) -> Answer {
         self.asked[index(partition)] = true;
+        // Nothing is activated as long as there is no room for what that gives.
+        let (slot, limit) = (&self.surroundings.slot, self.surroundings.request_timeout);
+        let mut reserved = match slot.reserve(Rpc::ActivateJobs, limit).await {
+            Ok(reserved) => reserved,
+            Err(status) => return Answer::Rejected(status),
+        };
         let client = self.surroundings.client.clone();
         let question = self.job_type.ask(partition);
         let wanted = self.remaining.min(JOBS_PER_COMMAND_MAX);
@@ -187,7 +197,18 @@ impl Activation {
             let _ = sender.send(answer(client, question, partition, wanted, result));
         });
         match tokio::time::timeout(self.surroundings.request_timeout, receiver).await {
-            Ok(answer) => answer.unwrap_or(Answer::Skipped),
+            Ok(answer) => {
+                let answer = answer.unwrap_or(Answer::Skipped);
+                if let Answer::Jobs { jobs, .. } = &answer {
+                    if let Err(status) = reserved.settle(jobs.bytes()) {
+                        return Answer::Rejected(status);
+                    }
+                    if jobs.len() > 0 {
+                        self.surroundings.slot.put(reserved);
+                    }
+                }
+                answer
+            }
             Err(_) => {
                 tracing::warn!(%partition, "a partition did not answer a request for jobs in time");
                 Answer::Skipped

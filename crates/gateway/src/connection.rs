@@ -1,11 +1,12 @@
 //! Connections of clients that say nothing are closed, so that they cannot use up the file descriptors. Those of clients
-//! that start more than can be done are not read for a while (`starts.rs`).
+//! that start more than can be done are not read for a while (`starts.rs`), and those of clients that do not read what they
+//! are sent are not read either: nothing more is asked for than is taken away.
 //!
 //! From the first bytes on, the pings of HTTP/2 find out whether somebody is there.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -16,7 +17,7 @@ use crate::starts::Gate;
 
 /// How long a client may take to say what it wants.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(20);
-/// What every client sends first: the preface of HTTP/2, or more when the connection is encrypted.
+/// What every client sends first: the preface of HTTP/2.
 const FIRST_BYTES: usize = 24;
 
 /// What is read at once. HTTP/2 reads as long as there is something, and hands on the requests only then: as long as a
@@ -25,13 +26,22 @@ const TURN_BYTES: usize = 64 << 10;
 /// The same while there is much to start already.
 const BUSY_TURN_BYTES: usize = 4 << 10;
 
-/// A connection, watched until its first bytes are there.
+/// A connection as it comes from the network.
 pub(crate) struct Connection {
     stream: TcpStream,
-    watch: Option<Watch>,
     gate: Gate,
     /// Read since the last pause.
     turn_bytes: usize,
+    /// The client does not take what is written.
+    is_blocked: bool,
+    /// Who wants to read meanwhile.
+    reader: Option<Waker>,
+}
+
+/// A stream of bytes, encrypted or not, that is watched until its first bytes are there.
+pub(crate) struct Greeting<S> {
+    stream: S,
+    watch: Option<Watch>,
 }
 
 struct Watch {
@@ -41,12 +51,29 @@ struct Watch {
 
 impl Connection {
     pub(crate) fn new(stream: TcpStream, gate: Gate) -> Self {
-        Self::with_timeout(stream, gate, FIRST_BYTES_TIMEOUT)
+        Connection { stream, gate, turn_bytes: 0, is_blocked: false, reader: None }
     }
 
-    fn with_timeout(stream: TcpStream, gate: Gate, timeout: Duration) -> Self {
+    /// Notes whether the client takes what is written.
+    fn written(&mut self, outcome: Poll<Result<usize>>) -> Poll<Result<usize>> {
+        self.is_blocked = outcome.is_pending();
+        if !self.is_blocked
+            && let Some(reader) = self.reader.take()
+        {
+            reader.wake();
+        }
+        outcome
+    }
+}
+
+impl<S> Greeting<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self::with_timeout(stream, FIRST_BYTES_TIMEOUT)
+    }
+
+    fn with_timeout(stream: S, timeout: Duration) -> Self {
         let watch = Watch { bytes: 0, timeout: Box::pin(tokio::time::sleep(timeout)) };
-        Connection { stream, watch: Some(watch), gate, turn_bytes: 0 }
+        Greeting { stream, watch: Some(watch) }
     }
 }
 
@@ -58,12 +85,24 @@ impl AsyncRead for Connection {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        if self.is_blocked {
+            self.reader = Some(context.waker().clone());
+            return Poll::Pending;
+        }
         if self.gate.poll_open(context).is_pending() {
             return Poll::Pending;
         }
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
         self.turn_bytes = if outcome.is_pending() { 0 } else { self.turn_bytes + buffer.filled().len() - before };
+        outcome
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Greeting<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
         let Some(watch) = &mut self.watch else { return outcome };
         watch.bytes += buffer.filled().len() - before;
         if watch.bytes >= FIRST_BYTES {
@@ -76,6 +115,34 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(outcome)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.written(outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Greeting<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
@@ -110,10 +177,32 @@ mod tests {
 
     use super::*;
 
-    async fn pair(timeout: Duration) -> (TcpStream, Connection) {
+    async fn pair(timeout: Duration) -> (TcpStream, Greeting<Connection>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (client, Connection::with_timeout(listener.accept().await.unwrap().0, Starts::new().gate(), timeout))
+        let connection = Connection::new(listener.accept().await.unwrap().0, Starts::new().gate());
+        (client, Greeting::with_timeout(connection, timeout))
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_is_not_read() {
+        let (mut client, mut connection) = pair(Duration::from_secs(60)).await;
+        client.write_all(&[1; FIRST_BYTES]).await.unwrap();
+        // More than any socket keeps.
+        let mut left = vec![0; 64 << 20];
+        while let Ok(written) = tokio::time::timeout(Duration::from_millis(200), connection.write(&left)).await {
+            left.truncate(left.len() - written.unwrap());
+        }
+        assert!(!left.is_empty());
+        let mut bytes = [0; 100];
+        let reading = tokio::time::timeout(Duration::from_millis(50), connection.read(&mut bytes));
+        assert!(reading.await.is_err(), "nothing is read");
+        let (mut reader, mut writer) = tokio::io::split(connection);
+        let reader = tokio::spawn(async move { reader.read(&mut bytes).await.unwrap() });
+        let writer = tokio::spawn(async move { writer.write_all(&left).await });
+        tokio::spawn(async move { tokio::io::copy(&mut client, &mut tokio::io::sink()).await });
+        assert_eq!(reader.await.unwrap(), FIRST_BYTES, "it is read as soon as it reads");
+        writer.abort();
     }
 
     #[tokio::test]
@@ -126,9 +215,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_was_decrypted_is_watched_as_well() {
+        // As behind a handshake: the bytes of that say nothing of what the client wants.
+        let (_client, decrypted) = tokio::io::duplex(100);
+        let mut greeting = Greeting::with_timeout(decrypted, Duration::from_millis(30));
+        assert_eq!(greeting.read(&mut [0; 100]).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
     async fn a_client_with_too_much_unanswered_is_not_read() {
         let (mut client, mut connection) = pair(Duration::from_secs(60)).await;
-        let gate = connection.gate.clone();
+        let gate = connection.stream.gate.clone();
         let unanswered: Vec<Start> = (0..1_000).map(|_| gate.start()).collect();
         client.write_all(&[1; FIRST_BYTES]).await.unwrap();
         let mut bytes = [0; 100];

@@ -4,17 +4,22 @@ use std::collections::{BTreeMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 
 use broker::{Client, JobSink, Push, StreamHandle, StreamSpecification};
 use gateway_interface::ActivatedJob;
 use metrics::{Counter, Gauge};
 use parking_lot::Mutex;
+use protocol::JobAmount;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Sleep;
 use tokio_stream::Stream;
 use tonic::{Code, Status};
 
 use crate::conversion::activated_job;
-use crate::status::{shutting_down, status};
+use crate::openings::{Openings, Place};
+use crate::rpc::Rpc;
+use crate::status::{not_submitted, shutting_down, status};
 
 /// The open streams of this gateway.
 pub struct JobStreams {
@@ -118,26 +123,74 @@ pub(crate) struct JobStream {
     id: u64,
     streams: Arc<JobStreams>,
     jobs: mpsc::UnboundedReceiver<Push>,
+    /// What is left to do until the partitions know it.
+    opening: Option<Opening>,
     handle: Option<StreamHandle>,
     shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    _place: Place,
+}
+
+/// A stream that waits until its connection may open another one.
+struct Opening {
+    client: Client,
+    specification: StreamSpecification,
+    sink: Arc<Queue>,
+    wait: Pin<Box<Sleep>>,
 }
 
 impl JobStream {
     pub(crate) fn open(
         client: &Client,
         streams: &Arc<JobStreams>,
+        openings: Option<&Openings>,
         specification: StreamSpecification,
         mut shutdown: watch::Receiver<bool>,
     ) -> Result<Self, Status> {
+        let alone;
+        let openings = match openings {
+            Some(openings) => openings,
+            None => {
+                alone = Openings::new(1);
+                &alone
+            }
+        };
+        let (place, wait) = openings.place(&specification, Instant::now())?;
         let (sender, jobs) = mpsc::unbounded_channel();
         let id = streams.add(&specification)?;
-        let handle = client.open_stream(specification, Arc::new(Queue { jobs: sender }));
         let shutdown = async move {
             // An error means that the server is gone altogether.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
-        Ok(JobStream { id, streams: streams.clone(), jobs, handle: Some(handle), shutdown: Some(Box::pin(shutdown)) })
+        let mut stream = JobStream {
+            id,
+            streams: streams.clone(),
+            jobs,
+            opening: None,
+            handle: None,
+            shutdown: Some(Box::pin(shutdown)),
+            _place: place,
+        };
+        let sink = Arc::new(Queue { jobs: sender });
+        if wait.is_zero() {
+            stream.handle = Some(open(client, specification, sink)?);
+        } else {
+            let wait = Box::pin(tokio::time::sleep(wait));
+            stream.opening = Some(Opening { client: client.clone(), specification, sink, wait });
+        }
+        Ok(stream)
     }
+
+    /// Opens the stream when its turn has come.
+    fn poll_open(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let Some(opening) = &mut self.opening else { return Poll::Ready(Ok(())) };
+        ready!(opening.wait.as_mut().poll(context));
+        let Some(Opening { client, specification, sink, .. }) = self.opening.take() else { return Poll::Pending };
+        Poll::Ready(open(&client, specification, sink).map(|handle| self.handle = Some(handle)))
+    }
+}
+
+fn open(client: &Client, specification: StreamSpecification, sink: Arc<Queue>) -> Result<StreamHandle, Status> {
+    client.open_stream(specification, sink).map_err(|error| not_submitted(Rpc::StreamActivatedJobs, &error))
 }
 
 impl Stream for JobStream {
@@ -151,6 +204,10 @@ impl Stream for JobStream {
             self.shutdown = None;
             return Poll::Ready(Some(Err(shutting_down())));
         }
+        if let Err(status) = ready!(self.poll_open(context)) {
+            self.shutdown = None;
+            return Poll::Ready(Some(Err(status)));
+        }
         let Some(push) = ready!(self.jobs.poll_recv(context)) else {
             // The broker let go of the sink: it is stopping.
             self.shutdown = None;
@@ -158,7 +215,7 @@ impl Stream for JobStream {
         };
         // Taken by the connection: the partition may push the next one.
         if let (Some(handle), Some(partition)) = (&self.handle, push.key.partition()) {
-            handle.delivered(partition, 1);
+            handle.delivered(partition, JobAmount::of(&push.job));
         }
         self.streams.pushed.increment(1);
         Poll::Ready(Some(Ok(activated_job(push.key, &push.job))))

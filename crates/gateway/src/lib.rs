@@ -10,14 +10,17 @@
 //! ```
 
 mod activation;
+mod answers;
 mod commands;
 mod connection;
+mod connections;
 mod conversion;
 mod intake;
 mod job_stream;
 mod job_type;
 mod listener;
 mod long_polling;
+mod openings;
 mod operations;
 mod rpc;
 mod server;
@@ -32,6 +35,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use connections::{ConnectionPlace, Connections, ManagementConnection};
 pub use job_stream::{JobStreamView, JobStreams};
 pub use server::Gateway;
 
@@ -53,6 +57,8 @@ pub struct GatewayOptions {
     pub parked_polls_max: usize,
     /// How many job streams may be open at once.
     pub job_streams_max: usize,
+    /// The connections of the node, counted together with those of other ports.
+    pub connections: Connections,
 }
 
 impl GatewayOptions {
@@ -65,6 +71,7 @@ impl GatewayOptions {
             long_polling_timeout: Duration::from_secs(10),
             parked_polls_max: 20_000,
             job_streams_max: 20_000,
+            connections: Connections::new(1_024),
         }
     }
 }

@@ -23,12 +23,13 @@ use tonic::body::Body;
 use tonic::codegen::BoxFuture;
 use tonic::codegen::http::{Request, Response};
 
-use crate::connection::Connection;
+use crate::answers::{Answers, ConnectionAnswers};
+use crate::connection::{Connection, Greeting};
+use crate::connections::{ConnectionPlace, Connections};
+use crate::openings::Openings;
 use crate::starts::{Gate, Starts};
 use crate::{StartError, TlsFiles};
 
-/// Pause when there are no files for another connection: accepting fails at once, again and again.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a client may take to agree on the encryption.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// A connection whose client answers no ping is closed, so that its streams stop taking jobs.
@@ -39,14 +40,25 @@ const CONCURRENT_STREAMS_MAX: u32 = 65_536;
 /// How many requests of a connection may be cancelled before they are even read; one more closes the connection. A client
 /// with many workers that stops, or gives up while this machine is busy, cancels them all at once.
 const UNREAD_CANCELLATIONS_MAX: usize = 4_096;
+/// Frames that may come on streams that have ended here and are forgotten; one more closes the connection. They are on
+/// their way when a request is refused before it has arrived, and are counted as long as the connection lives.
+const LATE_FRAMES_MAX: usize = 16_384;
 /// Bytes that a client may send ahead: one message of a stream, several of a connection.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 
 /// Answers requests.
 pub(crate) trait Answer: Clone + Send + Sync + 'static {
-    /// Begins to answer. Called as the request comes off the connection of the gate.
-    fn answer(&self, request: Request<Body>, gate: &Gate) -> BoxFuture<Response<Body>, Infallible>;
+    /// Begins to answer. Called as the request comes off the connection.
+    fn answer(&self, request: Request<Body>, caller: &Caller) -> BoxFuture<Response<Body>, Infallible>;
+}
+
+/// What is counted of one connection. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub gate: Gate,
+    pub answers: ConnectionAnswers,
+    pub openings: Openings,
 }
 
 /// An open port.
@@ -54,6 +66,10 @@ pub(crate) struct Listener {
     pub listener: TcpListener,
     pub tls: Option<TlsAcceptor>,
     pub starts: Starts,
+    pub answers: Answers,
+    pub connections: Connections,
+    /// Job streams of one connection.
+    pub job_streams_max: usize,
 }
 
 impl Listener {
@@ -62,21 +78,17 @@ impl Listener {
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
+                accepted = self.connections.accept(&self.listener) => accepted,
                 // A connection that ended by a panic has said so in the log.
                 Some(_) = connections.join_next() => continue,
                 () = stopped(&mut stopping) => break,
             };
-            match accepted {
-                Ok((stream, _)) => {
-                    let (tls, gate) = (self.tls.clone(), self.starts.gate());
-                    connections.spawn(serve_connection(stream, tls, gate, answer.clone(), stopping.clone()));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
+            let caller = Caller {
+                gate: self.starts.gate(),
+                answers: self.answers.connection(),
+                openings: Openings::new(self.job_streams_max),
+            };
+            connections.spawn(serve_connection(accepted, self.tls.clone(), caller, answer.clone(), stopping.clone()));
         }
         drop(self.listener);
         while connections.join_next().await.is_some() {}
@@ -89,9 +101,9 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 }
 
 async fn serve_connection(
-    stream: TcpStream,
+    (stream, _place): (TcpStream, ConnectionPlace),
     tls: Option<TlsAcceptor>,
-    gate: Gate,
+    caller: Caller,
     answer: impl Answer,
     stopping: watch::Receiver<bool>,
 ) {
@@ -99,10 +111,10 @@ async fn serve_connection(
         tracing::debug!(%error, "a connection was closed as it was opened");
         return;
     }
-    let connection = Connection::new(stream, gate.clone());
-    let Some(tls) = tls else { return serve_stream(connection, gate, answer, stopping).await };
+    let connection = Connection::new(stream, caller.gate.clone());
+    let Some(tls) = tls else { return serve_stream(connection, caller, answer, stopping).await };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(connection)).await {
-        Ok(Ok(stream)) => serve_stream(stream, gate, answer, stopping).await,
+        Ok(Ok(stream)) => serve_stream(stream, caller, answer, stopping).await,
         Ok(Err(error)) => tracing::debug!(%error, "a client did not agree on the encryption"),
         Err(_) => tracing::debug!("a client took too long to agree on the encryption"),
     }
@@ -110,24 +122,31 @@ async fn serve_connection(
 
 async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    gate: Gate,
+    caller: Caller,
     answer: impl Answer,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let answers = caller.answers.clone();
     let service =
-        hyper::service::service_fn(move |request: Request<Incoming>| answer.answer(request.map(Body::new), &gate));
+        hyper::service::service_fn(move |request: Request<Incoming>| answer.answer(request.map(Body::new), &caller));
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(CONCURRENT_STREAMS_MAX)
         .max_pending_accept_reset_streams(UNREAD_CANCELLATIONS_MAX)
+        .max_local_error_reset_streams(LATE_FRAMES_MAX)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Greeting::new(stream)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = answers.stalled() => {
+            metrics::counter!("osmia_gateway_stalled_connections_total").increment(1);
+            tracing::info!("a connection is closed whose client asked for answers and reads none of them");
+            return;
+        }
         () = stopped(&mut stopping) => {
             connection.as_mut().graceful_shutdown();
             connection.await

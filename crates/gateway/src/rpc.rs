@@ -12,7 +12,7 @@ macro_rules! procedures {
         pub(crate) enum Rpc { $($name),* }
 
         impl Rpc {
-            const ALL: &[Rpc] = &[$(Rpc::$name),*];
+            pub(crate) const ALL: &[Rpc] = &[$(Rpc::$name),*];
 
             /// The name on the wire.
             pub(crate) const fn name(self) -> &'static str {

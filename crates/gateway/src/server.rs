@@ -21,13 +21,14 @@ use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::server::HealthReporter;
 
+use crate::answers::{Answers, Counted};
 use crate::intake::Intake;
 use crate::job_stream::JobStreams;
-use crate::listener::{self, Answer, Listener};
+use crate::listener::{self, Answer, Caller, Listener};
 use crate::long_polling::LongPolling;
 use crate::rpc::{Rpc, RpcMetrics};
 use crate::service::Service;
-use crate::starts::{Gate, Starts};
+use crate::starts::Starts;
 use crate::status::status;
 use crate::topology;
 use crate::{GatewayOptions, MESSAGE_BYTES_MAX, StartError};
@@ -47,6 +48,8 @@ pub struct Gateway {
     server: JoinHandle<()>,
     background: [JoinHandle<()>; 3],
     streams: Arc<JobStreams>,
+    /// The server has ended.
+    is_over: bool,
 }
 
 impl Gateway {
@@ -63,10 +66,10 @@ impl Gateway {
         let (shutdown, stopping) = watch::channel(false);
         let polling = LongPolling::new(&client, options.parked_polls_max);
         let streams = JobStreams::new(options.job_streams_max);
-        let starts = Starts::new();
+        let (starts, answers) = (Starts::new(), Answers::new());
         let background = [
             tokio::spawn(tick(polling.clone())),
-            tokio::spawn(report(client.clone(), streams.clone())),
+            tokio::spawn(report(client.clone(), streams.clone(), answers.clone())),
             tokio::spawn(starts.clone().adapt()),
         ];
         let service = Service {
@@ -88,8 +91,16 @@ impl Gateway {
             health: health_server.accept_compressed(CompressionEncoding::Gzip),
             intake: Intake::new(),
         };
-        let server = Listener { listener, tls, starts }.serve(services, stopping);
-        Ok(Gateway { address, health, shutdown, server: tokio::spawn(server), background, streams })
+        let listener = Listener {
+            listener,
+            tls,
+            starts,
+            answers,
+            connections: options.connections,
+            job_streams_max: (options.job_streams_max / 2).max(1),
+        };
+        let server = listener.serve(services, stopping);
+        Ok(Gateway { address, health, shutdown, server: tokio::spawn(server), background, streams, is_over: false })
     }
 
     /// Where it listens; with the port that was taken when any was allowed.
@@ -102,6 +113,14 @@ impl Gateway {
         self.streams.clone()
     }
 
+    /// Ends when the server does, although nobody stopped it: then nobody is served any more.
+    pub async fn ended(&mut self) {
+        if let Err(error) = (&mut self.server).await {
+            tracing::error!(%error, "the gRPC server failed");
+        }
+        self.is_over = true;
+    }
+
     /// Ends streams and waiting polls with `UNAVAILABLE`, lets other requests finish, and stops listening.
     pub async fn stop(self) {
         self.health.set_service_status("", ServingStatus::NotServing).await;
@@ -109,6 +128,9 @@ impl Gateway {
         self.background.iter().for_each(JoinHandle::abort);
         // Nobody listening means that the server has ended by itself.
         let _ = self.shutdown.send(true);
+        if self.is_over {
+            return;
+        }
         let mut server = self.server;
         match tokio::time::timeout(STOP_TIMEOUT, &mut server).await {
             Ok(Ok(())) => {}
@@ -130,13 +152,14 @@ async fn tick(polling: Arc<LongPolling>) {
     }
 }
 
-async fn report(client: Client, streams: Arc<JobStreams>) {
+async fn report(client: Client, streams: Arc<JobStreams>, answers: Answers) {
     let mut interval = tokio::time::interval(REPORT_INTERVAL);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
         topology::report(&client.cluster());
         streams.count_distinct();
+        answers.report();
     }
 }
 
@@ -154,22 +177,33 @@ impl<H: Health> Clone for Services<H> {
 }
 
 impl<H: Health> Answer for Services<H> {
-    fn answer(&self, request: Request<Body>, gate: &Gate) -> BoxFuture<Response<Body>, Infallible> {
+    fn answer(&self, mut request: Request<Body>, caller: &Caller) -> BoxFuture<Response<Body>, Infallible> {
         let mut names = request.uri().path().trim_start_matches('/').split('/');
         let (service, procedure) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
         if service == gateway_interface::SERVICE_NAME {
-            let starts = is_start(procedure);
+            let (starts, gate) = (is_start(procedure), &caller.gate);
             let start = starts.then(|| gate.start());
             let arrival = gate.arrival(starts);
+            let slot = is_answer_counted(procedure).then(|| caller.answers.slot());
+            let opens = procedure == Rpc::StreamActivatedJobs.name();
+            if let Some(slot) = &slot {
+                request.extensions_mut().insert(slot.clone());
+            }
+            if opens {
+                request.extensions_mut().insert(caller.openings.clone());
+            }
             let answer = self.gateway.clone().call(request.map(|body| self.intake.receive(body, arrival)));
             return Box::pin(async move {
                 let response = answer.await.map(name_size_limit);
                 drop(start);
-                response
+                match slot {
+                    Some(slot) => response.map(|response| response.map(|body| Body::new(Counted::new(body, slot)))),
+                    None => response,
+                }
             });
         }
         if service == HealthServer::<H>::NAME {
-            let arrival = gate.arrival(false);
+            let arrival = caller.gate.arrival(false);
             return self.health.clone().call(request.map(|body| self.intake.receive(body, arrival)));
         }
         let path = request.uri().path();
@@ -183,6 +217,20 @@ impl<H: Health> Answer for Services<H> {
 /// and may wait for something that comes on the same connection.
 fn is_start(procedure: &str) -> bool {
     [Rpc::CreateProcessInstance.name(), Rpc::PublishMessage.name()].contains(&procedure)
+}
+
+/// Whether the answers of a procedure may be large. Jobs of streams have their credit instead.
+fn is_answer_counted(procedure: &str) -> bool {
+    [
+        Rpc::ActivateJobs,
+        Rpc::CreateProcessInstanceWithResult,
+        Rpc::DeployResource,
+        Rpc::DeployProcess,
+        Rpc::EvaluateDecision,
+        Rpc::Topology,
+    ]
+    .iter()
+    .any(|rpc| rpc.name() == procedure)
 }
 
 /// A request over the size limit is answered with the code that clients know for it.

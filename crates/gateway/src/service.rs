@@ -6,14 +6,17 @@ use std::time::{Duration, Instant};
 use broker::{Client, Reply};
 use gateway_interface::gateway_server::Gateway;
 use gateway_interface::*;
+use prost::Message;
 use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status};
 
 use crate::activation::{Activation, ActivationStream, Surroundings, Wish};
+use crate::answers::AnswerSlot;
 use crate::commands::Pending;
 use crate::conversion;
 use crate::job_stream::{JobStream, JobStreams};
 use crate::long_polling::LongPolling;
+use crate::openings::Openings;
 use crate::rpc::{Rpc, RpcMetrics};
 use crate::status::{shutting_down, status};
 use crate::topology::topology;
@@ -65,7 +68,13 @@ impl Service {
         outcome
     }
 
-    fn activation(&self, request: ActivateJobsRequest) -> Result<Activation, Status> {
+    /// The same for an answer that may be large: it has its place among those that were not read.
+    fn counted<T: prost::Message>(&self, rpc: Rpc, slot: &AnswerSlot, response: T) -> Result<T, Status> {
+        slot.put(slot.take(rpc, response.encoded_len())?);
+        Ok(response)
+    }
+
+    fn activation(&self, request: ActivateJobsRequest, slot: AnswerSlot) -> Result<Activation, Status> {
         const WISH: &str = "activate jobs";
         job_request(WISH, &request.r#type, request.timeout, &request.worker, &request.fetch_variable)?;
         if request.max_jobs_to_activate < 1 {
@@ -90,11 +99,16 @@ impl Service {
             polling: self.polling.clone(),
             request_timeout: self.request_timeout,
             shutdown: self.shutdown.clone(),
+            slot,
         };
         Ok(Activation::new(surroundings, wish))
     }
 
-    fn job_stream(&self, request: StreamActivatedJobsRequest) -> Result<JobStream, Status> {
+    fn job_stream(
+        &self,
+        request: StreamActivatedJobsRequest,
+        openings: Option<&Openings>,
+    ) -> Result<JobStream, Status> {
         const WISH: &str = "stream activated jobs";
         job_request(WISH, &request.r#type, request.timeout, &request.worker, &request.fetch_variable)?;
         if *self.shutdown.borrow() {
@@ -107,7 +121,7 @@ impl Service {
             timeout: request.timeout,
             fetch_variables: texts(request.fetch_variable),
         };
-        JobStream::open(&self.client, &self.streams, specification, self.shutdown.clone())
+        JobStream::open(&self.client, &self.streams, openings, specification, self.shutdown.clone())
     }
 }
 
@@ -120,12 +134,14 @@ impl Gateway for Service {
     type StreamActivatedJobsStream = JobStream;
 
     async fn activate_jobs(&self, request: Request<ActivateJobsRequest>) -> Answer<ActivationStream> {
+        let slot = slot(&request);
         let request = request.into_inner();
-        self.measure(Rpc::ActivateJobs, || self.activation(request).map(ActivationStream::new))
+        self.measure(Rpc::ActivateJobs, || self.activation(request, slot).map(ActivationStream::new))
     }
 
     async fn stream_activated_jobs(&self, request: Request<StreamActivatedJobsRequest>) -> Answer<JobStream> {
-        self.measure(Rpc::StreamActivatedJobs, || self.job_stream(request.into_inner()))
+        let openings = request.extensions().get::<Openings>().cloned();
+        self.measure(Rpc::StreamActivatedJobs, || self.job_stream(request.into_inner(), openings.as_ref()))
     }
 
     async fn complete_job(&self, request: Request<CompleteJobRequest>) -> Answer<CompleteJobResponse> {
@@ -165,8 +181,11 @@ impl Gateway for Service {
         &self,
         request: Request<CreateProcessInstanceWithResultRequest>,
     ) -> Answer<CreateProcessInstanceWithResultResponse> {
+        const RPC: Rpc = Rpc::CreateProcessInstanceWithResult;
+        let slot = slot(&request);
         let (start, sent) = (Instant::now(), self.create_with_result(request.into_inner()));
-        self.answer(Rpc::CreateProcessInstanceWithResult, start, sent, conversion::result).await
+        let convert = |reply| conversion::result(reply).and_then(|response| self.counted(RPC, &slot, response));
+        self.answer(RPC, start, sent, convert).await
     }
 
     async fn cancel_process_instance(
@@ -204,14 +223,21 @@ impl Gateway for Service {
     }
 
     async fn deploy_resource(&self, request: Request<DeployResourceRequest>) -> Answer<DeployResourceResponse> {
+        const RPC: Rpc = Rpc::DeployResource;
+        let slot = slot(&request);
         let (start, sent) = (Instant::now(), self.deploy(request.into_inner()));
-        self.answer(Rpc::DeployResource, start, sent, conversion::deployed).await
+        let convert = |reply| conversion::deployed(reply).and_then(|response| self.counted(RPC, &slot, response));
+        self.answer(RPC, start, sent, convert).await
     }
 
     #[allow(deprecated, reason = "old clients still call it")]
     async fn deploy_process(&self, request: Request<DeployProcessRequest>) -> Answer<DeployProcessResponse> {
+        const RPC: Rpc = Rpc::DeployProcess;
+        let slot = slot(&request);
         let (start, sent) = (Instant::now(), self.deploy_processes(request.into_inner()));
-        self.answer(Rpc::DeployProcess, start, sent, conversion::deployed_processes).await
+        let convert =
+            |reply| conversion::deployed_processes(reply).and_then(|response| self.counted(RPC, &slot, response));
+        self.answer(RPC, start, sent, convert).await
     }
 
     async fn delete_resource(&self, request: Request<DeleteResourceRequest>) -> Answer<DeleteResourceResponse> {
@@ -229,8 +255,25 @@ impl Gateway for Service {
     }
 
     async fn evaluate_decision(&self, request: Request<EvaluateDecisionRequest>) -> Answer<EvaluateDecisionResponse> {
-        let (start, sent) = (Instant::now(), self.evaluate(request.into_inner()));
-        self.answer(Rpc::EvaluateDecision, start, sent, conversion::evaluated).await
+        const RPC: Rpc = Rpc::EvaluateDecision;
+        let (start, slot) = (Instant::now(), slot(&request));
+        // Nothing is evaluated as long as there is no room for what it gives.
+        let mut reserved = slot.reserve(RPC, self.request_timeout).await;
+        let sent = match &reserved {
+            Ok(_) => self.evaluate(request.into_inner()),
+            Err(status) => Err(status.clone()),
+        };
+        let convert = |reply| {
+            let response = conversion::evaluated(reply)?;
+            if let Ok(bytes) = &mut reserved {
+                bytes.settle(response.encoded_len())?;
+            }
+            if let Ok(bytes) = reserved {
+                slot.put(bytes);
+            }
+            Ok(response)
+        };
+        self.answer(RPC, start, sent, convert).await
     }
 
     async fn evaluate_conditional(
@@ -240,7 +283,13 @@ impl Gateway for Service {
         self.not_yet(Rpc::EvaluateConditional, "conditional start events are missing")
     }
 
-    async fn topology(&self, _: Request<TopologyRequest>) -> Answer<TopologyResponse> {
-        self.measure(Rpc::Topology, || Ok(topology(&self.client.cluster())))
+    async fn topology(&self, request: Request<TopologyRequest>) -> Answer<TopologyResponse> {
+        let slot = slot(&request);
+        self.measure(Rpc::Topology, || self.counted(Rpc::Topology, &slot, topology(&self.client.cluster())))
     }
+}
+
+/// Where the answer to a request is counted.
+fn slot<T>(request: &Request<T>) -> AnswerSlot {
+    request.extensions().get::<AnswerSlot>().cloned().unwrap_or_default()
 }

@@ -23,14 +23,14 @@ impl Undelivered {
 
     /// Upper bound of the bytes of these jobs in a response.
     pub(crate) fn bytes(&self) -> usize {
-        self.jobs.iter().map(|(_, job)| size_estimate(job)).sum()
+        self.jobs.iter().map(|(_, job)| job.message_bytes()).sum()
     }
 
     /// The first jobs that fit `bytes_max`, at least one; the others stay here.
     pub(crate) fn take_fitting(&mut self, bytes_max: usize) -> Undelivered {
         let mut bytes = 0usize;
         let fitting = self.jobs.iter().take_while(|(_, job)| {
-            bytes = bytes.saturating_add(size_estimate(job));
+            bytes = bytes.saturating_add(job.message_bytes());
             bytes <= bytes_max
         });
         let count = fitting.count().max(1).min(self.jobs.len());
@@ -62,21 +62,4 @@ fn give_back(client: &Client, key: Key) {
         // The lock of the job ends by itself.
         tracing::warn!(%key, %error, "cannot give back a job whose client is gone; it waits for its time-out");
     }
-}
-
-/// Upper bound of the bytes of a job in a response.
-fn size_estimate(job: &JobValue) -> usize {
-    /// Numbers, tags of fields and lengths.
-    const FIXED_BYTES: usize = 160;
-    let texts = [
-        &job.job_type,
-        &job.custom_headers,
-        &job.worker,
-        &job.element_id,
-        &job.bpmn_process_id,
-        &job.variables,
-        &job.tenant_id,
-    ];
-    let tags: usize = job.tags.iter().map(|tag| tag.len() + 2).sum();
-    FIXED_BYTES + tags + texts.iter().map(|text| text.len()).sum::<usize>()
 }

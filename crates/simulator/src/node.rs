@@ -11,7 +11,7 @@ use broker::partition::{Effects, Moment, Partition, PartitionOptions};
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use broker::snapshots::{CheckpointSource, ReceivedStates};
 use engine::{BrokenInvariant, Engine, EngineOptions, Limits};
-use protocol::{PartitionId, Timestamp};
+use protocol::{JobAmount, PartitionId, Timestamp};
 use replication::{
     Frame, GroupId, LogError, LogOptions, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
     ReplicationError, Round, SnapshotReceiver, SnapshotStream, StepError,
@@ -82,6 +82,8 @@ pub struct Node {
 struct Running {
     replication: Loop,
     slots: Vec<Slot>,
+    /// What the worker of this node took from each partition.
+    taken: Vec<JobAmount>,
     receiver: SnapshotReceiver,
     received: ReceivedStates,
     /// Who waits for the answers to which requests.
@@ -264,6 +266,7 @@ impl Node {
         let times: Vec<_> = slots.iter().map(|slot| slot.partition.engine().last_timestamp()).collect();
         Ok(Running {
             replication: ReplicationLoop::new(replicas, &times, BATCH_LIMIT_BYTES),
+            taken: vec![JobAmount::default(); slots.len()],
             slots,
             receiver: SnapshotReceiver::new(),
             received,

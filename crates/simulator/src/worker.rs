@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use engine::Push;
-use protocol::{Command, JobIntent, JobStreamIntent, JobStreamValue, JobValue, Key, Payload, StreamId};
+use protocol::{Command, JobAmount, JobIntent, JobStreamIntent, JobStreamValue, JobValue, Key, Payload, StreamId};
 use replication::NodeId;
 
 use crate::chance::Chance;
@@ -14,27 +14,34 @@ pub fn stream(node: NodeId, life: u64) -> StreamId {
     StreamId { node: u32::try_from(node.0).expect("few nodes"), number: life }
 }
 
-fn command(intent: JobStreamIntent, stream: StreamId, credit: u32) -> Command {
+/// What a stream may hold that its worker has not taken. The bytes are those of a few small jobs.
+fn window(credit: u32) -> JobAmount {
+    JobAmount { jobs: credit.into(), bytes: u64::from(credit) * 300 }
+}
+
+fn command(intent: JobStreamIntent, stream: StreamId, taken: JobAmount, credit: u32) -> Command {
     let value = JobStreamValue {
         stream,
         job_type: JOB_TYPE.into(),
         worker: "stream".into(),
         timeout: 3_000,
         tenant_ids: vec!["<default>".into()],
-        credit,
+        granted: taken.plus(window(credit)),
+        used: taken,
         ..JobStreamValue::default()
     };
     Command::new(Key::NONE, Payload::JobStream(intent, Box::new(value)))
 }
 
-/// Registers the stream of a node's worker.
-pub fn register(node: NodeId, life: u64, credit: u32) -> Command {
-    command(JobStreamIntent::Add, stream(node, life), credit)
+/// Registers the stream of a node's worker, which has taken so much in this life.
+pub fn register(node: NodeId, life: u64, taken: JobAmount, credit: u32) -> Command {
+    command(JobStreamIntent::Add, stream(node, life), taken, credit)
 }
 
-/// What a worker does with a job that was pushed to it: mostly it completes it, sometimes it forgets it.
-pub fn answer(push: &Push, chance: &mut Chance) -> Vec<Command> {
-    let mut commands = vec![command(JobStreamIntent::Grant, push.stream, 1)];
+/// What a worker does with a job that was pushed to it: mostly it completes it, sometimes it forgets it. What it has taken
+/// includes this one.
+pub fn answer(push: &Push, taken: JobAmount, credit: u32, chance: &mut Chance) -> Vec<Command> {
+    let mut commands = vec![command(JobStreamIntent::Grant, push.stream, taken, credit)];
     let job = |intent, value| Command::new(push.key, Payload::Job(intent, Arc::new(value)));
     match chance.below(20) {
         0 => {}

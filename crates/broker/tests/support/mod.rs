@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use bpmn::builder::ProcessBuilder;
-use osmia_broker::{Client, JobSink, Node, NodeOptions, Push, Reply, StreamHandle, StreamSpecification, SubmitError};
+use osmia_broker::{
+    Client, JobSink, Node, NodeOptions, Push, Reply, StreamHandle, StreamSpecification, StreamWindow, SubmitError,
+};
 use protocol::*;
 
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -129,7 +131,17 @@ pub fn stream(client: &Client) -> (StreamHandle, Arc<Jobs>) {
         fetch_variables: Vec::new(),
         tenant_ids: vec![DEFAULT_TENANT.into()],
     };
-    (client.open_stream(specification, jobs.clone()), jobs)
+    (client.open_stream(specification, jobs.clone()).expect("there is room for a stream"), jobs)
+}
+
+/// A window of so many jobs of each stream and partition.
+pub fn window(count: u32) -> StreamWindow {
+    StreamWindow { jobs: count, ..StreamWindow::default() }
+}
+
+/// What these jobs take of the credit.
+pub fn amount(pushed: &[Push]) -> JobAmount {
+    pushed.iter().map(|push| JobAmount::of(&push.job)).fold(JobAmount::default(), JobAmount::plus)
 }
 
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {

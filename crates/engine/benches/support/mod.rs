@@ -8,9 +8,9 @@ use std::sync::Arc;
 use bpmn::builder::ProcessBuilder;
 use engine::{Engine, EngineOptions, Output};
 use protocol::{
-    Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, JobIntent, JobStreamIntent,
-    JobStreamValue, JobValue, Key, PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue,
-    StreamId, Text,
+    Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, JobAmount, JobIntent,
+    JobStreamIntent, JobStreamValue, JobValue, Key, PartitionId, Payload, ProcessInstanceCreationIntent,
+    ProcessInstanceCreationValue, StreamId, Text,
 };
 
 /// As in the binary.
@@ -45,7 +45,8 @@ impl Run {
             timeout: 60_000,
             fetch_variables: Vec::new(),
             tenant_ids: vec![TENANT.into()],
-            credit: u32::MAX,
+            granted: JobAmount { jobs: u64::MAX, bytes: u64::MAX },
+            used: JobAmount::default(),
         };
         run.apply(vec![Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Add, Box::new(stream)))]);
         run

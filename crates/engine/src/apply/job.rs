@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{JobBatchValue, JobIntent, JobValue, Key, Text};
+use protocol::{JobAmount, JobBatchValue, JobIntent, JobValue, Key, Text};
 
 use super::{broken, change_element, not_an_event};
 use crate::state::{JobRow, JobState, NO_CATCH_EVENT_FOUND, State};
@@ -72,7 +72,7 @@ pub(super) fn apply_batch(state: &mut State, value: &JobBatchValue) {
         change(state, *key, JobState::Activated, &Arc::new(kept));
     }
     if let Some(stream) = value.stream {
-        let used = value.job_keys.len() as u32;
+        let used = value.jobs.iter().map(JobAmount::of).fold(JobAmount::default(), JobAmount::plus);
         super::job_stream::use_credit(state, stream, &value.job_type, used);
     }
 }

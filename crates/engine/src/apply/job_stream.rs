@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{JobStreamIntent, JobStreamValue, StreamId, Text};
+use protocol::{JobAmount, JobStreamIntent, JobStreamValue, StreamId, Text};
 
 use super::{broken, count_down, not_an_event};
 use crate::state::{JobStreamRow, ServedStream, State};
@@ -17,10 +17,12 @@ pub(super) fn apply(state: &mut State, intent: JobStreamIntent, value: &JobStrea
             state.tables.job_streams.insert_new(id, JobStreamRow { value: value.clone() });
             state.counters.job_streams += 1;
         }
-        JobStreamIntent::Removed => remove(state, value),
+        JobStreamIntent::Removed => match state.tables.job_streams.get(&id) {
+            Some(row) => remove(state, &row.value),
+            None => not_there(state, value.stream),
+        },
         JobStreamIntent::Granted => {
-            let streams = &mut state.tables.job_streams;
-            if !streams.update(&id, |row| row.value.credit = row.value.credit.saturating_add(value.credit)) {
+            if !state.tables.job_streams.update(&id, |row| row.value.granted = value.granted) {
                 not_there(state, value.stream);
             }
         }
@@ -71,17 +73,18 @@ fn places(value: &JobStreamValue) -> Vec<(Arc<str>, Arc<str>, u32, u64)> {
     places
 }
 
-/// Every pushed job takes one credit; the stream goes to the end of the turn.
-pub(super) fn use_credit(state: &mut State, stream: StreamId, job_type: &Text, used: u32) {
+/// Pushed jobs take credit; the stream goes to the end of the turn.
+pub(super) fn use_credit(state: &mut State, stream: StreamId, job_type: &Text, used: JobAmount) {
     let mut tenants = Vec::new();
     let mut is_covered = false;
     state.tables.job_streams.update(&(stream.node, stream.number), |row| {
-        is_covered = used <= row.value.credit;
-        row.value.credit = row.value.credit.saturating_sub(used);
+        let credit = row.value.granted.minus(row.value.used);
+        is_covered = row.value.has_credit() && used.jobs <= credit.jobs;
+        row.value.used = row.value.used.plus(used);
         tenants.clone_from(&row.value.tenant_ids);
     });
     if !is_covered {
-        broken(state, format!("job stream {stream:?} is not there, or has no credit for {used} jobs"));
+        broken(state, format!("job stream {stream:?} is not there, or has no credit for {} jobs", used.jobs));
     }
     for tenant in tenants {
         let queue = (tenant.shared().clone(), job_type.shared().clone());

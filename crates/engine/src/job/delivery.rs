@@ -78,18 +78,20 @@ fn next_stream(state: &State, (tenant, job_type): &(Arc<str>, Arc<str>)) -> Opti
     let streams = &state.tables.job_streams_by_type;
     streams.range(turn.clone()..end).chain(streams.range(first..turn)).find_map(|((_, _, node, number), _)| {
         let row = state.tables.job_streams.get(&(node, number))?;
-        (row.value.credit > 0).then(|| row.value.clone())
+        row.value.has_credit().then(|| row.value.clone())
     })
 }
 
-/// Activates jobs from the front of the queue for a stream, as many as it has credit for. Answers whether the queue moved.
+/// Activates jobs from the front of the queue for a stream, as many as its credit in jobs and bytes holds, and the first one
+/// whatever its size. Answers whether the queue moved.
 fn push_to(execution: &mut Execution<'_>, place: &(Arc<str>, Arc<str>), stream: &JobStreamValue) -> bool {
+    let credit = stream.granted.minus(stream.used);
     let request = Activation {
         worker: &stream.worker,
         timeout: stream.timeout,
         fetch_variables: &stream.fetch_variables,
-        jobs_max: stream.credit as usize,
-        bytes_max: execution.limits.job_batch_bytes_max,
+        jobs_max: usize::try_from(credit.jobs).unwrap_or(usize::MAX),
+        bytes_max: usize::try_from(credit.bytes).unwrap_or(usize::MAX).min(execution.limits.job_batch_bytes_max),
     };
     let taken = take_jobs(execution, place, &request);
     if taken.keys.is_empty() {
@@ -157,7 +159,7 @@ pub(crate) fn take_jobs(
         let mut job = (*row.value).clone();
         job.variables =
             document::collect(&execution.state, job.element_instance_key, activation.fetch_variables).into();
-        let size = job_bytes(&job);
+        let size = job.message_bytes();
         if size > execution.limits.job_bytes_max {
             too_large.push((Key::from_raw(key), job, size));
             continue;
@@ -187,17 +189,4 @@ pub(crate) fn take_jobs(
         incident::raise_for_job(execution, key, &job, Problem::new(ErrorType::MessageSizeExceeded, message));
     }
     taken
-}
-
-/// About the bytes that a job takes in a message.
-fn job_bytes(job: &JobValue) -> usize {
-    const FIXED_BYTES: usize = 200;
-    FIXED_BYTES
-        + job.variables.len()
-        + job.custom_headers.len()
-        + job.job_type.len()
-        + job.worker.len()
-        + job.element_id.len()
-        + job.bpmn_process_id.len()
-        + job.tenant_id.len()
 }

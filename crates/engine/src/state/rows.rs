@@ -242,7 +242,7 @@ pub(crate) struct DeletingProcess {
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct JobStreamRow {
-    /// As registered; `credit` is what is left.
+    /// As registered, with what was granted and used since.
     #[n(0)]
     pub value: JobStreamValue,
 }

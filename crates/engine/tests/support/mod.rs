@@ -137,7 +137,12 @@ impl Partition {
         self.submit(Key::NONE, Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)))
     }
 
-    pub fn stream(&mut self, number: u64, job_type: &str, credit: u32, intent: JobStreamIntent) -> Output {
+    /// A command about a stream that may have so many jobs in all, and bytes without end.
+    pub fn stream(&mut self, number: u64, job_type: &str, jobs: u32, intent: JobStreamIntent) -> Output {
+        self.stream_of(number, job_type, JobAmount { jobs: jobs.into(), bytes: u64::MAX }, intent)
+    }
+
+    pub fn stream_of(&mut self, number: u64, job_type: &str, granted: JobAmount, intent: JobStreamIntent) -> Output {
         let value = JobStreamValue {
             stream: StreamId { node: 0, number },
             job_type: job_type.into(),
@@ -145,7 +150,8 @@ impl Partition {
             timeout: 60_000,
             fetch_variables: Vec::new(),
             tenant_ids: vec![TENANT.into()],
-            credit,
+            granted,
+            used: JobAmount::default(),
         };
         self.submit(Key::NONE, Payload::JobStream(intent, Box::new(value)))
     }

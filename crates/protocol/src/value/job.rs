@@ -78,6 +78,25 @@ pub struct JobValue {
     pub tenant_id: Text,
 }
 
+impl JobValue {
+    /// About the bytes of the job in a message to a worker, never fewer. Credit of streams is counted in them.
+    pub fn message_bytes(&self) -> usize {
+        /// Numbers, and the tags and lengths of fields.
+        const FIXED_BYTES: usize = 200;
+        let texts = [
+            &self.job_type,
+            &self.custom_headers,
+            &self.worker,
+            &self.element_id,
+            &self.bpmn_process_id,
+            &self.variables,
+            &self.tenant_id,
+        ];
+        let tags: usize = self.tags.iter().map(|tag| tag.len() + 2).sum();
+        FIXED_BYTES + tags + texts.iter().map(|text| text.len()).sum::<usize>()
+    }
+}
+
 /// What a job is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode, Serialize)]
 #[cbor(index_only)]
@@ -150,9 +169,57 @@ pub struct JobStreamValue {
     /// Tenants whose jobs are wanted.
     #[n(5)]
     pub tenant_ids: Vec<Text>,
-    /// How many more jobs the stream can take: granted with GRANT, used up by each push.
-    #[n(6)]
-    pub credit: u32,
+    /// What the stream may have taken in all, raised with GRANT. A total, so that a grant may be lost or come twice.
+    #[n(7)]
+    #[cbor(default)]
+    pub granted: JobAmount,
+    /// What was pushed to it in all.
+    #[n(8)]
+    #[cbor(default)]
+    pub used: JobAmount,
+}
+
+impl JobStreamValue {
+    /// Whether the stream may take a job. With any byte left it takes one of any size.
+    pub fn has_credit(&self) -> bool {
+        self.used.jobs < self.granted.jobs && self.used.bytes < self.granted.bytes
+    }
+}
+
+/// Some jobs, and about the bytes that they take in messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode, Serialize)]
+pub struct JobAmount {
+    /// How many.
+    #[n(0)]
+    pub jobs: u64,
+    /// Their bytes.
+    #[n(1)]
+    pub bytes: u64,
+}
+
+impl JobAmount {
+    /// One job of these bytes.
+    pub fn of(job: &JobValue) -> Self {
+        JobAmount { jobs: 1, bytes: job.message_bytes() as u64 }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: JobAmount) -> JobAmount {
+        JobAmount { jobs: self.jobs.saturating_add(other.jobs), bytes: self.bytes.saturating_add(other.bytes) }
+    }
+
+    /// What is left without the other; none where that has more.
+    #[must_use]
+    pub fn minus(self, other: JobAmount) -> JobAmount {
+        JobAmount { jobs: self.jobs.saturating_sub(other.jobs), bytes: self.bytes.saturating_sub(other.bytes) }
+    }
+
+    /// The larger of each.
+    #[must_use]
+    pub fn max(self, other: JobAmount) -> JobAmount {
+        JobAmount { jobs: self.jobs.max(other.jobs), bytes: self.bytes.max(other.bytes) }
+    }
 }
 
 /// A worker's stream: the node whose gateway holds the connection, and a number that the gateway gave it.

@@ -1,7 +1,7 @@
 //! What a node does with what is committed: applies it, carries out the effects, and makes checkpoints.
 
 use broker::replication_loop::CommittedEntry;
-use protocol::{Command, PartitionId};
+use protocol::{Command, JobAmount, PartitionId};
 use replication::{LogStore, Position};
 
 use super::{CheckpointState, Inbound, News, Node, index_of, open_engine};
@@ -86,7 +86,7 @@ impl Node {
         slot.partition.lead(moment, &mut slot.effects);
         let credit = surroundings.swarm.stream_credit;
         if credit > 0 {
-            slot.effects.submit.push(worker::register(id, life, credit));
+            slot.effects.submit.push(worker::register(id, life, running.taken[index_of(partition)], credit));
         }
         surroundings.oracles.trace("leads", &[id.0, partition.0.into()], "");
         self.carry_out(partition, surroundings);
@@ -119,8 +119,13 @@ impl Node {
             // The worker sits on the node of its stream; a stream of an earlier life has nobody to push to.
             let is_here = push.stream == worker::stream(id, lives);
             surroundings.oracles.pushed(push.key, is_here);
-            let answers =
-                if is_here { worker::answer(&push, surroundings.chance) } else { vec![worker::yielded(&push)] };
+            let taken = &mut running.taken[index_of(partition)];
+            let answers = if is_here {
+                *taken = taken.plus(JobAmount::of(&push.job));
+                worker::answer(&push, *taken, surroundings.swarm.stream_credit, surroundings.chance)
+            } else {
+                vec![worker::yielded(&push)]
+            };
             commands.extend(answers.into_iter().map(|command| (partition, command)));
         }
         commands.extend(slot.effects.submit.drain(..).map(|command| (partition, command)));

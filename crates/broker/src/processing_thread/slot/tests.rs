@@ -97,7 +97,7 @@ fn stream() -> Command {
         stream: StreamId { node: 9, number: 1 },
         job_type: "pay".into(),
         tenant_ids: vec![DEFAULT_TENANT.into()],
-        credit: 1,
+        granted: protocol::JobAmount { jobs: 1, bytes: u64::MAX },
         ..JobStreamValue::default()
     };
     Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Add, Box::new(value)))

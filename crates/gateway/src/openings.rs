@@ -1,0 +1,125 @@
+//! How many job streams one connection opens, and how fast.
+//!
+//! To open a stream writes what it wants to the log and the record stream of every partition. A client that opens streams
+//! and gives them up again could so write many times what it sends. Each connection may open many streams at once, as a
+//! worker with many types does when it starts; after that they are opened as slowly as the bytes of their wishes come due.
+//! One that is given up before its turn writes nothing. Closing is never held up.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use broker::StreamSpecification;
+use parking_lot::Mutex;
+use tonic::{Code, Status};
+
+use crate::status::status;
+
+/// Bytes of wishes that a connection may open at once.
+const BURST_BYTES: u64 = 4 << 20;
+/// Bytes of wishes a second after that.
+const BYTES_PER_SECOND: u64 = 256 << 10;
+/// What a stream counts besides its texts.
+const STREAM_BYTES: u64 = 256;
+
+/// The job streams of one connection. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Openings(Arc<Mutex<Opened>>);
+
+struct Opened {
+    streams: usize,
+    streams_max: usize,
+    /// When everything so far will have come due.
+    due: Option<Instant>,
+}
+
+/// A stream's place among those of its connection, free again when it is dropped.
+pub(crate) struct Place(Arc<Mutex<Opened>>);
+
+impl Openings {
+    /// For a connection that may hold so many streams.
+    pub(crate) fn new(streams_max: usize) -> Self {
+        Openings(Arc::new(Mutex::new(Opened { streams: 0, streams_max, due: None })))
+    }
+
+    /// A place for another stream, and how long it has to wait until it is opened.
+    ///
+    /// # Errors
+    /// When the connection has too many.
+    pub(crate) fn place(&self, wish: &StreamSpecification, now: Instant) -> Result<(Place, Duration), Status> {
+        let mut opened = self.0.lock();
+        if opened.streams >= opened.streams_max {
+            return Err(status(
+                Code::ResourceExhausted,
+                format!(
+                    "The limit of {} job streams of one connection is reached. Close streams that are not needed, or open another connection.",
+                    opened.streams_max
+                ),
+            ));
+        }
+        opened.streams += 1;
+        let due = opened.due.unwrap_or(now).max(now) + due_after(wish_bytes(wish));
+        opened.due = Some(due);
+        Ok((Place(self.0.clone()), due.saturating_duration_since(now).saturating_sub(due_after(BURST_BYTES))))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.lock().streams -= 1;
+    }
+}
+
+fn due_after(bytes: u64) -> Duration {
+    Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / BYTES_PER_SECOND)
+}
+
+fn wish_bytes(wish: &StreamSpecification) -> u64 {
+    let names = wish.fetch_variables.iter().chain(&wish.tenant_ids).map(|name| name.len() + 2).sum::<usize>();
+    STREAM_BYTES + (wish.job_type.len() + wish.worker.len() + names) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(bytes: usize) -> StreamSpecification {
+        StreamSpecification {
+            job_type: "x".repeat(bytes).as_str().into(),
+            worker: "worker".into(),
+            timeout: 1_000,
+            fetch_variables: Vec::new(),
+            tenant_ids: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn many_small_streams_open_at_once_and_large_ones_by_their_bytes() {
+        let now = Instant::now();
+        let small = Openings::new(20_000);
+        let places: Vec<_> = (0..10_000).map(|_| small.place(&wish(20), now).unwrap()).collect();
+        assert!(places.iter().all(|(_, wait)| wait.is_zero()), "a worker with many types");
+        let large = Openings::new(20_000);
+        let waits: Vec<Duration> = (0..2_000).map(|_| large.place(&wish(16 << 10), now).unwrap().1).collect();
+        let at_once = waits.iter().filter(|wait| wait.is_zero()).count();
+        assert!((200..=256).contains(&at_once), "{at_once}");
+        assert!(waits.is_sorted());
+        // What a loop of opening and giving up writes in a minute: what was opened at once, and a minute's bytes.
+        let opened = waits.iter().filter(|wait| **wait <= Duration::from_secs(60)).count() as u64;
+        assert!(opened * (16 << 10) <= BURST_BYTES + 60 * BYTES_PER_SECOND, "{opened}");
+        let later = now + Duration::from_secs(3_600);
+        assert!(large.place(&wish(16 << 10), later).unwrap().1.is_zero(), "all has come due");
+    }
+
+    #[test]
+    fn a_connection_has_a_limit_of_streams_of_its_own() {
+        let openings = Openings::new(2);
+        let now = Instant::now();
+        let first = openings.place(&wish(1), now).unwrap();
+        let _second = openings.place(&wish(1), now).unwrap();
+        let refusal = openings.place(&wish(1), now).err().expect("the limit");
+        assert_eq!(refusal.code(), Code::ResourceExhausted);
+        assert!(refusal.message().contains("limit of 2 job streams of one connection"), "{refusal}");
+        drop(first);
+        openings.place(&wish(1), now).expect("there is room again");
+    }
+}
