@@ -184,6 +184,10 @@ pub(crate) struct Start {
     /// How many requests may wait for jobs at once [default: 20000]
     #[arg(long, value_name = "N")]
     parked_polls_max: Option<String>,
+    /// How many connections may be open at once, on all ports together [default: three quarters of the open files that
+    /// the system allows, at most 16384]
+    #[arg(long, value_name = "N")]
+    connections_max: Option<String>,
     /// Certificate (PEM) for encrypted gRPC connections
     #[arg(long, value_name = "FILE")]
     tls_certificate: Option<String>,
@@ -213,6 +217,7 @@ impl Start {
             ("request-timeout", self.request_timeout),
             ("long-polling-timeout", self.long_polling_timeout),
             ("parked-polls-max", self.parked_polls_max),
+            ("connections-max", self.connections_max),
             ("tls-certificate", self.tls_certificate),
             ("tls-key", self.tls_key),
             ("log", self.log),

@@ -63,6 +63,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ],
     ),
     setting("parked-polls-max", &[]),
+    setting("connections-max", &[]),
     setting(
         "tls-certificate",
         &["ZEEBE_BROKER_GATEWAY_SECURITY_CERTIFICATECHAINPATH", "ZEEBE_GATEWAY_SECURITY_CERTIFICATECHAINPATH"],
@@ -106,6 +107,8 @@ pub(crate) struct Configuration {
     pub request_timeout: Duration,
     pub long_polling_timeout: Duration,
     pub parked_polls_max: usize,
+    /// Connections of all ports together; none for what the limit of open files allows.
+    pub connections_max: Option<usize>,
     pub tls: Option<gateway::TlsFiles>,
     /// Filter of the log lines: a level, or levels by module.
     pub log: String,
@@ -166,6 +169,8 @@ impl Configuration {
             parked_polls_max: sources
                 .get("parked-polls-max", |text| number(text, 0, 1_000_000, "a number from 0 to 1000000"))?
                 .unwrap_or(20_000),
+            connections_max: sources
+                .get("connections-max", |text| number(text, 2, 1_000_000, "a number from 2 to 1000000"))?,
             tls: tls(sources)?,
             log: sources.get("log", |text| Ok(text.to_lowercase()))?.unwrap_or_else(|| DEFAULT_LOG.to_owned()),
             exporters: sources.exporters()?,

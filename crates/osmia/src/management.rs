@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
@@ -10,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use broker::{Client, Clock, DiskState, DiskView, Health};
-use gateway::{JobStreamView, JobStreams};
+use gateway::{Connections, JobStreamView, JobStreams, ManagementConnection};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -24,11 +25,18 @@ pub(crate) struct Managed {
     metrics: Metrics,
     node: RwLock<Option<(Client, Arc<Clock>)>>,
     job_streams: RwLock<Option<Arc<JobStreams>>>,
+    /// Set as soon as the node begins to stop.
+    stopping: AtomicBool,
 }
 
 impl Managed {
     pub(crate) fn new(metrics: Metrics) -> Arc<Self> {
-        Arc::new(Managed { metrics, node: RwLock::default(), job_streams: RwLock::default() })
+        Arc::new(Managed {
+            metrics,
+            node: RwLock::default(),
+            job_streams: RwLock::default(),
+            stopping: AtomicBool::new(false),
+        })
     }
 
     /// The partitions are there.
@@ -41,18 +49,23 @@ impl Managed {
         *self.job_streams.write() = Some(job_streams);
     }
 
-    fn is_ready(&self) -> bool {
+    /// The node takes no more clients: not ready from here on.
+    pub(crate) fn stopping(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether clients were ever served.
+    fn has_started(&self) -> bool {
         self.job_streams.read().is_some()
     }
 
-    /// Whether no partition is lost. A node that is still starting is alive.
-    fn is_alive(&self) -> bool {
-        self.partitions().iter().all(|(_, health)| *health != Health::Dead)
+    /// Whether clients are served.
+    fn is_serving(&self) -> bool {
+        self.has_started() && !self.stopping.load(Ordering::Acquire)
     }
 
-    /// Whether at least one partition works.
-    fn is_healthy(&self) -> bool {
-        self.is_ready() && self.partitions().iter().any(|(_, health)| *health == Health::Healthy)
+    fn condition(&self) -> Condition {
+        Condition { is_serving: self.is_serving(), partitions: self.partitions() }
     }
 
     fn partitions(&self) -> Vec<(u16, Health)> {
@@ -63,16 +76,79 @@ impl Managed {
     }
 }
 
+/// What the verdicts follow from.
+struct Condition {
+    is_serving: bool,
+    /// None while the node starts.
+    partitions: Vec<(u16, Health)>,
+}
+
+impl Condition {
+    /// Whether clients are served and every partition can work: what goes to a dead one would be refused. A partition that
+    /// waits for its disk is not lost, and what it cannot take it refuses with a reason.
+    fn is_ready(&self) -> bool {
+        self.is_serving && self.is_alive()
+    }
+
+    /// Whether no partition is lost. A node that is still starting is alive.
+    fn is_alive(&self) -> bool {
+        self.partitions.iter().all(|(_, health)| *health != Health::Dead)
+    }
+
+    /// Whether clients are served, no partition is lost, and at least one works.
+    fn is_healthy(&self) -> bool {
+        self.is_ready() && self.partitions.iter().any(|(_, health)| *health == Health::Healthy)
+    }
+
+    /// The parts of the node's health.
+    fn components(&self, disk: Option<Value>) -> Value {
+        let partitions: serde_json::Map<String, Value> =
+            self.partitions.iter().map(|(id, health)| (format!("partition{id}"), partition(*health))).collect();
+        json!({
+            "diskSpace": disk,
+            "readiness": { "status": status(self.is_ready()) },
+            "liveness": { "status": status(self.is_alive()) },
+            "partitions": { "status": status(self.is_healthy()), "details": partitions },
+        })
+    }
+}
+
 /// Listens on the port and serves until the process ends.
 pub(crate) async fn serve(
     managed: Arc<Managed>,
+    connections: Connections,
     host: &str,
     port: u16,
 ) -> std::io::Result<(SocketAddr, JoinHandle<std::io::Result<()>>)> {
     let listener = TcpListener::bind((host, port)).await?;
     let address = listener.local_addr()?;
-    let router = router(managed);
-    Ok((address, tokio::spawn(async move { axum::serve(listener, router).await })))
+    let (router, port) = (router(managed), Port { listener, connections });
+    Ok((address, tokio::spawn(async move { axum::serve(port, router).await })))
+}
+
+/// The port, whose connections count among all of the node.
+struct Port {
+    listener: TcpListener,
+    connections: Connections,
+}
+
+impl axum::serve::Listener for Port {
+    type Io = ManagementConnection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (ManagementConnection, SocketAddr) {
+        loop {
+            let connection = self.connections.accept_for_management(&self.listener).await;
+            // An error means that it was closed as it was opened.
+            if let Ok(address) = connection.peer_address() {
+                return (connection, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
 }
 
 fn router(managed: Arc<Managed>) -> Router {
@@ -81,7 +157,7 @@ fn router(managed: Arc<Managed>) -> Router {
         .route("/actuator/health/{group}", get(health_group))
         .route("/health", get(health))
         .route("/ready", get(readiness))
-        .route("/startup", get(readiness))
+        .route("/startup", get(startup))
         .route("/actuator/prometheus", get(metrics))
         .route("/metrics", get(metrics))
         .route("/actuator/clock", get(clock).post(clock_pin).delete(clock_reset))
@@ -106,20 +182,19 @@ fn verdict(up: bool, body: Value) -> Response {
 }
 
 async fn health(State(managed): Shared) -> Response {
-    let up = managed.is_healthy();
-    let partitions: serde_json::Map<String, Value> = managed
-        .partitions()
-        .into_iter()
-        .map(|(id, health)| (format!("partition{id}"), json!({ "status": status(health == Health::Healthy) })))
-        .collect();
+    let condition = managed.condition();
     let disk = managed.node.read().as_ref().map(|(client, _)| disk(&client.disk()));
-    let components = json!({
-        "diskSpace": disk,
-        "readiness": { "status": status(managed.is_ready()) },
-        "liveness": { "status": status(managed.is_alive()) },
-        "partitions": { "status": status(up), "details": partitions },
-    });
-    verdict(up, json!({ "status": status(up), "components": components }))
+    let up = condition.is_healthy();
+    verdict(up, json!({ "status": status(up), "components": condition.components(disk) }))
+}
+
+fn partition(health: Health) -> Value {
+    let message = match health {
+        Health::Healthy => return json!({ "status": status(true) }),
+        Health::Unhealthy => "It makes no progress now and tries again; the log of the node says why.",
+        Health::Dead => "It has stopped, because its state cannot be trusted; the log of the node says why.",
+    };
+    json!({ "status": status(false), "details": { "message": message } })
 }
 
 /// A disk that is low does not make the node unhealthy: it goes on ending work, and a restart would help nobody.
@@ -139,17 +214,24 @@ fn disk(view: &DiskView) -> Value {
 }
 
 async fn health_group(State(managed): Shared, Path(group): Path<String>) -> Response {
+    let condition = managed.condition();
     let up = match group.as_str() {
-        "startup" | "readiness" => managed.is_ready(),
-        "liveness" => managed.is_alive(),
-        "status" => managed.is_healthy(),
+        "startup" => managed.has_started(),
+        "readiness" => condition.is_ready(),
+        "liveness" => condition.is_alive(),
+        "status" => condition.is_healthy(),
         _ => return error(StatusCode::NOT_FOUND, "The health groups are startup, readiness, liveness and status."),
     };
     verdict(up, json!({ "status": status(up) }))
 }
 
 async fn readiness(State(managed): Shared) -> Response {
-    let up = managed.is_ready();
+    let up = managed.condition().is_ready();
+    verdict(up, json!({ "status": status(up) }))
+}
+
+async fn startup(State(managed): Shared) -> Response {
+    let up = managed.has_started();
     verdict(up, json!({ "status": status(up) }))
 }
 
@@ -306,5 +388,41 @@ async fn json_errors(request: Request, next: Next) -> Response {
     match axum::body::to_bytes(response.into_body(), MESSAGE_BYTES_MAX).await {
         Ok(message) => error(code, &String::from_utf8_lossy(&message)),
         Err(_) => error(code, "The request cannot be read."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdicts(is_serving: bool, partitions: &[Health]) -> [bool; 3] {
+        let condition = Condition { is_serving, partitions: (1..).zip(partitions.iter().copied()).collect() };
+        [condition.is_ready(), condition.is_alive(), condition.is_healthy()]
+    }
+
+    #[test]
+    fn a_dead_partition_takes_the_node_out_of_service() {
+        use Health::{Dead, Healthy, Unhealthy};
+        assert_eq!(verdicts(true, &[Healthy, Healthy]), [true; 3]);
+        assert_eq!(verdicts(true, &[Healthy, Dead]), [false; 3]);
+        assert_eq!(verdicts(true, &[Dead, Dead]), [false; 3]);
+        assert_eq!(verdicts(true, &[Unhealthy, Healthy]), [true; 3], "it waits and goes on");
+        assert_eq!(verdicts(true, &[Unhealthy]), [true, true, false]);
+        assert_eq!(verdicts(false, &[]), [false, true, false], "it starts");
+        assert_eq!(verdicts(false, &[Healthy]), [false, true, false], "it stops");
+    }
+
+    #[test]
+    fn the_dead_partition_is_named() {
+        let condition = Condition { is_serving: true, partitions: vec![(1, Health::Healthy), (2, Health::Dead)] };
+        let components = condition.components(None);
+        assert_eq!(components["readiness"]["status"], "DOWN");
+        let partitions = &components["partitions"]["details"];
+        assert_eq!(
+            (&partitions["partition1"]["status"], &partitions["partition2"]["status"]),
+            (&json!("UP"), &json!("DOWN"))
+        );
+        let message = partitions["partition2"]["details"]["message"].as_str().unwrap();
+        assert!(message.contains("its state cannot be trusted"), "{message}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use broker::{DiskOptions, Node, NodeOptions, Role};
 use exporters::ExporterConfiguration;
-use gateway::{Gateway, GatewayOptions};
+use gateway::{Connections, Gateway, GatewayOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Start;
@@ -28,12 +28,12 @@ pub(crate) async fn start(start: Start) -> Outcome {
     let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
     let configuration = Configuration::read(&sources)?;
     log(&configuration)?;
-    raise_open_files_limit();
+    let connections = connections(&configuration, raise_open_files_limit());
     let mut signals = Signals::new()?;
     let metrics = Metrics::install()?;
     let managed = Managed::new(metrics.clone());
     let (management_address, _server) =
-        management::serve(managed.clone(), &configuration.host, configuration.management_port)
+        management::serve(managed.clone(), connections.clone(), &configuration.host, configuration.management_port)
             .await
             .map_err(|error| bind_error("management", &configuration.host, configuration.management_port, &error))?;
     tokio::spawn(upkeep(metrics));
@@ -41,7 +41,8 @@ pub(crate) async fn start(start: Start) -> Outcome {
     let options = node_options(&configuration)?;
     let node = tokio::task::spawn_blocking(move || Node::start(options)).await??;
     managed.node_started(node.client(), node.clock());
-    let outcome = serve(&configuration, &managed, &node, &mut signals, begin, management_address).await;
+    let outcome = serve(&configuration, &managed, &node, &mut signals, begin, (management_address, connections)).await;
+    managed.stopping();
     let stopped = tokio::task::spawn_blocking(move || node.stop()).await?;
     outcome.and(stopped.map_err(Into::into))
 }
@@ -53,7 +54,7 @@ async fn serve(
     node: &Node,
     signals: &mut Signals,
     begin: Instant,
-    management_address: SocketAddr,
+    (management_address, connections): (SocketAddr, Connections),
 ) -> Outcome {
     let ready = tokio::select! {
         ready = wait_until_ready(node) => ready,
@@ -67,9 +68,10 @@ async fn serve(
         request_timeout: configuration.request_timeout,
         long_polling_timeout: configuration.long_polling_timeout,
         parked_polls_max: configuration.parked_polls_max,
+        connections,
         ..GatewayOptions::new(resolve(&configuration.host, configuration.grpc_port)?)
     };
-    let gateway = Gateway::start(node.client(), options).await?;
+    let mut gateway = Gateway::start(node.client(), options).await?;
     let address = gateway.address();
     node.set_advertised_address(&configuration.host, address.port());
     managed.serving(gateway.job_streams());
@@ -84,12 +86,15 @@ async fn serve(
     if configuration.demo {
         demo::start(&format!("http://{address}")).await?;
     }
-    tokio::select! {
-        () = signals.next() => {}
-        () = failed(node) => {}
-    }
+    let ended = tokio::select! {
+        () = signals.next() => false,
+        () = failed(node) => false,
+        // A node without a port would look well and serve nobody.
+        () = gateway.ended() => true,
+    };
+    managed.stopping();
     gateway.stop().await;
-    Ok(())
+    if ended { Err("The gRPC server ended by itself. The log lines before this one say why.".into()) } else { Ok(()) }
 }
 
 /// Waits until all partitions take commands; false when they do not.
@@ -185,7 +190,9 @@ fn log(configuration: &Configuration) -> Outcome {
 
 /// Every client's connection is an open file, and the usual limit of 1,024 is meant for programs that use `select`.
 /// What the administrator allows at most is taken.
-fn raise_open_files_limit() {
+///
+/// Returns how many files may be open, as far as that is known.
+fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: both calls read or write only the structure that they are given, which lives until they return.
     let raised = unsafe {
@@ -197,6 +204,20 @@ fn raise_open_files_limit() {
     if !raised {
         tracing::warn!(error = %std::io::Error::last_os_error(), "cannot raise the limit of open files");
     }
+    limit.rlim_cur
+}
+
+fn connections(configuration: &Configuration, open_files_max: u64) -> Connections {
+    let usual = Connections::usual_limit(open_files_max);
+    let limit = configuration.connections_max.unwrap_or(usual);
+    if limit as u64 > open_files_max / 4 * 3 {
+        tracing::warn!(
+            limit,
+            open_files_max,
+            "connections-max leaves few of the open files that the system allows to the log and the state; raise that limit, or lower this one"
+        );
+    }
+    Connections::new(limit)
 }
 
 async fn upkeep(metrics: Metrics) {
