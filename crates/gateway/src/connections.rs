@@ -56,7 +56,7 @@ pub struct ConnectionPlace(Arc<Shared>);
 impl Connections {
     /// At most so many at once.
     pub fn new(limit: usize) -> Self {
-        let gauge = metrics::gauge!("osmia_connections");
+        let gauge = metrics::gauge!("osmia_open_connections");
         metrics::gauge!("osmia_connections_limit").set(limit as f64);
         let refused = metrics::counter!("osmia_connections_refused_total");
         Connections(Arc::new(Shared { limit, open: AtomicUsize::new(0), gauge, refused, reported: Mutex::new(None) }))

@@ -51,6 +51,9 @@ fn endpoint(address: &str) -> Result<Endpoint, LoadError> {
     let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
     let endpoint = Endpoint::from_shared(uri).map_err(|error| wrong(innermost(&error)))?;
     Ok(endpoint
+        // Answers that were on their way when a request was given up are counted as errors as long as the connection
+        // lives, and after a thousand of them the library would end it.
+        .http2_max_local_error_reset_streams(None)
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)

@@ -28,10 +28,11 @@ pub(crate) async fn start(start: Start) -> Outcome {
     let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
     let configuration = Configuration::read(&sources)?;
     log(&configuration)?;
-    let connections = connections(&configuration, raise_open_files_limit());
+    let open_files_max = raise_open_files_limit();
     let mut signals = Signals::new()?;
     let metrics = Metrics::install()?;
     let managed = Managed::new(metrics.clone());
+    let connections = connections(&configuration, open_files_max);
     let (management_address, _server) =
         management::serve(managed.clone(), connections.clone(), &configuration.host, configuration.management_port)
             .await

@@ -3,6 +3,7 @@
 mod connections;
 mod documents;
 mod frames;
+mod held;
 mod instances;
 mod requests;
 #[path = "../support/mod.rs"]

@@ -48,7 +48,9 @@ impl Server {
     }
 
     pub async fn client(&self) -> GatewayClient<Channel> {
-        let channel = Endpoint::from_shared(self.grpc.clone()).expect("an address").connect().await;
+        let channel = Endpoint::from_shared(self.grpc.clone()).expect("an address");
+        // Late answers to polls that were given up would end the connection after a thousand of them.
+        let channel = channel.http2_max_local_error_reset_streams(None).connect().await;
         GatewayClient::new(channel.expect("the gateway listens"))
     }
 
