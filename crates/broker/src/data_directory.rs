@@ -1,9 +1,10 @@
 //! The data directory: who may use it, and what is in it.
 
 use std::collections::hash_map::RandomState;
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +15,19 @@ use crate::options::NodeOptions;
 
 /// Version of the layout of the data directory.
 const FORMAT: u32 = 1;
+
+/// What the directory is: there when it was made completely.
+const FORMAT_FILE: &str = "FORMAT";
+/// The same while it is being made.
+const CREATING: &str = "CREATING";
+const LOG: &str = "log";
+const PARTITIONS: &str = "partitions";
+const EXPORTERS: &str = "exporters";
+/// Where the data of users lies.
+const PRIVATE: [&str; 3] = [LOG, PARTITIONS, EXPORTERS];
+/// Rights of a file and a directory that are nobody else's business.
+pub(crate) const PRIVATE_FILE: u32 = 0o600;
+const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// The data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +53,17 @@ pub enum DataDirectoryError {
         directory: PathBuf,
         /// What is there instead.
         found: String,
+    },
+    /// Something that was there is gone.
+    #[error(
+        "the data directory {} has lost its directory '{name}'; put it back, restore a backup or choose another data \
+         directory", directory.display()
+    )]
+    Missing {
+        /// The directory.
+        directory: PathBuf,
+        /// What is gone.
+        name: &'static str,
     },
     /// It was made with other fixed settings.
     #[error(
@@ -113,52 +138,109 @@ impl DataDirectory {
     /// Locks the directory, makes it if it does not exist, and checks that it fits the options.
     pub fn open(options: &NodeOptions) -> Result<Self, DataDirectoryError> {
         let path = options.data_directory.clone();
-        std::fs::create_dir_all(&path).map_err(failed("create", &path))?;
+        create_private(&path)?;
         let mut lock = lock(&path)?;
         let measured = Disk::measure(&path, options.disk).map_err(failed("measure the disk of", &path))?;
         make_room(&measured)?;
         note_process(&mut lock).map_err(failed("write", &path.join("LOCK")))?;
-        let format = path.join("FORMAT");
-        let settings = match std::fs::read_to_string(&format) {
-            Ok(text) => Settings::parse(&text)
-                .map_err(|found| DataDirectoryError::UnknownFormat { directory: path.clone(), found })?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                refuse_foreign_data(&path)?;
-                let settings = Settings::new(options);
-                write_atomically(&format, settings.to_text().as_bytes())?;
-                settings
-            }
-            Err(error) => return Err(failed("read", &format)(error)),
-        };
+        let settings = settings(&path, options)?;
         settings.check(&path, options)?;
+        keep_private(&path)?;
         let starts = count_start(&path)?;
         Ok(DataDirectory { path, cluster_id: settings.cluster, starts, disk: Arc::new(measured), _lock: lock })
     }
 
+    /// Everything of a new directory could be opened: from now on it counts as made, with settings that do not change. To be
+    /// called before anything is logged, because until then the next start makes it anew.
+    pub fn confirm(&self) -> Result<(), DataDirectoryError> {
+        let (creating, format) = (self.path.join(CREATING), self.path.join(FORMAT_FILE));
+        if format.exists() {
+            return Ok(());
+        }
+        let renamed = std::fs::rename(&creating, &format).and_then(|()| File::open(&self.path)?.sync_all());
+        renamed.map_err(failed("write", &format))
+    }
+
     /// The shared log of all partitions.
     pub fn log(&self) -> PathBuf {
-        self.path.join("log")
+        self.path.join(LOG)
     }
 
     /// The state of a partition.
     pub fn state(&self, partition: PartitionId) -> PathBuf {
-        self.path.join("partitions").join(partition.to_string()).join("state")
+        self.path.join(PARTITIONS).join(partition.to_string()).join("state")
     }
 
     /// The record stream of a partition.
     pub fn records(&self, partition: PartitionId) -> PathBuf {
-        self.path.join("partitions").join(partition.to_string()).join("records")
+        self.path.join(PARTITIONS).join(partition.to_string()).join("records")
     }
 
     /// Where an exporter's positions are kept.
     pub fn exporter_positions(&self, name: &str) -> PathBuf {
-        self.path.join("exporters").join(format!("{name}.positions"))
+        self.path.join(EXPORTERS).join(format!("{name}.positions"))
     }
+}
+
+/// What is fixed in this directory. In a new one that is noted, but not final before everything in it could be opened.
+fn settings(directory: &Path, options: &NodeOptions) -> Result<Settings, DataDirectoryError> {
+    let format = directory.join(FORMAT_FILE);
+    match std::fs::read_to_string(&format) {
+        Ok(text) => {
+            let unknown = |found| DataDirectoryError::UnknownFormat { directory: directory.to_owned(), found };
+            let settings = Settings::parse(&text).map_err(unknown)?;
+            // A log that begins anew would take what was logged since the last checkpoint for what never was.
+            match directory.join(LOG).exists() {
+                true => Ok(settings),
+                false => Err(DataDirectoryError::Missing { directory: directory.to_owned(), name: LOG }),
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            discard_unfinished(directory)?;
+            refuse_foreign_data(directory)?;
+            let settings = Settings::new(options);
+            write_atomically(&directory.join(CREATING), settings.to_text().as_bytes())?;
+            Ok(settings)
+        }
+        Err(error) => Err(failed("read", &format)(error)),
+    }
+}
+
+/// Removes what a first start made that did not come to its end: nothing was logged yet.
+fn discard_unfinished(directory: &Path) -> Result<(), DataDirectoryError> {
+    if !directory.join(CREATING).exists() {
+        return Ok(());
+    }
+    for name in PRIVATE {
+        let path = directory.join(name);
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("remove", &path)(error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes the directories of all data, which only the user of the node may look into, whatever is in them. Those that are there
+/// already are closed to others.
+fn keep_private(directory: &Path) -> Result<(), DataDirectoryError> {
+    for name in PRIVATE {
+        let path = directory.join(name);
+        create_private(&path)?;
+        let closed = std::fs::set_permissions(&path, Permissions::from_mode(PRIVATE_DIRECTORY));
+        closed.map_err(failed("close to other users", &path))?;
+    }
+    File::open(directory).and_then(|opened| opened.sync_all()).map_err(failed("sync", directory))
+}
+
+fn create_private(directory: &Path) -> Result<(), DataDirectoryError> {
+    let created = DirBuilder::new().recursive(true).mode(PRIVATE_DIRECTORY).create(directory);
+    created.map_err(failed("create", directory))
 }
 
 fn lock(directory: &Path) -> Result<File, DataDirectoryError> {
     let path = directory.join("LOCK");
-    let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+    let opened = File::options().read(true).write(true).create(true).truncate(false).mode(PRIVATE_FILE).open(&path);
     let mut file = opened.map_err(failed("open", &path))?;
     match file.try_lock() {
         Ok(()) => {}
@@ -198,7 +280,7 @@ fn make_room(disk: &Disk) -> Result<(), DataDirectoryError> {
 
 /// A directory with data but without `FORMAT` is not ours, or it lost the file: nothing is made on top of it.
 fn refuse_foreign_data(directory: &Path) -> Result<(), DataDirectoryError> {
-    for name in ["log", "partitions"] {
+    for name in [LOG, PARTITIONS] {
         if directory.join(name).exists() {
             let found = format!("a directory '{name}' but no file 'FORMAT'");
             return Err(DataDirectoryError::UnknownFormat { directory: directory.to_owned(), found });
@@ -210,7 +292,7 @@ fn refuse_foreign_data(directory: &Path) -> Result<(), DataDirectoryError> {
 /// How many partitions a data directory was made with; `None` when there is none yet, or none that can be read (opening it
 /// then says why).
 pub fn stored_partition_count(directory: &Path) -> Option<u16> {
-    let text = std::fs::read_to_string(directory.join("FORMAT")).ok()?;
+    let text = std::fs::read_to_string(directory.join(FORMAT_FILE)).ok()?;
     Settings::parse(&text).ok().map(|settings| settings.partitions)
 }
 
@@ -290,7 +372,7 @@ pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), DataDi
     let directory = path.parent().unwrap_or(Path::new("."));
     let temporary = path.with_extension("new");
     let write = || {
-        let mut file = File::create(&temporary)?;
+        let mut file = File::options().write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&temporary)?;
         file.write_all(content)?;
         file.sync_data()?;
         std::fs::rename(&temporary, path)?;
@@ -307,10 +389,58 @@ mod tests {
         NodeOptions { data_directory: directory.to_owned(), partition_count: 3, ..NodeOptions::default() }
     }
 
+    /// As after a first start that came to its end.
+    fn made(directory: &Path) -> DataDirectory {
+        let opened = DataDirectory::open(&options(directory)).expect("new");
+        opened.confirm().expect("writable");
+        opened
+    }
+
+    #[test]
+    fn what_a_first_start_could_not_open_is_not_kept() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let first = DataDirectory::open(&options(directory.path())).expect("new");
+        std::fs::write(first.log().join("half"), "made").expect("writable");
+        assert_eq!(stored_partition_count(directory.path()), None);
+        drop(first);
+        let fewer = NodeOptions { partition_count: 2, ..options(directory.path()) };
+        let second = DataDirectory::open(&fewer).expect("nothing is fixed yet");
+        assert!(!second.log().join("half").exists());
+        second.confirm().expect("writable");
+        assert_eq!(stored_partition_count(directory.path()), Some(2));
+        drop(second);
+        DataDirectory::open(&options(directory.path())).expect_err("it is fixed now");
+    }
+
+    #[test]
+    fn a_directory_that_lost_its_log_is_refused() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let log = made(directory.path()).log();
+        std::fs::remove_dir_all(log).expect("there");
+        let error = DataDirectory::open(&options(directory.path())).expect_err("the log is gone").to_string();
+        assert!(error.contains("has lost its directory 'log'; put it back"), "{error}");
+    }
+
+    #[test]
+    fn other_users_see_nothing() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("data");
+        drop(made(&path));
+        let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        // As an older version made it.
+        std::fs::set_permissions(path.join(LOG), Permissions::from_mode(0o755)).expect("ours");
+        drop(made(&path));
+        assert_eq!(mode(&path), 0o700);
+        for entry in std::fs::read_dir(&path).expect("there") {
+            let path = entry.expect("readable").path();
+            assert_eq!(mode(&path), if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+        }
+    }
+
     #[test]
     fn a_second_user_is_refused_by_process_number_and_starts_are_counted() {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let first = DataDirectory::open(&options(directory.path())).expect("new");
+        let first = made(directory.path());
         let error = DataDirectory::open(&options(directory.path())).expect_err("in use");
         assert!(error.to_string().contains(&format!("is in use by process {}", std::process::id())), "{error}");
         let (cluster, starts) = (first.cluster_id.clone(), first.starts);
@@ -322,7 +452,7 @@ mod tests {
     #[test]
     fn what_is_fixed_by_the_data_is_not_changed() {
         let directory = tempfile::tempdir().expect("temporary directory");
-        drop(DataDirectory::open(&options(directory.path())).expect("new"));
+        drop(made(directory.path()));
         assert_eq!(stored_partition_count(directory.path()), Some(3));
         let more = NodeOptions { partition_count: 5, ..options(directory.path()) };
         let error = DataDirectory::open(&more).expect_err("3 partitions are there").to_string();
@@ -331,7 +461,6 @@ mod tests {
         let error = DataDirectory::open(&options(directory.path())).expect_err("unknown format").to_string();
         assert!(error.contains("has format 9, and this version understands format 1"), "{error}");
         std::fs::remove_file(directory.path().join("FORMAT")).expect("there");
-        std::fs::create_dir(directory.path().join("log")).expect("writable");
         let error = DataDirectory::open(&options(directory.path())).expect_err("foreign data").to_string();
         assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
     }

@@ -175,6 +175,7 @@ impl Node {
         let log = Arc::new(RaftEngineLog::open(&directory.log(), log_options(&directory.disk.view()))?);
         let (channels, inbox, stop_exporters) = channels(&options);
         let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
+        directory.confirm()?;
         let shared = Arc::new(share(&options, &directory, inbox));
         let records: Vec<_> = opened.iter().map(|opened| opened.records.clone()).collect();
         let last_timestamps: Vec<_> = opened.iter().map(|opened| opened.engine.last_timestamp()).collect();

@@ -444,3 +444,11 @@ fn wrong_starts_are_refused_by_name() {
         );
     }
 }
+
+#[test]
+fn a_node_starts_with_more_partitions_than_the_address_space_has_tebibytes() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let node = start(NodeOptions { partition_count: 140, ..options(directory.path()) });
+    assert_eq!(node.partitions().len(), 140);
+    node.stop().expect("a clean stop");
+}

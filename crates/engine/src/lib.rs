@@ -117,8 +117,10 @@ pub enum Fault {
     },
 }
 
-fn store_options() -> StoreOptions {
-    StoreOptions { schema_version: SCHEMA_VERSION, ..StoreOptions::default() }
+/// The files of all partitions of a node are mapped into one process.
+fn store_options(partition_count: u16) -> StoreOptions {
+    let map_size_bytes = StoreOptions::map_size_of(partition_count);
+    StoreOptions { schema_version: SCHEMA_VERSION, map_size_bytes, ..StoreOptions::default() }
 }
 
 /// Numbers for operators.
@@ -158,7 +160,7 @@ impl Engine {
     pub fn open(options: EngineOptions, directory: &Path) -> Result<Engine, Fault> {
         let partition = options.partition;
         let fault = |source| Fault::Store { partition, source };
-        let store = Store::open(directory, &store_options()).map_err(fault)?;
+        let store = Store::open(directory, &store_options(options.partition_count)).map_err(fault)?;
         let recovered = store.recovered();
         let counters = if recovered.metadata.is_empty() {
             Counters::default()
@@ -176,7 +178,8 @@ impl Engine {
     /// # Errors
     /// When the stream is damaged or of another version, or the directory cannot be written; the old state stays then.
     pub fn restore(partition: PartitionId, directory: &Path, stream: impl std::io::Read) -> Result<u64, Fault> {
-        let recovered = Store::restore_from(directory, &store_options(), stream);
+        // One file at a time is restored, and mapped for no longer than that.
+        let recovered = Store::restore_from(directory, &store_options(1), stream);
         recovered.map(|recovered| recovered.applied).map_err(|source| Fault::Store { partition, source })
     }
 

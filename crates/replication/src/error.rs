@@ -15,6 +15,14 @@ pub enum LogError {
         /// The directory.
         directory: PathBuf,
     },
+    /// The log was used, and its files are gone.
+    #[error(
+        "The log directory {directory} has lost its directory 'files' with everything that was logged: put it back, or restore a backup."
+    )]
+    FilesMissing {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The directory holds something that this version does not understand.
     #[error(
         "The log directory {directory} has {found}, but this version understands only log format {supported}: start the version that wrote it, or restore a backup."

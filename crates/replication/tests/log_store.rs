@@ -575,3 +575,17 @@ fn zeros_behind_the_last_record_and_a_file_of_zeros_are_no_damage() {
     assert_eq!(read(&open(directory.path()), A, 1, 8), entries(1..8, 1));
     assert!(!left_behind.exists(), "what a crash left of a file that was being prepared is removed");
 }
+
+#[test]
+fn a_log_that_lost_its_files_is_refused_and_one_that_was_hardly_begun_goes_on() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let open = || RaftEngineLog::open(directory.path(), LogOptions::default());
+    // The process stopped before the marker was written, with or without the directory.
+    std::fs::write(directory.path().join("FORMAT"), "").expect("writable");
+    std::fs::create_dir(directory.path().join("files")).expect("writable");
+    drop(open().expect("nothing was logged"));
+    std::fs::remove_dir_all(directory.path().join("files")).expect("there");
+    let Err(error) = open() else { panic!("its files are gone") };
+    assert!(matches!(error, LogError::FilesMissing { .. }), "{error}");
+    assert!(error.to_string().contains("has lost its directory 'files'"), "{error}");
+}

@@ -20,6 +20,14 @@ use crate::value::TableValue;
 /// The name that LMDB gives the file inside its directory.
 pub(crate) const FILE_NAME: &str = "data.mdb";
 
+/// The most that a file reserves.
+const MAP_SIZE_MAX_BYTES: usize = 1 << 40;
+/// What all files of a process reserve together at most: half of what a process has.
+const ADDRESS_SPACE_BYTES: usize = 1 << 46;
+/// Below this, less address space is no help.
+const MAP_SIZE_MIN_BYTES: usize = 1 << 30;
+const MAP_SIZE_STEP_BYTES: usize = 1 << 20;
+
 /// A table's place in the file and its name in messages.
 #[derive(Clone, Copy, Debug)]
 pub struct TableId {
@@ -34,7 +42,8 @@ pub struct TableId {
 pub struct StoreOptions {
     /// The version of the tables' layout; a file with another one is refused.
     pub schema_version: u32,
-    /// The address space reserved for the file, which is also the most that it can grow to.
+    /// The address space reserved for the file, which is also the most that it can grow to until it is opened again. Where
+    /// there is not so much, it is less.
     pub map_size_bytes: usize,
     /// The file's part of a table is kept in memory as long as it has at most this many entries.
     pub small_table_entries: usize,
@@ -42,7 +51,16 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { schema_version: 1, map_size_bytes: 1 << 40, small_table_entries: 32 }
+        Self { schema_version: 1, map_size_bytes: MAP_SIZE_MAX_BYTES, small_table_entries: 32 }
+    }
+}
+
+impl StoreOptions {
+    /// The address space for each of so many stores in one process.
+    pub fn map_size_of(stores: u16) -> usize {
+        let share = ADDRESS_SPACE_BYTES / usize::from(stores.max(1));
+        // LMDB wants whole pages, of whatever size.
+        (share & !(MAP_SIZE_STEP_BYTES - 1)).min(MAP_SIZE_MAX_BYTES)
     }
 }
 
@@ -97,11 +115,7 @@ impl Store {
         let path = directory.join(FILE_NAME);
         let is_new = !path.exists();
         std::fs::create_dir_all(directory).map_err(|error| file_error("create", &path, error.into()))?;
-        let mut environment = EnvOpenOptions::new().read_txn_without_tls();
-        environment.map_size(options.map_size_bytes);
-        // SAFETY: the file is mapped read-only and changed only through this environment: the broker's lock on the data
-        // directory keeps other processes out, and heed refuses a second environment in this one.
-        let env = unsafe { environment.open(directory) }.map_err(|error| file_error("open", &path, error))?;
+        let env = map(directory, options.map_size_bytes).map_err(|error| file_error("open", &path, error))?;
         check_length(&env, &path)?;
         if is_new {
             // The file's name must survive a power loss as surely as the first checkpoint in it.
@@ -335,6 +349,25 @@ fn decode_entry<K: TableKey>(encoded: &[u8], record: &[u8]) -> Result<(K, Vec<u8
     match key_bytes.len() {
         0 => Ok((key, value.to_vec())),
         left => Err(CorruptionError::new(format!("{left} bytes follow the end of the key"))),
+    }
+}
+
+/// Opens the file, with less address space where there is not so much.
+fn map(directory: &Path, map_size_bytes: usize) -> heed::Result<Env<WithoutTls>> {
+    let mut size = map_size_bytes;
+    loop {
+        let mut environment = EnvOpenOptions::new().read_txn_without_tls();
+        environment.map_size(size);
+        // SAFETY: the file is mapped read-only and changed only through this environment: the broker's lock on the data
+        // directory keeps other processes out, and heed refuses a second environment in this one.
+        match unsafe { environment.open(directory) } {
+            Err(heed::Error::Io(error))
+                if error.kind() == std::io::ErrorKind::OutOfMemory && size / 2 >= MAP_SIZE_MIN_BYTES =>
+            {
+                size /= 2;
+            }
+            opened => return opened,
+        }
     }
 }
 

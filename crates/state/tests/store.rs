@@ -363,3 +363,21 @@ fn a_checkpoint_writes_while_the_owner_goes_on() {
     tables.each(&mut |table| names.push(table.id().name));
     assert_eq!(names, ["numbers", "texts", "queue"]);
 }
+
+#[test]
+fn as_many_stores_open_in_one_process_as_a_node_may_have_partitions() {
+    // More than fit if each reserves as much as one alone may.
+    const STORES: u16 = 200;
+    let directory = tempfile::tempdir().unwrap();
+    let options = StoreOptions { map_size_bytes: StoreOptions::map_size_of(STORES), ..StoreOptions::default() };
+    let stores: Vec<Tables> = (0..STORES)
+        .map(|number| Tables::open(&Store::open(&directory.path().join(number.to_string()), &options).unwrap()))
+        .collect();
+    assert_eq!(stores.len(), usize::from(STORES));
+    // No number of partitions takes more than half of the address space of a process, and each has room for much.
+    for stores in 1..=4_095 {
+        let size = StoreOptions::map_size_of(stores);
+        assert!(size * usize::from(stores) <= 1 << 46 && size >= 16 << 30, "{stores} stores of {size} bytes");
+    }
+    assert_eq!(StoreOptions::map_size_of(3), 1 << 40);
+}

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{RESERVE_FILE, space};
+use crate::data_directory::PRIVATE_FILE;
 
 /// Bytes of the blocks in which the size of a file on its disk is told.
 const STAT_BLOCK_BYTES: u64 = 512;
@@ -43,7 +44,7 @@ impl Reserve {
 
     /// Makes the file so large.
     pub fn allocate(&mut self, bytes: u64) -> io::Result<()> {
-        let file = File::options().write(true).create(true).truncate(false).open(&self.path)?;
+        let file = File::options().write(true).create(true).truncate(false).mode(PRIVATE_FILE).open(&self.path)?;
         let allocated = space::allocate(&file, bytes);
         if allocated.is_err() {
             // What was allocated before the failure goes back: half a reserve on a disk that fills up is of no use.

@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use crate::data_directory::PRIVATE_FILE;
 
 use super::format::{self, Frame, HEADER_BYTES, RecordLogError};
 use super::{RecordLogOptions, Segment};
@@ -50,8 +53,9 @@ pub(super) fn create_segment(options: &RecordLogOptions, base: u64) -> Result<(F
     let path = options.directory.join(format!("{base:020}.{EXTENSION}"));
     let header = format::encode_header(options.partition, base);
     let create = || {
-        std::fs::write(&path, header)?;
-        File::options().write(true).open(&path)
+        let mut file = File::options().write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&path)?;
+        file.write_all(&header)?;
+        Ok(file)
     };
     let file = create().map_err(|error| {
         // On a full disk the file may be there without its header. If it cannot be removed, the next start does it.

@@ -49,13 +49,16 @@ impl LockedDirectory {
             .read_to_end(&mut found)
             .map_err(|error| io("Reading the format marker", &marker, error))?;
         let expected = marker_text(FORMAT);
-        if found.is_empty() && !files.exists() {
+        if found.is_empty() && is_missing_or_empty(&files) {
+            // The marker comes last: where it stands, the directory is there, or was lost.
+            fs::create_dir_all(&files)
+                .and_then(|()| sync_directory(path))
+                .map_err(|error| io("Creating the log directory", &files, error))?;
             file.rewind()
                 .and_then(|()| file.write_all(expected.as_bytes()))
                 .and_then(|()| file.sync_all())
-                .and_then(|()| File::open(path)?.sync_all())
+                .and_then(|()| path.parent().map_or(Ok(()), sync_directory))
                 .map_err(|error| io("Writing the format marker", &marker, error))?;
-            fs::create_dir(&files).map_err(|error| io("Creating the log directory", &files, error))?;
         } else if found != expected.as_bytes() {
             return Err(LogError::UnknownFormat {
                 directory: path.to_path_buf(),
@@ -63,8 +66,7 @@ impl LockedDirectory {
                 supported: FORMAT,
             });
         } else if !files.exists() {
-            // The process stopped between the marker and the directory: nothing was ever logged.
-            fs::create_dir(&files).map_err(|error| io("Creating the log directory", &files, error))?;
+            return Err(LogError::FilesMissing { directory: path.to_path_buf() });
         }
         Ok(Self { path: path.to_path_buf(), files, _lock: file })
     }
@@ -86,6 +88,16 @@ impl LockedDirectory {
     pub(super) fn sync_failed(&self, problem: String) -> LogError {
         LogError::SyncFailed { place: self.path.clone(), problem }
     }
+}
+
+fn is_missing_or_empty(directory: &Path) -> bool {
+    !directory.exists() || fs::read_dir(directory).is_ok_and(|mut files| files.next().is_none())
+}
+
+/// Makes the names in a directory survive a power loss.
+fn sync_directory(directory: &Path) -> std::io::Result<()> {
+    let named = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    File::open(named)?.sync_all()
 }
 
 fn marker_text(format: u32) -> String {
