@@ -29,6 +29,7 @@
 //! | `exclusive`, `parallel`, `inclusive` with `branch [cond=…] [default]` | a gateway, its branches and, if several of them end open, the joining gateway `ID-join` |
 //! | `exclusive`, `parallel`, `inclusive` alone | a gateway without branches, to be reached by `goto` |
 //! | `goto ID` | a sequence flow to an element that is somewhere else |
+//! | `stop` | nothing: the path ends in what is before, without an end event |
 //! | `events` with `branch` that starts with `catch` | an event-based gateway |
 //! | `loop cond=…` | what is inside is repeated while the condition holds |
 //! | `sub` | an embedded sub-process |

@@ -235,7 +235,7 @@ pub(crate) fn look_again_at_joins(execution: &mut Execution<'_>, scope: Key, of:
 }
 
 /// Whether an element may begin or complete in a scope: the scope is active and not interrupted by another element.
-fn is_open_for(scope: &ElementInstance, element_id: &str) -> bool {
+pub(crate) fn is_open_for(scope: &ElementInstance, element_id: &str) -> bool {
     scope.lifecycle == Lifecycle::Activated
         && scope.interrupted_by.as_ref().is_none_or(|interrupted_by| **interrupted_by == *element_id)
 }

@@ -154,6 +154,7 @@ impl Scope {
                 self.connect(exits, id);
                 Ok(Vec::new())
             }
+            "stop" => Ok(Vec::new()),
             "catch" | "throw" => {
                 let tag = if item.keyword == "catch" { "intermediateCatchEvent" } else { "intermediateThrowEvent" };
                 self.event(tag, item, definitions);

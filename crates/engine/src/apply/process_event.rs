@@ -62,6 +62,11 @@ pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceInten
     match intent {
         MultiInstanceIntent::InputCollectionEvaluated => {
             let count = u32::try_from(value.input_collection.len()).unwrap_or(u32::MAX);
+            // After an incident, the items are evaluated again, and there may be fewer of them.
+            let before = state.element_instance(key).map_or(0, |body| body.items);
+            for place in count.saturating_add(1)..=before {
+                state.tables.loop_items.delete(&(key.raw(), place));
+            }
             for (place, item) in (1..=count).zip(&value.input_collection) {
                 state.tables.loop_items.put((key.raw(), place), item.shared().clone());
             }

@@ -174,13 +174,13 @@ fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> 
         }
         Behavior::ExclusiveGateway { default } => {
             let flow = exclusive_gateway::choose_flow(execution, token, *default)?;
-            pass(execution, token, flow.as_slice());
+            pass(execution, token, flow.as_slice())?;
         }
         Behavior::InclusiveGateway { default } => {
             let flows = inclusive_gateway::choose_flows(execution, token, *default)?;
-            pass(execution, token, &flows);
+            pass(execution, token, &flows)?;
         }
-        Behavior::ParallelGateway => pass(execution, token, &token.element().outgoing),
+        Behavior::ParallelGateway => pass(execution, token, &token.element().outgoing)?,
         Behavior::EscalationThrowEvent { code } => throw_event::throw_escalation(execution, token, code)?,
         Behavior::ErrorEndEvent { code } => throw_event::throw_error(execution, token, code)?,
         Behavior::CallActivity(called) => call_activity::call(execution, token, called)?,
@@ -225,13 +225,18 @@ pub(super) fn activated(execution: &mut Execution<'_>, token: &Token) {
 }
 
 /// The whole rest of the life of an element that neither waits nor maps variables, and on along the chosen flows.
-fn pass(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) {
+fn pass(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) -> Outcome {
     token.transition(execution, ProcessInstanceIntent::ElementActivated);
     token.transition(execution, ProcessInstanceIntent::ElementCompleting);
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
-    if !runtime_instruction::carry_out(execution, token) {
-        complete::take_flows(execution, token, flows);
+    if runtime_instruction::carry_out(execution, token) {
+        return Ok(());
     }
+    complete::take_flows(execution, token, flows);
+    if flows.is_empty() {
+        inclusive_gateway::look_again(execution, token.value().flow_scope_key, token.value())?;
+    }
+    Ok(())
 }
 
 fn no_start(token: &Token) -> Failure {

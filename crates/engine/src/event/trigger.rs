@@ -9,13 +9,13 @@ use protocol::{
 };
 
 use super::unsubscribe_event_sub_processes;
-use crate::element::{Step, Token, interrupt_children, value_of};
+use crate::element::{Step, Token, interrupt_children, is_open_for, value_of};
 use crate::execution::Execution;
 use crate::state::{ElementInstance, EventGate, EventTriggerRow, Lifecycle, State};
 use crate::variable::document;
 
-/// Whether the event may come now: its scope is active and was not interrupted before, and so is what is around it, where
-/// the element of a boundary event would begin.
+/// Whether the event may come now: its scope is active and was not interrupted before, and what is around it lets it go on.
+/// An event sub-process goes on in a scope that it has interrupted itself, and so does what waits in it.
 pub(crate) fn can_trigger(state: &State, scope: &ElementInstance, is_boundary_event: bool) -> bool {
     let is_open = match scope.gate {
         EventGate::Open => true,
@@ -23,8 +23,7 @@ pub(crate) fn can_trigger(state: &State, scope: &ElementInstance, is_boundary_ev
         EventGate::Closed => false,
     };
     let around = state.element_instance(scope.value.flow_scope_key);
-    let is_open_around =
-        around.is_none_or(|around| around.lifecycle == Lifecycle::Activated && around.interrupted_by.is_none());
+    let is_open_around = around.is_none_or(|around| is_open_for(&around, &scope.value.element_id));
     scope.lifecycle == Lifecycle::Activated && is_open && is_open_around
 }
 
