@@ -61,10 +61,12 @@ pub(crate) fn compile<'a, 'input>(
             .filter(|(_, element)| matches!(element.behavior, Behavior::StartEvent(_)))
             .map(|(index, _)| index)
             .collect(),
-        has_joining_inclusive_gateway: draft
-            .elements
-            .iter()
-            .any(|element| matches!(element.behavior, Behavior::InclusiveGateway { .. }) && element.incoming.len() > 1),
+        joining_inclusive_gateways: draft
+            .elements_with_indexes()
+            .filter(|(_, element)| matches!(element.behavior, Behavior::InclusiveGateway { .. }))
+            .filter(|(_, element)| element.incoming.len() > 1)
+            .map(|(index, _)| index)
+            .collect(),
         elements: draft.elements,
         flows,
     }

@@ -37,8 +37,8 @@ pub struct ExecutableProcess {
     pub flow_by_id: FxHashMap<Arc<str>, FlowIndex>,
     /// Start events of the process that wait for a timer or message, in document order.
     pub triggered_start_events: Vec<ElementIndex>,
-    /// Whether an inclusive gateway has several incoming sequence flows.
-    pub has_joining_inclusive_gateway: bool,
+    /// Inclusive gateways with several incoming sequence flows.
+    pub joining_inclusive_gateways: Vec<ElementIndex>,
 }
 
 /// A flow element (or the process itself).

@@ -190,6 +190,7 @@ fn execution<'a>(
         steps_max: options.limits.steps_per_command_max,
         rounds: 0,
         used: Used::default(),
+        waiting_joins: Default::default(),
     }
 }
 
@@ -317,11 +318,7 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     if row.rounds >= execution.limits.continuations_max {
         ban_endless(execution, &row);
     }
-    let state = &*execution.state;
-    // One command may cause steps of several instances. What comes from another partition or goes there is always done.
-    let is_left_out = |step: &Step| !matches!(step, Step::Command(_)) && state.is_banned(step.process_instance(state));
-    let steps = row.commands.iter().cloned().map(Step::from_command);
-    execution.steps.extend(steps.filter(|step| state.counters.banned_instances == 0 || !is_left_out(step)));
+    execution.steps.extend(row.commands.iter().cloned().map(Step::from_command));
     execution.rounds = row.rounds;
     if row.is_part {
         // What these steps cause comes after the other entries that these were enqueued with.
@@ -362,7 +359,9 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
                 execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
             }
             if !execution.state.is_banned(process_instance) {
-                ban(execution, process_instance, &reason);
+                // What the command itself began is gone again, and its key goes to whatever begins next.
+                let is_living = execution.state.element_instance(process_instance).is_some();
+                ban(execution, if is_living { process_instance } else { Key::NONE }, &reason);
             }
             Rejection::new(
                 RejectionType::ProcessingError,
@@ -381,7 +380,7 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
     }
 }
 
-/// The instance is put aside with the reason; everything else goes on.
+/// The instance is put aside with the reason; everything else goes on. Without an instance, the reason is noted.
 fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: &str) {
     let value = ErrorValue {
         exception_message: reason.into(),

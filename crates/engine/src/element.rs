@@ -17,6 +17,7 @@ mod terminate_at_once;
 mod throw_event;
 
 pub(crate) use activate_at::{Activations, Place, ScopeVariables, scopes_of};
+pub(crate) use inclusive_gateway::WaitingJoins;
 pub(crate) use terminate::{begin as begin_termination, interrupt_children};
 pub(crate) use terminate_at_once::Terminations;
 
@@ -140,6 +141,9 @@ impl Step {
 
 /// Takes one step. A step whose instance is gone or ended meanwhile is done already.
 pub(crate) fn take_step(execution: &mut Execution<'_>, step: Step) -> Outcome {
+    if is_of_banned(&execution.state, &step) {
+        return Ok(());
+    }
     match step {
         Step::Activate { key, value } => activate::activate(execution, key, value),
         Step::ContinueActivation { key } => activate::continue_activation(execution, key),
@@ -148,6 +152,26 @@ pub(crate) fn take_step(execution: &mut Execution<'_>, step: Step) -> Outcome {
         Step::TerminateChildren { scope, after } => terminate::terminate_children(execution, scope, after),
         Step::ActivateInnerInstances { body } => multi_instance::activate_inner_instances(execution, body),
         Step::Command(command) => crate::dispatch::follow_up(execution, &command),
+    }
+}
+
+/// Whether the step belongs to a banned instance and is not taken, whatever caused it. Such an instance does nothing any
+/// more but end, when itself or what called it is cancelled. What comes from another partition or goes there is always done.
+fn is_of_banned(state: &State, step: &Step) -> bool {
+    if state.counters.banned_instances == 0 || matches!(step, Step::Command(_)) {
+        return false;
+    }
+    let process_instance = step.process_instance(state);
+    if !state.is_banned(process_instance) {
+        return false;
+    }
+    match step {
+        Step::Terminate { key } if *key == process_instance => false,
+        Step::Terminate { .. } | Step::TerminateChildren { .. } => {
+            let process = state.element_instance(process_instance);
+            process.is_none_or(|process| process.lifecycle != Lifecycle::Terminating)
+        }
+        _ => true,
     }
 }
 

@@ -11,7 +11,7 @@ use protocol::{
 };
 
 use crate::apply::StateView;
-use crate::element::Step;
+use crate::element::{Step, WaitingJoins};
 use crate::limits::Limits;
 use crate::output::{JobsAvailable, Output, Push, Reply, Send};
 
@@ -60,6 +60,8 @@ pub(crate) struct Execution<'a> {
     pub rounds: u32,
     /// What the command has used of what it may do.
     pub used: Used,
+    /// What joining gateways wait for.
+    pub waiting_joins: WaitingJoins,
 }
 
 /// What a command has used. With much of anything it takes no further step, so that no command holds its partition for
@@ -71,6 +73,13 @@ pub(crate) struct Used {
     bytes: u64,
     /// Nodes and items that expressions visited.
     pub evaluation_steps: Cell<u64>,
+}
+
+impl Used {
+    /// Counts what was looked at, as if an expression had visited it.
+    pub fn count_reads(&self, reads: u64) {
+        self.evaluation_steps.set(self.evaluation_steps.get().saturating_add(reads));
+    }
 }
 
 impl Execution<'_> {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use bpmn::builder::ProcessBuilder;
+use bpmn::builder::{Event, ProcessBuilder};
 use engine::{EngineOptions, Limits};
 use protocol::*;
 use support::Partition;
@@ -170,5 +170,34 @@ fn calls_return_all_the_way_up() {
             if value.bpmn_element_type == BpmnElementType::Process)
     };
     assert_eq!(count(&partition, ended), 300);
+    partition.check();
+}
+
+/// The items are evaluated again after an incident of what waits for the loop; by then there may be fewer.
+#[test]
+fn no_items_are_left_when_there_are_none_after_an_incident() {
+    let mut partition = partition(Limits::default());
+    let process =
+        ProcessBuilder::new("loop").start("start").service_task("each", "work").multi_instance("=items", "item");
+    let process = process.end("end").boundary("late", "each", Event::Duration("=delay")).end("late-end");
+    deploy(&mut partition, &process);
+    partition.create("loop", "{\"items\":[1,2,3]}", ProcessInstanceCreationIntent::Create);
+    let value = VariableDocumentValue {
+        scope_key: partition.instance,
+        update_semantics: VariableDocumentUpdateSemantics::Propagate,
+        variables: "{\"items\":[],\"delay\":\"PT1H\"}".into(),
+        tenant_id: support::TENANT.into(),
+    };
+    partition.submit(Key::NONE, Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value)));
+    let incident = partition.incidents["each"];
+    partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+    let ended = |payload: &Payload| {
+        matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value)
+            if value.bpmn_element_type == BpmnElementType::Process)
+    };
+    assert_eq!(count(&partition, ended), 1);
+    let mut dump = Vec::new();
+    partition.engine.dump(&mut dump).expect("readable");
+    assert!(!String::from_utf8_lossy(&dump).contains("loop_items"), "no item is left");
     partition.check();
 }

@@ -27,9 +27,13 @@ pub fn check(process: &ExecutableProcess) {
         assert!(matches!(process.element(start).behavior, Behavior::StartEvent(_)));
         assert_eq!(process.element(start).flow_scope, Some(PROCESS));
     }
-    let joins =
-        |element: &Element| matches!(element.behavior, Behavior::InclusiveGateway { .. }) && element.incoming.len() > 1;
-    assert_eq!(process.has_joining_inclusive_gateway, process.elements.iter().any(joins));
+    let joins = |element: &&Element| {
+        matches!(element.behavior, Behavior::InclusiveGateway { .. }) && element.incoming.len() > 1
+    };
+    let joining: Vec<&Element> =
+        process.joining_inclusive_gateways.iter().map(|index| process.element(*index)).collect();
+    assert!(joining.iter().all(joins));
+    assert_eq!(joining.len(), process.elements.iter().filter(joins).count());
 }
 
 fn check_flows(process: &ExecutableProcess, index: ElementIndex) {

@@ -132,6 +132,10 @@ pub(super) fn instance_ended(state: &mut State, key: Key, value: &ProcessInstanc
     if !is_not_counted(state, key, value) {
         instance_left(state, value.process_definition_key);
     }
+    if state.is_banned(key) {
+        state.tables.banned_instances.delete(&key.raw());
+        state.counters.banned_instances -= 1;
+    }
 }
 
 /// It is not counted any more, before it is banned.
@@ -144,7 +148,7 @@ pub(super) fn instance_banned(state: &mut State, key: Key) {
     }
 }
 
-/// A banned instance never ends; so it holds its definition only as long as the instance that called it.
+/// A banned instance may never end; so it holds its definition only as long as the instance that called it.
 fn is_not_counted(state: &State, key: Key, value: &ProcessInstanceValue) -> bool {
     state.is_banned(key) && !value.parent_process_instance_key.is_some()
 }

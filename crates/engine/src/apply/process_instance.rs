@@ -174,7 +174,7 @@ fn consume_tokens(state: &mut State, value: &ProcessInstanceValue) -> u32 {
     }
     let Some(process) = process_of(state, value) else { return 1 };
     let is_joining = element_type == BpmnElementType::ParallelGateway;
-    if !is_joining && !process.has_joining_inclusive_gateway {
+    if !is_joining && process.joining_inclusive_gateways.is_empty() {
         return 1;
     }
     let Some(index) = process.find(&value.element_id, element_type) else {
@@ -334,7 +334,7 @@ fn flow_taken(state: &mut State, value: &ProcessInstanceValue) {
     };
     let target = process.element(flow.target);
     // Inclusive gateways have to know of all tokens on their way.
-    if target.element_type == BpmnElementType::ParallelGateway || process.has_joining_inclusive_gateway {
+    if target.element_type == BpmnElementType::ParallelGateway || !process.joining_inclusive_gateways.is_empty() {
         let place = (scope, target.id.clone(), flow.id.clone());
         count_up(&mut state.tables.waiting_tokens, place);
     }

@@ -39,13 +39,19 @@ pub(super) fn enter(
     if !value.without_token && !has_all_tokens(execution, &process, element, value.flow_scope_key) {
         return Ok(None);
     }
+    if key.is_some() {
+        execution.waiting_joins.forget();
+    }
+    if let Behavior::InclusiveGateway { .. } = process.element(element).behavior {
+        execution.waiting_joins.begins(value.flow_scope_key, element);
+    }
     let key = key.unwrap_or_else(|| execution.state.next_key());
     execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value));
     Ok(Some(key))
 }
 
-/// A scope that ended, is ending or was interrupted swallows its tokens; so does an ended call activity the process that it
-/// called.
+/// A scope that ended, is ending or was interrupted swallows its tokens; so does a call activity that ended or belongs to a
+/// banned instance the process that it called.
 fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool {
     if value.bpmn_element_type != BpmnElementType::Process {
         let scope = execution.state.element_instance(value.flow_scope_key);
@@ -56,7 +62,9 @@ fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool 
         return true;
     }
     let caller = execution.state.element_instance(value.parent_element_instance_key);
-    caller.is_some_and(|caller| caller.lifecycle == Lifecycle::Activated)
+    caller.is_some_and(|caller| {
+        caller.lifecycle == Lifecycle::Activated && !execution.state.is_banned(caller.value.process_instance_key)
+    })
 }
 
 /// What has variables already ends as it begins, and they with it: a called process when its call activity ended meanwhile,
@@ -72,7 +80,12 @@ fn end_unexpected(execution: &mut Execution<'_>, key: Key, value: &Arc<ProcessIn
 }
 
 /// A joining parallel gateway waits until each of its incoming flows was taken, an inclusive one until no more can be.
-fn has_all_tokens(execution: &Execution<'_>, process: &ExecutableProcess, element: ElementIndex, scope: Key) -> bool {
+fn has_all_tokens(
+    execution: &mut Execution<'_>,
+    process: &ExecutableProcess,
+    element: ElementIndex,
+    scope: Key,
+) -> bool {
     let definition = process.element(element);
     match definition.behavior {
         Behavior::ParallelGateway => definition.incoming.iter().all(|flow| {
@@ -229,7 +242,7 @@ fn pass(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) -> Ou
     token.transition(execution, ProcessInstanceIntent::ElementActivated);
     token.transition(execution, ProcessInstanceIntent::ElementCompleting);
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
-    if runtime_instruction::carry_out(execution, token) {
+    if runtime_instruction::carry_out(execution, &token.instance) {
         return Ok(());
     }
     complete::take_flows(execution, token, flows);

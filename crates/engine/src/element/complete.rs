@@ -61,18 +61,18 @@ fn is_expected(execution: &Execution<'_>, token: &Token) -> bool {
 fn finish_work(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
     match &token.element().behavior {
         Behavior::MultiInstanceBody(body) => {
-            event::unsubscribe(execution, token);
+            event::unsubscribe(execution, token.key);
             multi_instance::propagate_output(execution, token, body);
             return Ok(false);
         }
         Behavior::EventBasedGateway { .. } => {
-            event::unsubscribe(execution, token);
+            event::unsubscribe(execution, token.key);
             return Ok(false);
         }
         _ => {}
     }
     mapping::apply_outputs(execution, token)?;
-    event::unsubscribe(execution, token);
+    event::unsubscribe(execution, token.key);
     if token.value().bpmn_element_type == BpmnElementType::StartEvent {
         subscribe_scope(execution, token)?;
     }
@@ -99,7 +99,7 @@ fn completed(execution: &mut Execution<'_>, token: &Token, ends_loop: bool) -> O
         _ => None,
     };
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
-    if runtime_instruction::carry_out(execution, token) {
+    if runtime_instruction::carry_out(execution, &token.instance) {
         return Ok(());
     }
     let scope = token.value().flow_scope_key;
@@ -130,7 +130,7 @@ fn terminate_siblings(execution: &mut Execution<'_>, scope: Key) {
 
 fn process_completed(execution: &mut Execution<'_>, token: &Token) {
     answer_awaited_result(execution, token);
-    message::start_event::release_after(execution, token, |execution| {
+    message::start_event::release_after(execution, token.key, token.value(), |execution| {
         token.transition(execution, ProcessInstanceIntent::ElementCompleted);
     });
     let caller = token.value().parent_element_instance_key;

@@ -1,6 +1,7 @@
 //! Inclusive gateway: which flows are taken, and when a joining one begins.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use bpmn::model::{Behavior, ElementIndex, ExecutableProcess, FlowIndex};
 use protocol::{ErrorType, Key, ProcessInstanceValue};
@@ -8,6 +9,7 @@ use protocol::{ErrorType, Key, ProcessInstanceValue};
 use super::{Token, arrive};
 use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
+use crate::state::State;
 use crate::variable::expression;
 
 /// All flows whose condition holds, else the default flow.
@@ -39,103 +41,153 @@ pub(super) fn choose_flows(
     Ok(chosen)
 }
 
+/// What keeps joining gateways waiting, as far as the command at hand has found out, by flow scope and gateway. To look
+/// through the whole scope whenever a token arrives would take the square of the number of branches.
+#[derive(Debug, Default)]
+pub(crate) struct WaitingJoins(BTreeMap<(Key, ElementIndex), Awaited>);
+
+/// Children of a scope are looked at in the order of their keys, and each is passed once: what cannot lead to a gateway
+/// by a flow without a token never will, because tokens that wait there stay until the gateway begins.
+#[derive(Clone, Copy, Debug)]
+struct Awaited {
+    /// The last child that leads nowhere, and all before it.
+    passed: Key,
+    /// The child after it that leads to the gateway, and the flow by which it arrives there.
+    by: Option<(Key, FlowIndex)>,
+}
+
+impl WaitingJoins {
+    /// The gateway begins, and takes tokens away.
+    pub fn begins(&mut self, scope: Key, gateway: ElementIndex) {
+        self.0.remove(&(scope, gateway));
+    }
+
+    /// Something began under a key that was made before.
+    pub fn forget(&mut self) {
+        self.0.clear();
+    }
+}
+
 /// Whether a joining gateway begins: a token has arrived, and no further one can, by whatever is active in the scope.
 pub(super) fn can_begin(
-    execution: &Execution<'_>,
+    execution: &mut Execution<'_>,
     process: &ExecutableProcess,
     gateway: ElementIndex,
     scope: Key,
 ) -> bool {
-    let taken = tokens_at(execution, process, gateway, scope);
-    let incoming = process.element(gateway).incoming.len();
-    if taken.len() == incoming {
-        return true;
+    let known = execution.waiting_joins.0.get(&(scope, gateway)).copied();
+    let mut search = Search { state: &execution.state, process, gateway, scope, seen: BTreeSet::new(), reads: 1 };
+    if !search.has_token() {
+        execution.used.count_reads(search.reads);
+        return false;
     }
-    !taken.is_empty() && !can_be_reached(process, gateway, active_elements(execution, process, gateway, scope), &taken)
+    let still_awaited = known.and_then(|known| known.by).is_some_and(|(child, flow)| search.is_awaited(child, flow));
+    let awaited = if still_awaited { known } else { search.next(known.map_or(Key::NONE, |known| known.passed)) };
+    execution.used.count_reads(search.reads);
+    if let Some(awaited) = awaited {
+        execution.waiting_joins.0.insert((scope, gateway), awaited);
+    }
+    awaited.is_none()
 }
 
-/// The incoming flows by which tokens wait at the gateway.
-fn tokens_at(
-    execution: &Execution<'_>,
-    process: &ExecutableProcess,
+/// Looks for what a joining gateway waits for.
+struct Search<'a> {
+    state: &'a State,
+    process: &'a ExecutableProcess,
     gateway: ElementIndex,
     scope: Key,
-) -> Vec<FlowIndex> {
-    let definition = process.element(gateway);
-    let has_token = |flow: &&FlowIndex| {
-        let place = (scope.raw(), definition.id.clone(), process.flow(**flow).id.clone());
-        execution.state.tables.waiting_tokens.contains(&place)
-    };
-    definition.incoming.iter().filter(has_token).copied().collect()
+    /// Elements that were looked at.
+    seen: BTreeSet<ElementIndex>,
+    /// Entries of the state and sequence flows that were looked at.
+    reads: u64,
 }
 
-/// The elements of a scope, other than the gateway, where something lives or a token is about to arrive.
-fn active_elements(
-    execution: &Execution<'_>,
-    process: &ExecutableProcess,
-    gateway: ElementIndex,
-    scope: Key,
-) -> Vec<ElementIndex> {
-    let tables = &execution.state.tables;
-    let range = (scope.raw(), i64::MIN)..=(scope.raw(), i64::MAX);
-    let mut active: Vec<ElementIndex> = tables
-        .children
-        .range(range)
-        .filter_map(|((_, child), _)| {
-            let child = tables.element_instances.get(&child)?;
-            process.element_by_id.get(&*child.value.element_id).copied()
-        })
-        .collect();
-    let start = (scope.raw(), "".into(), "".into());
-    let end = (scope.raw() + 1, "".into(), "".into());
-    let on_their_way = tables.waiting_tokens.range(start..end);
-    active.extend(on_their_way.filter_map(|((_, target, _), _)| process.element_by_id.get(&target).copied()));
-    active.retain(|element| *element != gateway);
-    active.sort();
-    active.dedup();
-    active
-}
-
-/// Whether a path leads from one of the elements to the gateway, other than by a flow whose token is there already.
-fn can_be_reached(
-    process: &ExecutableProcess,
-    gateway: ElementIndex,
-    from: Vec<ElementIndex>,
-    taken: &[FlowIndex],
-) -> bool {
-    let mut seen = vec![false; process.elements.len()];
-    let mut open = VecDeque::from(from);
-    while let Some(index) = open.pop_front() {
-        if index == gateway {
-            return true;
-        }
-        if std::mem::replace(&mut seen[index.0 as usize], true) {
-            continue;
-        }
-        let element = process.element(index);
-        let flows = element.outgoing.iter().filter(|flow| !taken.contains(flow));
-        open.extend(flows.map(|flow| process.flow(*flow).target));
-        open.extend(&element.boundary_events);
-        if let Behavior::LinkThrowEvent { target } = element.behavior {
-            open.push_back(target);
-        }
+impl Search<'_> {
+    fn has_token(&self) -> bool {
+        let id = &self.process.element(self.gateway).id;
+        let first = (self.scope.raw(), id.clone(), Arc::default());
+        let first =
+            self.state.tables.waiting_tokens.range(first..(self.scope.raw() + 1, Arc::default(), Arc::default()));
+        first.map(|((_, target, _), _)| target).next().is_some_and(|target| target == *id)
     }
-    false
+
+    fn has_token_by(&mut self, flow: FlowIndex) -> bool {
+        self.reads += 1;
+        let place =
+            (self.scope.raw(), self.process.element(self.gateway).id.clone(), self.process.flow(flow).id.clone());
+        self.state.tables.waiting_tokens.contains(&place)
+    }
+
+    /// Whether what was found before still holds.
+    fn is_awaited(&mut self, child: Key, flow: FlowIndex) -> bool {
+        self.reads += 1;
+        self.state.tables.children.contains(&(self.scope.raw(), child.raw())) && !self.has_token_by(flow)
+    }
+
+    /// The next child, or else a token about to arrive somewhere, from which a path leads to the gateway by a flow without
+    /// a token.
+    fn next(&mut self, mut passed: Key) -> Option<Awaited> {
+        let tables = &self.state.tables;
+        let from = passed.raw().saturating_add(1).max(0);
+        for ((_, child), _) in tables.children.range((self.scope.raw(), from)..(self.scope.raw(), i64::MAX)) {
+            self.reads += 2;
+            let instance = tables.element_instances.get(&child);
+            let element = instance.and_then(|child| self.process.element_by_id.get(&*child.value.element_id).copied());
+            if let Some(flow) = element.and_then(|element| self.find_way_from(element)) {
+                return Some(Awaited { passed, by: Some((Key::from_raw(child), flow)) });
+            }
+            passed = Key::from_raw(child);
+        }
+        let mut next: (i64, Arc<str>, Arc<str>) = (self.scope.raw(), Arc::default(), Arc::default());
+        while let Some(((scope, target, _), _)) = tables.waiting_tokens.first_from(&next)
+            && scope == self.scope.raw()
+        {
+            self.reads += 1;
+            let element = self.process.element_by_id.get(&target).copied();
+            if element.is_some_and(|element| self.find_way_from(element).is_some()) {
+                return Some(Awaited { passed, by: None });
+            }
+            // All that goes to the same target is passed at once.
+            next = (scope, format!("{target}\0").into(), Arc::default());
+        }
+        None
+    }
+
+    /// The last flow of a path from an element to the gateway, if it has no token yet. Elements that were seen lead nowhere.
+    fn find_way_from(&mut self, element: ElementIndex) -> Option<FlowIndex> {
+        let mut open = VecDeque::from([element]);
+        while let Some(index) = open.pop_front() {
+            if index == self.gateway || !self.seen.insert(index) {
+                continue;
+            }
+            let element = self.process.element(index);
+            for flow in &element.outgoing {
+                let target = self.process.flow(*flow).target;
+                self.reads += 1;
+                if target == self.gateway && !self.has_token_by(*flow) {
+                    return Some(*flow);
+                }
+                open.push_back(target);
+            }
+            open.extend(&element.boundary_events);
+            if let Behavior::LinkThrowEvent { target } = element.behavior {
+                open.push_back(target);
+            }
+        }
+        None
+    }
 }
 
 /// A path of the scope ended somewhere: gateways that waited for it may begin now.
 pub(super) fn look_again(execution: &mut Execution<'_>, scope: Key, of: &ProcessInstanceValue) -> Outcome {
     let process = execution.process(of)?;
-    if !process.has_joining_inclusive_gateway {
+    if process.joining_inclusive_gateways.is_empty() {
         return Ok(());
     }
-    let indexes = (0..).map(ElementIndex).zip(&process.elements);
-    let joins = indexes.filter(|(_, element)| {
-        matches!(element.behavior, Behavior::InclusiveGateway { .. }) && element.incoming.len() > 1
-    });
-    for (gateway, _) in joins {
-        if !tokens_at(execution, &process, gateway, scope).is_empty() && can_begin(execution, &process, gateway, scope)
-        {
+    let Some(instance) = execution.state.element_instance(scope) else { return Ok(()) };
+    let around = process.find(&instance.value.element_id, instance.value.bpmn_element_type);
+    for &gateway in &process.joining_inclusive_gateways {
+        if process.element(gateway).flow_scope == around && can_begin(execution, &process, gateway, scope) {
             arrive(execution, &process, gateway, scope, of);
         }
     }

@@ -23,7 +23,7 @@ const LOOP_COUNTER: &str = "loopCounter";
 impl Token {
     /// Whether this is one of the instances that a multi-instance body runs.
     pub fn is_inner_instance(&self) -> bool {
-        self.instance.loop_counter > 0 && !matches!(self.element().behavior, Behavior::MultiInstanceBody(_))
+        self.instance.is_inner_instance()
     }
 }
 

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use protocol::{Key, Payload, RuntimeInstructionIntent, RuntimeInstructionValue};
 
-use super::{Step, Token};
+use super::Step;
 use crate::execution::Execution;
-use crate::state::Lifecycle;
+use crate::state::{ElementInstance, Lifecycle};
 
 /// Carries out what was asked to happen after an element, which has just ended. Answers whether the instance ends by it,
 /// so that nothing follows the element. Of an activity that runs several times, the multi-instance body counts.
-pub(super) fn carry_out(execution: &mut Execution<'_>, token: &Token) -> bool {
-    if execution.state.counters.runtime_instructions == 0 || token.is_inner_instance() {
+pub(super) fn carry_out(execution: &mut Execution<'_>, ended: &ElementInstance) -> bool {
+    if execution.state.counters.runtime_instructions == 0 || ended.is_inner_instance() {
         return false;
     }
-    let value = token.value();
+    let value = &ended.value;
     let place = (value.process_instance_key.raw(), value.element_id.shared().clone());
     let is_wanted = execution.state.tables.runtime_instructions.contains(&place);
     if !is_wanted || is_interrupted(execution, value.process_instance_key) {

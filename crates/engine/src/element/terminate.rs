@@ -1,5 +1,7 @@
 //! An element is to end early: TERMINATING, its job, incident, subscriptions and children with it, TERMINATED.
 
+use std::sync::Arc;
+
 use bpmn::model::Behavior;
 use protocol::{BpmnElementType, JobIntent, Key, Payload, ProcessInstanceIntent};
 
@@ -11,34 +13,63 @@ use crate::execution::{Execution, Outcome};
 use crate::message;
 use crate::state::{ElementInstance, Lifecycle};
 
-pub(super) fn terminate(execution: &mut Execution<'_>, key: Key) -> Outcome {
-    let Some(token) = Token::find(execution, key)? else { return Ok(()) };
-    if token.instance.lifecycle == Lifecycle::Terminating {
-        return Ok(());
+/// An element instance that ends. What its process looks like matters only to what goes on after it: a banned instance ends
+/// too when its definition is gone.
+struct Ending {
+    key: Key,
+    instance: Arc<ElementInstance>,
+}
+
+impl Ending {
+    fn find(execution: &Execution<'_>, key: Key) -> Option<Ending> {
+        execution.state.element_instance(key).map(|instance| Ending { key, instance })
     }
-    begin(execution, &token)
+
+    fn transition(&self, execution: &mut Execution<'_>, intent: ProcessInstanceIntent) {
+        execution.emit(self.key, Payload::ProcessInstance(intent, self.instance.value.clone()));
+    }
+
+    fn is(&self, element_type: BpmnElementType) -> bool {
+        self.instance.value.bpmn_element_type == element_type
+    }
+}
+
+pub(super) fn terminate(execution: &mut Execution<'_>, key: Key) -> Outcome {
+    match execution.state.element_instance(key) {
+        Some(instance) if can_begin(execution, &instance) => begin(execution, key, instance),
+        _ => Ok(()),
+    }
+}
+
+/// What is ending already is not told again. Of a banned instance it is: what it was told may have been lost when it broke.
+fn can_begin(execution: &Execution<'_>, instance: &ElementInstance) -> bool {
+    instance.lifecycle != Lifecycle::Terminating || execution.state.is_banned(instance.value.process_instance_key)
 }
 
 /// From TERMINATING on; the cancellation of an instance starts here with the process itself.
-pub(crate) fn begin(execution: &mut Execution<'_>, token: &Token) -> Outcome {
-    token.transition(execution, ProcessInstanceIntent::ElementTerminating);
-    cancel_job(execution, token);
-    event::unsubscribe(execution, token);
-    if token.instance.children > 0 {
-        if !matches!(token.element().behavior, Behavior::MultiInstanceBody(_)) {
-            resolve_incident(execution, token);
+pub(crate) fn begin(execution: &mut Execution<'_>, key: Key, instance: Arc<ElementInstance>) -> Outcome {
+    let ending = Ending { key, instance };
+    let instance = &ending.instance;
+    if instance.lifecycle != Lifecycle::Terminating {
+        ending.transition(execution, ProcessInstanceIntent::ElementTerminating);
+    }
+    cancel_job(execution, instance);
+    event::unsubscribe(execution, key);
+    if instance.children > 0 {
+        if !ending.is(BpmnElementType::MultiInstanceBody) {
+            resolve_incident(execution, instance);
         }
-        execution.steps.push_back(Step::TerminateChildren { scope: token.key, after: Key::NONE });
+        execution.steps.push_back(Step::TerminateChildren { scope: key, after: Key::NONE });
         return Ok(());
     }
-    if !resolves_after_end(token) {
-        resolve_incident(execution, token);
+    if !resolves_after_end(&ending) {
+        resolve_incident(execution, instance);
     }
-    if execution.state.element_instance(token.instance.called_instance).is_some() {
-        execution.steps.push_back(Step::Terminate { key: token.instance.called_instance });
+    if execution.state.element_instance(instance.called_instance).is_some() {
+        execution.steps.push_back(Step::Terminate { key: instance.called_instance });
         return Ok(());
     }
-    finish(execution, token)
+    finish(execution, ending)
 }
 
 /// The next child of a scope is to end, and after it the others, one step each.
@@ -68,66 +99,74 @@ pub(crate) fn interrupt_children(execution: &mut Execution<'_>, scope: Key) {
 fn children_after(execution: &Execution<'_>, scope: Key, after: Key, count_max: usize) -> Vec<Key> {
     let range = (scope.raw(), after.raw().saturating_add(1).max(0))..(scope.raw(), i64::MAX);
     let children = execution.state.tables.children.range(range).map(|((_, child), _)| Key::from_raw(child));
-    let can_end = |child: &Key| {
-        execution.state.element_instance(*child).is_some_and(|child| child.lifecycle != Lifecycle::Terminating)
-    };
+    let can_end =
+        |child: &Key| execution.state.element_instance(*child).is_some_and(|child| can_begin(execution, &child));
     children.filter(can_end).take(count_max).collect()
 }
 
 /// TERMINATED, and so on outwards as long as what is around was only waiting for this. A loop, because calls can be nested
 /// deeper than a stack is.
-fn finish(execution: &mut Execution<'_>, token: &Token) -> Outcome {
-    let mut around = finish_one(execution, token)?;
-    runtime_instruction::carry_out(execution, token);
-    while let Some(token) = around {
-        if let Behavior::MultiInstanceBody(_) = token.element().behavior {
-            resolve_incident(execution, &token);
+fn finish(execution: &mut Execution<'_>, ending: Ending) -> Outcome {
+    let mut around = finish_one(execution, &ending)?;
+    runtime_instruction::carry_out(execution, &ending.instance);
+    while let Some(ending) = around {
+        if ending.is(BpmnElementType::MultiInstanceBody) {
+            resolve_incident(execution, &ending.instance);
         }
-        around = finish_one(execution, &token)?;
-        runtime_instruction::carry_out(execution, &token);
+        around = finish_one(execution, &ending)?;
+        runtime_instruction::carry_out(execution, &ending.instance);
     }
     Ok(())
 }
 
 /// Answers what is around and ends with it.
-fn finish_one(execution: &mut Execution<'_>, token: &Token) -> Outcome<Option<Token>> {
-    let value = token.value();
-    if value.bpmn_element_type == BpmnElementType::Process {
-        return finish_process(execution, token);
+fn finish_one(execution: &mut Execution<'_>, ending: &Ending) -> Outcome<Option<Ending>> {
+    let value = &ending.instance.value;
+    if ending.is(BpmnElementType::Process) {
+        return Ok(finish_process(execution, ending));
     }
     let scope = value.flow_scope_key;
+    let is_banned = execution.state.is_banned(value.process_instance_key);
     let is_open = |scope: &ElementInstance| scope.lifecycle == Lifecycle::Activated && scope.interrupted_by.is_none();
-    let goes_on = execution.state.element_instance(scope).is_some_and(|scope| is_open(&scope));
+    let goes_on = !is_banned && execution.state.element_instance(scope).is_some_and(|scope| is_open(&scope));
     // When a boundary event was the reason, it begins now, unless what is around is ending too.
-    let boundary_event = if goes_on { event::find_boundary_trigger(&execution.state, token) } else { None };
-    token.transition(execution, ProcessInstanceIntent::ElementTerminated);
-    if resolves_after_end(token) {
-        resolve_incident(execution, token);
+    let token = if goes_on && ending.instance.has_triggers { Token::find(execution, ending.key)? } else { None };
+    let boundary_event = token.and_then(|token| {
+        let pending = event::find_boundary_trigger(&execution.state, &token)?;
+        Some((token, pending))
+    });
+    ending.transition(execution, ProcessInstanceIntent::ElementTerminated);
+    if resolves_after_end(ending) {
+        resolve_incident(execution, &ending.instance);
     }
-    if let Some(pending) = boundary_event {
-        event::activate(execution, token, scope, &pending);
+    if let Some((token, pending)) = boundary_event {
+        event::activate(execution, &token, scope, &pending);
         return Ok(None);
     }
-    let Some(scope) = Token::find(execution, scope)? else { return Ok(None) };
-    match scope.instance.lifecycle {
-        Lifecycle::Terminating => Ok((scope.instance.children == 0).then_some(scope)),
-        Lifecycle::Activated => {
-            if scope.instance.children == 0 {
+    let Some(around) = Ending::find(execution, scope) else { return Ok(None) };
+    match around.instance.lifecycle {
+        Lifecycle::Terminating => Ok((around.instance.children == 0).then_some(around)),
+        Lifecycle::Activated if !is_banned => {
+            if around.instance.children == 0
+                && let Some(scope) = Token::find(execution, scope)?
+            {
                 interrupted_or_complete(execution, &scope);
             }
-            inclusive_gateway::look_again(execution, scope.key, value)?;
+            inclusive_gateway::look_again(execution, scope, value)?;
             Ok(None)
         }
-        Lifecycle::Activating | Lifecycle::Completing => Ok(None),
+        Lifecycle::Activated | Lifecycle::Activating | Lifecycle::Completing => Ok(None),
     }
 }
 
-fn finish_process(execution: &mut Execution<'_>, token: &Token) -> Outcome<Option<Token>> {
-    message::start_event::release_after(execution, token, |execution| {
-        token.transition(execution, ProcessInstanceIntent::ElementTerminated);
+/// Answers the call activity that ends with the process that it called.
+fn finish_process(execution: &mut Execution<'_>, ending: &Ending) -> Option<Ending> {
+    let value = &ending.instance.value;
+    message::start_event::release_after(execution, ending.key, value, |execution| {
+        ending.transition(execution, ProcessInstanceIntent::ElementTerminated);
     });
-    let caller = Token::find(execution, token.value().parent_element_instance_key)?;
-    Ok(caller.filter(|caller| caller.instance.lifecycle == Lifecycle::Terminating))
+    let caller = Ending::find(execution, value.parent_element_instance_key);
+    caller.filter(|caller| caller.instance.lifecycle == Lifecycle::Terminating)
 }
 
 /// Nothing lives any more in a scope that is not ending: what interrupted it begins, or it completes.
@@ -142,24 +181,24 @@ fn interrupted_or_complete(execution: &mut Execution<'_>, scope: &Token) {
     }
 }
 
-pub(super) fn cancel_job(execution: &mut Execution<'_>, token: &Token) {
-    if !token.instance.job.is_some() {
+pub(super) fn cancel_job(execution: &mut Execution<'_>, instance: &ElementInstance) {
+    if !instance.job.is_some() {
         return;
     }
-    let Some(job) = execution.state.job(token.instance.job) else { return };
-    execution.emit(token.instance.job, Payload::Job(JobIntent::Canceled, job.value.clone()));
+    let Some(job) = execution.state.job(instance.job) else { return };
+    execution.emit(instance.job, Payload::Job(JobIntent::Canceled, job.value.clone()));
     if job.incident.is_some() {
         crate::incident::resolve(execution, job.incident);
     }
 }
 
 /// The order of records on the reference engine: the incident of a start or throw event is resolved after its end.
-fn resolves_after_end(token: &Token) -> bool {
-    matches!(token.value().bpmn_element_type, BpmnElementType::StartEvent | BpmnElementType::IntermediateThrowEvent)
+fn resolves_after_end(ending: &Ending) -> bool {
+    ending.is(BpmnElementType::StartEvent) || ending.is(BpmnElementType::IntermediateThrowEvent)
 }
 
-pub(super) fn resolve_incident(execution: &mut Execution<'_>, token: &Token) {
-    if token.instance.incident.is_some() {
-        crate::incident::resolve(execution, token.instance.incident);
+pub(super) fn resolve_incident(execution: &mut Execution<'_>, instance: &ElementInstance) {
+    if instance.incident.is_some() {
+        crate::incident::resolve(execution, instance.incident);
     }
 }

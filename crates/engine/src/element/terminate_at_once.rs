@@ -88,9 +88,9 @@ fn begin(execution: &mut Execution<'_>, token: &Token) {
     if token.instance.lifecycle != Lifecycle::Terminating {
         token.transition(execution, ProcessInstanceIntent::ElementTerminating);
     }
-    terminate::cancel_job(execution, token);
-    terminate::resolve_incident(execution, token);
-    event::unsubscribe(execution, token);
+    terminate::cancel_job(execution, &token.instance);
+    terminate::resolve_incident(execution, &token.instance);
+    event::unsubscribe(execution, token.key);
 }
 
 fn finish(execution: &mut Execution<'_>, token: &Token) {
@@ -98,7 +98,7 @@ fn finish(execution: &mut Execution<'_>, token: &Token) {
         token.transition(execution, ProcessInstanceIntent::ElementTerminated);
     };
     if token.value().bpmn_element_type == BpmnElementType::Process {
-        message::start_event::release_after(execution, token, terminated);
+        message::start_event::release_after(execution, token.key, token.value(), terminated);
     } else {
         terminated(execution);
     }

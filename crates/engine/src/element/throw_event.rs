@@ -42,8 +42,8 @@ pub(super) fn throw_escalation(
     let mut goes_on = true;
     if let Some(catcher) = &catcher {
         value.catch_element_id = (&catcher.scope.process.element(catcher.event).id).into();
-        goes_on = !catcher.scope.process.is_interrupting(catcher.event);
         if event::can_trigger(&execution.state, &catcher.scope.instance, catcher.is_boundary_event()) {
+            goes_on = !catcher.scope.process.is_interrupting(catcher.event);
             event::trigger(execution, &catcher.scope, catcher.event, Text::default());
             intent = EscalationIntent::Escalated;
         }

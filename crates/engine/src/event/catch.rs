@@ -72,7 +72,8 @@ fn find(
     let mut came_from = None;
     // Each step goes outwards, and calls are limited in depth, so this ends.
     while let Some(scope) = Token::find(execution, next)? {
-        if scope.instance.lifecycle != Lifecycle::Activated {
+        let is_banned = execution.state.is_banned(scope.value().process_instance_key);
+        if scope.instance.lifecycle != Lifecycle::Activated || is_banned {
             return Ok(None);
         }
         let is_interrupted = scope.instance.interrupted_by.is_some();

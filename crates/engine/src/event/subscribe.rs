@@ -98,40 +98,25 @@ fn prepare_message(
     Ok(Opening::Message { event, correlation })
 }
 
-/// Which subscriptions stay open.
-#[derive(Clone, Copy, PartialEq)]
-enum Kept {
-    /// None.
-    None,
-    /// All but those of event sub-processes.
-    Others,
-}
-
 /// Closes all subscriptions of an element instance.
-pub(crate) fn unsubscribe(execution: &mut Execution<'_>, token: &Token) {
-    close(execution, token, Kept::None);
+pub(crate) fn unsubscribe(execution: &mut Execution<'_>, element_instance: Key) {
+    close(execution, element_instance, |_| true);
 }
 
 /// Closes the subscriptions of the event sub-processes of a scope, because one of them interrupts it.
 pub(crate) fn unsubscribe_event_sub_processes(execution: &mut Execution<'_>, token: &Token) {
-    close(execution, token, Kept::Others);
+    close(execution, token.key, |event_id| {
+        let event = token.process.find_event(event_id);
+        event.is_some_and(|event| token.process.event_sub_process_of(event).is_some())
+    });
 }
 
-fn close(execution: &mut Execution<'_>, token: &Token, kept: Kept) {
-    let has_subscriptions =
-        execution.state.element_instance(token.key).is_some_and(|instance| instance.has_subscriptions);
-    if !has_subscriptions {
-        return;
+fn close(execution: &mut Execution<'_>, element_instance: Key, is_closed: impl Fn(&str) -> bool) {
+    let instance = execution.state.element_instance(element_instance);
+    if instance.is_some_and(|instance| instance.has_subscriptions) {
+        cancel_timers(execution, element_instance, &is_closed);
+        subscription::close(execution, element_instance, &is_closed);
     }
-    let is_closed = |event_id: &str| match kept {
-        Kept::None => true,
-        Kept::Others => {
-            let event = token.process.find_event(event_id);
-            event.is_some_and(|event| token.process.event_sub_process_of(event).is_some())
-        }
-    };
-    cancel_timers(execution, token.key, is_closed);
-    subscription::close(execution, token.key, is_closed);
 }
 
 /// Cancels the timers of an element instance, or of the start events of a definition.

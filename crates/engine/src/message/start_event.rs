@@ -5,11 +5,10 @@ use std::sync::Arc;
 use bpmn::model::{ExecutableProcess, StaticOrExpression, Trigger};
 use protocol::{
     Key, MessageStartEventSubscriptionIntent, MessageStartEventSubscriptionValue, MessageValue, Payload,
-    ProcessMetadata, Text,
+    ProcessInstanceValue, ProcessMetadata, Text,
 };
 
 use super::buffer;
-use crate::element::Token;
 use crate::event;
 use crate::execution::Execution;
 use crate::process_instance;
@@ -122,14 +121,18 @@ fn start(
 }
 
 /// Ends an instance by `end`, and starts the next one for a buffered message if it held the lock of its correlation key.
-pub(crate) fn release_after(execution: &mut Execution<'_>, token: &Token, end: impl FnOnce(&mut Execution<'_>)) {
+pub(crate) fn release_after(
+    execution: &mut Execution<'_>,
+    process_instance: Key,
+    value: &ProcessInstanceValue,
+    end: impl FnOnce(&mut Execution<'_>),
+) {
     let correlation_key = match execution.state.counters.message_locks {
         0 => None,
-        _ => execution.state.tables.message_lock_keys.get(&token.key.raw()),
+        _ => execution.state.tables.message_lock_keys.get(&process_instance.raw()),
     };
     end(execution);
     if let Some(correlation_key) = correlation_key {
-        let value = token.value();
         start_next(execution, &value.tenant_id, &value.bpmn_process_id, &(&*correlation_key).into());
     }
 }

@@ -2,7 +2,7 @@
 
 use protocol::{Key, Payload, ProcessInstanceIntent, Rejection};
 
-use crate::element::{self, Token};
+use crate::element;
 use crate::execution::{Execution, Outcome};
 use crate::state::Lifecycle;
 
@@ -25,17 +25,16 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
         ))
         .into());
     }
-    execution.check_not_banned(key)?;
-    if instance.lifecycle == Lifecycle::Terminating {
+    // A banned instance can be cancelled, and again when its end was interrupted by what it is banned for.
+    if instance.lifecycle == Lifecycle::Terminating && !execution.state.is_banned(key) {
         return Err(Rejection::invalid_state(format!(
             "Expected to cancel a process instance with key '{key}', but it is in state '{}': a cancellation is in progress already",
             instance.lifecycle.name()
         ))
         .into());
     }
-    let Some(token) = Token::find(execution, key)? else { return Err(not_found().into()) };
     execution.reply(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, instance.value.clone()));
-    element::begin_termination(execution, &token)
+    element::begin_termination(execution, key, instance)
 }
 
 /// The instance that no other one created.

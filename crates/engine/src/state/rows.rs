@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 use protocol::{
-    Command, CommandDistributionValue, DecisionRequirementsMetadata, DecisionValue, IncidentValue, JobStreamValue,
-    JobValue, Key, MessageStartEventSubscriptionValue, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
-    ProcessMessageSubscriptionValue, ProcessMetadata, Request, StreamId, Text, TimerValue,
+    BpmnElementType, Command, CommandDistributionValue, DecisionRequirementsMetadata, DecisionValue, IncidentValue,
+    JobStreamValue, JobValue, Key, MessageStartEventSubscriptionValue, MessageSubscriptionValue, MessageValue,
+    ProcessInstanceValue, ProcessMessageSubscriptionValue, ProcessMetadata, Request, StreamId, Text, TimerValue,
 };
 
 /// Where an element instance is in its life.
@@ -99,6 +99,13 @@ pub(crate) struct ElementInstance {
     #[n(17)]
     #[cbor(default)]
     pub has_triggers: bool,
+}
+
+impl ElementInstance {
+    /// Whether this is one of the instances that a multi-instance body runs.
+    pub fn is_inner_instance(&self) -> bool {
+        self.loop_counter > 0 && self.value.bpmn_element_type != BpmnElementType::MultiInstanceBody
+    }
 }
 
 /// Which events may still trigger something at an element instance.

@@ -1,0 +1,196 @@
+//! Instances that are put aside: which ones are, what they still do, and how they and what belongs to them end.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use bpmn::builder::{Event, ProcessBuilder};
+use engine::{EngineOptions, Limits};
+use protocol::*;
+use support::{Partition, describe};
+
+/// With few steps for each command, so that a part of every change waits in the work queue.
+fn partition(steps_per_command_max: usize, work_entries_max: u64) -> Partition {
+    let limits = Limits { steps_per_command_max, work_entries_max, continuations_max: 200, ..Limits::default() };
+    Partition::with_options(EngineOptions { limits, ..support::options() })
+}
+
+fn deploy(partition: &mut Partition, process: &ProcessBuilder) {
+    let output = partition.deploy("process.bpmn", process.to_xml().as_bytes());
+    assert_eq!(output.replies[0].rejection, None);
+}
+
+fn create(partition: &mut Partition, process: &str) -> String {
+    describe(&partition.create(process, "{}", ProcessInstanceCreationIntent::Create))
+}
+
+fn cancel(partition: &mut Partition, key: Key) -> String {
+    describe(&partition.submit(key, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default())))
+}
+
+fn complete(partition: &mut Partition, job: &str) -> String {
+    let key = partition.jobs[job];
+    describe(&partition.job(key, JobIntent::Complete, JobValue::default()))
+}
+
+/// A loop of gateways that never waits, for which its instance is put aside.
+fn endless(builder: ProcessBuilder) -> ProcessBuilder {
+    builder.exclusive_gateway("again").exclusive_gateway("and-again").connect_to("again")
+}
+
+/// A process that is put aside while `waiting` waits in it.
+fn breaking(id: &str, waiting: impl FnOnce(ProcessBuilder) -> ProcessBuilder) -> ProcessBuilder {
+    endless(waiting(ProcessBuilder::new(id).start("start").parallel_gateway("fork")).move_to("fork"))
+}
+
+fn banned(partition: &Partition) -> Vec<Key> {
+    let errors = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Error(_, error) => Some(error.process_instance_key),
+        _ => None,
+    });
+    errors.collect()
+}
+
+fn check_everything_ended(partition: &Partition) {
+    let keys = |wanted: &[ProcessInstanceIntent]| -> BTreeSet<Key> {
+        let is_wanted = |record: &&Record| matches!(&record.payload, Payload::ProcessInstance(intent, _) if wanted.contains(intent));
+        partition.records.iter().filter(is_wanted).map(|record| record.key).collect()
+    };
+    use ProcessInstanceIntent::{ElementActivating, ElementCompleted, ElementTerminated};
+    assert_eq!(keys(&[ElementActivating]), keys(&[ElementCompleted, ElementTerminated]), "everything ends");
+    let statistics = partition.engine.statistics();
+    assert_eq!((statistics.banned_instances, statistics.work_entries), (0, 0));
+    let mut dump = Vec::new();
+    partition.engine.dump(&mut dump).expect("readable");
+    let dump = String::from_utf8_lossy(&dump);
+    let left = ["element_instances", "children", "jobs", "incidents", "timers", "variables", "living_instances"];
+    for line in dump.lines() {
+        assert!(!left.contains(&line.split(' ').next().unwrap_or_default()), "{line}");
+    }
+    partition.check();
+}
+
+/// A process that takes more steps than one command, which is too much where no work may wait.
+fn long(builder: ProcessBuilder) -> ProcessBuilder {
+    (0..20).fold(builder, |builder, number| builder.manual_task(&format!("manual-{number}"))).end("end")
+}
+
+fn short() -> ProcessBuilder {
+    ProcessBuilder::new("short").start("start").service_task("task", "work").end("end")
+}
+
+#[test]
+fn the_ban_of_an_instance_whose_creation_was_rolled_back_hits_no_other() {
+    let mut partition = partition(10, 0);
+    deploy(&mut partition, &long(ProcessBuilder::new("long").start("start")));
+    deploy(&mut partition, &short());
+    let refused = create(&mut partition, "long");
+    assert!(refused.contains("reply CREATE PROCESSING_ERROR"), "{refused}");
+    assert_eq!(banned(&partition), [Key::NONE], "the reason is noted");
+    create(&mut partition, "short");
+    let completed = complete(&mut partition, "task");
+    assert!(completed.contains("ELEMENT_COMPLETED PROCESS short"), "{completed}");
+    check_everything_ended(&partition);
+}
+
+#[test]
+fn the_ban_of_an_instance_whose_timer_was_rolled_back_hits_no_other() {
+    let mut partition = partition(10, 0);
+    deploy(&mut partition, &long(ProcessBuilder::new("long").start_event("start", Event::Cycle("R1/PT1S"))));
+    deploy(&mut partition, &short());
+    partition.advance(1_000);
+    assert_eq!(banned(&partition), [Key::NONE], "the reason is noted");
+    create(&mut partition, "short");
+    let completed = complete(&mut partition, "task");
+    assert!(completed.contains("ELEMENT_COMPLETED PROCESS short"), "{completed}");
+    assert_eq!(partition.engine.statistics().banned_instances, 0);
+}
+
+#[test]
+fn a_banned_caller_does_not_go_on_when_what_it_called_completes() {
+    let mut partition = partition(3, 1_000);
+    deploy(&mut partition, &ProcessBuilder::new("called").start("start").service_task("task", "work").end("end"));
+    deploy(&mut partition, &breaking("caller", |builder| builder.call_activity("call", "called").end("end")));
+    create(&mut partition, "caller");
+    let caller = partition.elements["caller"];
+    assert_eq!(banned(&partition), [caller]);
+    let completed = complete(&mut partition, "task");
+    assert!(completed.contains("ELEMENT_COMPLETED PROCESS called"), "{completed}");
+    assert!(!completed.contains("CALL_ACTIVITY") && !completed.contains("ERROR"), "{completed}");
+    let cancelled = cancel(&mut partition, caller);
+    assert!(cancelled.contains("ELEMENT_TERMINATED CALL_ACTIVITY call"), "{cancelled}");
+    assert!(cancelled.contains("ELEMENT_TERMINATED PROCESS caller"), "{cancelled}");
+    check_everything_ended(&partition);
+}
+
+#[test]
+fn nothing_that_is_thrown_is_caught_in_a_banned_caller() {
+    let mut partition = partition(3, 1_000);
+    deploy(&mut partition, &ProcessBuilder::new("called").start("start").service_task("task", "work").end("end"));
+    let calling = |builder: ProcessBuilder| {
+        let builder = builder.call_activity("call", "called").end("end");
+        builder.boundary("failed", "call", Event::Error("E")).end("failed-end")
+    };
+    deploy(&mut partition, &breaking("caller", calling));
+    create(&mut partition, "caller");
+    let (caller, job) = (partition.elements["caller"], partition.jobs["task"]);
+    let value = JobValue { error_code: "E".into(), ..JobValue::default() };
+    let thrown = describe(&partition.job(job, JobIntent::ThrowError, value));
+    assert!(thrown.contains("INCIDENT CREATED task UNHANDLED_ERROR_EVENT"), "{thrown}");
+    assert!(!thrown.contains("PROCESS_EVENT"), "{thrown}");
+    cancel(&mut partition, caller);
+    check_everything_ended(&partition);
+}
+
+#[test]
+fn the_cancellation_of_the_root_ends_banned_instances_below_it_and_what_they_called() {
+    for steps_per_command_max in [1, 2, 3, 5, 1_000] {
+        let mut partition = partition(steps_per_command_max, 1_000);
+        deploy(&mut partition, &ProcessBuilder::new("leaf").start("start").service_task("task", "work").end("end"));
+        let waiting = |builder: ProcessBuilder| {
+            let builder = builder.call_activity("call-leaf", "leaf").end("end");
+            let builder = builder.boundary("late", "call-leaf", Event::Duration("PT1H")).end("late-end");
+            let builder = builder.move_to("fork").sub_process("sub").start("sub-start").service_task("own", "work");
+            builder.end("sub-end").end_sub_process().end("other-end")
+        };
+        deploy(&mut partition, &breaking("middle", waiting));
+        deploy(&mut partition, &ProcessBuilder::new("root").start("start").call_activity("call", "middle").end("end"));
+        create(&mut partition, "root");
+        let (root, middle) = (partition.elements["root"], partition.elements["middle"]);
+        assert_eq!(banned(&partition), [middle]);
+        let refused = cancel(&mut partition, middle);
+        assert!(refused.contains("Cancel the root process instance"), "{refused}");
+        let cancelled = cancel(&mut partition, root);
+        assert!(cancelled.contains("ELEMENT_TERMINATED PROCESS root"), "{cancelled}");
+        check_everything_ended(&partition);
+    }
+}
+
+#[test]
+fn a_banned_instance_ends_without_its_definition() {
+    let mut partition = partition(3, 1_000);
+    let waiting = |builder: ProcessBuilder| {
+        let builder = builder.sub_process("sub").multi_instance("=[1, 2]", "item").start("sub-start");
+        let builder = builder.service_task("task", "work").end("sub-end").end_sub_process().end("end");
+        builder.boundary("late", "sub", Event::Duration("PT1H")).end("late-end")
+    };
+    deploy(&mut partition, &breaking("process", waiting));
+    create(&mut partition, "process");
+    let instance = partition.elements["process"];
+    assert_eq!(banned(&partition), [instance]);
+    let definition = partition.records.iter().find_map(|record| match &record.payload {
+        Payload::ProcessInstance(_, value) => Some(value.process_definition_key),
+        _ => None,
+    });
+    let value = ResourceDeletionValue {
+        resource_key: definition.expect("created"),
+        tenant_id: support::TENANT.into(),
+        ..ResourceDeletionValue::default()
+    };
+    let deletion = Payload::ResourceDeletion(ResourceDeletionIntent::Delete, Box::new(value));
+    assert_eq!(partition.submit(Key::NONE, deletion).replies[0].rejection, None);
+    let cancelled = cancel(&mut partition, instance);
+    assert!(cancelled.contains("ELEMENT_TERMINATED MULTI_INSTANCE_BODY sub"), "{cancelled}");
+    assert!(cancelled.contains("ELEMENT_TERMINATED PROCESS process"), "{cancelled}");
+    check_everything_ended(&partition);
+}
