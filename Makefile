@@ -3,7 +3,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: run test build bench differential simulate sensitivity fuzz
+.PHONY: run test timing build bench differential simulate sensitivity fuzz
 
 ## run: builds and starts a node with a demo process whose instances move; data in ./osmia-data
 run: build
@@ -13,6 +13,11 @@ run: build
 test:
 	scripts/install-tools test
 	scripts/test
+
+## timing: the tests that measure time, one after the other; only on a machine without other work do they say something
+timing:
+	scripts/install-tools
+	cargo test --locked -p osmia-load -p osmia --test end_to_end --test requests -- --ignored --test-threads=1
 
 ## build: the release binary, at target/release/osmia
 build:

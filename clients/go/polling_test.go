@@ -29,8 +29,11 @@ func TestPollJobCarriesAllThatAWorkerNeeds(t *testing.T) {
 	must(t, err)
 	equal(t, "headers", headers, map[string]string{"color": "blue", "note": `a "quoted" text`})
 	equal(t, "variables", object(t, job.GetVariables()), Variables{"name": "Ada", "list": []any{1.0, 2.0}})
-	if locked := time.UnixMilli(job.GetDeadline()).Sub(before); locked < 50*time.Second || locked > 80*time.Second {
-		t.Errorf("locked for %s instead of a minute", locked)
+	// The lock of a minute began between the two looks at the clock.
+	deadline := time.UnixMilli(job.GetDeadline())
+	longest, shortest := deadline.Sub(before), time.Until(deadline)
+	if longest < time.Minute-10*time.Millisecond || shortest > time.Minute+10*time.Millisecond {
+		t.Errorf("locked for %s to %s instead of a minute", shortest, longest)
 	}
 }
 
@@ -52,20 +55,16 @@ func TestPollWakesForAJobThatComesLater(t *testing.T) {
 	m := deploy(t, "one-task")
 	polled := make(chan []entities.Job, 1)
 	go func() {
-		jobs, _ := activate(t, m.jobType("work"), 1, lock, 10*time.Second)
+		jobs, _ := activate(t, m.jobType("work"), 1, lock, patience)
 		polled <- jobs
 	}()
 	time.Sleep(500 * time.Millisecond)
 
 	instance := m.create(t, nil)
-	start := time.Now()
 	jobs := <-polled
 
 	equal(t, "jobs", len(jobs), 1)
 	equal(t, "instance", jobs[0].GetProcessInstanceKey(), instance)
-	if waited := time.Since(start); waited > 5*time.Second {
-		t.Errorf("woken only after %s", waited)
-	}
 }
 
 func TestPollGivesAJobToOneWorkerOnlyUntilItsLockEnds(t *testing.T) {
@@ -73,7 +72,7 @@ func TestPollGivesAJobToOneWorkerOnlyUntilItsLockEnds(t *testing.T) {
 	m := deploy(t, "one-task")
 	m.create(t, nil)
 
-	first, err := activate(t, m.jobType("work"), 1, 2*time.Second, onePoll)
+	first, err := activate(t, m.jobType("work"), 1, 8*time.Second, onePoll)
 	must(t, err)
 	equal(t, "jobs", len(first), 1)
 	assertNone(t, m.jobType("work"))
@@ -113,7 +112,7 @@ func TestWorkerHandlesEveryJobOnce(t *testing.T) {
 			for range 40 {
 				waiting[m.create(t, nil)] = true
 			}
-			deadline := time.After(20 * time.Second)
+			deadline := time.After(patience)
 			for len(waiting) > 0 {
 				select {
 				case instance := <-handled:

@@ -33,7 +33,7 @@ func incident(t *testing.T, processInstanceKey int64) incidentRecord {
 	if file == "" {
 		t.Skip("OSMIA_RECORDS is not set: incident keys are unknown")
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if found, ok := findIncident(t, file, processInstanceKey); ok {
 			return found
 		}

@@ -22,7 +22,7 @@ import (
 
 const (
 	lock       = time.Minute
-	patience   = 15 * time.Second
+	patience   = 120 * time.Second
 	onePoll    = 3 * time.Second
 	aMoment    = 1000 * time.Millisecond
 	unknownKey = int64(1)<<51 + 4_000_000_000
@@ -71,7 +71,7 @@ func needsFullGateway(t *testing.T) {
 // within limits a call, so that no test waits for ever.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

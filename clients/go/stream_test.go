@@ -48,7 +48,7 @@ func (s stream) next(t *testing.T) entities.Job {
 	select {
 	case job := <-s.jobs:
 		return job
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no job was pushed within 10 seconds")
 		return entities.Job{}
 	}

@@ -5,7 +5,7 @@ import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 120_000
 const file = process.env.OSMIA_RECORDS
 
 export const needsRecords = { skip: file ? false : 'OSMIA_RECORDS is not set: incident keys are unknown' }

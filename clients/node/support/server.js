@@ -8,7 +8,7 @@ import { Camunda8 } from '@camunda8/sdk'
 
 export const LOCK_MS = 60_000
 export const UNKNOWN_KEY = (2n ** 51n + 4_000_000_000n).toString()
-const PATIENCE_MS = 15_000
+const PATIENCE_MS = 120_000
 const POLL_MS = 3_000
 const A_MOMENT_MS = 500
 

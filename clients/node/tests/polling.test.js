@@ -32,8 +32,9 @@ test('a job carries all that a worker needs', async () => {
   assert.equal(job.retries, 3)
   assert.deepEqual(plain(job.customHeaders), { color: 'blue', note: 'a "quoted" text' })
   assert.deepEqual(plain(job.variables), { name: 'Ada', list: [1, 2] })
-  const lock = Number(job.deadline) - before
-  assert.ok(lock > 50_000 && lock < 80_000, `locked for ${lock} ms instead of a minute`)
+  // The lock of a minute began between the two looks at the clock.
+  const [longest, shortest] = [Number(job.deadline) - before, Number(job.deadline) - Date.now()]
+  assert.ok(longest >= 59_990 && shortest <= 60_010, `locked for ${shortest} to ${longest} ms`)
 })
 
 test('only the asked for variables are fetched', async () => {
@@ -50,11 +51,9 @@ test('a long poll wakes for a job that comes later', needsFullGateway, async () 
   const polled = pollOne(model.jobType('work'))
   await sleep(500)
 
-  const start = Date.now()
   const instance = await model.create()
 
   assert.equal((await polled).processInstanceKey, instance)
-  assert.ok(Date.now() - start < 5000)
 })
 
 test('a poll without jobs ends empty at its timeout', needsFullGateway, async () => {
@@ -63,7 +62,7 @@ test('a poll without jobs ends empty at its timeout', needsFullGateway, async ()
   assert.deepEqual(await activate(uniqueId('nobody'), { requestTimeout: 1000 }), [])
 
   const waited = Date.now() - start
-  assert.ok(waited > 900 && waited < 4000, `waited ${waited} ms`)
+  assert.ok(waited > 900, `waited ${waited} ms`)
 })
 
 test('a job goes to one worker only until its lock ends', async () => {
@@ -71,7 +70,7 @@ test('a job goes to one worker only until its lock ends', async () => {
   await model.create()
   const type = model.jobType('work')
 
-  const [first] = await activate(type, { timeout: 2000 })
+  const [first] = await activate(type, { timeout: 8000 })
   await assertNone(type)
   const again = await pollOne(type)
 

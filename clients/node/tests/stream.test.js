@@ -34,7 +34,7 @@ async function openStream(model) {
       return job.forward()
     },
   })
-  const next = async (patienceMs = 10_000) => {
+  const next = async (patienceMs = 120_000) => {
     const end = Date.now() + patienceMs
     while (jobs.length === 0 && Date.now() < end) await sleep(5)
     return jobs.shift()

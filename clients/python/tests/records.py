@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 120
 
 
 async def incident(process_instance_key, count=1):

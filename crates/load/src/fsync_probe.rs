@@ -71,9 +71,15 @@ mod tests {
         let directory = std::env::temp_dir();
         let probe = FsyncProbe::start(&directory).expect("the temporary directory can be written");
         let path = probe.path.clone();
-        std::thread::sleep(EVERY * 4);
+        // The third write shows in the file; the two before it were synced then.
+        let begin = Instant::now();
+        let third = |file: Vec<u8>| file.get(2 * WRITE_BYTES) == Some(&2);
+        while !third(std::fs::read(&path).expect("the file is there")) {
+            assert!(begin.elapsed() < Duration::from_secs(120), "the probe does not write");
+            std::thread::sleep(EVERY);
+        }
         let quantiles = probe.finish();
-        assert!(quantiles.count >= 1 && quantiles.max > 0.0, "{quantiles:?}");
+        assert!(quantiles.count >= 2 && quantiles.max > 0.0, "{quantiles:?}");
         assert!(!path.exists());
         assert!(FsyncProbe::start(Path::new("/nonexistent")).is_err());
     }

@@ -22,7 +22,7 @@ use crate::worker::{Client, WorkerSettings, Workers};
 /// How long new streams get to become known everywhere, and new subscriptions to open.
 pub(crate) const SETTLE: Duration = Duration::from_millis(500);
 /// How long the test instances may take at each attempt, beside the time of the workers.
-const SETTLE_ATTEMPT: Duration = Duration::from_secs(2);
+const SETTLE_ATTEMPT: Duration = Duration::from_secs(10);
 /// How long the last instances may take after a run.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 /// Creations in flight of instances that are made beforehand.
@@ -90,7 +90,8 @@ impl Session {
             _workers: Workers::start(&workers, &settings, &observer),
             kinds,
         };
-        session.settle(SETTLE_ATTEMPT + work.lasts(), options.settle_limit).await?;
+        let attempt = (SETTLE_ATTEMPT + work.lasts()).min(options.settle_limit);
+        session.settle(attempt, options.settle_limit).await?;
         Ok(session)
     }
 

@@ -40,7 +40,7 @@ use sender::{Numbers, Sender, SenderSettings, Sent, SentSoFar};
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// From the start of the thread to the first creation.
 const BEFORE_START: Duration = Duration::from_millis(200);
-const SETTLE_ATTEMPT: Duration = Duration::from_secs(2);
+const SETTLE_ATTEMPT: Duration = Duration::from_secs(10);
 
 /// How a server took a surge.
 #[derive(Clone, Debug, Serialize)]
@@ -228,7 +228,7 @@ async fn settle(
                 Err(status) => failures.record(&status),
             }
         }
-        let attempt_end = timeline.now() + SETTLE_ATTEMPT + surge.work.lasts();
+        let attempt_end = timeline.now() + (SETTLE_ATTEMPT + surge.work.lasts()).min(options.settle_limit);
         while completions.state().tests_completed < before + instances && timeline.now() < attempt_end {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -303,7 +303,8 @@ impl<'a> Watch<'a> {
                 self.timeline.sleep_until(next_look).await;
                 let usage = Usage::take(&self.options.server_pids)?;
                 self.remember_memory(phase, &usage, false);
-                if self.timeline.now() >= self.next_second() {
+                // After a pause several have passed, the last of which may be that of the end.
+                while self.next_second() <= self.timeline.now().min(end) {
                     self.take_second(phase, usage.server_resident_bytes());
                 }
             }

@@ -97,7 +97,7 @@ pub struct TimersSecond {
 pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Context, TimersReport), LoadError> {
     let session = Session::open(options, &timers.work).await?;
     let names = RunNames::unique();
-    let (due_seconds, due) = due_date(session.timeline, timers.due_in);
+    let (due_seconds, due) = due_date(&Clocks::read(session.timeline), timers.due_in);
     let clients = connect(options, options.connections).await?;
     let kind = Kind::TimerTask { due: due_seconds };
     let process_ids = deploy(&clients[0], &[kind], &names, options.request_timeout).await?;
@@ -151,11 +151,23 @@ pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Co
 }
 
 /// The next full second after so long, since the Unix epoch and on the timeline.
-fn due_date(timeline: Timeline, after: Duration) -> (u64, Duration) {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = timeline.now();
-    let seconds = (since_epoch + after).as_secs() + 1;
-    (seconds, now + (Duration::from_secs(seconds) - since_epoch))
+fn due_date(clocks: &Clocks, after: Duration) -> (u64, Duration) {
+    let seconds = (clocks.since_epoch + after).as_secs() + 1;
+    (seconds, clocks.timeline + (Duration::from_secs(seconds) - clocks.since_epoch))
+}
+
+/// The same moment on two clocks.
+struct Clocks {
+    timeline: Duration,
+    since_epoch: Duration,
+}
+
+impl Clocks {
+    fn read(timeline: Timeline) -> Self {
+        // In this order a pause between them makes timers look late, and never early.
+        let timeline = timeline.now();
+        Clocks { timeline, since_epoch: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() }
+    }
 }
 
 fn settings(options: &Options, timers: &TimersOptions, names: &RunNames) -> WorkerSettings {
@@ -288,12 +300,13 @@ mod tests {
 
     #[test]
     fn the_due_date_is_a_full_second_and_the_same_on_both_clocks() {
-        let timeline = Timeline::start_now();
         let after = Duration::from_millis(2_500);
-        let (seconds, due) = due_date(timeline, after);
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
-        let left = Duration::from_secs(seconds).checked_sub(since_epoch).expect("a date in the future");
-        assert!((due - timeline.now()).abs_diff(left) < Duration::from_millis(20));
-        assert!(due >= after && due <= timeline.now() + after + Duration::from_secs(1));
+        let clocks = |milliseconds| Clocks {
+            timeline: Duration::from_millis(700),
+            since_epoch: Duration::from_millis(milliseconds),
+        };
+        assert_eq!(due_date(&clocks(1_000_000_100), after), (1_000_003, Duration::from_millis(3_600)));
+        assert_eq!(due_date(&clocks(1_000_000_499), after), (1_000_003, Duration::from_millis(3_201)));
+        assert_eq!(due_date(&clocks(1_000_000_500), after), (1_000_004, Duration::from_millis(4_200)));
     }
 }

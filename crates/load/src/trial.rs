@@ -17,7 +17,7 @@ const SERIES_LIMIT_SECONDS: usize = 7_200;
 /// Instances outstanding beyond so many seconds of the rate show that the server does not keep up.
 const OVERLOAD_SECONDS: f64 = 2.0;
 
-const STARTER_ENDS_WITHIN: Duration = Duration::from_millis(500);
+const STARTER_ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// How a trial is made.
 #[derive(Clone, Copy, Debug)]

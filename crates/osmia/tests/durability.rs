@@ -3,7 +3,6 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use gateway_interface::StreamActivatedJobsRequest;
 use support::*;
@@ -46,7 +45,7 @@ async fn acknowledged_work_survives_kill_and_nothing_happens_twice() {
     let mut client = server.client().await;
     let mut jobs = client.stream_activated_jobs(stream(60_000)).await.unwrap().into_inner();
     while !waiting.is_empty() {
-        let next = tokio::time::timeout(Duration::from_secs(20), jobs.message());
+        let next = tokio::time::timeout(LIMIT, jobs.message());
         let job = next.await.expect("the locks of the old worker end").unwrap().expect("a pushed job");
         assert!(waiting.remove(&job.process_instance_key), "a completed job came back");
         assert_eq!(job.custom_headers, r#"{"greeting":"hello"}"#);

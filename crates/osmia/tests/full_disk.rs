@@ -22,7 +22,6 @@ use tonic::Code;
 /// Set where the test may mount.
 const INSIDE: &str = "OSMIA_TEST_MOUNTS";
 const MEBIBYTE: u64 = 1 << 20;
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs the test of this name again where it may mount. `true` there.
 fn may_mount(test: &str) -> bool {
@@ -136,7 +135,7 @@ async fn refuses_growth(client: &mut Client, words: &str) {
 async fn jobs_of(client: &mut Client, count: usize) -> Vec<ActivatedJob> {
     let mut jobs = Vec::new();
     while jobs.len() < count {
-        let more = activate(client, poll("work", 5_000)).await;
+        let more = activate(client, poll("work", LONG_POLL)).await;
         assert!(!more.is_empty(), "{count} jobs are there");
         jobs.extend(more);
     }
@@ -300,7 +299,7 @@ async fn the_node_does_not_fill_a_small_disk_by_itself() {
     // What the last instances took may come back a moment later.
     let begin = Instant::now();
     while disk(&server)["status"] != "UP" {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the room comes back with the next checkpoints");
+        assert!(begin.elapsed() < LIMIT, "the room comes back with the next checkpoints");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     println!("{} of 96 MiB are free", metric(&server, "osmia_disk_free_bytes") as u64 / MEBIBYTE);
@@ -308,7 +307,7 @@ async fn the_node_does_not_fill_a_small_disk_by_itself() {
 
 /// What the log forgets with a checkpoint may come a moment later than the next instance.
 async fn create_when_there_is_room(client: &mut Client, creation: CreateProcessInstanceRequest) -> i64 {
-    let limit = Instant::now() + Duration::from_secs(30);
+    let limit = Instant::now() + LIMIT;
     loop {
         match client.create_process_instance(creation.clone()).await {
             Ok(created) => return created.into_inner().process_instance_key,
@@ -341,7 +340,7 @@ async fn a_disk_that_cannot_be_written_is_refused_by_name_and_left_as_it_is() {
     volume.mount_again("rw");
     let server = Server::start(&volume.data(), &[]);
     let mut client = connect(&server.grpc).await.unwrap();
-    let jobs = activate(&mut client, poll("work", 5_000)).await;
+    let jobs = activate(&mut client, poll("work", LONG_POLL)).await;
     assert_eq!(jobs[0].process_instance_key, created.process_instance_key);
 }
 

@@ -18,7 +18,6 @@ use tonic::Code;
 
 const EIO: i32 = 5;
 const EROFS: i32 = 30;
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// The file named by `OSMIA_FAULTS` holds lines of a call (`write`, `sync`, or `small` and `large` for writes of less
 /// than 512 bytes and all others), a part of a path and the error.

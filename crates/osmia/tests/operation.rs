@@ -16,11 +16,11 @@ async fn the_clock_moves_only_with_clock_control_and_takes_jobs_with_it() {
     let mut client = server.client().await;
     deploy(&mut client, one_task("order", "work")).await;
     client.create_process_instance(creation("order", "")).await.unwrap();
-    assert_eq!(activate(&mut client, poll("work", 5_000)).await.len(), 1);
+    assert_eq!(activate(&mut client, poll("work", LONG_POLL)).await.len(), 1);
     assert!(activate(&mut client, poll("work", -1)).await.is_empty(), "the job is locked for a minute");
     let (code, body) = server.http("POST", "/actuator/clock/add", r#"{"offsetMilli": 120000}"#);
     assert_eq!(code, 200, "{body}");
-    assert_eq!(activate(&mut client, poll("work", 10_000)).await.len(), 1, "its lock has ended");
+    assert_eq!(activate(&mut client, poll("work", LONG_POLL)).await.len(), 1, "its lock has ended");
 
     let (code, body) = server.http("POST", "/actuator/clock", r#"{"epochMilli": 1735787045000}"#);
     assert_eq!((code, json(&body)), (200, json(r#"{"epochMilli":1735787045000,"instant":"2025-01-02T03:04:05Z"}"#)));

@@ -12,7 +12,7 @@ use osmia_broker::{
 };
 use protocol::*;
 
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(120);
 
 pub fn options(directory: &Path) -> NodeOptions {
     NodeOptions { data_directory: directory.to_owned(), clock_control: true, ..NodeOptions::default() }

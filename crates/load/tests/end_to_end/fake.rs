@@ -17,13 +17,15 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-use steps::{Process, Step, correlation_key};
+use steps::{Process, Step, correlation_key, send_number};
 
 /// How the gateway misbehaves; zero is never.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
     /// Refuses every nth creation.
     pub refuse_every: u64,
+    /// Refuses every nth creation of a surge, by the numbers that they bear: in which order they come does not matter.
+    pub refuse_sends_every: u64,
     /// Delivers every nth job twice.
     pub deliver_twice_every: u64,
     /// Never delivers every nth job.
@@ -114,6 +116,16 @@ impl FakeGateway {
 
     pub fn creations(&self) -> u64 {
         self.lock().creations
+    }
+
+    /// Jobs that were made, also those that were never delivered.
+    pub fn jobs(&self) -> u64 {
+        self.lock().jobs
+    }
+
+    /// Messages that were correlated and timers that fired, also those that went nowhere.
+    pub fn events(&self) -> u64 {
+        self.lock().events
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -292,7 +304,10 @@ impl Gateway for FakeGateway {
             tokio::time::sleep(time).await;
         }
         drop(turn);
-        if self.faults.refuse_every != 0 && number.is_multiple_of(self.faults.refuse_every) {
+        let is_nth = |number: u64, every: u64| every != 0 && number.is_multiple_of(every);
+        let send = || send_number(&request.variables) + 1;
+        let every = self.faults.refuse_sends_every;
+        if is_nth(number, self.faults.refuse_every) || every != 0 && is_nth(send(), every) {
             return Err(Status::resource_exhausted("every nth is refused"));
         }
         let at = |step| Running { process: Arc::clone(&process), step, variables: request.variables.clone() };

@@ -40,7 +40,7 @@ async fn a_client_that_opens_ten_thousand_streams() {
     let mut jobs = Vec::new();
     for _ in 0..5 {
         if jobs.is_empty() {
-            jobs = within(SOON, activate(&mut node.client, poll("work", 10_000))).await;
+            jobs = within(SOON, activate(&mut node.client, poll("work", LONG_POLL))).await;
         }
     }
     assert_eq!(jobs.len(), 1, "the job of a stream that is gone comes back");
@@ -202,7 +202,7 @@ async fn clients_that_send_most_of_a_message_and_wait() {
         tokio::time::sleep(Duration::from_millis(if taken { 0 } else { 100 })).await;
     }
     assert!(taken, "long requests are not taken any more");
-    assert!(!activate(&mut node.client, poll("ordinary", 5_000)).await.is_empty());
+    assert!(!activate(&mut node.client, poll("ordinary", LONG_POLL)).await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

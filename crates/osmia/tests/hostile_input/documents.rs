@@ -119,16 +119,14 @@ async fn many_and_large_variables() {
     let strange = r#"{"a":1e999999999,"b":"\ud800","c":"\u0000","a":-0.0,"":{"":[]}}"#;
     for variables in [strange, &deep, &many, &large] {
         let shown: String = variables.chars().take(20).collect();
-        let begin = Instant::now();
         let created = within(SOON, node.client.create_process_instance(creation("order", variables))).await;
         let created = created.unwrap_or_else(|status| panic!("{shown}: {status}")).into_inner();
-        let mut jobs = within(SOON, activate(&mut node.client, poll("work", 10_000))).await;
+        let mut jobs = within(SOON, activate(&mut node.client, poll("work", LONG_POLL))).await;
         let job = jobs.pop().unwrap_or_else(|| panic!("{shown}: no job"));
         assert_eq!(job.process_instance_key, created.process_instance_key);
         serde_json::from_str::<serde::de::IgnoredAny>(&job.variables)
             .unwrap_or_else(|error| panic!("{shown}: {error}"));
         within(SOON, node.client.complete_job(completion(job.key, ""))).await.expect("it can be completed");
-        assert!(begin.elapsed() < SOON, "{shown}: {:?}", begin.elapsed());
     }
     node.goes_on().await;
 }

@@ -174,7 +174,7 @@ async fn a_clock_that_is_set_back_a_day_or_anywhere() {
     let node = Node::start(&["--clock-control"]).await;
     let mut client = node.client.clone();
     client.create_process_instance(creation("ordinary", "{}")).await.unwrap();
-    let request = ActivateJobsRequest { timeout: 1_000, ..poll("ordinary", 5_000) };
+    let request = ActivateJobsRequest { timeout: 1_000, ..poll("ordinary", LONG_POLL) };
     let key = activate(&mut client, request).await.remove(0).key;
     let (code, body) = node.server.http("POST", "/actuator/clock/add", r#"{"offsetMilli": -86400000}"#);
     assert_eq!(code, 200, "{body}");
@@ -182,11 +182,11 @@ async fn a_clock_that_is_set_back_a_day_or_anywhere() {
     node.goes_on().await;
     // The lock of a job counts from the latest time that there was, so a day later it has ended.
     client.create_process_instance(creation("ordinary", "{}")).await.unwrap();
-    let request = ActivateJobsRequest { timeout: 1_000, ..poll("ordinary", 5_000) };
+    let request = ActivateJobsRequest { timeout: 1_000, ..poll("ordinary", LONG_POLL) };
     assert_eq!(activate(&mut client, request).await.len(), 1);
     let (code, body) = node.server.http("POST", "/actuator/clock/add", r#"{"offsetMilli": 172800000}"#);
     assert_eq!(code, 200, "{body}");
-    let job = within(SOON, activate(&mut client, poll("ordinary", 10_000))).await.remove(0);
+    let job = within(SOON, activate(&mut client, poll("ordinary", LONG_POLL))).await.remove(0);
     client.complete_job(completion(job.key, "")).await.unwrap();
     for body in [
         "",

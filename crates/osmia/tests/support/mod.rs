@@ -13,6 +13,11 @@ use tonic::transport::{Channel, Endpoint};
 
 pub const OSMIA: &str = env!("CARGO_BIN_EXE_osmia");
 
+/// Until something that must happen has happened, however slow the machine is.
+pub const LIMIT: Duration = Duration::from_secs(600);
+/// The same for a poll, in milliseconds.
+pub const LONG_POLL: i64 = 600_000;
+
 /// A running node.
 pub struct Server {
     child: Child,
@@ -80,7 +85,7 @@ impl Server {
     pub fn wait(mut self) -> Option<i32> {
         let begin = Instant::now();
         while self.is_running() {
-            assert!(begin.elapsed() < Duration::from_secs(20), "the node does not stop");
+            assert!(begin.elapsed() < LIMIT, "the node does not stop");
             std::thread::sleep(Duration::from_millis(10));
         }
         self.child.wait().expect("it is a child").code()
@@ -122,6 +127,7 @@ pub fn command(data: &Path, flags: &[&str]) -> Command {
         .arg(data)
         // A test may still say otherwise with a flag.
         .env("OSMIA_LOG", "warn,raft_engine=error")
+        .env("OSMIA_REQUEST_TIMEOUT", "600s")
         .args(flags);
     command
 }

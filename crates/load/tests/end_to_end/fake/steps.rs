@@ -82,6 +82,11 @@ fn read_date(text: &str) -> u64 {
     ((days * 24 + hour) * 60 + minute) * 60 + second
 }
 
+/// Which creation of a surge this is; the upper half of its tag.
+pub fn send_number(variables: &str) -> u64 {
+    u64::from_str_radix(&correlation_key(variables), 16).expect("a tag is a hexadecimal number") >> 32
+}
+
 /// What the expression of the subscription evaluates to.
 pub fn correlation_key(variables: &str) -> String {
     let name = "\"loadTag\":\"";

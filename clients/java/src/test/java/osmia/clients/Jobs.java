@@ -11,7 +11,7 @@ import java.util.Map;
 /** Polling for jobs and finishing them. */
 final class Jobs {
   static final Duration LOCK = Duration.ofMinutes(1);
-  private static final Duration PATIENCE = Duration.ofSeconds(15);
+  private static final Duration PATIENCE = Duration.ofSeconds(120);
   private static final Duration POLL = Duration.ofSeconds(3);
   private static final Duration A_MOMENT = Duration.ofMillis(500);
 

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Assumptions;
  */
 final class Records {
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final long PATIENCE_NANOS = 10_000_000_000L;
+  private static final long PATIENCE_NANOS = 120_000_000_000L;
 
   private Records() {}
 

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 class RestartTest {
   private static final int INSTANCES = 200;
   private static final Duration LOCK = Duration.ofSeconds(5);
-  private static final long PATIENCE_NANOS = 60_000_000_000L;
+  private static final long PATIENCE_NANOS = 300_000_000_000L;
   private static final Set<Code> CONNECTION_LOST =
       Set.of(Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.ABORTED);
 

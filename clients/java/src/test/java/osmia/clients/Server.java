@@ -33,7 +33,7 @@ final class Server {
         .applyEnvironmentVariableOverrides(false)
         .grpcAddress(URI.create("http://" + address))
         .preferRestOverGrpc(false)
-        .defaultRequestTimeout(Duration.ofSeconds(20))
+        .defaultRequestTimeout(Duration.ofSeconds(120))
         .build();
   }
 

@@ -185,7 +185,7 @@ class StreamTest {
               .workerName("streaming-suite")
               .send()
               .toCompletableFuture();
-      long end = System.nanoTime() + 10_000_000_000L;
+      long end = System.nanoTime() + 120_000_000_000L;
       int expected = 0;
       while ((left.jobs.isEmpty() || right.isEmpty()) && System.nanoTime() < end) {
         model.create();
@@ -194,6 +194,9 @@ class StreamTest {
       }
       assertTrue(!left.jobs.isEmpty(), "the first stream starves");
       assertTrue(!right.isEmpty(), "the second stream starves");
+      while (left.jobs.size() + right.size() < expected && System.nanoTime() < end) {
+        Thread.sleep(20);
+      }
       Thread.sleep(500);
       assertEquals(expected, left.jobs.size() + right.size());
       stream.cancel(true);
@@ -237,7 +240,7 @@ class StreamTest {
       for (int n = 0; n < 20; n++) {
         created.add(model.create());
       }
-      long end = System.nanoTime() + 15_000_000_000L;
+      long end = System.nanoTime() + 120_000_000_000L;
       while (!handled.equals(created) && System.nanoTime() < end) {
         Thread.sleep(50);
       }
