@@ -3,7 +3,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: run test timing build bench differential simulate sensitivity fuzz
+.PHONY: run test timing hostile build bench differential simulate sensitivity fuzz
 
 ## run: builds and starts a node with a demo process whose instances move; data in ./osmia-data
 run: build
@@ -18,6 +18,11 @@ test:
 timing:
 	scripts/install-tools
 	cargo test --locked -p osmia-load -p osmia --test end_to_end --test requests -- --ignored --test-threads=1
+
+## hostile: what nobody should send, to a node beside ordinary instances; ONLY=TEXT for cases with that in their name
+hostile: build
+	cargo build --release --locked -p osmia-hostile
+	target/release/osmia-hostile --binary $(BINARY) --only "$(ONLY)"
 
 ## build: the release binary, at target/release/osmia
 build:

@@ -88,6 +88,8 @@ impl ReplicationMetrics {
 pub(crate) struct ProcessingMetrics {
     records: Counter,
     batch_duration: Histogram,
+    longest_batch: Gauge,
+    longest_batch_so_far: Duration,
     batch_commands: Histogram,
     effects_duration: Histogram,
     last_position: Gauge,
@@ -113,6 +115,8 @@ impl ProcessingMetrics {
         ProcessingMetrics {
             records: counter!("zeebe_stream_processor_records_total", "partition" => p(), "action" => "processed"),
             batch_duration: histogram!("zeebe_stream_processor_batch_processing_duration_seconds", "partition" => p()),
+            longest_batch: gauge!("osmia_batch_processing_longest_seconds", "partition" => p()),
+            longest_batch_so_far: Duration::ZERO,
             batch_commands: histogram!("zeebe_stream_processor_batch_processing_commands", "partition" => p()),
             effects_duration: histogram!(
                 "zeebe_stream_processor_batch_processing_post_commit_tasks_seconds", "partition" => p()
@@ -135,7 +139,11 @@ impl ProcessingMetrics {
     }
 
     /// A batch was applied.
-    pub fn applied(&self, commands: usize, records: usize, application: Duration, effects: Duration, replay: bool) {
+    pub fn applied(&mut self, commands: usize, records: usize, application: Duration, effects: Duration, replay: bool) {
+        if application > self.longest_batch_so_far {
+            self.longest_batch_so_far = application;
+            self.longest_batch.set(application.as_secs_f64());
+        }
         if replay {
             self.replayed.increment(records as u64);
             return;

@@ -14,6 +14,7 @@ const TEST_FUNCTION_LINES_MAX: usize = 140;
 const FLOORS: &[(&str, u8)] = &[
     ("osmia", 8),
     ("load", 7),
+    ("hostile", 7),
     ("differential", 7),
     ("simulator", 7),
     ("gateway", 6),
@@ -33,6 +34,7 @@ const FLOORS: &[(&str, u8)] = &[
 /// What a crate must not know, beyond the direction of the floors.
 const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
     ("load", &["engine", "broker", "gateway", "state", "replication", "protocol"]),
+    ("hostile", &["engine", "broker", "gateway", "state", "replication", "protocol", "load"]),
     ("differential", &["broker", "gateway", "state", "replication", "exporters", "load"]),
     ("simulator", &["gateway", "tokio", "tonic", "axum", "load", "exporters"]),
     ("gateway", &["engine", "state", "replication", "bpmn", "feel"]),

@@ -1,6 +1,7 @@
 //! Clients that open too much, read nothing, or send what is no request.
 
-use super::frames::*;
+use hostile::frames::*;
+
 use super::*;
 use tonic::codec::CompressionEncoding;
 

@@ -1,6 +1,7 @@
 //! What clients can make a node hold or write, and do not take.
 
-use super::frames::*;
+use hostile::frames::*;
+
 use super::*;
 
 /// A decision whose answer is large, from a request that is not.

@@ -2,7 +2,6 @@
 
 mod connections;
 mod documents;
-mod frames;
 mod held;
 mod instances;
 mod requests;

@@ -4,14 +4,24 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+/// Until a read gives up, if nothing else is said.
+const READ_LIMIT: Duration = Duration::from_secs(120);
+
+/// What a client says first.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// A part of a message.
 pub const DATA: u8 = 0;
+/// The headers of a request or an answer.
 pub const HEADERS: u8 = 1;
+/// What a side wants of the other.
 pub const SETTINGS: u8 = 4;
+/// A question whether the other side is there.
 pub const PING: u8 = 6;
+/// More headers.
 pub const CONTINUATION: u8 = 9;
 
+/// No more headers follow.
 pub const END_HEADERS: u8 = 4;
 
 /// A frame with this payload.
@@ -60,11 +70,17 @@ pub fn message_prefix(length: u32) -> Vec<u8> {
 pub struct Raw(TcpStream);
 
 impl Raw {
+    /// A connection on which nothing was said yet.
     pub fn connect(grpc: &str) -> Raw {
         let stream = TcpStream::connect(grpc.trim_start_matches("http://")).expect("the gateway listens");
         stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket has time-outs");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket has time-outs");
+        stream.set_read_timeout(Some(READ_LIMIT)).expect("a socket has time-outs");
         Raw(stream)
+    }
+
+    /// Reading gives up after this time without anything to read.
+    pub fn wait_at_most(&self, limit: Duration) {
+        self.0.set_read_timeout(Some(limit)).expect("a socket has time-outs");
     }
 
     /// A connection after the preface and the settings.

@@ -1,0 +1,81 @@
+//! The cases, by what they attack.
+
+mod connections;
+mod data;
+mod decisions;
+mod deployments;
+mod expressions;
+mod flows;
+mod frames;
+mod loops;
+mod names;
+
+use std::pin::Pin;
+
+use crate::victim::{Verdict, Victim};
+
+/// One thing that nobody should send.
+pub struct Case {
+    /// What it attacks.
+    pub group: &'static str,
+    /// What it does.
+    pub name: &'static str,
+    /// Whether it belongs to the shortened set.
+    pub is_short: bool,
+    pub(crate) run: fn(Victim) -> Pin<Box<dyn Future<Output = Verdict> + Send>>,
+}
+
+/// A list of cases: `short` or `long`, what it does, and the function that does it.
+macro_rules! cases {
+    (@ short) => { true };
+    (@ long) => { false };
+    ($group:literal: $($length:ident $name:literal $function:path;)*) => {
+        vec![$($crate::cases::Case {
+            group: $group,
+            name: $name,
+            is_short: $crate::cases::cases!(@ $length),
+            run: |victim| Box::pin($function(victim)),
+        }),*]
+    };
+}
+pub(crate) use cases;
+
+/// All cases, group by group.
+pub fn all() -> Vec<Case> {
+    [
+        names::cases(),
+        flows::cases(),
+        loops::cases(),
+        expressions::cases(),
+        decisions::cases(),
+        data::cases(),
+        deployments::cases(),
+        connections::cases(),
+        frames::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// A variable `text` of so many bytes.
+fn text(bytes: usize) -> String {
+    format!("{{\"text\":\"{}\"}}", "x".repeat(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own_and_groups_stand_together() {
+        let cases = super::all();
+        let names: BTreeSet<&str> = cases.iter().map(|case| case.name).collect();
+        assert_eq!(names.len(), cases.len());
+        assert!(cases.len() >= 60, "{} cases", cases.len());
+        assert!(cases.iter().any(|case| case.is_short) && cases.iter().any(|case| !case.is_short));
+        let mut groups: Vec<&str> = cases.iter().map(|case| case.group).collect();
+        groups.dedup();
+        assert_eq!(groups.len(), groups.iter().collect::<BTreeSet<_>>().len());
+    }
+}

@@ -1,0 +1,20 @@
+//! Hostile models, data and clients against a real node, each beside ordinary instances that must not notice.
+//!
+//! A case sends something and says what became of it: the sentence of a refusal, an incident, or that it was carried out. A
+//! wrong answer fails the case, and so does a node that ends, or takes more memory than [`MEMORY_MEBIBYTES_MAX`]. After each
+//! group of cases the node is killed and started again, so that what is in the log of it is applied a second time.
+
+mod bystander;
+mod cases;
+pub mod frames;
+mod node;
+mod run;
+mod victim;
+
+pub use cases::{Case, all};
+pub use run::{Options, Summary, run};
+
+/// What the node may hold in memory at any time.
+pub const MEMORY_MEBIBYTES_MAX: u64 = 512;
+/// How late 99 of 100 ordinary instances may end, in milliseconds.
+pub const BYSTANDER_P99_MILLISECONDS_MAX: u64 = 250;

@@ -1,0 +1,127 @@
+//! The node as a process.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Until a management port has answered.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// A running node; it is killed when this is dropped.
+pub(crate) struct Node {
+    child: Child,
+    pub addresses: Addresses,
+}
+
+/// Where a node is, for cases that need no more.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    pub pid: u32,
+    /// With `http://` before.
+    pub grpc: String,
+    pub management: String,
+}
+
+impl Node {
+    /// Starts a node and waits until it is ready; the reason if it ends before.
+    pub fn start(binary: &Path, data: &Path, flags: &[&str]) -> Result<Node, String> {
+        let mut child = Command::new(binary)
+            .args(["start", "--grpc-port", "0", "--management-port", "0", "--data"])
+            .arg(data)
+            .args(flags)
+            .env("OSMIA_LOG", "error")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{} does not start: {error}", binary.display()))?;
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let ready = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("Osmia is ready"));
+        let Some(ready) = ready else {
+            let ended = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+            return Err(format!("the node ended before it was ready: {ended}"));
+        };
+        // Whatever it prints later must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let word_after = |word: &str| {
+            let rest = ready.split_once(word).map_or("", |(_, rest)| rest);
+            rest.split([',', ' ']).next().unwrap_or_default().to_owned()
+        };
+        let addresses = Addresses {
+            pid: child.id(),
+            grpc: format!("http://{}", word_after("gRPC ")),
+            management: word_after("management http://"),
+        };
+        Ok(Node { child, addresses })
+    }
+
+    /// How the process ended, if it has.
+    pub fn ended(&mut self) -> Option<String> {
+        // A process that ends gives its memory back first, and may write it to a file before that.
+        let ending = self.addresses.memory().is_none();
+        let ended = if ending { self.child.wait().map(Some) } else { self.child.try_wait() };
+        ended.ok().flatten().map(|status| status.to_string())
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Addresses {
+    /// What the node publishes for each partition under this name and with this label: the sum, or the largest.
+    pub fn metric(&self, name: &str, label: &str, together: fn(f64, f64) -> f64) -> Option<f64> {
+        let text = self.http("/actuator/prometheus")?;
+        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
+        let values = lines.filter_map(|line| line.rsplit(' ').next());
+        values.filter_map(|value| value.parse::<f64>().ok()).reduce(together)
+    }
+
+    fn http(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(&self.management).ok()?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT)).ok()?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: osmia\r\nConnection: close\r\n\r\n").ok()?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response).ok()?;
+        response.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+    }
+
+    /// Resident memory in MiB: now, and at most since [`Self::forget_peak`].
+    pub fn memory(&self) -> Option<(u64, u64)> {
+        let status = std::fs::read_to_string(self.file("status")).ok()?;
+        let field = |name: &str| -> Option<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? / 1_024)
+        };
+        Some((field("VmRSS:")?, field("VmHWM:")?))
+    }
+
+    /// The most memory is counted from now on.
+    pub fn forget_peak(&self) {
+        // Without the right to do so the peak is that of the whole run, which is no less strict.
+        let _ = std::fs::write(self.file("clear_refs"), "5");
+    }
+
+    /// Descriptors that the process has open.
+    pub fn descriptors(&self) -> usize {
+        std::fs::read_dir(self.file("fd")).map_or(0, Iterator::count)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        ["/proc", &self.pid.to_string(), name].iter().collect()
+    }
+}
