@@ -70,8 +70,7 @@ fn versions<'a>(
     table: &'a state::Table<(Arc<str>, Arc<str>, i32), i64>,
     name: &Name,
 ) -> impl Iterator<Item = (i32, Key)> + use<'a> {
-    let range = (name.0.clone(), name.1.clone(), i32::MIN)..=(name.0.clone(), name.1.clone(), i32::MAX);
-    table.range(range).map(|((.., version), key)| (version, Key::from_raw(*key)))
+    table.prefix(name).map(|((.., version), key)| (version, Key::from_raw(*key)))
 }
 
 /// Applies one record. Rejections change nothing.
@@ -116,12 +115,15 @@ fn change_element(state: &mut State, key: i64, change: impl FnOnce(&mut ElementI
     }
 }
 
-/// Takes one from a counter, which counts what is there.
-fn count_down(state: &mut State, what: &str, counter: impl FnOnce(&mut Counters) -> &mut u64) {
+/// Takes what went from a counter, which counts what is there.
+fn count_down(state: &mut State, what: &str, went: u64, counter: impl FnOnce(&mut Counters) -> &mut u64) {
     let counter = counter(&mut state.counters);
-    match counter.checked_sub(1) {
+    match counter.checked_sub(went) {
         Some(left) => *counter = left,
-        None => broken(state, format!("the count of {what} is 0 already")),
+        None => {
+            let counted = *counter;
+            broken(state, format!("{went} {what} went, but only {counted} were counted"));
+        }
     }
 }
 
@@ -213,7 +215,7 @@ fn apply_work(state: &mut State, intent: WorkIntent, value: &WorkValue) {
                 return broken(state, format!("work {} is not in the queue", value.sequence));
             }
             state.tables.work.delete(&value.sequence);
-            count_down(state, "work", |counters| &mut counters.work_entries);
+            count_down(state, "work", 1, |counters| &mut counters.work_entries);
         }
         WorkIntent::Continue => not_an_event(state, intent.name()),
     }

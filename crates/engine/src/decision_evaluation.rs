@@ -151,7 +151,7 @@ fn describe(
 fn decisions_of(execution: &Execution<'_>, decision: &DecisionValue) -> BTreeMap<Text, (Key, i32)> {
     let tables = &execution.state.tables;
     let graph = decision.decision_requirements_key.raw();
-    let keys = tables.decisions_by_requirements.range((graph, i64::MIN)..=(graph, i64::MAX));
+    let keys = tables.decisions_by_requirements.prefix(&graph);
     let rows = keys.filter_map(|((_, key), _)| tables.decisions.get(&key));
     rows.map(|row| (row.value.decision_id.clone(), (row.value.decision_key, row.value.version))).collect()
 }

@@ -127,8 +127,7 @@ fn distributed_to(execution: &mut Execution<'_>, key: Key, partition: PartitionI
     let value = CommandDistributionValue { partition_id: partition, command: None, ..row.value.clone() };
     let acknowledged = Payload::CommandDistribution(CommandDistributionIntent::Acknowledged, Box::new(value));
     execution.emit(key, acknowledged);
-    let is_pending =
-        execution.state.tables.pending_distributions.range((key.raw(), 0)..=(key.raw(), u16::MAX)).next().is_some();
+    let is_pending = execution.state.tables.pending_distributions.prefix(&key.raw()).next().is_some();
     if is_pending {
         return;
     }

@@ -63,7 +63,7 @@ fn delete_decisions(execution: &mut Execution<'_>, command: &Command, metadata: 
     let deletion = |intent| Payload::ResourceDeletion(intent, Box::new(value.clone()));
     execution.emit(key, deletion(ResourceDeletionIntent::Deleting));
     let tables = &execution.state.tables;
-    let keys = tables.decisions_by_requirements.range((graph.raw(), i64::MIN)..=(graph.raw(), i64::MAX));
+    let keys = tables.decisions_by_requirements.prefix(&graph.raw());
     let decisions: Vec<_> = keys.filter_map(|((_, key), _)| tables.decisions.get(&key)).collect();
     for row in decisions {
         let event_key = execution.state.next_key();

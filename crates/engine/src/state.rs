@@ -278,9 +278,7 @@ impl State {
 
     /// The variables of a scope itself, in the order of their names.
     pub fn variables_of(&self, scope: Key) -> impl Iterator<Item = (Arc<str>, Arc<VariableRow>)> + use<'_> {
-        let (raw, first_name) = (scope.raw(), Arc::<str>::default());
-        let range = self.tables.variables.range((raw, first_name.clone())..(raw + 1, first_name));
-        range.map(|((_, name), row)| (name, row))
+        self.tables.variables.prefix(&scope.raw()).map(|((_, name), row)| (name, row))
     }
 
     /// The messages of a place that a process has not passed yet, oldest first.

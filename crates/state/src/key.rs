@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Debug;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -228,6 +229,58 @@ macro_rules! tuple_key {
 tuple_key!(A, B);
 tuple_key!(A, B, C);
 tuple_key!(A, B, C, D);
+
+/// A key that begins with a part of type `P`: entries with the same part stand together.
+pub trait PrefixedKey<P: TableKey>: TableKey {
+    /// Whether the key begins with this part.
+    fn begins_with(&self, prefix: &P) -> bool;
+
+    /// The least key that begins with this part.
+    fn least_with(prefix: &P) -> Self;
+}
+
+impl<A: TableKey, B: TableKey> PrefixedKey<A> for (A, B) {
+    fn begins_with(&self, prefix: &A) -> bool {
+        self.0 == *prefix
+    }
+
+    fn least_with(prefix: &A) -> Self {
+        (prefix.clone(), B::least())
+    }
+}
+
+impl<A: TableKey, B: TableKey, C: TableKey> PrefixedKey<A> for (A, B, C) {
+    fn begins_with(&self, prefix: &A) -> bool {
+        self.0 == *prefix
+    }
+
+    fn least_with(prefix: &A) -> Self {
+        (prefix.clone(), B::least(), C::least())
+    }
+}
+
+impl<A: TableKey, B: TableKey, C: TableKey> PrefixedKey<(A, B)> for (A, B, C) {
+    fn begins_with(&self, prefix: &(A, B)) -> bool {
+        self.0 == prefix.0 && self.1 == prefix.1
+    }
+
+    fn least_with(prefix: &(A, B)) -> Self {
+        (prefix.0.clone(), prefix.1.clone(), C::least())
+    }
+}
+
+/// The end of the encoded keys that begin with a part: its last byte that is not the greatest, plus one.
+pub(crate) fn end_of<P: TableKey>(prefix: &P) -> Bound<SmallKey> {
+    let mut end = SmallKey::new();
+    prefix.encode(&mut end);
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return Bound::Excluded(end);
+        }
+    }
+    Bound::Unbounded
+}
 
 /// Makes tuple structs of one field keys: `key_by_wrapping!(TenantId(Arc<str>), JobType(Arc<str>));`.
 #[macro_export]

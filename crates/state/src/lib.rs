@@ -35,7 +35,7 @@ mod value;
 
 pub use checkpoint::{Batch, Checkpoint, CheckpointStatistics, FrozenTable, Retired, Written};
 pub use error::{CorruptionError, StoreError};
-pub use key::{LONGEST_KEY_BYTES, SmallKey, TableKey};
+pub use key::{LONGEST_KEY_BYTES, PrefixedKey, SmallKey, TableKey};
 pub use queue::Queue;
 pub use snapshot::{Snapshot, SnapshotSummary};
 pub use store::{Recovered, Store, StoreOptions, TableId};

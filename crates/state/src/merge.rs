@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::key::{SmallKey, TableKey};
+use crate::key::{PrefixedKey, SmallKey, TableKey};
 use crate::overlay::Entry;
 use crate::store::{Store, TableId};
 use crate::value::TableValue;
@@ -90,6 +90,15 @@ pub(crate) struct EndOfRange;
 impl<K> ScanEnd<K> for EndOfRange {
     fn is_beyond(&self, _: &K) -> bool {
         false
+    }
+}
+
+/// Ends a scan where another prefix begins.
+pub(crate) struct EndOfPrefix<P>(pub(crate) P);
+
+impl<P: TableKey, K: PrefixedKey<P>> ScanEnd<K> for EndOfPrefix<P> {
+    fn is_beyond(&self, key: &K) -> bool {
+        !key.begins_with(&self.0)
     }
 }
 

@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 
 use crate::checkpoint::FrozenTable;
 use crate::fronts::{Front, Fronts, InFile};
-use crate::key::{SmallKey, TableKey};
+use crate::key::{TableKey, end_of};
 use crate::lower::FilePart;
-use crate::merge::{FileScan, Merge, Merged, ScanEnd, encode_bound};
+use crate::merge::{EndOfPrefix, FileScan, Merge, Merged, encode_bound};
 use crate::store::{Store, TableId};
 use crate::table::{Table, is_behind};
 use crate::table_set::{AnyTable, EntryVisitor, LayerSizes};
@@ -113,28 +113,6 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
 /// The first entry and what follows it.
 type FrontScan<'a, P, K, V> =
     std::iter::Chain<std::option::IntoIter<Merged<(P, K), V>>, Merge<'a, (P, K), V, EndOfPrefix<P>>>;
-
-/// Ends a scan where another prefix begins.
-struct EndOfPrefix<P>(P);
-
-impl<P: PartialEq, K> ScanEnd<(P, K)> for EndOfPrefix<P> {
-    fn is_beyond(&self, (prefix, _): &(P, K)) -> bool {
-        *prefix != self.0
-    }
-}
-
-/// The end of the encoded keys that start with a prefix: its last byte that is not the greatest, plus one.
-fn end_of<P: TableKey>(prefix: &P) -> Bound<SmallKey> {
-    let mut end = SmallKey::new();
-    prefix.encode(&mut end);
-    while let Some(last) = end.pop() {
-        if last < u8::MAX {
-            end.push(last + 1);
-            return Bound::Excluded(end);
-        }
-    }
-    Bound::Unbounded
-}
 
 impl<P: TableKey, K: TableKey, V: TableValue> AnyTable for Queue<P, K, V> {
     fn id(&self) -> TableId {

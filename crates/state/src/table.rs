@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::checkpoint::FrozenTable;
 use crate::error::StoreError;
-use crate::key::{LONGEST_KEY_BYTES, SmallKey, TableKey};
+use crate::key::{LONGEST_KEY_BYTES, PrefixedKey, SmallKey, TableKey, end_of};
 use crate::lower::{FilePart, LowerLayers};
-use crate::merge::{EndOfRange, FileScan, Merge, encode_bound};
+use crate::merge::{EndOfPrefix, EndOfRange, FileScan, Merge, encode_bound};
 use crate::overlay::{Overlay, Update};
 use crate::store::{Store, TableId};
 use crate::table_set::{AnyTable, EntryVisitor, LayerSizes};
@@ -104,6 +104,51 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     /// The entries of a range in the order of their keys. They are read as the iterator is asked for them.
     pub fn range(&self, range: impl RangeBounds<K>) -> Entries<'_, K, V> {
         Entries(self.scan(range.start_bound(), range.end_bound()))
+    }
+
+    /// The entries whose keys begin with `prefix`, in the order of their keys.
+    pub fn prefix<P: TableKey>(&self, prefix: &P) -> impl Iterator<Item = (K, Arc<V>)> + use<'_, P, K, V>
+    where
+        K: PrefixedKey<P>,
+    {
+        let first = K::least_with(prefix);
+        let start = Bound::Included(&first);
+        let overlay = self.overlay.entries.range((start, Bound::Unbounded));
+        let frozen = self.lower.frozen.as_ref().map(|frozen| frozen.entries.range((start, Bound::Unbounded)));
+        let (small, file) = match self.lower.file_part() {
+            FilePart::Small(entries) => (Some(entries.range((start, Bound::Unbounded))), None),
+            FilePart::Large { last, .. } if is_behind(start, last) => (None, None),
+            FilePart::Large { first: Some(in_file), .. } if first < *in_file && !in_file.begins_with(prefix) => {
+                (None, None)
+            }
+            FilePart::Large { .. } => {
+                (None, Some(FileScan::new(&self.lower.store, self.lower.table, encode_bound(start), end_of(prefix))))
+            }
+        };
+        let entries = Merge::new([Some(overlay), frozen, small], file, EndOfPrefix(prefix.clone()));
+        entries.map(|entry| (entry.key, entry.value))
+    }
+
+    /// Deletes the entries whose keys begin with `prefix`; answers how many there were.
+    pub fn remove_prefix<P: TableKey>(&mut self, prefix: &P) -> u64
+    where
+        K: PrefixedKey<P>,
+    {
+        let keys: Vec<K> = self.prefix(prefix).map(|(key, _)| key).collect();
+        self.remove_all(keys)
+    }
+
+    /// Deletes the entries of a range; answers how many there were.
+    pub fn remove_range(&mut self, range: impl RangeBounds<K>) -> u64 {
+        let keys: Vec<K> = self.range(range).map(|(key, _)| key).collect();
+        self.remove_all(keys)
+    }
+
+    fn remove_all(&mut self, keys: Vec<K>) -> u64 {
+        for key in &keys {
+            self.delete(key);
+        }
+        keys.len() as u64
     }
 
     /// All entries in the order of their keys.

@@ -38,6 +38,8 @@ enum Step {
     DeleteItem(u8, u8),
     UpdateItem(u8, u8, u64),
     RangeOfItems((u8, u8), (u8, u8)),
+    RemoveRangeOfItems((u8, u8), (u8, u8)),
+    RemovePrefixOfItems(u8),
     Enqueue(u8, u8, u64),
     Dequeue(u8),
     Remove(u8, u8),
@@ -58,6 +60,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (part.clone(), key.clone()).prop_map(|(a, b)| Step::DeleteItem(a, b)),
         4 => (part.clone(), key.clone(), any::<u64>()).prop_map(|(a, b, value)| Step::UpdateItem(a, b, value)),
         2 => ((part.clone(), key.clone()), (part.clone(), key.clone())).prop_map(|(a, b)| Step::RangeOfItems(a, b)),
+        1 => ((part.clone(), key.clone()), (part.clone(), key.clone())).prop_map(|(a, b)| Step::RemoveRangeOfItems(a, b)),
+        1 => part.clone().prop_map(Step::RemovePrefixOfItems),
         6 => (part.clone(), key.clone(), any::<u64>()).prop_map(|(a, b, value)| Step::Enqueue(a, b, value)),
         5 => part.clone().prop_map(Step::Dequeue),
         3 => (part, key).prop_map(|(a, b)| Step::Remove(a, b)),
@@ -131,6 +135,14 @@ impl World<'_> {
                 let first = self.tables.items.first_from(&from).map(|(key, _)| key);
                 assert_eq!(first, self.at_hand.items.range(from..).next().map(|(key, _)| *key));
             }
+            Step::RemoveRangeOfItems(from, to) => self.remove_range(from, to),
+            Step::RemovePrefixOfItems(part) => {
+                let before = self.at_hand.items.len();
+                self.at_hand.items.retain(|key, _| key.0 != part);
+                let removed = self.tables.items.remove_prefix(&part);
+                assert_eq!(removed, (before - self.at_hand.items.len()) as u64);
+                self.dirty = true;
+            }
             Step::Enqueue(prefix, key, value) => {
                 if self.at_hand.queue.insert((prefix, key), value).is_some() {
                     self.tables.queue.remove(&prefix, &key);
@@ -178,6 +190,14 @@ impl World<'_> {
         }
     }
 
+    fn remove_range(&mut self, from: (u8, u8), to: (u8, u8)) {
+        let before = self.at_hand.items.len();
+        self.at_hand.items.retain(|key, _| *key < from || *key >= to);
+        let removed = self.tables.items.remove_range(from..to);
+        assert_eq!(removed, (before - self.at_hand.items.len()) as u64);
+        self.dirty = true;
+    }
+
     fn commit(&mut self) {
         self.tables.commit().expect("the command commits");
         self.committed = self.at_hand.clone();
@@ -221,6 +241,10 @@ impl World<'_> {
         let items = self.tables.items.iter().map(|(key, value)| (key, value.as_ref().clone()));
         assert!(items.eq(self.at_hand.items.clone()), "the items differ from the model");
         for part in 0..3 {
+            let expected =
+                self.at_hand.items.range((part, 0)..=(part, u8::MAX)).map(|(key, item)| (*key, item.clone()));
+            let found = self.tables.items.prefix(&part).map(|(key, value)| (key, value.as_ref().clone()));
+            assert!(found.eq(expected), "the items of {part} differ from the model");
             for key in 0..6 {
                 let expected = self.at_hand.items.get(&(part, key));
                 assert_eq!(self.tables.items.get(&(part, key)).as_deref(), expected);

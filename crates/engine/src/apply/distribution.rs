@@ -38,11 +38,7 @@ pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &Outb
             state.tables.outbox_sequences.put(partition, value.sequence);
         }
         OutboxIntent::Acknowledged => {
-            let rows = state.tables.outbox.range((partition, 0)..=(partition, value.sequence));
-            let places: Vec<_> = rows.map(|(place, _)| place).collect();
-            for place in places {
-                state.tables.outbox.delete(&place);
-            }
+            state.tables.outbox.remove_range((partition, 0)..=(partition, value.sequence));
         }
         OutboxIntent::Received => state.tables.inbox_sequences.put(partition, value.sequence),
         OutboxIntent::Acknowledge => super::not_an_event(state, intent.name()),

@@ -49,7 +49,7 @@ fn resolved(state: &mut State, key: Key, value: &IncidentValue) {
         return broken(state, format!("incident {key} is not there"));
     }
     state.tables.incidents.delete(&key.raw());
-    count_down(state, "incidents", |counters| &mut counters.incidents);
+    count_down(state, "incidents", 1, |counters| &mut counters.incidents);
     if !value.job_key.is_some() {
         // The incident of a start or throw event is resolved after its end: the element instance may be gone.
         let element_instance = value.element_instance_key.raw();

@@ -51,7 +51,7 @@ fn remove(state: &mut State, value: &JobStreamValue) {
         state.tables.job_streams_by_type.delete(&place);
     }
     state.tables.job_streams.delete(&id);
-    count_down(state, "job streams", |counters| &mut counters.job_streams);
+    count_down(state, "job streams", 1, |counters| &mut counters.job_streams);
     for tenant in &value.tenant_ids {
         let queue = (tenant.shared().clone(), value.job_type.shared().clone());
         if state.tables.served_streams.get(&queue).is_some_and(|served| served.stream == value.stream) {

@@ -47,7 +47,7 @@ fn expired(state: &mut State, key: Key) {
     state.tables.messages_by_place.delete(&(place, raw));
     state.tables.message_deadlines.remove(&(), &(value.deadline, raw));
     state.tables.messages.delete(&raw);
-    count_down(state, "messages", |counters| &mut counters.messages);
+    count_down(state, "messages", 1, |counters| &mut counters.messages);
 }
 
 pub(super) fn apply_subscription(
@@ -125,7 +125,7 @@ fn remove(state: &mut State, entry: &(i64, Arc<str>)) {
         wait_no_more(state, &row.value);
     }
     state.tables.message_subscriptions.delete(entry);
-    count_down(state, "message subscriptions", |counters| &mut counters.message_subscriptions);
+    count_down(state, "message subscriptions", 1, |counters| &mut counters.message_subscriptions);
 }
 
 /// The message may go to another instance of the process. The subscription that it went to may be gone, or wait for another
@@ -236,5 +236,5 @@ pub(super) fn release_lock(state: &mut State, key: Key, value: &ProcessInstanceV
     let lock = (value.tenant_id.shared().clone(), value.bpmn_process_id.shared().clone(), (*correlation_key).clone());
     state.tables.message_lock_keys.delete(&key.raw());
     state.tables.message_locks.delete(&lock);
-    count_down(state, "message locks", |counters| &mut counters.message_locks);
+    count_down(state, "message locks", 1, |counters| &mut counters.message_locks);
 }

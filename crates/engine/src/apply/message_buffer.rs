@@ -38,9 +38,9 @@ pub(super) fn released(state: &mut State, message: Key, process_id: &Text) {
 
 /// Forgets where a message went.
 pub(super) fn forget(state: &mut State, message: Key, row: &MessageRow) {
-    let (raw, nothing) = (message.raw(), Arc::<str>::default());
-    let correlations = state.tables.message_correlations.range((raw, nothing.clone())..(raw + 1, nothing));
-    let correlations: Vec<_> = correlations.map(|(correlation, _)| correlation).collect();
+    let raw = message.raw();
+    let correlations: Vec<_> =
+        state.tables.message_correlations.prefix(&raw).map(|(correlation, _)| correlation).collect();
     for correlation in correlations {
         let process = process_at(row, &correlation.1);
         state.tables.message_correlations.delete(&correlation);

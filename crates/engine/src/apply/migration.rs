@@ -42,7 +42,7 @@ fn migrate_message_lock(state: &mut State, key: Key, before: &ProcessInstanceVal
         return;
     }
     state.tables.message_locks.delete(&lock(before));
-    count_down(state, "message locks", |counters| &mut counters.message_locks);
+    count_down(state, "message locks", 1, |counters| &mut counters.message_locks);
     if !keeps {
         state.tables.message_lock_keys.delete(&key.raw());
         return;

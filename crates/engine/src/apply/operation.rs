@@ -58,10 +58,6 @@ pub(super) fn process_ended(state: &mut State, key: Key) {
 }
 
 fn forget_runtime_instructions(state: &mut State, process_instance: Key) {
-    let range = (process_instance.raw(), Arc::default())..(process_instance.raw() + 1, Arc::default());
-    let places: Vec<_> = state.tables.runtime_instructions.range(range).map(|(place, _)| place).collect();
-    for place in places {
-        state.tables.runtime_instructions.delete(&place);
-        super::count_down(state, "runtime instructions", |counters| &mut counters.runtime_instructions);
-    }
+    let forgotten = state.tables.runtime_instructions.remove_prefix(&process_instance.raw());
+    super::count_down(state, "runtime instructions", forgotten, |counters| &mut counters.runtime_instructions);
 }

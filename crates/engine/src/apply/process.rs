@@ -85,7 +85,7 @@ fn deleted(state: &mut State, definition: Key) {
     state.tables.processes.delete(&definition.raw());
     state.definitions.forget_process(definition);
     if state.tables.deleting_processes.get(&definition.raw()).is_some_and(|row| row.is_unused) {
-        count_down(state, "unused definitions", |counters| &mut counters.unused_processes);
+        count_down(state, "unused definitions", 1, |counters| &mut counters.unused_processes);
     }
     state.tables.deleting_processes.delete(&definition.raw());
 }
@@ -134,7 +134,7 @@ pub(super) fn instance_ended(state: &mut State, key: Key, value: &ProcessInstanc
     }
     if state.is_banned(key) {
         state.tables.banned_instances.delete(&key.raw());
-        state.counters.banned_instances -= 1;
+        count_down(state, "banned instances", 1, |counters| &mut counters.banned_instances);
     }
 }
 

@@ -121,7 +121,7 @@ fn take_trigger(state: &mut State, key: Key, value: &ProcessInstanceValue) {
     };
     let scope = event_sub_process.value.flow_scope_key.raw();
     let found =
-        state.tables.event_triggers.range((scope, i64::MIN)..=(scope, i64::MAX)).find_map(|(place, row)| {
+        state.tables.event_triggers.prefix(&scope).find_map(|(place, row)| {
             (row.target_element_id == value.element_id).then(|| (place, row.variables.clone()))
         });
     let Some((place, variables)) = found else { return };
@@ -140,7 +140,7 @@ fn forget_tokens_of_interrupted(state: &mut State, value: &ProcessInstanceValue)
 }
 
 fn forget_tokens(state: &mut State, scope: i64) {
-    remove_waiting_tokens(state, scope);
+    state.tables.waiting_tokens.remove_prefix(&scope);
     change_element(state, scope, |scope| scope.tokens = 0);
 }
 
@@ -212,23 +212,24 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
         return broken(state, format!("element instance {key} is not there"));
     };
     if instance.has_variables {
-        super::variable::remove_scope(state, raw);
+        state.tables.variables.remove_prefix(&raw);
     }
     if instance.tokens > 0 {
-        remove_waiting_tokens(state, raw);
+        state.tables.waiting_tokens.remove_prefix(&raw);
     }
     if instance.has_triggers {
-        remove_triggers(state, raw);
+        state.tables.event_triggers.remove_prefix(&raw);
     }
     if instance.items > 0 {
-        remove_loop_items(state, raw);
+        state.tables.loop_items.remove_prefix(&raw);
+        state.tables.loop_outputs.remove_prefix(&raw);
     }
     let loop_counter = instance.loop_counter;
     state.tables.element_instances.delete(&raw);
     if value.bpmn_element_type == BpmnElementType::Process {
         if state.counters.awaited_results > 0 && state.tables.awaited_results.contains(&raw) {
             state.tables.awaited_results.delete(&raw);
-            count_down(state, "awaited results", |counters| &mut counters.awaited_results);
+            count_down(state, "awaited results", 1, |counters| &mut counters.awaited_results);
         }
         super::message::release_lock(state, key, value);
         super::operation::process_ended(state, key);
@@ -290,39 +291,6 @@ fn give_variables_to_caller(state: &mut State, key: Key, value: &ProcessInstance
     }
     let variables = super::variable::document_of(state, key);
     change_element(state, call_activity.raw(), |caller| caller.result = Some(variables.into()));
-}
-
-fn remove_triggers(state: &mut State, scope: i64) {
-    let range = (scope, i64::MIN)..=(scope, i64::MAX);
-    let places: Vec<_> = state.tables.event_triggers.range(range).map(|(place, _)| place).collect();
-    for place in places {
-        state.tables.event_triggers.delete(&place);
-    }
-}
-
-fn remove_loop_items(state: &mut State, body: i64) {
-    let range = || (body, 0)..=(body, u32::MAX);
-    let places: Vec<_> = state.tables.loop_items.range(range()).map(|(place, _)| place).collect();
-    for place in places {
-        state.tables.loop_items.delete(&place);
-    }
-    let places: Vec<_> = state.tables.loop_outputs.range(range()).map(|(place, _)| place).collect();
-    for place in places {
-        state.tables.loop_outputs.delete(&place);
-    }
-}
-
-fn remove_waiting_tokens(state: &mut State, scope: i64) {
-    let empty: Arc<str> = Arc::default();
-    let places: Vec<_> = state
-        .tables
-        .waiting_tokens
-        .range((scope, empty.clone(), empty.clone())..(scope + 1, empty.clone(), empty))
-        .map(|(place, _)| place)
-        .collect();
-    for place in places {
-        state.tables.waiting_tokens.delete(&place);
-    }
 }
 
 fn flow_taken(state: &mut State, value: &ProcessInstanceValue) {

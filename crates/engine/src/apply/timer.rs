@@ -25,7 +25,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: TimerIntent, value: &Ti
             state.tables.timers.delete(&key.raw());
             state.tables.timers_by_owner.delete(&(owner, key.raw()));
             state.tables.due_timers.remove(&(), &place);
-            super::count_down(state, "timers", |counters| &mut counters.timers);
+            super::count_down(state, "timers", 1, |counters| &mut counters.timers);
         }
         TimerIntent::Migrated => {
             if !state.tables.timers.update(&key.raw(), |row| row.value = value.clone()) {

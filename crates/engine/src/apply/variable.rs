@@ -1,7 +1,5 @@
 //! Events of variables.
 
-use std::sync::Arc;
-
 use protocol::{Key, VariableIntent, VariableValue};
 
 use crate::state::{State, VariableRow, append_variable};
@@ -36,14 +34,4 @@ pub(super) fn document_of(state: &State, scope: Key) -> String {
     }
     document.push('}');
     document
-}
-
-/// Variables end with their scope.
-pub(super) fn remove_scope(state: &mut State, scope: i64) {
-    let empty: Arc<str> = Arc::default();
-    let places: Vec<_> =
-        state.tables.variables.range((scope, empty.clone())..(scope + 1, empty)).map(|(place, _)| place).collect();
-    for place in places {
-        state.tables.variables.delete(&place);
-    }
 }

@@ -248,7 +248,7 @@ fn is_instance(instance: &ElementInstance, definition: &Element) -> bool {
 
 fn find_among_children(execution: &Execution<'_>, definition: &Element, around: Key) -> Found {
     let tables = &execution.state.tables;
-    let children = tables.children.range((around.raw(), i64::MIN)..=(around.raw(), i64::MAX));
+    let children = tables.children.prefix(&around.raw());
     let mut instances = children.map(|((_, child), _)| child).filter(|child| {
         let instance = tables.element_instances.get(child);
         let is_living = |lifecycle| matches!(lifecycle, Lifecycle::Activating | Lifecycle::Activated);

@@ -59,8 +59,7 @@ impl Terminations {
             let Some(token) = Token::find(execution, key)? else { continue };
             self.left = self.left.checked_sub(1).ok_or_else(|| self.too_many.clone())?;
             begin(execution, &token);
-            let children = (key.raw(), i64::MIN)..=(key.raw(), i64::MAX);
-            open.extend(execution.state.tables.children.range(children).map(|((_, child), _)| Key::from_raw(child)));
+            open.extend(execution.state.tables.children.prefix(&key.raw()).map(|((_, child), _)| Key::from_raw(child)));
             if token.instance.called_instance.is_some() {
                 open.push(token.instance.called_instance);
             }

@@ -121,13 +121,7 @@ fn close(execution: &mut Execution<'_>, element_instance: Key, is_closed: impl F
 
 /// Cancels the timers of an element instance, or of the start events of a definition.
 pub(crate) fn cancel_timers(execution: &mut Execution<'_>, owner: Key, is_cancelled: impl Fn(&str) -> bool) {
-    let keys: Vec<i64> = execution
-        .state
-        .tables
-        .timers_by_owner
-        .range((owner.raw(), i64::MIN)..=(owner.raw(), i64::MAX))
-        .map(|((_, key), _)| key)
-        .collect();
+    let keys: Vec<i64> = execution.state.tables.timers_by_owner.prefix(&owner.raw()).map(|((_, key), _)| key).collect();
     for key in keys {
         let Some(row) = execution.state.tables.timers.get(&key) else { continue };
         if is_cancelled(&row.value.target_element_id) {

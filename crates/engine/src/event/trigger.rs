@@ -143,8 +143,7 @@ fn find(
     scope: Key,
     wanted: impl Fn(ElementIndex) -> bool,
 ) -> Option<Pending> {
-    let range = (scope.raw(), i64::MIN)..=(scope.raw(), i64::MAX);
-    state.tables.event_triggers.range(range).find_map(|((_, key), row)| {
+    state.tables.event_triggers.prefix(&scope.raw()).find_map(|((_, key), row)| {
         let EventTriggerRow { target_element_id, variables } = &*row;
         let event = process.find_event(target_element_id)?;
         wanted(event).then(|| Pending { key: Key::from_raw(key), event, variables: variables.clone() })

@@ -12,8 +12,7 @@ use crate::state::{MessagePlace, State};
 pub(crate) fn next_message(state: &State, place: MessagePlace, process_id: &Text, now: Timestamp) -> Option<Key> {
     let is_kept = |message: &i64| state.tables.messages.get(message).is_some_and(|row| row.value.deadline > now);
     let process = (place, process_id.shared().clone());
-    let released = (process.clone(), i64::MIN)..=(process.clone(), i64::MAX);
-    let released = state.tables.released_messages.range(released).map(|((_, message), _)| message);
+    let released = state.tables.released_messages.prefix(&process).map(|((_, message), _)| message);
     let mut others = state
         .messages_behind_cursor(&process)
         .filter(|message| !state.tables.message_correlations.contains(&(*message, process.1.clone())));

@@ -65,10 +65,9 @@ pub(super) fn correlate(
     message: &MessageValue,
     mut correlated_processes: Vec<Text>,
 ) {
-    let (tenant, name) = (message.tenant_id.shared().clone(), message.name.shared().clone());
-    let range = (tenant.clone(), name.clone(), i64::MIN)..=(tenant, name.clone(), i64::MAX);
+    let name = message.name.shared();
     let tables = &execution.state.tables;
-    let rows = tables.message_started_processes.range(range);
+    let rows = tables.message_started_processes.prefix(&(message.tenant_id.shared().clone(), name.clone()));
     let rows: Vec<_> = rows
         .filter_map(|((.., definition), _)| tables.message_start_subscriptions.get(&(definition, name.clone())))
         .collect();

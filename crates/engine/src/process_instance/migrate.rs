@@ -83,8 +83,7 @@ pub(crate) fn migrate(execution: &mut Execution<'_>, value: &ProcessInstanceMigr
         if element::migrate(execution, &migration, key)? {
             joins.push(key);
         }
-        let children = (key.raw(), i64::MIN)..=(key.raw(), i64::MAX);
-        open.extend(execution.state.tables.children.range(children).map(|((_, child), _)| Key::from_raw(child)));
+        open.extend(execution.state.tables.children.prefix(&key.raw()).map(|((_, child), _)| Key::from_raw(child)));
     }
     let payload = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrated, Box::new(value.clone()));
     execution.emit(key, payload.clone());

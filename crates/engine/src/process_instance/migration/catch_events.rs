@@ -46,7 +46,7 @@ fn mapped_messages(execution: &Execution<'_>, owner: Key) -> Vec<Arc<ProcessMess
 
 fn mapped_timers(execution: &Execution<'_>, owner: Key) -> Vec<(Key, TimerValue)> {
     let tables = &execution.state.tables;
-    let timers = tables.timers_by_owner.range((owner.raw(), i64::MIN)..=(owner.raw(), i64::MAX));
+    let timers = tables.timers_by_owner.prefix(&owner.raw());
     timers.filter_map(|((_, key), _)| Some((Key::from_raw(key), tables.timers.get(&key)?.value.clone()))).collect()
 }
 

@@ -123,8 +123,8 @@ pub(super) fn check_settled(
     key: Key,
     instance: &ElementInstance,
 ) -> Result<(), Rejection> {
-    let triggers = (key.raw(), i64::MIN)..=(key.raw(), i64::MAX);
-    let is_triggered = instance.has_triggers && execution.state.tables.event_triggers.range(triggers).next().is_some();
+    let is_triggered =
+        instance.has_triggers && execution.state.tables.event_triggers.prefix(&key.raw()).next().is_some();
     if is_triggered || instance.lifecycle == Lifecycle::Terminating {
         return Err(concurrent(migration));
     }

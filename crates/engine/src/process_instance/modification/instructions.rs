@@ -93,7 +93,7 @@ impl Instructions {
         let tables = &execution.state.tables;
         let mut open = VecDeque::from([modified.key]);
         while let Some(scope) = open.pop_front() {
-            for ((_, child), _) in tables.children.range((scope.raw(), i64::MIN)..=(scope.raw(), i64::MAX)) {
+            for ((_, child), _) in tables.children.prefix(&scope.raw()) {
                 let Some(instance) = tables.element_instances.get(&child) else { continue };
                 let key = Key::from_raw(child);
                 let id = &*instance.value.element_id;
