@@ -249,3 +249,25 @@ fn name_size_limit(response: Response<Body>) -> Response<Body> {
         _ => response,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use broker::{Node, NodeOptions};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_end_of_the_server_is_noticed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = NodeOptions { data_directory: directory.path().to_owned(), ..NodeOptions::default() };
+        let node = Node::start(options).expect("the node starts");
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut gateway = Gateway::start(node.client(), GatewayOptions::new(address)).await.expect("a free port");
+        let serving = tokio::time::timeout(Duration::from_millis(50), gateway.ended());
+        assert!(serving.await.is_err(), "it serves");
+        gateway.server.abort();
+        gateway.ended().await;
+        gateway.stop().await;
+        node.stop().expect("a clean stop");
+    }
+}

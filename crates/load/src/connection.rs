@@ -80,7 +80,98 @@ pub(crate) async fn describe_server(client: &Client, timeout: Duration) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::oneshot;
+    use tonic::Code;
+
     use super::*;
+
+    const HEADERS: u8 = 1;
+    const RST_STREAM: u8 = 3;
+    const SETTINGS: u8 = 4;
+    const END_STREAM_AND_HEADERS: u8 = 5;
+
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+        [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    }
+
+    /// An answer without a message: status 200, and the status of gRPC for what is not implemented.
+    fn answer(stream: u32) -> Vec<u8> {
+        let header = |name: &str, value: &str| {
+            let text = |text: &str| [&[u8::try_from(text.len()).expect("short")], text.as_bytes()].concat();
+            [vec![0], text(name), text(value)].concat()
+        };
+        let headers = [vec![0x88], header("content-type", "application/grpc"), header("grpc-status", "12")].concat();
+        frame(HEADERS, END_STREAM_AND_HEADERS, stream, &headers)
+    }
+
+    /// Kind and stream of the next frame.
+    async fn next_frame(stream: &mut TcpStream) -> Option<(u8, u32)> {
+        let mut header = [0; 9];
+        stream.read_exact(&mut header).await.ok()?;
+        let [high, middle, low, kind, _, id @ ..] = header;
+        let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
+        stream.read_exact(&mut payload).await.ok()?;
+        Some((kind, u32::from_be_bytes(id)))
+    }
+
+    /// A server that answers requests only after they were all given up, and after that each at once.
+    async fn late_server(listener: TcpListener, requests: usize, all_there: oneshot::Sender<()>) {
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        stream.read_exact(&mut [0; 24]).await.expect("the preface");
+        stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.expect("the client reads");
+        let (mut asked, mut given_up, mut all_there) = (0, Vec::new(), Some(all_there));
+        while let Some((kind, id)) = next_frame(&mut stream).await {
+            match kind {
+                HEADERS if asked < requests => asked += 1,
+                HEADERS => stream.write_all(&answer(id)).await.expect("the client reads"),
+                RST_STREAM if given_up.len() < requests => {
+                    given_up.push(id);
+                    if given_up.len() == requests {
+                        let late: Vec<u8> = given_up.iter().flat_map(|id| answer(*id)).collect();
+                        stream.write_all(&late).await.expect("the client reads");
+                    }
+                }
+                _ => {}
+            }
+            if asked == requests
+                && let Some(all_there) = all_there.take()
+            {
+                all_there.send(()).expect("the test waits");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn late_answers_to_requests_that_were_given_up_do_not_end_the_connection() {
+        const REQUESTS: usize = 1_500;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let (all_there, asked) = oneshot::channel();
+        let server = tokio::spawn(late_server(listener, REQUESTS, all_there));
+        let channel = endpoint(&address).expect("an address").connect().await.expect("it listens");
+        let client = GatewayClient::new(channel);
+        let requests: Vec<_> = (0..REQUESTS)
+            .map(|_| {
+                let mut client = client.clone();
+                tokio::spawn(async move { client.topology(TopologyRequest {}).await.map(drop) })
+            })
+            .collect();
+        asked.await.expect("all are asked");
+        requests.iter().for_each(|request| request.abort());
+        for request in requests {
+            assert!(request.await.is_err(), "it was given up");
+        }
+        // Behind the late answers, as the server sends them first.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        for _ in 0..3 {
+            let answer = client.clone().topology(TopologyRequest {}).await.expect_err("it is not implemented");
+            assert_eq!(answer.code(), Code::Unimplemented, "{answer}");
+        }
+        server.abort();
+    }
 
     #[test]
     fn addresses_may_lack_the_scheme_and_errors_name_them() {
