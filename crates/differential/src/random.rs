@@ -2,12 +2,13 @@
 //! as the reference does the same, the same steps.
 
 mod choice;
+mod known;
 mod model;
 mod run;
 mod shrink;
 
 pub use model::{FEATURES, Features};
-pub use run::{Case, Finding, Sides, replay, run};
+pub use run::{Case, Finding, Outcome, Sides, replay, run};
 pub use shrink::shrink;
 
 /// A small generator of random numbers (SplitMix64): the same numbers for a seed in every version.

@@ -71,7 +71,7 @@ pub(crate) struct Used {
     records: usize,
     /// About the bytes of variables in the records.
     bytes: u64,
-    /// Nodes and items that expressions visited.
+    /// Nodes and items that expressions visited, and what joining gateways looked at.
     pub evaluation_steps: Cell<u64>,
 }
 

@@ -182,11 +182,7 @@ fn a_banned_instance_ends_without_its_definition() {
         Payload::ProcessInstance(_, value) => Some(value.process_definition_key),
         _ => None,
     });
-    let value = ResourceDeletionValue {
-        resource_key: definition.expect("created"),
-        tenant_id: support::TENANT.into(),
-        ..ResourceDeletionValue::default()
-    };
+    let value = ResourceDeletionValue { resource_key: definition.expect("created"), tenant_id: support::TENANT.into() };
     let deletion = Payload::ResourceDeletion(ResourceDeletionIntent::Delete, Box::new(value));
     assert_eq!(partition.submit(Key::NONE, deletion).replies[0].rejection, None);
     let cancelled = cancel(&mut partition, instance);

@@ -6,7 +6,7 @@ mod support;
 #[path = "support/random_model.rs"]
 mod random_model;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{EngineOptions, Limits};
 use proptest::prelude::*;
@@ -166,7 +166,9 @@ fn publish(partition: &mut Partition, correlation_key: &str, time_to_live: i64) 
 /// Completes whatever can be completed until nothing happens any more, and cancels what is then left, such as an error that
 /// nobody catches. After that the state must be as before the first instance.
 fn drain(partition: &mut Partition) {
-    complete_all(partition);
+    if complete_all(partition) {
+        check_that_all_that_lives_waits(partition);
+    }
     let roots: Vec<Key> = partition
         .records
         .iter()
@@ -185,7 +187,8 @@ fn drain(partition: &mut Partition) {
     partition.advance(600_000);
 }
 
-fn complete_all(partition: &mut Partition) {
+/// Answers whether nothing happens any more.
+fn complete_all(partition: &mut Partition) -> bool {
     for round in 0..20 {
         let seen = Seen::of(partition);
         for incident in seen.incidents {
@@ -206,9 +209,67 @@ fn complete_all(partition: &mut Partition) {
             partition.job(job, JobIntent::Complete, JobValue::default());
         }
         let events = partition.records[before..].iter().filter(|record| is_progress(record)).count();
-        if events == 0 {
-            return;
+        if events == 0 && partition.engine.continuation().is_none() {
+            return true;
         }
+    }
+    false
+}
+
+/// What still lives when nothing happens any more waits for something: a job, an incident, a timer, a message or the end of
+/// what is inside of it; or it has a token at a parallel join for which another one went elsewhere.
+fn check_that_all_that_lives_waits(partition: &Partition) {
+    let mut living: BTreeMap<Key, &ProcessInstanceValue> = BTreeMap::new();
+    let mut waits: BTreeMap<Key, Key> = BTreeMap::new();
+    let mut wait = |key: Key, element_instance: Key, is_over: bool| match is_over {
+        true => waits.remove(&key),
+        false => waits.insert(key, element_instance),
+    };
+    for record in partition.records.iter().filter(|record| record.record_type == RecordType::Event) {
+        let key = record.key;
+        match &record.payload {
+            Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value) => {
+                living.insert(key, value);
+            }
+            Payload::ProcessInstance(
+                ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated,
+                _,
+            ) => {
+                living.remove(&key);
+            }
+            Payload::Job(intent, value) => {
+                let is_over = matches!(intent, JobIntent::Completed | JobIntent::Canceled | JobIntent::ErrorThrown);
+                wait(key, value.element_instance_key, is_over);
+            }
+            Payload::Incident(intent, value) => {
+                wait(key, value.element_instance_key, *intent == IncidentIntent::Resolved);
+            }
+            Payload::Timer(intent, value) => {
+                wait(key, value.element_instance_key, *intent != TimerIntent::Created);
+            }
+            Payload::ProcessMessageSubscription(intent, value) => {
+                use ProcessMessageSubscriptionIntent::{Correlated, Deleted, Deleting};
+                let is_over = matches!(intent, Deleting | Deleted) || *intent == Correlated && value.interrupting;
+                wait(key, value.element_instance_key, is_over);
+            }
+            _ => {}
+        }
+    }
+    let around = living.values().map(|value| match value.flow_scope_key.is_some() {
+        true => value.flow_scope_key,
+        false => value.parent_element_instance_key,
+    });
+    let around: BTreeSet<Key> = around.chain(waits.into_values()).collect();
+    let mut dump = Vec::new();
+    partition.engine.dump(&mut dump).expect("readable");
+    let dump = String::from_utf8_lossy(&dump);
+    let has_token_at_join = |key: &Key| {
+        let mut tokens = dump.lines().filter(|line| line.starts_with("waiting_tokens"));
+        tokens.any(|line| line.contains(&key.raw().to_string()) && line.contains(random_model::PARALLEL_JOIN))
+    };
+    for (key, value) in &living {
+        let waits = around.contains(key) || has_token_at_join(key);
+        assert!(waits, "'{}' waits for nothing and does not end", value.element_id);
     }
 }
 

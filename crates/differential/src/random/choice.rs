@@ -10,6 +10,8 @@ const INSTANCES_MAX: usize = 3;
 /// Steps of the clock, which are multiples of what the models wait for, so that nothing hangs on a millisecond.
 const CLOCK_STEP_MILLISECONDS: i64 = 10_000;
 const MINUTE_MILLISECONDS: i64 = 60_000;
+/// Longer than a run takes.
+const JOB_TIMEOUT_NEVER_MILLISECONDS: i64 = 24 * 60 * MINUTE_MILLISECONDS;
 
 /// Chooses steps for one run.
 pub(super) struct Chooser<'a> {
@@ -65,7 +67,9 @@ impl Chooser<'_> {
             _ => {
                 let job_type = self.random.pick(&["a", "b"]).to_string();
                 let count = 1 + self.random.below(3) as i32;
-                Step::Activate { job_type, count, timeout: 40_000, fetch: Vec::new() }
+                // Different threads of the reference look for jobs and timers that are due, in any order.
+                let timeout = if tracker.timers.is_empty() { 40_000 } else { JOB_TIMEOUT_NEVER_MILLISECONDS };
+                Step::Activate { job_type, count, timeout, fetch: Vec::new() }
             }
         }
     }
@@ -207,7 +211,8 @@ impl Chooser<'_> {
         let is_stuck = |index: usize| {
             tracker.incidents.iter().filter(|incident| incident.is_open).any(|incident| {
                 let element = &tracker.elements[incident.element];
-                element.instance == index && matches!(element.element_type.as_str(), "PROCESS" | "SUB_PROCESS")
+                let scopes = ["PROCESS", "SUB_PROCESS", "EVENT_SUB_PROCESS", "MULTI_INSTANCE_BODY"];
+                element.instance == index && scopes.contains(&element.element_type.as_str())
             })
         };
         let may = |index: &usize| {

@@ -15,11 +15,13 @@ pub const FEATURES: &[&str] = &[
     "inclusive",
     "job-kinds",
     "script",
+    "leaving",
     "loop",
     "mapping",
     "message",
     "modify",
     "multi-instance",
+    "nested",
     "parallel",
     "sub-process",
     "terminate",
@@ -53,9 +55,10 @@ impl Features {
 }
 
 const DEPTH_MAX: usize = 4;
-const ITEMS_MAX: usize = 14;
+const ITEMS_MAX: usize = 16;
+const CALLED_ITEMS_MAX: usize = 5;
 
-/// Makes a model: the process `main`, and `called` when it calls one.
+/// Makes a model: the process `main`, `called` when it calls one, and `leaf` when that calls one.
 pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
     let mut maker = Maker {
         random,
@@ -63,6 +66,7 @@ pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
         count: 0,
         messages: 0,
         budget: ITEMS_MAX,
+        callee: Some("called"),
         calls: false,
         is_bound: false,
         is_calm: false,
@@ -72,24 +76,19 @@ pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
         main.items.push(maker.task());
     }
     let mut processes = vec![main];
-    if maker.calls {
-        maker.budget = 4;
-        let features = Features { without: [maker.features.without.as_slice(), &["call".to_owned()]].concat() };
-        let (random, count, messages) = (maker.random, maker.count, maker.messages);
-        let mut maker = Maker {
-            random,
-            features: &features,
-            count,
-            messages,
-            budget: 4,
-            calls: false,
-            is_bound: false,
-            is_calm: false,
-        };
-        processes.push(maker.container("process", "called", 1));
+    for (id, callee) in [("called", Some("leaf")), ("leaf", None)] {
+        if !std::mem::take(&mut maker.calls) {
+            break;
+        }
+        maker.budget = CALLED_ITEMS_MAX;
+        maker.callee = callee;
+        processes.push(maker.container("process", id, 1));
     }
     Model { processes }
 }
+
+/// Begin of the ids of inclusive gateways whose branches tokens may leave.
+pub(super) const LEAVING: &str = "leaving";
 
 struct Maker<'a> {
     random: &'a mut Random,
@@ -97,9 +96,13 @@ struct Maker<'a> {
     count: usize,
     messages: usize,
     budget: usize,
+    /// The process that call activities call.
+    callee: Option<&'static str>,
+    /// Whether a call activity calls it.
     calls: bool,
     /// Inside a branch of an inclusive gateway, where tokens must not leave for another place than the join: the reference
-    /// does not look at a waiting join again when the last other token ends elsewhere.
+    /// does not look at a waiting join again when the last other token ends elsewhere. Of a gateway that is called
+    /// [`LEAVING`] they may leave; where the sides then differ, the run ends.
     is_bound: bool,
     /// Inside an event sub-process where no escalation may be thrown.
     is_calm: bool,
@@ -121,20 +124,24 @@ impl Maker<'_> {
 
     fn unbound_container(&mut self, keyword: &str, id: &str, depth: usize) -> Item {
         let mut items = self.sequence(depth);
-        if self.random.percent(30)
-            && let Some(end) = self.end()
-        {
-            items.push(end);
+        if self.random.percent(30) {
+            items.extend(self.end());
         }
+        items.extend(self.event_sub_processes(depth));
+        Item::new(keyword, id).containing(items)
+    }
+
+    fn event_sub_processes(&mut self, depth: usize) -> Vec<Item> {
+        let mut items = Vec::new();
         if self.features.has("event-sub-process") {
-            let mut percent = 25;
+            let mut percent = 30;
             let mut caught = Vec::new();
             while self.random.percent(percent) {
                 items.extend(self.event_sub_process(depth, &mut caught));
-                percent /= 2;
+                percent = percent * 2 / 3;
             }
         }
-        Item::new(keyword, id).containing(items)
+        items
     }
 
     fn sequence(&mut self, depth: usize) -> Vec<Item> {
@@ -166,7 +173,7 @@ impl Maker<'_> {
             (6 * has("timer"), "catch-timer"),
             (4 * has("throw"), "throw"),
             (5 * has("escalation") * loud, "escalate"),
-            (6 * has("call") * loud, "call"),
+            (6 * has("call") * loud * usize::from(self.callee.is_some()), "call"),
         ];
         let kind = *self.random.weighted(&kinds)?;
         Some(match kind {
@@ -212,8 +219,7 @@ impl Maker<'_> {
     fn manual(&mut self) -> Item {
         let keyword = self.random.word(&["manual", "task"]);
         let id = self.id(keyword);
-        let item = self.mapped(Item::new(keyword, &id));
-        self.repeated(item)
+        self.activity(Item::new(keyword, &id), DEPTH_MAX - 1)
     }
 
     fn script(&mut self, depth: usize) -> Item {
@@ -290,7 +296,8 @@ impl Maker<'_> {
             item = item.with("collect", "results").with("result", result);
         }
         // The reference forgets instances that begin after an early end, which happens when nothing waits.
-        let waits = item.has("sequential") || !matches!(item.keyword.as_str(), "manual" | "task");
+        let passes = matches!(item.keyword.as_str(), "manual" | "task") || item.has("expression");
+        let waits = item.has("sequential") || !passes;
         if waits && self.random.percent(25) {
             let until = self.random.word(&["=numberOfCompletedInstances >= 1", "=result = 1", "=done"]);
             item = item.with("until", until);
@@ -299,11 +306,13 @@ impl Maker<'_> {
     }
 
     fn gateway(&mut self, kind: &str, depth: usize) -> Item {
-        let id = self.id(kind);
+        let is_inclusive = kind == "inclusive";
+        let may_leave = is_inclusive && !self.is_bound && self.features.has("leaving") && self.random.percent(40);
+        let id = self.id(if may_leave { LEAVING } else { kind });
         let count = 2 + self.random.below(2);
         let with_default = self.random.percent(75);
         let was_bound = self.is_bound;
-        self.is_bound |= kind == "inclusive";
+        self.is_bound |= is_inclusive && !may_leave;
         let mut branches = Vec::new();
         for index in 0..count {
             let mut branch = Item::new("branch", "");
@@ -315,17 +324,29 @@ impl Maker<'_> {
                     branch = branch.with("cond", self.random.pick(&conditions).as_str());
                 }
             }
-            let items = if self.random.percent(12) { Vec::new() } else { self.sequence(depth + 1) };
+            let items = match self.random.below(100) {
+                0..12 => Vec::new(),
+                12..24 if depth < DEPTH_MAX => vec![self.inner_gateway(depth + 1)],
+                _ => self.sequence(depth + 1),
+            };
             branch = branch.containing(items);
-            if self.random.percent(15)
-                && let Some(end) = self.end()
-            {
-                branch.items.push(end);
+            if self.random.percent(15) {
+                branch.items.extend(self.end());
             }
             branches.push(branch);
         }
         self.is_bound = was_bound;
         Item::new(kind, &id).containing(branches)
+    }
+
+    /// A gateway that leads right into the next one.
+    fn inner_gateway(&mut self, depth: usize) -> Item {
+        let kinds = ["exclusive", "parallel", "inclusive"].map(|kind| (usize::from(self.features.has(kind)), kind));
+        let kind = self.random.weighted(&kinds).copied();
+        match kind {
+            Some(kind) => self.gateway(kind, depth),
+            None => self.manual(),
+        }
     }
 
     fn event_gateway(&mut self, depth: usize) -> Item {
@@ -388,8 +409,13 @@ impl Maker<'_> {
     fn call(&mut self, depth: usize) -> Item {
         let id = self.id("call");
         self.calls = true;
-        let process = self.random.word(&["called", "called", "called", "=\"called\"", "nowhere"]);
-        let mut item = Item::new("call", &id).with("process", process);
+        let callee = self.callee.unwrap_or("nowhere");
+        let process = match self.random.below(5) {
+            0 => format!("=\"{callee}\""),
+            1 => "nowhere".to_owned(),
+            _ => callee.to_owned(),
+        };
+        let mut item = Item::new("call", &id).with("process", &process);
         if self.random.percent(40) {
             item = item.with("all-child", self.random.word(&["true", "false"]));
         }
@@ -399,9 +425,10 @@ impl Maker<'_> {
         self.activity(item, depth)
     }
 
-    fn end(&mut self) -> Option<Item> {
+    /// The end of a path.
+    fn end(&mut self) -> Vec<Item> {
         if self.is_bound {
-            return None;
+            return Vec::new();
         }
         let has = |name: &str| usize::from(self.features.has(name));
         let kinds = [
@@ -410,17 +437,22 @@ impl Maker<'_> {
             (4 * has("escalation") * usize::from(!self.is_calm), "escalation"),
             (4 * has("terminate"), "terminate"),
             (2 * has("throw"), "message"),
+            (has("leaving") * has("exclusive"), "exclusive"),
+            (has("leaving") * has("inclusive"), "inclusive"),
+            (has("leaving") * has("parallel"), "parallel"),
         ];
-        let kind = *self.random.weighted(&kinds)?;
+        let Some(kind) = self.random.weighted(&kinds).copied() else { return Vec::new() };
         let id = self.id("end");
         let item = Item::new("end", &id);
-        Some(match kind {
+        vec![match kind {
             "error" => item.with("error", self.random.word(&["E1", "E2", "=\"E1\""])),
             "escalation" => item.with("escalation", self.random.word(&["S1", "S2"])),
             "terminate" => item.switch("terminate"),
             "message" => item.with("type", "a"),
+            // The path ends in a gateway.
+            "exclusive" | "inclusive" | "parallel" => return vec![Item::new(kind, &id), Item::new("stop", "")],
             _ => item,
-        })
+        }]
     }
 
     /// What a boundary event or event sub-process waits for; each error and escalation once in a scope.
@@ -483,6 +515,9 @@ impl Maker<'_> {
         item.items = self.sequence(depth + 1);
         if self.random.percent(20) {
             item.items.extend(self.end());
+        }
+        if self.features.has("nested") && depth < DEPTH_MAX {
+            item.items.extend(self.event_sub_processes(depth + 1));
         }
         self.is_calm = was_calm;
         Some(item)

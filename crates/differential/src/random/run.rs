@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::choice::Chooser;
-use super::{Features, Random, model};
+use super::{Features, Random, known, model};
 use crate::compare::{KnownDifferences, show, show_reasons};
 use crate::driver::{Driver, DriverError};
 use crate::model::{Item, Model};
@@ -60,6 +60,27 @@ fn files(model: &Model) -> Files {
     Files { inline: BTreeMap::from([(FILE.to_owned(), xml.into_bytes())]), ..Files::default() }
 }
 
+/// How the sides have taken a step.
+enum Taken {
+    /// In the same way.
+    Same,
+    /// In another way, for a reason that is known.
+    Known(&'static str),
+    /// In another way.
+    Differs(String),
+}
+
+/// How a run ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// How the sides differ, if they do.
+    pub finding: Option<Finding>,
+    /// The known reason for which they differ, so that the run ended before its time.
+    pub known: Option<&'static str>,
+    /// Steps that were taken.
+    pub steps: usize,
+}
+
 /// Both sides of one run.
 struct Pair<'a> {
     reference: Session<'a>,
@@ -77,31 +98,37 @@ impl<'a> Pair<'a> {
     }
 
     /// Takes a step on both sides; answers how they differ.
-    fn take(&mut self, step: &Step) -> Result<Option<String>, DriverError> {
+    fn take(&mut self, model: &Model, step: &Step) -> Result<Taken, DriverError> {
         let reference = self.known.expected(self.reference.take(step)?);
         let ours = self.ours.take(step)?;
-        let reasons = || show_reasons(&self.reference.reason, &self.ours.reason);
-        Ok((reference != ours).then(|| show(&reference, &ours) + &reasons()))
+        if reference == ours {
+            return Ok(Taken::Same);
+        }
+        Ok(match known::reason(model, step, &reference, &ours) {
+            Some(reason) => Taken::Known(reason),
+            None => Taken::Differs(show(&reference, &ours) + &show_reasons(&self.reference.reason, &self.ours.reason)),
+        })
     }
 }
 
-/// Runs the model of a seed; answers how the sides differ, and how many steps were taken.
+/// Runs the model of a seed.
 ///
 /// # Errors
 /// When a side is gone.
-pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<(Option<Finding>, usize), DriverError> {
+pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<Outcome, DriverError> {
     let mut random = Random::new(seed);
     let model = model::generate(&mut random, features);
     let files = files(&model);
     let mut pair = Pair::new(sides, &files)?;
     let mut steps = Vec::new();
     let deploy = Step::Deploy { files: vec![FILE.to_owned()] };
-    if let Some(shown) = pair.take(&deploy)? {
-        return Ok((Some(Finding { case: Case { model, steps }, shown }), 1));
+    if let Taken::Differs(shown) = pair.take(&model, &deploy)? {
+        let finding = Some(Finding { case: Case { model, steps }, shown });
+        return Ok(Outcome { finding, known: None, steps: 1 });
     }
     if pair.reference.tracker.definitions.is_empty() {
         // Both sides refuse the model: nothing can be done with it.
-        return Ok((None, 1));
+        return Ok(Outcome { steps: 1, ..Outcome::default() });
     }
     let targets = if features.has("modify") { modification_targets(&model) } else { BTreeMap::new() };
     let mut chooser = Chooser { random: &mut random, now: crate::START_MILLISECONDS, targets };
@@ -112,15 +139,20 @@ pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<(Opt
             chooser.now += milliseconds;
         }
         steps.push(step.clone());
-        if let Some(shown) = pair.take(&step)? {
-            let count = steps.len();
-            return Ok((Some(Finding { case: Case { model, steps }, shown }), count));
+        match pair.take(&model, &step)? {
+            Taken::Same => {}
+            Taken::Known(reason) => return Ok(Outcome { known: Some(reason), steps: steps.len(), finding: None }),
+            Taken::Differs(shown) => {
+                let count = steps.len();
+                let finding = Some(Finding { case: Case { model, steps }, shown });
+                return Ok(Outcome { finding, known: None, steps: count });
+            }
         }
         if steps.len() == STEPS_MAX {
             planned = Chooser::cleanup(&pair.reference.tracker);
         }
     }
-    Ok((None, steps.len()))
+    Ok(Outcome { steps: steps.len(), ..Outcome::default() })
 }
 
 /// What modifications may begin, by process. Tokens that wait at joins are counted differently afterwards
@@ -130,7 +162,7 @@ fn modification_targets(model: &Model) -> BTreeMap<String, Vec<String>> {
         for item in items {
             match item.keyword.as_str() {
                 "parallel" | "inclusive" => *has_joins = true,
-                "on" | "event" | "branch" | "loop" | "goto" | "start" => {}
+                "on" | "event" | "branch" | "loop" | "goto" | "stop" | "start" => {}
                 _ => targets.push(item.id.clone()),
             }
             collect(&item.items, targets, has_joins);
@@ -156,9 +188,13 @@ pub fn replay(sides: &mut Sides<'_>, case: &Case) -> Result<Option<Finding>, Dri
     let mut pair = Pair::new(sides, &files)?;
     let deploy = Step::Deploy { files: vec![FILE.to_owned()] };
     for (index, step) in std::iter::once(&deploy).chain(&case.steps).enumerate() {
-        if let Some(shown) = pair.take(step)? {
-            let case = Case { model: case.model.clone(), steps: case.steps[..index].to_vec() };
-            return Ok(Some(Finding { case, shown }));
+        match pair.take(&case.model, step)? {
+            Taken::Same => {}
+            Taken::Known(_) => return Ok(None),
+            Taken::Differs(shown) => {
+                let case = Case { model: case.model.clone(), steps: case.steps[..index].to_vec() };
+                return Ok(Some(Finding { case, shown }));
+            }
         }
     }
     Ok(None)

@@ -19,18 +19,20 @@ pub enum Block {
     Sequence(Vec<Block>),
     Exclusive(Vec<Block>),
     Parallel(Vec<Block>),
-    Inclusive(Vec<Block>),
+    Inclusive { branches: Vec<Block>, leaves: bool },
     SubProcess { inside: Box<Block>, ends: Ends, handler: Option<Handler> },
     Boundary { on: Box<Block>, ends: Ends, handler: Handler },
     Loop { inside: Box<Block>, is_sequential: bool, stops: bool, handler: Option<Handler> },
 }
 
-/// What happens when something comes that interrupts a scope or not.
+/// What happens when something comes that interrupts a scope or not. In an event sub-process, another one may stand directly
+/// inside.
 #[derive(Clone, Debug)]
 pub struct Handler {
     event: Waits,
     is_interrupting: bool,
     then: Box<Block>,
+    inside: Option<Box<Handler>>,
 }
 
 /// What an event waits for.
@@ -73,12 +75,20 @@ fn ends() -> impl Strategy<Value = Ends> {
     ]
 }
 
-fn handler(inner: impl Strategy<Value = Block>) -> impl Strategy<Value = Handler> {
-    (waits(), any::<bool>(), inner).prop_map(|(event, is_interrupting, then)| Handler {
+fn handler(inner: impl Strategy<Value = Block> + Clone + 'static) -> impl Strategy<Value = Handler> {
+    let one = (waits(), any::<bool>(), inner).prop_map(|(event, is_interrupting, then)| Handler {
         event,
         is_interrupting,
         then: Box::new(then),
-    })
+        inside: None,
+    });
+    let innermost = one.boxed();
+    let inside = (innermost.clone(), prop::option::of(innermost.clone())).prop_map(nest);
+    (innermost, prop::option::of(inside)).prop_map(nest)
+}
+
+fn nest((outer, inside): (Handler, Option<Handler>)) -> Handler {
+    Handler { inside: inside.map(Box::new), ..outer }
 }
 
 pub fn block() -> impl Strategy<Value = Block> {
@@ -99,7 +109,8 @@ pub fn block() -> impl Strategy<Value = Block> {
         prop_oneof![
             3 => several.clone().prop_map(Block::Sequence),
             1 => several.clone().prop_map(Block::Exclusive),
-            1 => several.clone().prop_map(Block::Inclusive),
+            1 => (several.clone(), any::<bool>())
+                .prop_map(|(branches, leaves)| Block::Inclusive { branches, leaves }),
             2 => several.prop_map(Block::Parallel),
             1 => (boxed.clone(), boxed.clone()).prop_map(|(first, second)| Block::FirstOfTwo(first, second)),
             3 => (boxed.clone(), ends(), prop::option::of(handler()))
@@ -150,9 +161,9 @@ impl Writer {
                 self.add(|builder| builder.link_throw(&throw, &throw).link_catch(&catch, &throw));
             }
             Block::Sequence(blocks) => blocks.iter().for_each(|block| self.write(block)),
-            Block::Exclusive(blocks) => self.write_branches(blocks, ProcessBuilder::exclusive_gateway, true),
-            Block::Inclusive(blocks) => self.write_branches(blocks, ProcessBuilder::inclusive_gateway, true),
-            Block::Parallel(blocks) => self.write_branches(blocks, ProcessBuilder::parallel_gateway, false),
+            Block::Exclusive(blocks) => self.write_branches(blocks, &EXCLUSIVE, false),
+            Block::Inclusive { branches, leaves } => self.write_branches(branches, &INCLUSIVE, *leaves),
+            Block::Parallel(blocks) => self.write_branches(blocks, &PARALLEL, false),
             Block::FirstOfTwo(first, second) => self.write_first_of_two(first, second),
             Block::SubProcess { inside, ends, handler } => {
                 self.write_sub_process(inside, *ends, handler.as_ref(), None);
@@ -199,20 +210,25 @@ impl Writer {
             Ends::ByTerminating => builder.terminate_end(&end),
         });
         if let Some(handler) = handler {
-            let (sub, start, end) = (self.id("event-sub"), self.id("start"), self.id("end"));
-            self.add(|builder| {
-                let builder = builder.event_sub_process(&sub).start_event(&start, event(handler.event));
-                if handler.may_not_interrupt() { builder.non_interrupting() } else { builder }
-            });
-            self.write(&handler.then);
-            self.add(|builder| builder.end(&end).end_sub_process());
-            self.add(|builder| builder.move_to(&end));
-            self.add(|builder| builder.move_to(&sub).end_sub_process());
-        } else {
-            self.add(ProcessBuilder::end_sub_process);
+            self.write_event_sub_process(handler);
         }
-        self.add(|builder| builder.move_to(&id));
+        self.add(|builder| builder.end_sub_process().move_to(&id));
         id
+    }
+
+    /// Writes an event sub-process into the current scope, with what is directly inside of it.
+    fn write_event_sub_process(&mut self, handler: &Handler) {
+        let (sub, start, end) = (self.id("event-sub"), self.id("start"), self.id("end"));
+        self.add(|builder| {
+            let builder = builder.event_sub_process(&sub).start_event(&start, event(handler.event));
+            if handler.may_not_interrupt() { builder.non_interrupting() } else { builder }
+        });
+        self.write(&handler.then);
+        self.add(|builder| builder.end(&end));
+        if let Some(inside) = &handler.inside {
+            self.write_event_sub_process(inside);
+        }
+        self.add(ProcessBuilder::end_sub_process);
     }
 
     fn write_boundary_event(&mut self, activity: &str, handler: &Handler) {
@@ -237,18 +253,15 @@ impl Writer {
         self.add(|builder| builder.connect_to(&join).move_to(&join));
     }
 
-    fn write_branches(
-        &mut self,
-        blocks: &[Block],
-        gateway: fn(ProcessBuilder, &str) -> ProcessBuilder,
-        is_conditional: bool,
-    ) {
-        let (fork, join) = (self.id("fork"), self.id("join"));
-        self.add(|builder| gateway(builder, &fork));
+    /// Writes branches. When one `leaves`, the last of them may end in a gateway instead of the join.
+    fn write_branches(&mut self, blocks: &[Block], gateway: &Gateway, leaves: bool) {
+        let (fork, join) = (self.id("fork"), self.id(gateway.join));
+        let (leave, nowhere) = (self.id("leave"), self.id("nowhere"));
+        self.add(|builder| (gateway.write)(builder, &fork));
         for (index, block) in blocks.iter().enumerate() {
             self.add(|builder| {
                 let builder = builder.move_to(&fork);
-                match (is_conditional, index) {
+                match (gateway.is_conditional, index) {
                     (false, _) => builder,
                     (true, 0) => builder.default_flow(),
                     (true, _) => builder.condition(&format!("=choice >= {index}")),
@@ -256,11 +269,36 @@ impl Writer {
             });
             self.write(block);
             // The first branch draws the join, the others lead to it.
-            self.add(|builder| if index == 0 { gateway(builder, &join) } else { builder.connect_to(&join) });
+            self.add(|builder| match index {
+                0 => (gateway.write)(builder, &join),
+                _ if leaves && index + 1 == blocks.len() => {
+                    let builder =
+                        builder.exclusive_gateway(&leave).condition("=choice >= 2").parallel_gateway(&nowhere);
+                    builder.move_to(&leave).default_flow().connect_to(&join)
+                }
+                _ => builder.connect_to(&join),
+            });
         }
         self.add(|builder| builder.move_to(&join));
     }
 }
+
+/// A kind of gateway.
+struct Gateway {
+    write: fn(ProcessBuilder, &str) -> ProcessBuilder,
+    is_conditional: bool,
+    join: &'static str,
+}
+
+const EXCLUSIVE: Gateway =
+    Gateway { write: ProcessBuilder::exclusive_gateway, is_conditional: true, join: "exclusive-join" };
+const INCLUSIVE: Gateway =
+    Gateway { write: ProcessBuilder::inclusive_gateway, is_conditional: true, join: "inclusive-join" };
+const PARALLEL: Gateway =
+    Gateway { write: ProcessBuilder::parallel_gateway, is_conditional: false, join: PARALLEL_JOIN };
+
+/// Begin of the ids of joining parallel gateways.
+pub const PARALLEL_JOIN: &str = "parallel-join";
 
 /// How a sub-process is repeated.
 struct Repeats {

@@ -1,0 +1,139 @@
+//! Differences of random models that are known. What follows one is not compared, as the sides are in different states then;
+//! docs/conformance.md tells users the same.
+
+use std::collections::BTreeMap;
+
+use super::model::LEAVING;
+use crate::model::{Item, Model};
+use crate::step::Step;
+
+const NESTED: &str = "what waits directly inside an event sub-process comes";
+const LOOKED_AGAIN: &str = "an inclusive join looks again when a token has left its branches";
+const CLOSED: &str = "what waits directly inside an event sub-process is closed with it";
+const TOGETHER: &str = "timers of several instances that are due together come in the order of their creation";
+const NOT_ESCALATED: &str = "an escalation goes on when its event sub-process cannot come any more";
+
+/// How the lines begin that tell that something waits no more.
+const CLOSINGS: [&str; 4] = [
+    "TIMER CANCELED ",
+    "PROCESS_MESSAGE_SUBSCRIPTION DELETING ",
+    "PROCESS_MESSAGE_SUBSCRIPTION DELETED ",
+    "MESSAGE_SUBSCRIPTION DELETED ",
+];
+
+/// Why the lines of a step differ, if that is known.
+pub(super) fn reason(model: &Model, step: &Step, reference: &[String], ours: &[String]) -> Option<&'static str> {
+    if matches!(step, Step::Time { .. }) && without_numbers(reference) == without_numbers(ours) {
+        return Some(TOGETHER);
+    }
+    let nested = nested_event_sub_processes(model);
+    let begins = |id: &str, what: &str| {
+        if what == "ACTIVATING EVENT_SUB_PROCESS" && nested.iter().any(|(_, inner)| inner == id) {
+            return Some(NESTED);
+        }
+        let is_closed = CLOSINGS.iter().any(|closing| what.starts_with(closing));
+        if is_closed && nested.iter().any(|(outer, _)| outer == id) {
+            return Some(CLOSED);
+        }
+        let is_join = what == "ACTIVATING INCLUSIVE_GATEWAY" && id.starts_with(LEAVING) && id.ends_with("-join");
+        is_join.then_some(LOOKED_AGAIN)
+    };
+    only_ours(reference, ours).into_iter().find_map(|line| {
+        let (id, what) = parts(line)?;
+        let goes_on = what == "COMPLETING" && is_not_escalated(ours, id);
+        if goes_on { Some(NOT_ESCALATED) } else { begins(id, what) }
+    })
+}
+
+/// The lines without the numbers of instances, in the order of their text.
+fn without_numbers(lines: &[String]) -> Vec<String> {
+    let without_number = |line: &String| {
+        let pieces = line.split('#').enumerate();
+        let text = |(index, piece): (usize, &str)| match index {
+            0 => piece.to_owned(),
+            _ => piece.trim_start_matches(|character: char| character.is_ascii_digit()).to_owned(),
+        };
+        pieces.map(text).collect::<String>()
+    };
+    let mut lines: Vec<String> = lines.iter().map(without_number).collect();
+    lines.sort();
+    lines
+}
+
+/// The id of the element that a line is about, and what happened.
+fn parts(line: &str) -> Option<(&str, &str)> {
+    let (owner, what) = line.split_once(": ")?;
+    let (_, label) = owner.split_once(' ')?;
+    Some((label.split('#').next().unwrap_or(label), what))
+}
+
+/// Whether the element has thrown an escalation in this step that somebody should have caught.
+fn is_not_escalated(lines: &[String], id: &str) -> bool {
+    let thrown = format!(" from {id} to ");
+    lines.iter().any(|line| line.contains("ESCALATION NOT_ESCALATED ") && line.contains(&thrown))
+}
+
+fn only_ours<'a>(reference: &'a [String], ours: &'a [String]) -> Vec<&'a str> {
+    let mut theirs: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in reference {
+        *theirs.entry(line).or_default() += 1;
+    }
+    let mut only_ours = Vec::new();
+    for line in ours {
+        match theirs.get_mut(line.as_str()) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ => only_ours.push(line.as_str()),
+        }
+    }
+    only_ours
+}
+
+/// Event sub-processes directly inside of others: the ids of the outer and the inner one.
+fn nested_event_sub_processes(model: &Model) -> Vec<(String, String)> {
+    fn collect(item: &Item, nested: &mut Vec<(String, String)>) {
+        for inner in &item.items {
+            if item.keyword == "event" && inner.keyword == "event" {
+                nested.push((item.id.clone(), inner.id.clone()));
+            }
+            collect(inner, nested);
+        }
+    }
+    let mut nested = Vec::new();
+    model.processes.iter().for_each(|process| collect(process, &mut nested));
+    nested
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn only_what_is_known_is_known() {
+        let model = crate::model::read(
+            "process main\n  event outer error\n    event inner timer=PT1M\n  event beside message=m key=k",
+        );
+        let model = model.expect("readable");
+        let time = Step::Time { milliseconds: 1 };
+        let reason = |reference: &str, ours: &str| reason(&model, &time, &lines(reference), &lines(ours));
+        let first = "called: VARIABLE CREATED x = 1\ncalled#2: VARIABLE CREATED x = 2";
+        let second = "called: VARIABLE CREATED x = 2\ncalled#2: VARIABLE CREATED x = 1";
+        assert_eq!(reason(first, second), Some(TOGETHER));
+        assert_eq!(reason(first, "called: VARIABLE CREATED x = 2\ncalled#2: VARIABLE CREATED x = 3"), None);
+        assert_eq!(reason("", "main inner#2: ACTIVATING EVENT_SUB_PROCESS"), Some(NESTED));
+        assert_eq!(reason("", "main beside: ACTIVATING EVENT_SUB_PROCESS"), None);
+        assert_eq!(reason("main inner: ACTIVATING EVENT_SUB_PROCESS", ""), None);
+        assert_eq!(reason("", "main outer: TIMER CANCELED inner-start due 60s repetitions 1"), Some(CLOSED));
+        assert_eq!(reason("", "main beside: TIMER CANCELED inner-start due 60s repetitions 1"), None);
+        let both = "main inner: ACTIVATING EVENT_SUB_PROCESS";
+        assert_eq!(reason(both, &format!("{both}\nmain t: TERMINATED")), None);
+        assert_eq!(reason("", "main leaving3-join: ACTIVATING INCLUSIVE_GATEWAY"), Some(LOOKED_AGAIN));
+        assert_eq!(reason("", "main inclusive3-join: ACTIVATING INCLUSIVE_GATEWAY"), None);
+        let thrown = "main: ESCALATION NOT_ESCALATED S1 from throw1 to start1";
+        assert_eq!(reason(thrown, &format!("{thrown}\nmain throw1: COMPLETING")), Some(NOT_ESCALATED));
+        assert_eq!(reason("", "main throw1: COMPLETING"), None);
+    }
+}
