@@ -1,10 +1,12 @@
 //! The node's clock.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, RwLock};
 use protocol::Timestamp;
+
+use crate::partition_time::Moment;
 
 type Listener = Arc<dyn Fn() + Send + Sync>;
 
@@ -43,6 +45,12 @@ impl Clock {
             Setting::Offset(offset) => system_milliseconds().saturating_add(offset),
             Setting::Pinned(time) => time,
         }
+    }
+
+    /// What the clock and a steady clock that began at `started` show.
+    pub(crate) fn moment(&self, started: Instant) -> Moment {
+        let steady_milliseconds = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Moment { clock: self.now_milliseconds(), is_pinned: self.is_pinned(), steady_milliseconds }
     }
 
     /// Whether time stands still.

@@ -26,6 +26,7 @@ mod metrics;
 mod node;
 mod options;
 pub mod partition;
+mod partition_time;
 mod processing_thread;
 mod record_log;
 pub mod replication_loop;

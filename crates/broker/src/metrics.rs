@@ -106,6 +106,7 @@ pub(crate) struct ProcessingMetrics {
     recovery: Gauge,
     replayed: Counter,
     role: Gauge,
+    clock_ahead: Gauge,
 }
 
 impl ProcessingMetrics {
@@ -135,6 +136,7 @@ impl ProcessingMetrics {
             recovery: gauge!("zeebe_stream_processor_startup_recovery_time", "partition" => p()),
             replayed: counter!("zeebe_replay_events_total", "partition" => p()),
             role: gauge!("atomix_role", "partition" => p()),
+            clock_ahead: gauge!("osmia_clock_ahead_milliseconds", "partition" => p()),
         }
     }
 
@@ -152,6 +154,11 @@ impl ProcessingMetrics {
         self.batch_commands.record(number(commands));
         self.batch_duration.record(application);
         self.effects_duration.record(effects);
+    }
+
+    /// How far the partition's time is ahead of the node's clock, in milliseconds.
+    pub fn clock_ahead(&self, milliseconds: i64) {
+        self.clock_ahead.set(number(milliseconds));
     }
 
     /// What the engine says about itself.

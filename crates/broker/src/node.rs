@@ -269,7 +269,9 @@ impl Node {
         for (entrance, opened) in self.shared.entrances.iter().zip(opened) {
             let partition = Partition::new(entrance.id, opened.engine, partition_options);
             let maintenance = channels.maintenance.0.clone();
-            let slot = Slot::new(partition, opened.writer, entrance.clone(), maintenance, policy);
+            let mut slot = Slot::new(partition, opened.writer, entrance.clone(), maintenance, policy);
+            let exported = self.exporters.iter().map(|exporter| exporter.acknowledged(entrance.id));
+            slot.was_exported(exported.max().unwrap_or(0));
             slots[usize::from(entrance.id.0) % count].push(slot);
         }
         for (number, (slots, (sender, receiver))) in slots.into_iter().zip(&channels.work).enumerate() {

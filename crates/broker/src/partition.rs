@@ -9,6 +9,8 @@ use std::collections::btree_map::Entry;
 use engine::{Engine, Fault, JobsAvailable, Output, Push, Reply, Send};
 use protocol::{Command, CommandBatch, Key, PartitionId, Record, Timestamp};
 
+pub use crate::partition_time::{Moment, PartitionTime};
+
 /// Timing and limits of the work that a partition finds for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionOptions {
@@ -85,16 +87,8 @@ pub struct Partition {
     id: PartitionId,
     engine: Engine,
     options: PartitionOptions,
+    time: PartitionTime,
     leading: Option<Leading>,
-}
-
-/// The two times of a call. The engine's clock can be set by users; waiting for answers must not depend on that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
-    /// The node's clock.
-    pub clock: Timestamp,
-    /// Milliseconds that only ever pass, from any start.
-    pub steady_milliseconds: i64,
 }
 
 /// When a partition has something to do if nothing happens before.
@@ -135,7 +129,8 @@ struct Unacknowledged {
 impl Partition {
     /// A partition on top of its recovered engine. It does not lead yet.
     pub fn new(id: PartitionId, engine: Engine, options: PartitionOptions) -> Self {
-        Partition { id, engine, options, leading: None }
+        let time = PartitionTime::new(engine.last_timestamp());
+        Partition { id, engine, options, time, leading: None }
     }
 
     /// The partition.
@@ -190,6 +185,7 @@ impl Partition {
     /// When the state cannot be trusted any more: the partition must stop.
     pub fn apply(&mut self, index: u64, batch: &CommandBatch, effects: &mut Effects) -> Result<(), Fault> {
         self.engine.apply(index, batch, &mut effects.output)?;
+        self.time.witness(batch.timestamp);
         let Some(leading) = &mut self.leading else {
             let records = std::mem::take(&mut effects.output.records);
             effects.output.clear();
@@ -213,7 +209,7 @@ impl Partition {
     /// acknowledged.
     pub fn poll(&mut self, now: Moment, effects: &mut Effects) {
         let steady = now.steady_milliseconds;
-        let clock = now.clock.max(self.engine.last_timestamp());
+        let clock = self.time.now(now);
         let lost_before = steady.saturating_sub(self.options.lost_after_milliseconds);
         let Some(leading) = &mut self.leading else { return };
         leading.due.give_up(lost_before);
@@ -237,16 +233,20 @@ impl Partition {
         }
     }
 
+    /// How far the partition's time is ahead of the node's clock, in milliseconds: what is due at a date comes so much early.
+    pub fn ahead_milliseconds(&mut self, now: Moment) -> i64 {
+        self.time.now(now).saturating_sub(now.clock)
+    }
+
     /// When [`Partition::poll`] has something to do if nothing happens before.
     pub fn next_poll(&self) -> NextPoll {
         let Some(leading) = &self.leading else { return NextPoll::default() };
         let lost_after = self.options.lost_after_milliseconds;
         let outbox = leading.awaits_acknowledgement.then_some(leading.outbox_check);
         let (due, continuation) = (leading.due.lost_at(lost_after), leading.continuation.lost_at(lost_after));
-        NextPoll {
-            clock: if due.is_some() { None } else { self.engine.next_due() },
-            steady_milliseconds: [due, continuation, outbox].into_iter().flatten().min(),
-        }
+        let clock = if due.is_some() { None } else { self.engine.next_due() };
+        let behind = clock.and_then(|at| self.time.steady_at(at));
+        NextPoll { clock, steady_milliseconds: [due, continuation, outbox, behind].into_iter().flatten().min() }
     }
 
     /// Sends again what is the oldest since the last sending: its acknowledgement is overdue. Each time in vain the pause

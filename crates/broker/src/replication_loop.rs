@@ -11,6 +11,8 @@ use replication::{
     Committed, Entry, GroupId, LogStore, Message, Outbox, ProposeError, Replicas, ReplicationError, Role, Round,
 };
 
+use crate::partition_time::{Moment, PartitionTime};
+
 /// A share of a partition's limits that travels with commands to their application.
 pub trait Share {
     /// The share of both together.
@@ -41,8 +43,8 @@ pub trait Shell {
     /// What commands carry.
     type Permit: Share;
 
-    /// The node's clock.
-    fn now(&self) -> Timestamp;
+    /// What the node's clocks show.
+    fn now(&self) -> Moment;
 
     /// A batch was made of some commands.
     fn batched(&mut self, _partition: PartitionId, _commands: usize, _bytes: usize, _permit: Option<&Self::Permit>) {}
@@ -85,8 +87,8 @@ struct Group<S> {
     term: Option<u64>,
     /// The permits of the entries proposed in this term and not committed yet, in order.
     proposed: VecDeque<Option<S>>,
-    /// Time of the newest batch in the log.
-    last_timestamp: Timestamp,
+    /// Up to the newest batch in the log.
+    time: PartitionTime,
 }
 
 /// The group of a partition.
@@ -118,7 +120,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             encoded: VecDeque::new(),
             term: None,
             proposed: VecDeque::new(),
-            last_timestamp: *last_timestamp,
+            time: PartitionTime::new(*last_timestamp),
         };
         let groups = (1..).map(PartitionId).zip(last_timestamps).map(group).collect();
         ReplicationLoop { replicas, groups, batch_limit_bytes }
@@ -178,7 +180,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
     /// The state of a partition was replaced by one whose last batch happened at this time.
     pub fn state_installed(&mut self, partition: PartitionId, last_timestamp: Timestamp) {
         if let Some(group) = group_mut(&mut self.groups, group_of(partition)) {
-            group.last_timestamp = group.last_timestamp.max(last_timestamp);
+            group.time.witness(last_timestamp);
         }
     }
 
@@ -250,14 +252,14 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
 
 impl<S: Share> Group<S> {
     /// Makes one entry of the waiting commands, with the time at which they happen: never earlier than the batch before,
-    /// also when the clock went back, the leader changed or the node was restarted.
+    /// also when the clock went back, the leader changed or the node was restarted. It goes on from there then.
     fn seal(&mut self, shell: &mut impl Shell<Permit = S>) {
         if self.commands.is_empty() {
             return;
         }
         shell.batched(self.partition, self.commands.len(), self.bytes, self.permit.as_ref());
-        self.last_timestamp = self.last_timestamp.max(shell.now());
-        let data = protocol::encode_batch(self.last_timestamp, self.commands.iter().map(Vec::as_slice));
+        let timestamp = self.time.stamp(shell.now());
+        let data = protocol::encode_batch(timestamp, self.commands.iter().map(Vec::as_slice));
         self.encoded.push_back((Bytes::from(data), self.permit.take()));
         self.commands.clear();
         self.bytes = 0;
@@ -265,7 +267,7 @@ impl<S: Share> Group<S> {
 
     fn hand_out(&mut self, shell: &mut impl Shell<Permit = S>, committed: Committed) {
         let entry = |entry: Entry| {
-            self.last_timestamp = self.last_timestamp.max(timestamp_of(&entry.data));
+            self.time.witness(timestamp_of(&entry.data));
             // Entries of the term in which this node leads are its own, in the order of their proposal.
             let own = self.term == Some(entry.term);
             let permit = if own { self.proposed.pop_front().flatten() } else { None };
@@ -306,8 +308,8 @@ mod tests {
     impl Shell for Told {
         type Permit = OfUser;
 
-        fn now(&self) -> Timestamp {
-            1
+        fn now(&self) -> Moment {
+            Moment { clock: 1, is_pinned: false, steady_milliseconds: 1 }
         }
 
         fn send(&mut self, _: Message) {}

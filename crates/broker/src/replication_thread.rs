@@ -17,6 +17,7 @@ use crate::entrance::{Role, Trouble};
 use crate::flow_control::Permit;
 use crate::inbox::{Inbound, Work};
 use crate::metrics::ReplicationMetrics;
+use crate::partition_time::Moment;
 use crate::replication_loop::{CommittedEntry, ReplicationLoop, Share, Shell};
 use crate::shared::Shared;
 
@@ -45,6 +46,7 @@ struct Surroundings {
     /// Where the committed batches of each partition go, from partition 1 on.
     processing: Vec<Sender<Work>>,
     metrics: ReplicationMetrics,
+    started: Instant,
 }
 
 impl Share for Permit {
@@ -66,7 +68,7 @@ impl ReplicationThread {
         ReplicationThread {
             inbox,
             replication: ReplicationLoop::new(replicas, last_timestamps, batch_limit_bytes),
-            surroundings: Surroundings { shared, processing, metrics },
+            surroundings: Surroundings { shared, processing, metrics, started: Instant::now() },
             next_tick: Instant::now() + TICK,
             retry_at: None,
             stopping: false,
@@ -206,8 +208,8 @@ impl Surroundings {
 impl Shell for Surroundings {
     type Permit = Permit;
 
-    fn now(&self) -> Timestamp {
-        self.shared.clock.now_milliseconds()
+    fn now(&self) -> Moment {
+        self.shared.clock.moment(self.started)
     }
 
     fn batched(&mut self, partition: PartitionId, commands: usize, bytes: usize, permit: Option<&Permit>) {
@@ -267,7 +269,8 @@ mod tests {
     fn surroundings() -> (Surroundings, Receiver<Work>) {
         let (shared, _) = Shared::for_test(1, 8);
         let (processing, work) = crossbeam_channel::unbounded();
-        (Surroundings { shared, processing: vec![processing], metrics: ReplicationMetrics::new(1) }, work)
+        let (processing, metrics, started) = (vec![processing], ReplicationMetrics::new(1), Instant::now());
+        (Surroundings { shared, processing, metrics, started }, work)
     }
 
     #[test]

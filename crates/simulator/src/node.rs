@@ -144,7 +144,7 @@ impl Slot {
 
 /// Takes down what a round says.
 struct Collected {
-    now: Timestamp,
+    now: Moment,
     /// With how many syncs there had been when they were sent.
     messages: Vec<(u64, Message)>,
     disk: Arc<Disk>,
@@ -154,7 +154,7 @@ struct Collected {
 impl Shell for Collected {
     type Permit = ();
 
-    fn now(&self) -> Timestamp {
+    fn now(&self) -> Moment {
         self.now
     }
 
@@ -326,7 +326,7 @@ impl Node {
 
     fn moment(&self, schedule: &Schedule) -> Moment {
         let steady_milliseconds = i64::try_from(schedule.now()).unwrap_or(i64::MAX);
-        Moment { clock: self.clock(schedule), steady_milliseconds }
+        Moment { clock: self.clock(schedule), is_pinned: false, steady_milliseconds }
     }
 
     fn take(&mut self, inbound: Inbound, surroundings: &mut Surroundings<'_>) {
@@ -408,11 +408,11 @@ impl Node {
 
     /// Takes what has come in and makes a round.
     pub fn round(&mut self, surroundings: &mut Surroundings<'_>) {
-        let (now, clock, id, life) =
-            (surroundings.schedule.now(), self.clock(surroundings.schedule), self.id, self.life());
+        let (now, moment, id, life) =
+            (surroundings.schedule.now(), self.moment(surroundings.schedule), self.id, self.life());
         let (disk, is_slow) = (self.disk.clone(), self.is_slow);
         let Some(running) = &mut self.running else { return };
-        let mut collected = Collected { now: clock, messages: Vec::new(), disk: disk.clone(), news: Vec::new() };
+        let mut collected = Collected { now: moment, messages: Vec::new(), disk: disk.clone(), news: Vec::new() };
         let syncs = disk.syncs();
         let mut rest = Round::default();
         // As on the thread of production: whatever panics ends the process.

@@ -13,7 +13,7 @@ fn partition(id: u16, partition_count: u16) -> Partition {
 }
 
 fn at(milliseconds: i64) -> Moment {
-    Moment { clock: milliseconds, steady_milliseconds: milliseconds }
+    Moment { clock: milliseconds, is_pinned: false, steady_milliseconds: milliseconds }
 }
 
 /// Applies commands as the next batch.
@@ -171,4 +171,22 @@ fn a_partition_that_acknowledges_nothing_is_sent_the_same_less_and_less_often() 
     let times: Vec<i64> = (1..=600).filter(|now| sent(&mut first, *now) > 0).collect();
     assert_eq!(times[..6], [2, 4, 8, 16, 32, 62]);
     assert!(times.len() <= 25, "{times:?}");
+}
+
+#[test]
+fn what_is_set_behind_a_time_that_was_far_ahead_comes_due_after_its_duration() {
+    let mut partition = partition(1, 1);
+    partition.lead(at(0), &mut Effects::default());
+    let far = 36_000_000;
+    apply(&mut partition, far, vec![deployment()]);
+    apply(&mut partition, far, vec![creation(); 2]);
+    // The clock was put right; the jobs of these time out after a second.
+    assert_eq!(poll(&mut partition, 100).submit, []);
+    apply(&mut partition, far, vec![activation()]);
+    assert_eq!(partition.next_poll().clock, Some(far + 1_000));
+    let due = partition.next_poll().steady_milliseconds.expect("the clock takes ten hours");
+    assert!((1_100..1_200).contains(&due), "{due}");
+    assert_eq!(partition.ahead_milliseconds(at(100)), far - 100);
+    assert_eq!(poll(&mut partition, due - 1).submit, []);
+    assert_eq!(poll(&mut partition, due).submit.len(), 2);
 }

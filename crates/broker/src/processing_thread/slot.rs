@@ -21,6 +21,8 @@ use crate::shared::Shared;
 
 /// Pause before records are written again that could not be written.
 const RECORDS_RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// How far the clock may be behind the partition's time before that is said.
+const CLOCK_BEHIND_MILLISECONDS: i64 = 1_000;
 /// Time between two looks at the engine's own numbers.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -58,6 +60,10 @@ pub(crate) struct Slot {
     /// When the partition looks for work if nothing happens.
     poll_at: Option<Instant>,
     next_statistics: Instant,
+    /// That was said, and the clock has not caught up since.
+    is_clock_behind: bool,
+    /// Position of the last record that anybody got of this partition before the start.
+    exported: u64,
     started: Instant,
     /// Set when the state cannot be trusted any more.
     dead: bool,
@@ -115,6 +121,8 @@ impl Slot {
             touched: false,
             poll_at: None,
             next_statistics: now,
+            is_clock_behind: false,
+            exported: 0,
             started: now,
             dead: false,
         }
@@ -178,6 +186,7 @@ impl Slot {
         self.consider_checkpoint();
         if now >= self.next_statistics {
             self.next_statistics = now + STATISTICS_INTERVAL;
+            self.compare_clock(shared);
             let engine = self.partition.engine();
             self.metrics.engine(engine.last_position(), &engine.statistics());
         }
@@ -288,9 +297,27 @@ impl Slot {
         self.poll_at = [clock, steady].into_iter().flatten().min();
     }
 
+    /// Says when the partition's time leaves the clock behind, and when the clock has caught up.
+    fn compare_clock(&mut self, shared: &Shared) {
+        let ahead = self.partition.ahead_milliseconds(self.now(shared));
+        self.metrics.clock_ahead(ahead);
+        let partition = self.id();
+        if self.is_clock_behind && ahead == 0 {
+            self.is_clock_behind = false;
+            tracing::info!(%partition, "the clock has caught up with the time of the partition");
+        } else if !self.is_clock_behind && ahead > CLOCK_BEHIND_MILLISECONDS && self.partition.is_leading() {
+            self.is_clock_behind = true;
+            tracing::warn!(
+                %partition, ahead_milliseconds = ahead,
+                "the clock is behind the time of the partition's newest commands: it was further ahead before, here or on an \
+                 earlier leader. The partition's time goes on a little slower than the clock until that has caught up; what \
+                 is due after a duration comes in time, what is due at a date comes early. Check the clocks of the nodes"
+            );
+        }
+    }
+
     fn now(&self, shared: &Shared) -> Moment {
-        let steady_milliseconds = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        Moment { clock: shared.clock.now_milliseconds(), steady_milliseconds }
+        shared.clock.moment(self.started)
     }
 
     /// This node leads, as soon as everything is applied that was committed before.
@@ -304,6 +331,9 @@ impl Slot {
         if self.entrance.leadership() != leadership {
             return;
         }
+        if let Err(reason) = self.check_records() {
+            return self.die(shared, &reason);
+        }
         self.effects.clear();
         self.partition.lead(self.now(shared), &mut self.effects);
         self.carry_out(shared);
@@ -316,6 +346,28 @@ impl Slot {
             partition = %self.id(), applied = self.partition.engine().applied(),
             position = self.partition.engine().last_position(), "leading the partition"
         );
+    }
+
+    /// Exporters got records of this partition up to a position before the start. [`Slot::check_records`] compares it.
+    pub fn was_exported(&mut self, position: u64) {
+        self.exported = self.exported.max(position);
+    }
+
+    /// Everything that is committed is applied, so there are no records but those that were derived from it. If there are
+    /// more, the log has lost entries that were acknowledged: new records would have positions that were given away, and
+    /// exporters would skip them.
+    fn check_records(&self) -> Result<(), String> {
+        let derived = self.partition.engine().last_position();
+        let recorded = self.records.last_position().max(self.exported);
+        if recorded <= derived {
+            return Ok(());
+        }
+        let partition = self.id();
+        Err(format!(
+            "there are records up to position {recorded}, but the log ends at position {derived}: it has lost commands that \
+             were acknowledged; restore the data from a backup, or, to go on without these commands, stop the node and move \
+             the directories partitions/{partition}/records and exporters away (exporters then get again what is left)"
+        ))
     }
 
     /// This node does not lead any more: closes the entrance.

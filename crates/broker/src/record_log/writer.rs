@@ -41,6 +41,11 @@ impl RecordWriter {
         format::encode_frame(record.position, &mut self.frames, |out| protocol::encode(record, out));
     }
 
+    /// Position of the last record that is written.
+    pub fn last_position(&self) -> u64 {
+        self.log.last_position()
+    }
+
     /// Writes what was added. After an error nothing is lost: the next call tries again.
     pub fn flush(&mut self) -> Result<(), RecordLogError> {
         if self.frames.is_empty() {

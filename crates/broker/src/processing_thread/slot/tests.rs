@@ -176,3 +176,37 @@ fn a_partition_that_died_says_so_to_the_log_and_takes_no_part_again() {
     assert!(!entrance.is_open());
     assert_eq!(stage.shared.unapplied_bytes.load(Ordering::Relaxed), 0);
 }
+
+#[test]
+fn a_log_that_ends_before_its_records_is_not_led() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut stage = Stage::new(directory.path());
+    stage.lead();
+    stage.commit(&creation(1));
+    stage.commit(&creation(2));
+    let recorded = stage.records.last_position();
+    drop(stage);
+    // The log has lost the second batch; the records of it are there.
+    let mut stage = Stage::new(directory.path());
+    stage.commit(&creation(1));
+    assert!(stage.slot.partition.engine().last_position() < recorded);
+    let reason = stage.slot.check_records().expect_err("more records than commands");
+    assert!(reason.contains(&format!("records up to position {recorded}, but the log ends at position")), "{reason}");
+    stage.lead();
+    let entrance = &stage.shared.entrances[0];
+    assert_eq!((entrance.role(), entrance.health()), (Role::Inactive, Health::Dead));
+    // An exporter got what is not there any more.
+    let other = tempfile::tempdir().expect("temporary directory");
+    let mut stage = Stage::new(other.path());
+    stage.commit(&creation(1));
+    stage.slot.was_exported(recorded);
+    stage.lead();
+    assert_eq!(stage.shared.entrances[0].health(), Health::Dead);
+    // With all of the log, everything is as it was.
+    let mut stage = Stage::new(directory.path());
+    stage.commit(&creation(1));
+    stage.commit(&creation(2));
+    stage.slot.was_exported(recorded);
+    stage.lead();
+    assert_eq!(stage.shared.entrances[0].role(), Role::Leader);
+}
