@@ -7,6 +7,7 @@ use roxmltree::Node;
 use crate::expressions::{required_expression, static_or_expression};
 use crate::extensions::Extensions;
 use crate::model::{Binding, CalledElement, ElementIndex, MultiInstance};
+use crate::names;
 use crate::report::Problems;
 use crate::vocabulary;
 use crate::xml::{self, is_bpmn, is_true, is_true_or_absent, present};
@@ -37,8 +38,10 @@ pub(crate) fn called_element(
         );
         return None;
     }
+    let process_id = static_or_expression(node, text, problems)?;
+    names::check_static(node, "processId", &process_id, problems);
     Some(CalledElement {
-        process_id: static_or_expression(node, text, problems)?,
+        process_id,
         binding: binding?,
         propagate_all_child_variables: is_true_or_absent(node, "propagateAllChildVariables"),
         propagate_all_parent_variables: is_true_or_absent(node, "propagateAllParentVariables"),
@@ -51,7 +54,10 @@ pub(crate) fn binding(node: Node, problems: &mut Problems) -> Option<Binding> {
     let binding = match (node.attribute("bindingType"), version_tag) {
         (None | Some("latest"), _) => Binding::Latest,
         (Some("deployment"), _) => Binding::Deployment,
-        (Some("versionTag"), Some(tag)) => return Some(Binding::VersionTag(Arc::from(tag))),
+        (Some("versionTag"), Some(tag)) => {
+            names::check(node, "versionTag", tag, problems);
+            return Some(Binding::VersionTag(Arc::from(tag)));
+        }
         (Some("versionTag"), None) => {
             problems.add(
                 node,
@@ -108,11 +114,13 @@ pub(crate) fn multi_instance(activity: Node, inner: ElementIndex, problems: &mut
         );
         return None;
     };
+    let input_element = present(node, "inputElement");
+    input_element.iter().for_each(|name| names::check(node, "inputElement", name, problems));
     Some(MultiInstance {
         inner,
         is_sequential: is_true(characteristics, "isSequential"),
         input_collection: required_expression(node, text, problems)?,
-        input_element: present(node, "inputElement").map(Arc::from),
+        input_element: input_element.map(Arc::from),
         output,
         completion_condition,
     })
@@ -141,6 +149,7 @@ fn completion_condition(characteristics: Node, problems: &mut Problems) -> Optio
 fn output(node: Node, problems: &mut Problems) -> Option<(Arc<str>, feel::Expression)> {
     let (given, missing) = match (present(node, "outputCollection"), present(node, "outputElement")) {
         (Some(collection), Some(element)) => {
+            names::check(node, "outputCollection", collection, problems);
             return Some((Arc::from(collection), required_expression(node, element, problems)?));
         }
         (None, None) => return None,

@@ -52,7 +52,7 @@ pub(crate) fn compile<'a, 'input>(
     ExecutableProcess {
         id,
         name: present(process, "name").map(Arc::from),
-        version_tag: extensions.version_tag(),
+        version_tag: extensions.version_tag(problems),
         element_by_id: by_id(&draft.elements),
         flow_by_id: flows::by_id(&flows),
         triggered_start_events: draft

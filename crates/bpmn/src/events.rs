@@ -9,6 +9,7 @@ use crate::extensions::Extensions;
 use crate::model::{
     Behavior, CatchEvent, ElementType, EventType, MessageDefinition, PROCESS, StaticOrExpression, Trigger,
 };
+use crate::names;
 use crate::report::Problems;
 use crate::roots::{Coded, Message, MessageUse, Reference, local_part};
 use crate::timer_definitions::{self, TimerPlace};
@@ -283,7 +284,10 @@ fn constant_name(node: Node, name: StaticOrExpression, problems: &mut Problems) 
     };
     let advice = "Write the name as plain text.";
     match expression.constant() {
-        Some(feel::Value::String(text)) if !text.is_empty() => return Some(StaticOrExpression::Static(text)),
+        Some(feel::Value::String(text)) if !text.is_empty() => {
+            names::check(node, "name", &text, problems);
+            return Some(StaticOrExpression::Static(text));
+        }
         Some(feel::Value::String(_)) => problems.add(
             node,
             format!("Name must be present and not empty, but the expression '={}' is empty. {advice}", expression.text()),
@@ -329,6 +333,7 @@ fn caught_code(
         );
         return None;
     }
+    code.iter().for_each(|code| names::check(definition, &format!("{kind}Code"), code, problems));
     Some(code.map(Arc::from))
 }
 

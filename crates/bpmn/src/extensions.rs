@@ -9,6 +9,7 @@ use roxmltree::Node;
 use crate::activities::binding;
 use crate::expressions::{required_expression, static_or_expression};
 use crate::model::{CalledDecision, ElementType, JobDefinition, Mapping, Script, StaticOrExpression};
+use crate::names;
 use crate::report::Problems;
 use crate::vocabulary;
 use crate::xml::{self, BPMN_NAMESPACE, ZEEBE_NAMESPACE, present};
@@ -157,6 +158,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
         let hint = "Set it to the id of the decision, or to an expression that starts with '='.";
         let decision_id = required_text(node, "decisionId", hint, problems);
         let decision_id = decision_id.and_then(|text| static_or_expression(node, text, problems));
+        decision_id.iter().for_each(|id| names::check_static(node, "decisionId", id, problems));
         let result_variable = result_variable(node, problems);
         let parts = decision_id.zip(binding).zip(result_variable);
         Some(parts.map(|((decision_id, binding), result_variable)| CalledDecision {
@@ -242,8 +244,11 @@ impl<'a, 'input> Extensions<'a, 'input> {
     }
 
     /// The version tag of a process.
-    pub(crate) fn version_tag(&self) -> Option<Arc<str>> {
-        present(self.version_tag?, "value").map(Arc::from)
+    pub(crate) fn version_tag(&self, problems: &mut Problems) -> Option<Arc<str>> {
+        let node = self.version_tag?;
+        let version_tag = present(node, "value")?;
+        names::check(node, "value", version_tag, problems);
+        Some(Arc::from(version_tag))
     }
 }
 
@@ -262,7 +267,9 @@ fn required_text<'a>(node: Node<'a, '_>, name: &str, hint: &str, problems: &mut 
 
 fn result_variable(node: Node, problems: &mut Problems) -> Option<Arc<str>> {
     let hint = "Set it to the name of the variable that the result becomes.";
-    required_text(node, "resultVariable", hint, problems).map(Arc::from)
+    let name = required_text(node, "resultVariable", hint, problems)?;
+    names::check(node, "resultVariable", name, problems);
+    Some(Arc::from(name))
 }
 
 fn job_type(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {
@@ -275,7 +282,9 @@ fn job_type(task_definition: Node, problems: &mut Problems) -> Option<StaticOrEx
         );
         return None;
     }
-    static_or_expression(task_definition, text, problems)
+    let job_type = static_or_expression(task_definition, text, problems)?;
+    names::check_static(task_definition, "type", &job_type, problems);
+    Some(job_type)
 }
 
 fn retries(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {
@@ -340,6 +349,7 @@ fn target_path(node: Node, problems: &mut Problems) -> Option<Vec<Arc<str>>> {
         );
         return None;
     }
+    names::check_target(node, path, problems);
     if RESERVED_WORDS.contains(&path) {
         problems.add(
             node,

@@ -24,6 +24,7 @@ mod flows;
 mod gateways;
 mod loops;
 pub mod model;
+mod names;
 mod report;
 mod roots;
 mod scopes;
@@ -37,6 +38,7 @@ use std::collections::HashSet;
 use roxmltree::Node;
 
 pub use bindings::{Deployed, check_deployment_bindings};
+pub use names::{MAPPING_TARGET_NAMES_MAX, NAME_BYTES_MAX};
 pub use report::{
     MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, Place, Problem, ValidationReport, render_paragraphs, render_reports,
 };
@@ -123,6 +125,7 @@ fn check_ids(definitions: Node, problems: &mut Problems) {
         let Some(id) = node.attribute("id") else {
             continue;
         };
+        names::check(node, "id", id, problems);
         if !id.is_empty() && !xml::is_name(id) {
             problems.add_for_new(
                 node,

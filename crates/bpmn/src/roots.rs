@@ -9,6 +9,7 @@ use roxmltree::Node;
 use crate::expressions::{required_expression, static_or_expression};
 use crate::extensions::Extensions;
 use crate::model::StaticOrExpression;
+use crate::names;
 use crate::report::Problems;
 use crate::xml::{is_bpmn, present};
 
@@ -153,7 +154,11 @@ impl<'a, 'input> Message<'a, 'input> {
 
     fn compiled_name(&self, problems: &mut Problems) -> Option<StaticOrExpression> {
         let name = self.name.get_or_init(|| match present(self.node, "name") {
-            Some(text) => static_or_expression(self.node, text, problems),
+            Some(text) => {
+                let name = static_or_expression(self.node, text, problems);
+                name.iter().for_each(|name| names::check_static(self.node, "name", name, problems));
+                name
+            }
             None => {
                 problems.add(
                     self.node,
@@ -204,7 +209,11 @@ impl<'a, 'input> Coded<'a, 'input> {
     /// The code for a throw event; `None` after a problem.
     pub(crate) fn thrown_code(&self, problems: &mut Problems) -> Option<StaticOrExpression> {
         let code = self.code.get_or_init(|| match self.code_text() {
-            Some(text) => static_or_expression(self.node, text, problems),
+            Some(text) => {
+                let code = static_or_expression(self.node, text, problems);
+                code.iter().for_each(|code| names::check_static(self.node, self.code_attribute, code, problems));
+                code
+            }
             None => {
                 let mut name = self.code_attribute.to_owned();
                 if let Some(first) = name.get_mut(..1) {

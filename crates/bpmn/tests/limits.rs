@@ -4,8 +4,8 @@ mod soundness;
 
 use osmia_bpmn::builder::{Event, ProcessBuilder};
 use osmia_bpmn::{
-    MAXIMUM_NESTING_LEVELS, MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, MAXIMUM_RESOURCE_BYTES, Place, parse,
-    parse_deployed, render_reports,
+    MAPPING_TARGET_NAMES_MAX, MAXIMUM_NESTING_LEVELS, MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, MAXIMUM_RESOURCE_BYTES,
+    NAME_BYTES_MAX, Place, parse, parse_deployed, render_reports,
 };
 
 const MODEL: &str = include_str!("models/accepted-parallel-and-sub-process.bpmn");
@@ -234,4 +234,74 @@ fn two_files_are_reported_one_after_the_other() {
          'a.bpmn': The file is not well-formed XML: unknown token at 1:1.\n\
          'b.bpmn': - Element: p\n    - ERROR: Must have at least one start event. Draw a none start event in the process.\n"
     );
+}
+
+/// A model with one name of every kind, each with `bytes` bytes; what differs is the first letter.
+fn model_of_names(bytes: usize, targets: usize) -> String {
+    let name = |letter: &str| letter.repeat(bytes);
+    let target = vec!["t"; targets].join(".");
+    ProcessBuilder::new("P")
+        .version_tag(&name("v"))
+        .start(&name("s"))
+        .service_task(&name("j"), &name("J"))
+        .input("=1", &target)
+        .output("=1", &format!("{}.{}", name("o"), name("O")))
+        .service_task("loop", "work")
+        .multi_instance("=[1]", &name("i"))
+        .output_collection(&name("c"), "=1")
+        .script_task("script", "=1", &name("r"))
+        .called_decision("decision", &name("d"), "result")
+        .call_activity("call", &name("a"))
+        .bind_to_version_tag(&name("b"))
+        .catch_event("catch", Event::Message(&name("m"), "=1"))
+        .exclusive_gateway(&name("g"))
+        .error_end("failed", &name("e"))
+        .to_xml()
+        .replace("process id=\"P\"", &format!("process id=\"{}\"", name("p")))
+}
+
+#[test]
+fn names_of_every_kind_have_a_limit_that_names_their_element() {
+    let longest = model_of_names(NAME_BYTES_MAX, MAPPING_TARGET_NAMES_MAX);
+    parse("longest.bpmn", longest.as_bytes()).expect("names at the limit are accepted");
+
+    let too_long = model_of_names(NAME_BYTES_MAX + 1, MAPPING_TARGET_NAMES_MAX + 1);
+    let report = parse("long.bpmn", too_long.as_bytes()).expect_err("the names are too long");
+    for (letter, attribute) in [
+        ("p", "id"),
+        ("v", "value"),
+        ("s", "id"),
+        ("j", "id"),
+        ("J", "type"),
+        ("o", "target"),
+        ("i", "inputElement"),
+        ("c", "outputCollection"),
+        ("r", "resultVariable"),
+        ("d", "decisionId"),
+        ("a", "processId"),
+        ("b", "versionTag"),
+        ("m", "name"),
+        ("g", "id"),
+        ("e", "errorCode"),
+    ] {
+        let expected = format!(
+            "Attribute '{attribute}' must have at most 512 bytes, but it has 513: '{}…'. Choose a shorter name.",
+            letter.repeat(40)
+        );
+        let problem = report.problems.iter().find(|problem| problem.message == expected);
+        assert!(matches!(&problem.expect(&expected).place, Place::Element(path) if !path.is_empty()));
+    }
+    let targets = "Attribute 'target' must have at most 64 names with dots between, but it has 65:";
+    assert!(report.problems.iter().any(|problem| problem.message.starts_with(targets)), "{report}");
+    // What was deployed before stays as it is.
+    parse_deployed("long.bpmn", too_long.as_bytes()).expect("a deployed model is still read");
+}
+
+#[test]
+fn a_target_of_a_megabyte_is_refused_by_name() {
+    let target = vec!["a"; 500_000].join(".");
+    let process = ProcessBuilder::new("deep").start("start").service_task("task", "work").input("=1", &target);
+    let report = parse("deep.bpmn", process.to_xml().as_bytes()).expect_err("the target is too deep").to_string();
+    assert!(report.contains("- Element: task > extensionElements > ioMapping > input"), "{report}");
+    assert!(report.contains("at most 64 names with dots between, but it has 500000"), "{report}");
 }

@@ -204,6 +204,12 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
                         group.encoded.push_front((data, permit));
                         break;
                     }
+                    // It is a command of this partition to itself or of another one, whose own limits should have kept it away (a
+                    // client's cannot be as large): nobody else waits for it.
+                    Err(error @ ProposeError::TooLarge { .. }) => {
+                        tracing::error!(partition = %group.partition, %error, "a command does not fit the log");
+                        drop(permit);
+                    }
                     Err(error) => {
                         tracing::debug!(partition = %group.partition, %error, "dropping commands");
                         drop(permit);
@@ -314,7 +320,9 @@ mod tests {
 
         fn send(&mut self, _: Message) {}
 
-        fn committed(&mut self, _: PartitionId, _: Vec<CommittedEntry<OfUser>>, _: u64) {}
+        fn committed(&mut self, _: PartitionId, entries: Vec<CommittedEntry<OfUser>>, _: u64) {
+            self.0.extend(entries.iter().filter(|entry| !entry.data.is_empty()).map(|_| "committed"));
+        }
 
         fn lead(&mut self, _: PartitionId) {
             self.0.push("lead");
@@ -332,8 +340,12 @@ mod tests {
     }
 
     fn one_partition() -> ReplicationLoop<MemoryLog, OfUser> {
+        one_partition_with(Options::default())
+    }
+
+    fn one_partition_with(options: Options) -> ReplicationLoop<MemoryLog, OfUser> {
         let node = NodeId(1);
-        let mut replicas = Replicas::open(node, Arc::new(MemoryLog::new()), Options::default()).expect("fine options");
+        let mut replicas = Replicas::open(node, Arc::new(MemoryLog::new()), options).expect("fine options");
         replicas.create_group(group_of(PARTITION), &[node], 0).expect("new");
         ReplicationLoop::new(replicas, &[0], 1 << 20)
     }
@@ -362,6 +374,24 @@ mod tests {
         settle(&mut replication, &mut told);
         assert_eq!(told.0, Vec::<&str>::new(), "the node sends its own commands again");
         assert_eq!(last_index(&replication), before);
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_the_log_fails_alone() {
+        let options = Options { max_entry_bytes: 1_000, ..Options::default() };
+        let (mut replication, mut told) = (one_partition_with(options), Told::default());
+        replication.batch_limit_bytes = 500;
+        settle(&mut replication, &mut told);
+        for bytes in [10, 2_000, 10] {
+            replication.enqueue(&mut told, PARTITION, vec![0; bytes], Some(OfUser));
+        }
+        replication.propose(&mut told);
+        settle(&mut replication, &mut told);
+        assert_eq!(
+            told.0,
+            ["lead", "committed", "committed"],
+            "the others are carried out, and nothing is said to be lost"
+        );
     }
 
     #[test]

@@ -45,6 +45,13 @@ pub trait JobSink: Send + Sync {
     fn push(&self, push: Push) -> bool;
 }
 
+/// What a stream may hold of each partition, in jobs.
+const STREAM_JOBS_MAX: u32 = 128;
+/// What a stream may hold of all partitions together, in bytes.
+const STREAM_BYTES_MAX: usize = 4 << 20;
+/// What all streams of a node may hold together, in bytes.
+const NODE_STREAM_BYTES_MAX: usize = 256 << 20;
+
 /// What streams may hold that their connections have not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamWindow {
@@ -58,7 +65,7 @@ pub struct StreamWindow {
 
 impl Default for StreamWindow {
     fn default() -> Self {
-        StreamWindow { jobs: 128, bytes: 4 << 20, node_bytes: 256 << 20 }
+        StreamWindow { jobs: STREAM_JOBS_MAX, bytes: STREAM_BYTES_MAX, node_bytes: NODE_STREAM_BYTES_MAX }
     }
 }
 

@@ -13,6 +13,8 @@ use protocol::{
 };
 
 use crate::execution::{Execution, Outcome};
+use crate::name::too_long;
+use crate::payload_bytes::deployment_bytes;
 use crate::{distribution, message, timer};
 
 /// Bytes of all resources of a deployment: it must fit a message.
@@ -27,7 +29,7 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
         accept_distributed(execution, command.key, value);
         return Ok(());
     }
-    check_resources(value)?;
+    check_resources(execution, value)?;
     let key = execution.state.next_key();
     let Found { processes, graphs } = read_resources(execution, value)?;
     // What is deployed together is versioned together, so that it can be called as one.
@@ -43,6 +45,7 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     for (graph, resource) in graphs {
         decisions::version(execution, &mut deployed, &graph, resource, is_new);
     }
+    check_size(execution, &deployed)?;
     replace_start_events(execution, &deployed)?;
     decisions::emit(execution, &deployed);
     let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
@@ -54,6 +57,22 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
         execution.reply(key, payload);
     }
     Ok(())
+}
+
+/// What goes to other partitions must fit their log, with everything that is said of each process and decision.
+fn check_size(execution: &Execution<'_>, deployed: &DeploymentValue) -> Result<(), Rejection> {
+    let bytes = deployment_bytes(deployed) as u64;
+    // The envelope of the command is counted where it is sent.
+    let bytes_max = execution.limits.outbox_command_bytes_max.saturating_sub(1_000);
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    Err(Rejection::invalid_argument(format!(
+        "Expected the resources of a deployment to have at most {bytes_max} bytes together with the names of their {} processes \
+         and {} decisions, but they have about {bytes}; deploy them one by one, or choose shorter ids",
+        deployed.processes_metadata.len(),
+        deployed.decisions_metadata.len()
+    )))
 }
 
 /// Another partition decided versions and keys; here they only become true.
@@ -110,7 +129,7 @@ fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
     }
 }
 
-fn check_resources(value: &DeploymentValue) -> Result<(), Rejection> {
+fn check_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<(), Rejection> {
     if value.resources.is_empty() {
         return Err(Rejection::invalid_argument("Expected to deploy at least one resource, but none given"));
     }
@@ -134,6 +153,12 @@ fn check_resources(value: &DeploymentValue) -> Result<(), Rejection> {
             return Err(Rejection::invalid_argument(
                 "Expected to deploy resources with names, but the name of one is blank; name it like 'order.bpmn'",
             ));
+        }
+        if let Some(but) = too_long(name, execution.limits.name_bytes_max) {
+            let start: String = name.chars().take(40).collect();
+            return Err(Rejection::invalid_argument(format!(
+                "Expected the names of resources to have {but}: '{start}…'; deploy the resource under a shorter name"
+            )));
         }
         if !names.insert(name) {
             return Err(Rejection::invalid_argument(format!(

@@ -23,7 +23,7 @@ use crate::output::{Output, Reply};
 use crate::state::{State, WorkRow};
 use crate::{
     BrokenInvariant, EngineOptions, Fault, decision_evaluation, deployment, incident, job, job_stream, message,
-    process_instance, resource_deletion, timer, variable,
+    process_instance, refused, resource_deletion, timer, variable,
 };
 
 /// How much of the output belonged to the commands before.
@@ -208,7 +208,9 @@ pub(crate) fn follow_up(execution: &mut Execution<'_>, command: &Command) -> Out
 
 fn run(execution: &mut Execution<'_>, command: &Command) -> Outcome {
     handle(execution, command)?;
+    execution.check_excess()?;
     execution.run_steps()?;
+    execution.check_excess()?;
     resource_deletion::finish_unused(execution);
     Ok(())
 }
@@ -369,6 +371,7 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
             )
         }
     };
+    refused::take_off(execution, command, &rejection.reason);
     execution.emit_rejection(command.key, command.payload.clone(), rejection.clone());
     if let Some(request) = command.request {
         execution.output.replies.push(Reply {
@@ -381,7 +384,7 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
 }
 
 /// The instance is put aside with the reason; everything else goes on. Without an instance, the reason is noted.
-fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: &str) {
+pub(crate) fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: &str) {
     let value = ErrorValue {
         exception_message: reason.into(),
         stacktrace: Default::default(),

@@ -9,6 +9,7 @@ use protocol::{
 use crate::element::Step;
 use crate::execution::{Execution, Outcome};
 use crate::output::{Output, Send};
+use crate::payload_bytes::command_bytes;
 use crate::state::State;
 
 /// Commands that one acknowledgement takes out of the outbox; more are there only if many acknowledgements were lost, and go
@@ -51,6 +52,11 @@ pub(crate) fn send_command(execution: &mut Execution<'_>, partition: PartitionId
 
 /// Puts a command into the outbox and sends it.
 fn enqueue(execution: &mut Execution<'_>, partition: PartitionId, distribution_key: Key, mut command: Command) {
+    let bytes = command_bytes(&command);
+    if bytes > execution.limits.outbox_command_bytes_max {
+        execution.exceed("a command for another partition", bytes, execution.limits.outbox_command_bytes_max);
+        return;
+    }
     let sequence = execution.state.tables.outbox_sequences.get(&partition.0).map_or(0, |sequence| *sequence) + 1;
     command.source = Some(OutboxSource { partition: execution.state.partition, sequence });
     let value = OutboxValue { partition, sequence, distribution_key, command: Some(Box::new(command.clone())) };

@@ -9,11 +9,13 @@ use protocol::{
     Command, Key, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId, Text, Timestamp,
     WorkIntent, WorkValue,
 };
+use state::StoreError;
 
 use crate::apply::StateView;
 use crate::element::{Step, WaitingJoins};
 use crate::limits::Limits;
 use crate::output::{JobsAvailable, Output, Push, Reply, Send};
+use crate::payload_bytes::{command_bytes, payload_bytes};
 
 /// Why a command came to nothing.
 #[derive(Debug)]
@@ -69,8 +71,10 @@ pub(crate) struct Execution<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     records: usize,
-    /// About the bytes of variables in the records.
+    /// About the bytes of the records.
     bytes: u64,
+    /// Why the command cannot be carried out, although it went on: a record or a command for another partition was too large.
+    excess: Option<Rejection>,
     /// Nodes and items that expressions visited, and what joining gateways looked at.
     pub evaluation_steps: Cell<u64>,
 }
@@ -105,8 +109,27 @@ impl Execution<'_> {
         };
         self.state.apply(&record);
         self.used.records += 1;
-        self.used.bytes = self.used.bytes.saturating_add(variable_bytes(&record.payload));
+        let bytes = payload_bytes(&record.payload);
+        self.used.bytes = self.used.bytes.saturating_add(bytes);
+        if bytes > self.limits.record_bytes_max {
+            self.exceed("a record", bytes, self.limits.record_bytes_max);
+        }
         self.output.records.push(record);
+    }
+
+    /// The command made something that is too large to be kept or sent; it fails, and nothing of it stays.
+    #[cold]
+    pub fn exceed(&mut self, what: &str, bytes: u64, bytes_max: u64) {
+        let reason = format!(
+            "Expected {what} to have at most {bytes_max} bytes, but it has about {bytes}. Let the process and its clients work \
+             with smaller variables."
+        );
+        self.used.excess.get_or_insert_with(|| Rejection::invalid_argument(reason));
+    }
+
+    /// Refuses a command whose handler made something too large.
+    pub fn check_excess(&mut self) -> Outcome {
+        self.used.excess.take().map_or(Ok(()), |rejection| Err(rejection.into()))
     }
 
     /// Answers the request of this command, if it has one.
@@ -119,6 +142,11 @@ impl Execution<'_> {
     /// Answers a request that may be older than this command.
     pub fn reply_to(&mut self, request: Request, key: Key, payload: Payload) {
         self.output.replies.push(Reply { request, key, payload, rejection: None });
+    }
+
+    /// Refuses a request that may be older than this command, although what it asked for has happened.
+    pub fn refuse_request(&mut self, request: Request, key: Key, payload: Payload, rejection: Rejection) {
+        self.output.replies.push(Reply { request, key, payload, rejection: Some(rejection) });
     }
 
     pub fn push(&mut self, stream: StreamId, key: Key, job: Arc<protocol::JobValue>) {
@@ -142,11 +170,22 @@ impl Execution<'_> {
             let Some(step) = self.steps.pop_front() else { return Ok(()) };
             self.at = step.element_instance();
             crate::element::take_step(self, step)?;
+            self.check_step()?;
             if self.has_used_much() {
                 break;
             }
         }
         self.enqueue_remaining_steps()
+    }
+
+    /// What a step cannot store or send is the fault of its instance, which must not take the whole command with it.
+    fn check_step(&mut self) -> Outcome {
+        let fault = self.state.tables.fault().filter(StoreError::concerns_one_command);
+        let excess = self.used.excess.take().map(|rejection| rejection.reason.to_string());
+        let Some(reason) = excess.or_else(|| fault.map(|fault| fault.to_string())) else { return Ok(()) };
+        let instance = self.state.element_instance(self.at);
+        let process_instance = instance.map_or(self.at, |instance| instance.value.process_instance_key);
+        Err(Failure::Broken { process_instance, reason })
     }
 
     /// Whether what remains to be done is better left to the work queue.
@@ -162,22 +201,41 @@ impl Execution<'_> {
     fn enqueue_remaining_steps(&mut self) -> Outcome {
         let Some(first) = self.steps.front() else { return Ok(()) };
         let process_instance = first.process_instance(&self.state);
-        let entry_steps_max = self.limits.steps_per_command_max.max(1);
-        let entries = self.steps.len().div_ceil(entry_steps_max);
-        let rounds = self.rounds.saturating_add(u32::try_from(entries).unwrap_or(u32::MAX));
-        let mut rest = std::mem::take(&mut self.steps).into_iter();
-        for _ in 0..entries {
-            let steps: Vec<Step> = rest.by_ref().take(entry_steps_max).collect();
-            let value = WorkValue {
-                sequence: self.state.counters.work_in + 1,
-                process_instance_key: steps.first().map_or(Key::NONE, |step| step.process_instance(&self.state)),
-                commands: steps.into_iter().map(Step::into_command).collect(),
-                rounds,
-                is_part: entries > 1,
-            };
+        let entries = self.entries_of_remaining_steps();
+        let rounds = self.rounds.saturating_add(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+        let is_part = entries.len() > 1;
+        for (process_instance_key, commands) in entries {
+            let sequence = self.state.counters.work_in + 1;
+            let value = WorkValue { sequence, process_instance_key, commands, rounds, is_part };
             self.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
         }
         self.check_waiting_work(process_instance)
+    }
+
+    /// The remaining steps in entries, each with the instance of its first one. None is larger than what one command should
+    /// take, unless a single step is.
+    fn entries_of_remaining_steps(&mut self) -> Vec<(Key, Vec<Command>)> {
+        let mut entries: Vec<(Key, Vec<Command>)> = Vec::new();
+        let mut bytes = 0_u64;
+        for step in std::mem::take(&mut self.steps) {
+            let process_instance = step.process_instance(&self.state);
+            let command = step.into_command();
+            let more = command_bytes(&command);
+            match entries.last_mut() {
+                Some((_, commands))
+                    if commands.len() < self.limits.steps_per_command_max
+                        && bytes.saturating_add(more) <= self.limits.bytes_per_command =>
+                {
+                    commands.push(command);
+                    bytes = bytes.saturating_add(more);
+                }
+                _ => {
+                    entries.push((process_instance, vec![command]));
+                    bytes = more;
+                }
+            }
+        }
+        entries
     }
 
     /// Tokens that multiply faster than they are used up fill the queue, and with it the disk.
@@ -237,19 +295,4 @@ impl Execution<'_> {
         }
         Ok(())
     }
-}
-
-/// About the bytes that variables take in a record.
-fn variable_bytes(payload: &Payload) -> u64 {
-    let bytes = match payload {
-        Payload::Variable(_, variable) => variable.value.len(),
-        Payload::Job(_, job) => job.variables.len(),
-        Payload::JobBatch(_, batch) => batch.jobs.iter().map(|job| job.variables.len()).sum(),
-        Payload::ProcessEvent(_, event) => event.variables.len(),
-        Payload::MultiInstance(_, value) => {
-            value.input_collection.iter().map(|item| item.len()).sum::<usize>() + value.output_element.len()
-        }
-        _ => 0,
-    };
-    bytes as u64
 }

@@ -19,9 +19,12 @@ mod job;
 mod job_stream;
 mod limits;
 mod message;
+mod name;
 mod output;
+mod payload_bytes;
 mod process_instance;
 
+mod refused;
 mod resource_deletion;
 mod state;
 mod timer;

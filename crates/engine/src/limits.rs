@@ -13,6 +13,12 @@ pub struct Limits {
     pub evaluation_steps_per_command: u64,
     /// Nodes and items that the expressions of one command may visit at all; one more is an incident of its element.
     pub evaluation_steps_per_command_max: u64,
+    /// Bytes of one record: a command that makes a larger one is refused, or puts the instance aside that made it.
+    pub record_bytes_max: u64,
+    /// Bytes of a command for another partition, deployments to all of them included: it must fit an entry of their log.
+    pub outbox_command_bytes_max: u64,
+    /// Bytes that the variables of a message take in all those together to whom publishing brings them at once.
+    pub message_correlations_bytes_max: usize,
     /// Bytes of what all input or all output mappings of an element give; more are an incident of the element.
     pub mapping_bytes_max: usize,
     /// Bytes of all inputs and outputs that the evaluation of a decision tells: a client must be able to receive them.
@@ -26,12 +32,20 @@ pub struct Limits {
     pub elements_per_operation_max: usize,
     /// Items of a loop whose output collection is updated with every result; that of a longer one is written at the end.
     pub output_collection_updates_max: u32,
+    /// Bytes that an output collection may reach by such an update; further results of the loop are written at its end.
+    pub output_collection_update_bytes_max: usize,
+    /// Bytes of all results of a loop; more are an incident of the inner instance that gives them.
+    pub output_collection_bytes_max: usize,
+    /// Bytes of the variables that go to a called process, and of those that come back; more are an incident.
+    pub called_variables_bytes_max: usize,
     /// Calls that lead to one another: how deep process instances can be nested.
     pub call_depth_max: u32,
     /// Bytes of one job with its variables; a larger one is an incident of its element.
     pub job_bytes_max: usize,
     /// Bytes of all jobs answered by one activation; the rest stays available.
     pub job_batch_bytes_max: usize,
+    /// Bytes of the variables with which the creation of an instance is answered when it has completed: they must fit a message.
+    pub result_bytes_max: usize,
     /// Jobs answered by one activation.
     pub job_batch_jobs_max: usize,
     /// Bytes of an incident's message; a longer one is cut.
@@ -48,15 +62,22 @@ impl Default for Limits {
             bytes_per_command: 16 << 20,
             evaluation_steps_per_command: 5_000_000,
             evaluation_steps_per_command_max: 20_000_000,
+            record_bytes_max: 64 << 20,
+            outbox_command_bytes_max: 12 << 20,
+            message_correlations_bytes_max: 32 << 20,
             mapping_bytes_max: 32 << 20,
             decision_evaluation_bytes_max: 3 << 20,
             continuations_max: 50_000,
             work_entries_max: 1_000,
             elements_per_operation_max: 10_000,
             output_collection_updates_max: 1_000,
+            output_collection_update_bytes_max: 16 << 10,
+            output_collection_bytes_max: 16 << 20,
+            called_variables_bytes_max: 32 << 20,
             call_depth_max: 1_000,
             job_bytes_max: 4 << 20,
             job_batch_bytes_max: 4 << 20,
+            result_bytes_max: 4_190_000,
             job_batch_jobs_max: 10_000,
             incident_message_bytes_max: 10_000,
             name_bytes_max: 512,

@@ -21,18 +21,6 @@ use protocol::{
 use crate::distribution;
 use crate::execution::Execution;
 
-/// Bytes that a text takes in the key of a table.
-fn key_bytes(text: &str) -> usize {
-    // The store ends texts with a 0, and so writes the bytes 0 and 1 as two.
-    text.len() + text.bytes().filter(|byte| *byte <= 1).count()
-}
-
-/// What is too long to be a key, as in "at most 512 bytes, but it has 600".
-fn too_long(text: &str, bytes_max: usize) -> Option<String> {
-    let bytes = key_bytes(text);
-    (bytes > bytes_max).then(|| format!("at most {bytes_max} bytes, but it has {bytes}"))
-}
-
 /// To the partition where the messages of a correlation key arrive.
 pub(crate) fn send_to_message(
     execution: &mut Execution<'_>,

@@ -8,8 +8,9 @@ pub(crate) use rows::*;
 
 use std::sync::Arc;
 
+use bpmn::model::Behavior;
 use minicbor::{Decode, Encode};
-use protocol::{Key, PartitionId, Timestamp};
+use protocol::{BpmnElementType, Key, PartitionId, ProcessInstanceValue, Timestamp};
 
 use crate::definitions::Definitions;
 
@@ -288,6 +289,17 @@ impl State {
         self.tables.messages_by_place.range(range).map(|((_, message), _)| message)
     }
 
+    /// Whether the variables of a called process are the result of its call activity, because that lets them through.
+    pub fn gives_variables_to_caller(&self, called: &ProcessInstanceValue) -> bool {
+        let Some(caller) = self.element_instance(called.parent_element_instance_key) else { return false };
+        let Some(process) = self.process(caller.value.process_definition_key) else { return false };
+        let element = process.find(&caller.value.element_id, BpmnElementType::CallActivity);
+        element.map(|index| process.element(index)).is_some_and(|element| match &element.behavior {
+            Behavior::CallActivity(called) => !element.outputs.is_empty() || called.propagate_all_child_variables,
+            _ => false,
+        })
+    }
+
     /// Whether the definition is about to go, so that nothing may begin with it.
     pub fn is_deleting(&self, definition: Key) -> bool {
         self.tables.deleting_processes.contains(&definition.raw())
@@ -295,5 +307,32 @@ impl State {
 
     pub fn is_banned(&self, process_instance: Key) -> bool {
         self.counters.banned_instances > 0 && self.tables.banned_instances.contains(&process_instance.raw())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use state::TableSet;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    /// Tenants have short names: the gateway takes the default one alone.
+    const TENANT_BYTES_MAX: usize = 255;
+
+    #[test]
+    fn no_key_of_any_table_is_too_long_with_names_at_their_limit() {
+        let name = Limits::default().name_bytes_max.max(bpmn::NAME_BYTES_MAX);
+        let (mut with_text, mut longest) = (0, 0);
+        Tables::in_memory().each(&mut |table| {
+            let texts = table.longest_key_bytes(1) - table.longest_key_bytes(0);
+            // No entity has more than three names of its own, so the fourth text of a key is the tenant.
+            let tenant = if texts > 3 { name - TENANT_BYTES_MAX } else { 0 };
+            let bytes = table.longest_key_bytes(name) - tenant;
+            assert!(bytes <= state::LONGEST_KEY_BYTES, "a key of table {} can have {bytes} bytes", table.id().name);
+            with_text += usize::from(texts > 0);
+            longest = longest.max(bytes);
+        });
+        assert!(with_text > 20 && longest > 3 * name, "the keys with texts are looked at");
     }
 }

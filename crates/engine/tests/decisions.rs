@@ -135,7 +135,7 @@ fn files_that_do_not_fit_together_are_refused_with_all_their_problems() {
     refused(&output, invalid, &["'1.dmn': The root element is 'html'"]);
     let long = "x".repeat(600);
     let output = partition.submit(Key::NONE, deployment(&[("1.dmn", &graph(&long, "d", "1", None))]));
-    refused(&output, invalid, &["Expected decision requirements ids of at most"]);
+    refused(&output, invalid, &["Expected the decision requirements id 'xxx"]);
     let many: String = (0..1_000).map(|number| format!("<decision id=\"d{number}\"/>")).collect();
     let many = good.replace("<decision id=\"d\"", &format!("{many}<decision id=\"d\""));
     let output = partition.submit(Key::NONE, deployment(&[("1.dmn", &many)]));

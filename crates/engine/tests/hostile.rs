@@ -335,6 +335,41 @@ fn deployments_of_too_many_files_or_processes_are_refused() {
     partition.check();
 }
 
+#[test]
+fn resource_names_have_a_limit() {
+    let mut partition = partition(Limits::default());
+    let process = ProcessBuilder::new("named").start("start").end("end").to_xml();
+    let longest = format!("{}.bpmn", "n".repeat(507));
+    assert_eq!(partition.deploy(&longest, process.as_bytes()).replies[0].rejection, None);
+    let output = partition.deploy(&format!("n{longest}"), process.as_bytes());
+    let rejection = output.replies[0].rejection.as_ref().expect("refused");
+    let expected = "Expected the names of resources to have at most 512 bytes, but it has 513: 'nnnn";
+    assert!(rejection.reason.starts_with(expected), "{rejection:?}");
+    assert_eq!(output.records.len(), 1, "nothing but the rejection");
+}
+
+#[test]
+fn deployments_that_would_not_fit_the_log_of_another_partition_are_refused() {
+    let graph = "g".repeat(512);
+    let decisions: String = (0..25_000)
+        .map(|number| {
+            format!(
+                "<decision id=\"d{number}\" name=\"d\"><literalExpression><text>1</text></literalExpression></decision>"
+            )
+        })
+        .collect();
+    let xml = format!(
+        "<definitions xmlns=\"https://www.omg.org/spec/DMN/20191111/MODEL/\" id=\"{graph}\" name=\"n\" namespace=\"n\">\
+         {decisions}</definitions>"
+    );
+    let mut partition = partition(Limits::default());
+    let output = partition.deploy("many.dmn", xml.as_bytes());
+    let rejection = output.replies[0].rejection.as_ref().expect("refused");
+    assert!(rejection.reason.contains("with the names of their 0 processes and 25000 decisions"), "{rejection:?}");
+    assert_eq!(output.records.len(), 1, "nothing but the rejection");
+    others_go_on(&mut partition);
+}
+
 /// How many instances of the process begin while the clock moves on by steps.
 fn begun(cycle: &str, step: i64, steps: usize) -> usize {
     let mut partition = Partition::new();
@@ -358,4 +393,160 @@ fn an_endless_cycle_without_time_between_comes_ten_times_a_second() {
     assert_eq!(begun("R/PT0S", 50, 20), 11);
     assert_eq!(begun("R5000/PT0.001S", 50, 20), 10);
     assert_eq!(begun("R3/PT0S", 50, 20), 3, "a short one comes at once");
+}
+
+/// The nested text of a context in a context, `levels` deep, under the name `a`.
+fn nested(levels: usize) -> String {
+    format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
+}
+
+/// Half of what processing threads have, although nothing is optimized here.
+fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(test).expect("a thread starts");
+    thread.join().expect("the test passes");
+}
+
+#[test]
+fn mappings_nest_as_deep_as_their_targets_may_and_no_deeper_than_json() {
+    let target = vec!["a"; bpmn::MAPPING_TARGET_NAMES_MAX].join(".");
+    let process = ProcessBuilder::new("deep")
+        .start("start")
+        .script_task("merge", "=1", "result")
+        .output("=1", &target.replace("a.a", "a.b"))
+        .service_task("task", "work")
+        .input("=2", &target)
+        .end("end")
+        .to_xml();
+    on_a_small_stack(move || {
+        let mut partition = partition(Limits::default());
+        assert_eq!(partition.deploy("deep.bpmn", process.as_bytes()).replies[0].rejection, None);
+        create(&mut partition, "deep", &format!("{{\"a\":{}}}", nested(998)));
+        assert_eq!(incidents(&partition), []);
+        assert!(partition.jobs.contains_key("task"));
+        partition.check();
+    });
+}
+
+#[test]
+fn a_context_that_would_become_deeper_than_json_is_an_incident() {
+    let process = ProcessBuilder::new("deep")
+        .start("start")
+        .script_task("merge", "=1", "result")
+        .output("=a", "outer.inner.a")
+        .end("end");
+    let mut partition = partition(Limits::default());
+    deploy(&mut partition, &process);
+    create(&mut partition, "deep", &format!("{{\"a\":{}}}", nested(999)));
+    let incidents = incidents(&partition);
+    assert_eq!(incidents.len(), 1);
+    assert_eq!(incidents[0].0, ErrorType::IoMappingError);
+    assert!(
+        incidents[0].1.starts_with("Expected the mappings to nest values at most 1000 levels deep"),
+        "{incidents:?}"
+    );
+    partition.check();
+}
+
+#[test]
+fn as_many_mappings_as_there_may_be_are_applied() {
+    let mut process = ProcessBuilder::new("wide").start("start").script_task("task", "=1", "result");
+    for number in 0..5_000 {
+        process = process.output("=1", &format!("outer.entry{number}"));
+    }
+    let mut partition = partition(Limits::default());
+    deploy(&mut partition, &process.end("end"));
+    create(&mut partition, "wide", "{}");
+    assert_eq!(incidents(&partition), []);
+    let outer = partition.records.iter().find_map(|record| match &record.payload {
+        Payload::Variable(VariableIntent::Created, variable) if variable.name == *"outer" => Some(&variable.value),
+        _ => None,
+    });
+    assert_eq!(outer.expect("it is written").matches(":1").count(), 5_000);
+    others_go_on(&mut partition);
+}
+
+/// A partition whose names may be longer than its keys, so that what names should have kept out comes up.
+fn partition_without_names() -> Partition {
+    partition(Limits { name_bytes_max: 4_000, ..Limits::default() })
+}
+
+/// A job type that is too long for the key of a table.
+const TOO_LONG: &str = "=string join(for i in 1..2500 return \"x\")";
+
+fn rejections(partition: &Partition) -> usize {
+    partition.records.iter().filter(|record| matches!(record.record_type, RecordType::Rejection(_))).count()
+}
+
+#[test]
+fn a_timer_that_leads_to_what_cannot_be_stored_is_not_tried_for_ever() {
+    let process = ProcessBuilder::new("late")
+        .start("start")
+        .catch_event("wait", Event::Duration("PT1S"))
+        .service_task("task", TOO_LONG)
+        .end("end");
+    let mut partition = partition_without_names();
+    deploy(&mut partition, &process);
+    create(&mut partition, "late", "{}");
+    partition.advance(1_000);
+    let bans = bans(&partition);
+    assert_eq!(bans.len(), 1);
+    assert!(bans[0].contains("bytes long, and at most 1900 are allowed"), "{bans:?}");
+    assert_eq!(partition.engine.next_due(), None, "nothing of it is due any more");
+    assert_eq!(rejections(&partition), 1);
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+#[test]
+fn a_start_timer_that_leads_to_what_cannot_be_stored_is_cancelled_with_the_reason() {
+    let process = ProcessBuilder::new("often")
+        .start_event("start", Event::Cycle("R/PT1S"))
+        .service_task("task", TOO_LONG)
+        .end("end");
+    let mut partition = partition_without_names();
+    deploy(&mut partition, &process);
+    partition.advance(1_000);
+    let bans = bans(&partition);
+    assert!(bans.iter().all(|reason| reason.contains("at most 1900 are allowed")) && !bans.is_empty(), "{bans:?}");
+    assert_eq!(partition.engine.next_due(), None, "the timer is cancelled");
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+#[test]
+fn interrupted_work_that_cannot_be_stored_is_put_aside_and_lets_other_work_through() {
+    let process = ProcessBuilder::new("looping")
+        .start("start")
+        .manual_task("each")
+        .multi_instance("=for i in 1..2000 return i", "item")
+        .service_task("task", TOO_LONG)
+        .end("end");
+    let mut partition = partition_without_names();
+    deploy(&mut partition, &process);
+    create(&mut partition, "looping", "{}");
+    assert_eq!(bans(&partition).len(), 1);
+    assert_eq!(partition.engine.statistics().work_entries, 0);
+    others_go_on(&mut partition);
+    partition.check();
+}
+
+#[test]
+fn a_completion_that_leads_to_what_cannot_be_stored_is_refused_once() {
+    let process = ProcessBuilder::new("working")
+        .start("start")
+        .service_task("first", "work")
+        .service_task("task", TOO_LONG)
+        .end("end");
+    let mut partition = partition_without_names();
+    deploy(&mut partition, &process);
+    create(&mut partition, "working", "{}");
+    let job = partition.jobs["first"];
+    let mut complete = || {
+        let output = partition.job(job, JobIntent::Complete, JobValue::default());
+        output.replies[0].rejection.clone().expect("refused").rejection_type
+    };
+    assert_eq!(complete(), RejectionType::ProcessingError);
+    assert_eq!(complete(), RejectionType::InvalidState, "the instance is put aside");
+    assert_eq!(bans(&partition).len(), 1);
+    partition.check();
 }

@@ -2,6 +2,7 @@
 
 mod support;
 
+use bpmn::builder::ProcessBuilder;
 use engine::{EngineOptions, Limits};
 use protocol::*;
 use support::Partition;
@@ -127,4 +128,66 @@ fn jobs_of_a_banned_instance_neither_stay_due_nor_go_to_workers() {
     partition.advance(60_000);
     assert_eq!(partition.engine.next_due(), None, "the time-out is done with");
     assert_eq!(activated(&partition.activate("work", 5)).job_keys, [healthy], "other instances go on");
+}
+
+#[test]
+fn a_result_that_is_too_large_for_an_answer_is_told_and_the_instance_completes() {
+    let mut partition = partition(Limits { result_bytes_max: 1_000, ..Limits::default() });
+    let variables = |bytes: usize| format!("{{\"text\":\"{}\",\"id\":7}}", "x".repeat(bytes));
+    let mut run = |bytes: usize, fetch: &[&str]| {
+        let value = ProcessInstanceCreationValue {
+            bpmn_process_id: "one-task".into(),
+            version: -1,
+            variables: variables(bytes).into(),
+            fetch_variables: fetch.iter().map(|name| Text::from(*name)).collect(),
+            tenant_id: support::TENANT.into(),
+            ..ProcessInstanceCreationValue::default()
+        };
+        let intent = ProcessInstanceCreationIntent::CreateWithAwaitingResult;
+        partition.submit(Key::NONE, Payload::ProcessInstanceCreation(intent, Box::new(value)));
+        let instance = partition.instance;
+        let output = partition.job(partition.jobs["work"], JobIntent::Complete, JobValue::default());
+        assert!(support::describe(&output).contains("PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS one-task"));
+        let result = output.replies.iter().find(|reply| matches!(reply.payload, Payload::ProcessInstanceResult(..)));
+        (instance, result.expect("it is answered").clone())
+    };
+    let (_, answered) = run(900, &[]);
+    assert_eq!(answered.rejection, None);
+    let (instance, refused) = run(1_000, &[]);
+    let rejection = refused.rejection.expect("refused");
+    assert_eq!(rejection.rejection_type, RejectionType::InvalidState);
+    assert!(rejection.reason.contains(&format!("with key '{instance}', which has completed")), "{rejection:?}");
+    let (_, answered) = run(1_000, &["id"]);
+    assert_eq!(answered.rejection, None, "fewer variables fit");
+    partition.check();
+}
+
+#[test]
+fn calls_carry_variables_up_to_a_limit_in_both_directions() {
+    let limits = Limits { called_variables_bytes_max: 10_000, ..Limits::default() };
+    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let caller = ProcessBuilder::new("caller").start("start").call_activity("call", "called").end("end");
+    let called = ProcessBuilder::new("called").start("start").service_task("work", "work").end("end");
+    for process in [&caller, &called] {
+        assert_eq!(partition.deploy("process.bpmn", process.to_xml().as_bytes()).replies[0].rejection, None);
+    }
+    let text = |bytes: usize| format!("{{\"text\":\"{}\"}}", "x".repeat(bytes));
+    let message = |partition: &Partition| {
+        let mut incidents = partition.records.iter().filter_map(|record| match &record.payload {
+            Payload::Incident(IncidentIntent::Created, incident) => Some(incident.error_message.to_string()),
+            _ => None,
+        });
+        incidents.next_back()
+    };
+    partition.create("caller", &text(9_000), ProcessInstanceCreationIntent::Create);
+    assert_eq!(message(&partition), None);
+    partition.create("caller", &text(10_000), ProcessInstanceCreationIntent::Create);
+    let into = "Expected the variables that 'call' passes to the called process to have at most 10000 bytes together";
+    assert!(message(&partition).expect("an incident").starts_with(into));
+    // What the called process adds makes its result too large.
+    let value = JobValue { variables: text(2_000).replace("text", "more").into(), ..JobValue::default() };
+    partition.job(partition.jobs["work"], JobIntent::Complete, value);
+    let back = "Expected the variables of the called process 'called' to have at most 10000 bytes together";
+    assert!(message(&partition).expect("an incident").starts_with(back));
+    partition.check();
 }

@@ -201,3 +201,64 @@ fn no_items_are_left_when_there_are_none_after_an_incident() {
     assert!(!String::from_utf8_lossy(&dump).contains("loop_items"), "no item is left");
     partition.check();
 }
+
+/// A loop over `items` items that collects the text `document` for each.
+fn collecting(items: usize) -> ProcessBuilder {
+    ProcessBuilder::new("loop")
+        .start("start")
+        .manual_task("each")
+        .multi_instance(&format!("=for i in 1..{items} return i"), "item")
+        .output_collection("results", "=document + \"\"")
+        .end("end")
+}
+
+fn incidents(partition: &Partition) -> Vec<&str> {
+    let incidents = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Incident(IncidentIntent::Created, incident) => Some(incident.error_message.as_str()),
+        _ => None,
+    });
+    incidents.collect()
+}
+
+/// Bytes of all values that a variable had.
+fn written_bytes(partition: &Partition, name: &str) -> usize {
+    let values = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Variable(_, variable) if variable.name == *name => Some(variable.value.len()),
+        _ => None,
+    });
+    values.sum()
+}
+
+#[test]
+fn large_results_are_written_once_also_in_a_short_loop() {
+    let document = "x".repeat(1_000);
+    for items in [100, 800] {
+        let mut partition = partition(Limits::default());
+        deploy(&mut partition, &collecting(items));
+        let variables = format!("{{\"document\":\"{document}\"}}");
+        partition.create("loop", &variables, ProcessInstanceCreationIntent::Create);
+        let expected = vec![format!("\"{document}\""); items].join(",");
+        assert_eq!(last_value(&partition, "results").as_str(), format!("[{expected}]"));
+        let updates = 16 * (16 << 10);
+        let at_the_end = 2 * (expected.len() + 2);
+        let written = written_bytes(&partition, "results");
+        assert!(written <= updates + at_the_end, "{written} bytes were written for {items} results");
+        partition.check();
+    }
+}
+
+#[test]
+fn results_that_are_too_large_together_are_an_incident_that_says_what_to_do() {
+    let mut partition = partition(Limits { output_collection_bytes_max: 50_000, ..Limits::default() });
+    deploy(&mut partition, &collecting(100));
+    let variables = format!("{{\"document\":\"{}\"}}", "x".repeat(20_000));
+    partition.create("loop", &variables, ProcessInstanceCreationIntent::Create);
+    let incidents = incidents(&partition);
+    assert_eq!(incidents.len(), 98, "two results fit");
+    assert!(
+        incidents[0]
+            .starts_with("Expected the results of all instances of 'each' to have at most 50000 bytes together"),
+        "{incidents:?}"
+    );
+    partition.check();
+}

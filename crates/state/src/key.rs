@@ -35,6 +35,9 @@ pub trait TableKey: Ord + Clone + Debug + Send + Sync + 'static {
 
     /// The key that no other key is below.
     fn least() -> Self;
+
+    /// The length of the longest encoded key when each text in it takes at most this many bytes, without its end.
+    fn longest_bytes(text_bytes: usize) -> usize;
 }
 
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Result<&'a [u8], CorruptionError> {
@@ -64,6 +67,10 @@ macro_rules! unsigned_key {
             fn least() -> Self {
                 0
             }
+
+            fn longest_bytes(_: usize) -> usize {
+                size_of::<Self>()
+            }
         }
     )*};
 }
@@ -86,6 +93,10 @@ macro_rules! signed_key {
 
             fn least() -> Self {
                 <$integer>::MIN
+            }
+
+            fn longest_bytes(_: usize) -> usize {
+                size_of::<Self>()
             }
         }
     )*};
@@ -111,6 +122,10 @@ impl TableKey for bool {
     fn least() -> Self {
         false
     }
+
+    fn longest_bytes(_: usize) -> usize {
+        size_of::<Self>()
+    }
 }
 
 impl TableKey for () {
@@ -123,6 +138,10 @@ impl TableKey for () {
     }
 
     fn least() -> Self {}
+
+    fn longest_bytes(_: usize) -> usize {
+        0
+    }
 }
 
 /// Ends a string. It is below every byte of a string, so a string comes before its own continuations.
@@ -185,6 +204,10 @@ macro_rules! text_key {
             fn least() -> Self {
                 "".into()
             }
+
+            fn longest_bytes(text_bytes: usize) -> usize {
+                text_bytes + 1
+            }
         }
     )*};
 }
@@ -221,6 +244,10 @@ macro_rules! tuple_key {
 
             fn least() -> Self {
                 ($first::least(), $($part::least()),+)
+            }
+
+            fn longest_bytes(text_bytes: usize) -> usize {
+                $first::longest_bytes(text_bytes) $( + $part::longest_bytes(text_bytes) )+
             }
         }
     };
@@ -299,6 +326,10 @@ macro_rules! key_by_wrapping {
 
             fn least() -> Self {
                 $name(<$inner as $crate::TableKey>::least())
+            }
+
+            fn longest_bytes(text_bytes: usize) -> usize {
+                <$inner as $crate::TableKey>::longest_bytes(text_bytes)
             }
         }
     )*};

@@ -119,6 +119,10 @@ impl<P: TableKey, K: TableKey, V: TableValue> AnyTable for Queue<P, K, V> {
         self.table.lower.table
     }
 
+    fn longest_key_bytes(&self, text_bytes: usize) -> usize {
+        <(P, K)>::longest_bytes(text_bytes)
+    }
+
     #[inline]
     fn is_command_open(&self) -> bool {
         self.table.is_command_open()

@@ -241,6 +241,10 @@ impl<K: TableKey, V: TableValue> AnyTable for Table<K, V> {
         self.lower.table
     }
 
+    fn longest_key_bytes(&self, text_bytes: usize) -> usize {
+        K::longest_bytes(text_bytes)
+    }
+
     fn is_command_open(&self) -> bool {
         self.overlay.is_command_open()
     }

@@ -51,6 +51,8 @@ pub struct Statistics {
 pub trait AnyTable {
     /// The number and name.
     fn id(&self) -> TableId;
+    /// The length of the longest encoded key when each text in it takes at most this many bytes, without its end.
+    fn longest_key_bytes(&self, text_bytes: usize) -> usize;
     /// Whether the command at hand has written here.
     fn is_command_open(&self) -> bool;
     /// Keeps what the command at hand wrote.

@@ -3,6 +3,8 @@
 //!
 //! A rule is lifted for one place by a comment `tidy: <why>` on the line or the line above.
 
+pub mod limits;
+
 use std::path::{Path, PathBuf};
 
 /// A line that breaks a rule.

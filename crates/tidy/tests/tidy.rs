@@ -292,3 +292,12 @@ fn the_checks_themselves_see_what_they_should() {
     assert_eq!(hash_map_names("let cache: HashMap<u8, u8> = HashMap::new();"), ["cache"]);
     assert_eq!(hash_map_names("    by_key: RefCell<FxHashMap<Key, u8>>,"), ["by_key"]);
 }
+
+#[test]
+fn every_limit_has_its_row_in_the_table_of_limits() {
+    let table = std::fs::read_to_string(root().join("docs/limits.md")).expect("docs/limits.md is there");
+    let declared = tidy::limits::declared(&root().join("crates"));
+    assert!(declared.len() > 50, "the limits of the source are found");
+    let wrong = tidy::limits::differences(&declared, &tidy::limits::rows(&table));
+    assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
+}

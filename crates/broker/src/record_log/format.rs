@@ -41,6 +41,19 @@ pub enum RecordLogError {
         /// What does not fit.
         problem: String,
     },
+    /// A record that readers would refuse is not written, and nothing behind it.
+    #[error(
+        "the record at position {position} of partition {partition} has {bytes} bytes, and at most {RECORD_LIMIT_BYTES} can be \
+         written and read; this is a mistake of the engine, whose records have a limit of their own: report it with this line"
+    )]
+    TooLarge {
+        /// The partition.
+        partition: PartitionId,
+        /// The record.
+        position: u64,
+        /// Its size.
+        bytes: usize,
+    },
     /// A record that was written cannot be read back.
     #[error(
         "the record segment {} is damaged at byte {offset}: {problem}; restore the partition's data from a backup, or \
@@ -96,16 +109,29 @@ pub(super) fn decode_header(header: &[u8], partition: PartitionId) -> Result<u64
 }
 
 /// Appends a frame whose record is written by `record`.
-pub(super) fn encode_frame(position: u64, out: &mut Vec<u8>, record: impl FnOnce(&mut Vec<u8>)) {
+///
+/// # Errors
+/// When the record is larger than the limit, with its size; nothing is appended then.
+pub(super) fn encode_frame(
+    position: u64,
+    limit_bytes: usize,
+    out: &mut Vec<u8>,
+    record: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), usize> {
     let start = out.len();
     out.extend_from_slice(&[0; 8]);
     out.extend_from_slice(&position.to_le_bytes());
     record(out);
     let length = out.len() - start - FRAME_HEADER_BYTES;
-    let length = u32::try_from(length).expect("a record is below its limit");
+    if length > limit_bytes {
+        out.truncate(start);
+        return Err(length);
+    }
+    let length = u32::try_from(length).expect("the limit is below 4 GiB");
     let checksum = crc32fast::hash(&out[start + 8..]);
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
     out[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+    Ok(())
 }
 
 /// What the beginning of some bytes is.

@@ -237,3 +237,17 @@ fn a_piece_is_announced_when_it_is_written_and_synced_when_it_is_told() {
     log.sync().expect("the disk works");
     assert_eq!(log.unsynced_bytes(), 0);
 }
+
+#[test]
+fn a_record_that_no_reader_would_accept_is_not_written_and_said() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).unwrap();
+    write(&mut writer, 1..=2);
+    writer.record_limit_bytes = 20;
+    writer.append(&record(3));
+    writer.append(&record(4));
+    let error = writer.flush().expect_err("it is too large");
+    assert!(error.to_string().starts_with("the record at position 3 of partition 3 has "), "{error}");
+    writer.flush().expect_err("what is behind it must not be written either");
+    assert_eq!(read(&log, 0), [1, 2]);
+}

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use protocol::Record;
 
-use super::format::{self, HEADER_BYTES, RecordLogError};
+use super::format::{self, HEADER_BYTES, RECORD_LIMIT_BYTES, RecordLogError};
 use super::write_back::PIECE_BYTES;
 use super::{RecordLog, Segment, recovery};
 
@@ -18,6 +18,10 @@ pub(crate) struct RecordWriter {
     pub(crate) file: File,
     segment: Segment,
     frames: Vec<u8>,
+    /// The largest record that is written.
+    pub(super) record_limit_bytes: usize,
+    /// Position and size of a record that no reader would accept.
+    too_large: Option<(u64, usize)>,
     /// Position of the last record in `frames` or in a segment.
     last: u64,
     /// Bytes written since a piece was last announced.
@@ -29,7 +33,16 @@ impl RecordWriter {
         let segment = log.segments.lock().back().expect("there is always a segment").clone();
         let file = File::options().write(true).open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
-        Ok(RecordWriter { log, file, segment, frames: Vec::new(), last, piece_bytes: 0 })
+        Ok(RecordWriter {
+            log,
+            file,
+            segment,
+            frames: Vec::new(),
+            record_limit_bytes: RECORD_LIMIT_BYTES,
+            too_large: None,
+            last,
+            piece_bytes: 0,
+        })
     }
 
     /// Adds a record; one that is already there (because it is derived again after a restart) is skipped.
@@ -37,8 +50,16 @@ impl RecordWriter {
         if record.position <= self.last || !self.log.options.is_read {
             return;
         }
-        self.last = record.position;
-        format::encode_frame(record.position, &mut self.frames, |out| protocol::encode(record, out));
+        self.add(record.position, |out| protocol::encode(record, out));
+    }
+
+    fn add(&mut self, position: u64, record: impl FnOnce(&mut Vec<u8>)) {
+        if self.too_large.is_some() {
+            return;
+        }
+        self.last = position;
+        let too_large = format::encode_frame(position, self.record_limit_bytes, &mut self.frames, record).err();
+        self.too_large = too_large.map(|bytes| (position, bytes));
     }
 
     /// Position of the last record that is written.
@@ -48,6 +69,10 @@ impl RecordWriter {
 
     /// Writes what was added. After an error nothing is lost: the next call tries again.
     pub fn flush(&mut self) -> Result<(), RecordLogError> {
+        if let Some((position, bytes)) = self.too_large {
+            // Readers would stop at it for ever.
+            return Err(RecordLogError::TooLarge { partition: self.log.partition(), position, bytes });
+        }
         if self.frames.is_empty() {
             return Ok(());
         }

@@ -76,7 +76,14 @@ pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceInten
             let Some(inner) = state.element_instance(key) else {
                 return broken(state, format!("element instance {key} is not there"));
             };
-            let place = (inner.value.flow_scope_key.raw(), inner.loop_counter);
+            let body = inner.value.flow_scope_key.raw();
+            let place = (body, inner.loop_counter);
+            // A result is given again when what follows it was an incident.
+            let before = state.tables.loop_outputs.get(&place).map_or(0, |before| before.len() as u64);
+            let bytes = value.output_element.len() as u64;
+            change_element(state, body, |body| {
+                body.output_bytes = body.output_bytes.saturating_sub(before).saturating_add(bytes);
+            });
             state.tables.loop_outputs.put(place, value.output_element.shared().clone());
         }
     }

@@ -57,6 +57,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
         completed_children: 0,
         terminated_children: 0,
         items: 0,
+        output_bytes: 0,
     };
     state.tables.element_instances.insert_new(key.raw(), instance);
     if is_process {

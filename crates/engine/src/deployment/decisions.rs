@@ -10,6 +10,7 @@ use protocol::{
 
 use super::checksum;
 use crate::execution::Execution;
+use crate::name::too_long;
 use crate::state::LatestVersion;
 
 /// The text about a file that cannot be deployed: a chunk for each problem, and how many further ones there are.
@@ -31,12 +32,14 @@ pub(super) fn check(
     let (mut graph_ids, mut decision_ids) = (BTreeMap::new(), BTreeMap::new());
     for (graph, index) in graphs {
         let resource = &value.resources[*index].resource_name;
-        let check_length = |what: &str, id: &str| match id.len() > name_bytes_max {
-            true => Err(Rejection::invalid_argument(format!(
-                "Expected {what} ids of at most {name_bytes_max} bytes, but one of resource '{resource}' has {}",
-                id.len()
-            ))),
-            false => Ok(()),
+        let check_length = |what: &str, name: &str| match too_long(name, name_bytes_max) {
+            Some(but) => {
+                let start: String = name.chars().take(40).collect();
+                Err(Rejection::invalid_argument(format!(
+                    "Expected the {what} '{start}…' of resource '{resource}' to have {but}; choose a shorter one"
+                )))
+            }
+            None => Ok(()),
         };
         let duplicated = |what: &str, id: &str, other: &Text| {
             Rejection::invalid_argument(format!(
@@ -45,12 +48,16 @@ pub(super) fn check(
                  '{other}' and '{resource}'."
             ))
         };
-        check_length("decision requirements", graph.id())?;
+        check_length("decision requirements id", graph.id())?;
+        check_length("decision requirements name", graph.name())?;
+        check_length("namespace", graph.namespace())?;
         if let Some(other) = graph_ids.insert(graph.id(), resource) {
             return Err(duplicated("decision requirements", graph.id(), other));
         }
         for decision in graph.decisions() {
-            check_length("decision", decision.id)?;
+            check_length("decision id", decision.id)?;
+            check_length("decision name", decision.name)?;
+            check_length("version tag", decision.version_tag.unwrap_or_default())?;
             if let Some(other) = decision_ids.insert(decision.id, resource) {
                 return Err(duplicated("decision", decision.id, other));
             }

@@ -11,12 +11,17 @@ use crate::decision_evaluation;
 use crate::event;
 use crate::execution::Execution;
 use crate::incident::Problem;
+use crate::name::too_long;
 use crate::variable::{document, expression};
 
 /// Evaluates the decision. Its output waits with the task until that completes, so that a problem of the output mappings
 /// does not lead to a second evaluation.
 pub(super) fn evaluate(execution: &mut Execution<'_>, token: &Token, called: &CalledDecision) -> Result<(), Problem> {
     let id = expression::text(execution, token.key, &called.decision_id)?;
+    if let Some(but) = too_long(&id, execution.limits.name_bytes_max) {
+        let message = format!("Expected the decision id that '{}' evaluates to have {but}", token.element().id);
+        return Err(Problem::new(ErrorType::CalledDecisionError, message));
+    }
     let decision = find(execution, token, &id, &called.binding)
         .map_err(|message| Problem::new(ErrorType::CalledDecisionError, message))?;
     let value = token.value();

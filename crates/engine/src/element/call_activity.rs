@@ -11,12 +11,15 @@ use super::{Step, Token};
 use crate::event;
 use crate::execution::Execution;
 use crate::incident::Problem;
+use crate::name::too_long;
 use crate::process_instance;
-use crate::variable::{document, expression};
+use crate::variable::document::{self, Entry};
+use crate::variable::expression;
 
 pub(super) fn call(execution: &mut Execution<'_>, token: &Token, called: &CalledElement) -> Result<(), Stop> {
     check_depth(execution, token)?;
     let process_id = expression::text(execution, token.key, &called.process_id)?;
+    check_id(execution, token, &process_id)?;
     let metadata = find_process(execution, token, &process_id, &called.binding)?;
     let process = execution.state.process(metadata.process_definition_key);
     if process.is_none_or(|process| process.none_start_event().is_none()) {
@@ -25,6 +28,14 @@ pub(super) fn call(execution: &mut Execution<'_>, token: &Token, called: &Called
         ))
         .into());
     }
+    let variables = if called.propagate_all_parent_variables {
+        document::entries_visible(&execution.state, token.key)
+    } else if token.element().inputs.is_empty() {
+        Vec::new()
+    } else {
+        document::entries_local(&execution.state, token.key)
+    };
+    check_variables(execution, token, &variables)?;
     event::subscribe(execution, token)?;
     activated(execution, token);
     let key = execution.state.next_key();
@@ -34,16 +45,50 @@ pub(super) fn call(execution: &mut Execution<'_>, token: &Token, called: &Called
         parent_element_instance_key: token.key,
         ..process_instance::root_value(&metadata, key)
     };
-    let variables = if called.propagate_all_parent_variables {
-        document::entries_visible(&execution.state, token.key)
-    } else if token.element().inputs.is_empty() {
-        Vec::new()
-    } else {
-        document::entries_local(&execution.state, token.key)
-    };
     document::set_initial(execution, &instance, variables);
     execution.steps.push_back(Step::Activate { key: Some(key), value: Arc::new(instance) });
     Ok(())
+}
+
+/// All that goes to a called process is written at once.
+fn check_variables(execution: &Execution<'_>, token: &Token, variables: &[Entry]) -> Result<(), Problem> {
+    let bytes: usize = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let bytes_max = execution.limits.called_variables_bytes_max;
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    Err(problem(format!(
+        "Expected the variables that '{}' passes to the called process to have at most {bytes_max} bytes together, but they have \
+         {bytes}. Set propagateAllParentVariables to false, and map what the called process needs.",
+        token.element().id
+    )))
+}
+
+/// The same for what comes back from a called process, before it ends.
+pub(super) fn check_result(execution: &Execution<'_>, process: &Token) -> Result<(), Problem> {
+    let value = process.value();
+    if !value.parent_element_instance_key.is_some() || !execution.state.gives_variables_to_caller(value) {
+        return Ok(());
+    }
+    let bytes = document::bytes_of(&execution.state, process.key, &[]);
+    let bytes_max = execution.limits.called_variables_bytes_max;
+    if bytes <= bytes_max {
+        return Ok(());
+    }
+    Err(problem(format!(
+        "Expected the variables of the called process '{}' to have at most {bytes_max} bytes together, because all of them go to \
+         its caller, but they have {bytes}. Make them smaller, then resolve the incident; or let the call activity set \
+         propagateAllChildVariables to false and map no output.",
+        value.bpmn_process_id
+    )))
+}
+
+/// What an expression gives can have any length.
+fn check_id(execution: &Execution<'_>, token: &Token, process_id: &str) -> Result<(), Problem> {
+    match too_long(process_id, execution.limits.name_bytes_max) {
+        Some(but) => Err(problem(format!("Expected the process id that '{}' calls to have {but}", token.element().id))),
+        None => Ok(()),
+    }
 }
 
 fn check_depth(execution: &Execution<'_>, token: &Token) -> Result<(), Problem> {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bpmn::model::{Behavior, ElementIndex, FlowIndex};
 use protocol::{
     BpmnElementType, BpmnEventType, Key, Payload, ProcessInstanceIntent, ProcessInstanceResultIntent,
-    ProcessInstanceResultValue, ProcessInstanceValue,
+    ProcessInstanceResultValue, ProcessInstanceValue, Rejection,
 };
 
-use super::{Step, Token, arrive, begin, inclusive_gateway, is_open_for, multi_instance, runtime_instruction};
+use super::{
+    Step, Token, arrive, begin, call_activity, inclusive_gateway, is_open_for, multi_instance, runtime_instruction,
+};
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::incident::{self, Problem};
@@ -59,6 +61,9 @@ fn is_expected(execution: &Execution<'_>, token: &Token) -> bool {
 
 /// Everything between COMPLETING and COMPLETED. Answers whether the loop around an inner instance ends with it.
 fn finish_work(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
+    if token.value().bpmn_element_type == BpmnElementType::Process {
+        call_activity::check_result(execution, token)?;
+    }
     match &token.element().behavior {
         Behavior::MultiInstanceBody(body) => {
             event::unsubscribe(execution, token.key);
@@ -179,7 +184,13 @@ fn answer_awaited_result(execution: &mut Execution<'_>, token: &Token) {
         return;
     }
     let Some(awaited) = execution.state.tables.awaited_results.get(&token.key.raw()) else { return };
-    let variables = document::collect(&execution.state, token.key, &awaited.fetch_variables);
+    let bytes = document::bytes_of(&execution.state, token.key, &awaited.fetch_variables);
+    let bytes_max = execution.limits.result_bytes_max;
+    let is_too_large = bytes > bytes_max;
+    let variables = match is_too_large {
+        true => String::new(),
+        false => document::collect(&execution.state, token.key, &awaited.fetch_variables),
+    };
     let value = token.value();
     let result = ProcessInstanceResultValue {
         bpmn_process_id: value.bpmn_process_id.clone(),
@@ -191,5 +202,14 @@ fn answer_awaited_result(execution: &mut Execution<'_>, token: &Token) {
         tenant_id: value.tenant_id.clone(),
     };
     let payload = Payload::ProcessInstanceResult(ProcessInstanceResultIntent::Completed, Box::new(result));
+    if is_too_large {
+        let rejection = Rejection::invalid_state(format!(
+            "Expected to answer with the variables of process instance with key '{}', which has completed, but they have {bytes} \
+             bytes and an answer has room for {bytes_max}; name fewer in fetchVariables",
+            token.key
+        ));
+        execution.refuse_request(awaited.request, token.key, payload, rejection);
+        return;
+    }
     execution.reply_to(awaited.request, token.key, payload);
 }

@@ -9,6 +9,7 @@ use super::Token;
 use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::job::delivery::JobQueue;
+use crate::name::key_bytes;
 use crate::variable::expression;
 
 /// The job of a task, evaluated; creating it cannot fail any more.
@@ -18,14 +19,14 @@ pub(super) fn evaluate(
     definition: &JobDefinition,
 ) -> Result<JobValue, Problem> {
     let job_type: Text = expression::text(execution, token.key, &definition.job_type)?.into();
-    if job_type.is_empty() || job_type.len() > execution.limits.name_bytes_max {
+    if job_type.is_empty() || key_bytes(&job_type) > execution.limits.name_bytes_max {
         return Err(Problem::new(
             ErrorType::ExtractValueError,
             format!(
                 "Expected the job type of '{}' to have 1 to {} bytes, but it has {}",
                 token.element().id,
                 execution.limits.name_bytes_max,
-                job_type.len()
+                key_bytes(&job_type)
             ),
         ));
     }

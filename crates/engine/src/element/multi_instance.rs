@@ -15,7 +15,7 @@ use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
 use crate::state::{ElementInstance, Lifecycle};
 use crate::variable::document::{self, Entry};
-use crate::variable::expression;
+use crate::variable::{expression, mapping};
 
 /// The variable with the place of an inner instance among its siblings, from 1.
 const LOOP_COUNTER: &str = "loopCounter";
@@ -155,16 +155,26 @@ fn collect_output(
 ) -> Result<(), Problem> {
     let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
     let value = expression::evaluate(execution, token.key, &[], element).map_err(problem)?.value;
-    let body = token.value().flow_scope_key;
-    let items = execution.state.element_instance(body).map_or(0, |body| body.items);
-    if items > execution.limits.output_collection_updates_max {
-        // To write a long list with every result would take the square of its length.
-        let value = MultiInstanceValue { input_collection: Vec::new(), output_element: value.to_json().into() };
-        let evaluated = Payload::MultiInstance(MultiInstanceIntent::OutputElementEvaluated, Box::new(value));
-        execution.emit(token.key, evaluated);
-        return Ok(());
+    if value.depth() >= mapping::DEPTH_MAX {
+        return Err(problem(format!(
+            "Expected the results in the output collection '{name}' to be nested less than {} levels deep, but this one is as \
+             deep. Let the output element give a part of it.",
+            mapping::DEPTH_MAX
+        )));
     }
-    let row = execution.state.tables.variables.get(&(body.raw(), name.clone()));
+    let text = Text::from(value.to_json());
+    let key = token.value().flow_scope_key;
+    let Some(body) = execution.state.element_instance(key) else { return Ok(()) };
+    let place = (key.raw(), token.instance.loop_counter);
+    // To write a long list with every result would take the square of its length.
+    let row = execution.state.tables.variables.get(&(key.raw(), name.clone()));
+    let bytes = row.as_ref().map_or(0, |row| row.value.len()).saturating_add(text.len());
+    if body.items > execution.limits.output_collection_updates_max
+        || bytes > execution.limits.output_collection_update_bytes_max
+        || execution.state.tables.loop_outputs.contains(&place)
+    {
+        return keep_output(execution, token, &body, text);
+    }
     let collection = row.and_then(|row| Value::from_json(&row.value).ok()).unwrap_or_default();
     let position = token.instance.loop_counter as usize - 1;
     let Some(items) = collection.as_list().filter(|items| position < items.len()) else {
@@ -177,7 +187,34 @@ fn collect_output(
     };
     let mut items = items.to_vec();
     items[position] = value;
-    set_output(execution, body, name, items);
+    set_output(execution, key, name, items);
+    Ok(())
+}
+
+/// A result waits for the end of the loop.
+fn keep_output(
+    execution: &mut Execution<'_>,
+    token: &Token,
+    body: &ElementInstance,
+    output: Text,
+) -> Result<(), Problem> {
+    let place = (token.value().flow_scope_key.raw(), token.instance.loop_counter);
+    let before = execution.state.tables.loop_outputs.get(&place).map_or(0, |before| before.len() as u64);
+    let bytes = body.output_bytes.saturating_sub(before).saturating_add(output.len() as u64);
+    let bytes_max = execution.limits.output_collection_bytes_max;
+    if bytes > bytes_max as u64 {
+        return Err(Problem::new(
+            ErrorType::ExtractValueError,
+            format!(
+                "Expected the results of all instances of '{}' to have at most {bytes_max} bytes together, but with this one \
+                 there are {bytes}. Let the output element give less, such as the id of what is stored elsewhere.",
+                token.element().id
+            ),
+        ));
+    }
+    let value = MultiInstanceValue { input_collection: Vec::new(), output_element: output };
+    let evaluated = Payload::MultiInstance(MultiInstanceIntent::OutputElementEvaluated, Box::new(value));
+    execution.emit(token.key, evaluated);
     Ok(())
 }
 
@@ -206,8 +243,9 @@ pub(super) fn inner_terminated(execution: &mut Execution<'_>, token: &Token) {
 /// The output collection goes to the scope around the body.
 pub(super) fn propagate_output(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) {
     let Some((name, _)) = &body.output else { return };
-    if token.instance.items > execution.limits.output_collection_updates_max {
-        let collection = joined_outputs(execution, token);
+    let is_written_now = token.instance.items > execution.limits.output_collection_updates_max;
+    if is_written_now || token.instance.output_bytes > 0 {
+        let collection = joined_outputs(execution, token, name, is_written_now);
         document::set_local(execution, token.key, vec![(name.clone(), collection)]);
     }
     let collection = crate::variable::find(&execution.state, token.key, name).map(|row| row.value.clone());
@@ -216,16 +254,24 @@ pub(super) fn propagate_output(execution: &mut Execution<'_>, token: &Token, bod
     }
 }
 
-/// The results of a long loop in the order of its items, null where there is none.
-fn joined_outputs(execution: &Execution<'_>, token: &Token) -> Text {
-    let mut joined = String::from("[");
+/// The results of a loop in the order of its items, null where there is none: those that waited for its end, and from the
+/// collection those that it was updated with.
+fn joined_outputs(execution: &Execution<'_>, token: &Token, name: &Arc<str>, is_written_now: bool) -> Text {
+    let tables = &execution.state.tables;
+    let row = if is_written_now { None } else { tables.variables.get(&(token.key.raw(), name.clone())) };
+    let collection = row.and_then(|row| Value::from_json(&row.value).ok()).unwrap_or_default();
+    let updated = collection.as_list().unwrap_or_default();
+    let bytes = usize::try_from(token.instance.output_bytes).unwrap_or(0);
+    let mut joined = String::with_capacity(bytes.saturating_add(token.instance.items as usize * 5 + 2));
+    joined.push('[');
     for place in 1..=token.instance.items {
         if place > 1 {
             joined.push(',');
         }
-        match execution.state.tables.loop_outputs.get(&(token.key.raw(), place)) {
-            Some(output) => joined.push_str(&output),
-            None => joined.push_str("null"),
+        match (tables.loop_outputs.get(&(token.key.raw(), place)), updated.get(place as usize - 1)) {
+            (Some(output), _) => joined.push_str(&output),
+            (None, Some(output)) => output.write_json(&mut joined),
+            (None, None) => joined.push_str("null"),
         }
     }
     joined.push(']');

@@ -8,6 +8,7 @@ use super::{Step, Token};
 use crate::event::{self, catch};
 use crate::execution::Execution;
 use crate::incident::Problem;
+use crate::name::key_bytes;
 use crate::variable::expression;
 
 /// The error goes to the event that catches it; the end event waits until that ends it. Without one it is an incident.
@@ -57,14 +58,14 @@ pub(super) fn throw_escalation(
 
 fn evaluate_code(execution: &Execution<'_>, token: &Token, code: &StaticOrExpression) -> Result<Text, Problem> {
     let evaluated: Text = expression::text(execution, token.key, code)?.into();
-    if evaluated.is_empty() || evaluated.len() > execution.limits.name_bytes_max {
+    if evaluated.is_empty() || key_bytes(&evaluated) > execution.limits.name_bytes_max {
         return Err(Problem::new(
             ErrorType::ExtractValueError,
             format!(
                 "Expected the code that '{}' throws to have 1 to {} bytes, but it has {}",
                 token.element().id,
                 execution.limits.name_bytes_max,
-                evaluated.len()
+                key_bytes(&evaluated)
             ),
         ));
     }

@@ -5,8 +5,9 @@ use protocol::{
 };
 
 use super::message_subscription::send_correlate;
-use super::{is_here, start_event, too_long};
+use super::{is_here, start_event};
 use crate::execution::{Execution, Outcome};
+use crate::name::too_long;
 use crate::state::{MessagePlace, message_place};
 use crate::variable::document;
 
@@ -47,6 +48,7 @@ fn check(execution: &Execution<'_>, value: &MessageValue, place: &MessagePlace) 
         }
     }
     document::split(&value.variables, bytes_max)?;
+    check_receivers(execution, value, place)?;
     let id = (place.clone(), value.message_id.shared().clone());
     if !value.message_id.is_empty() && execution.state.tables.message_ids.contains(&id) {
         return Err(Rejection::already_exists(format!(
@@ -55,6 +57,33 @@ fn check(execution: &Execution<'_>, value: &MessageValue, place: &MessagePlace) 
         )));
     }
     Ok(())
+}
+
+/// Nobody counts who waits for a message that could go to more than this many.
+const RECEIVERS_UNCOUNTED: usize = 30_000;
+
+/// Everybody gets a copy of the variables, and all of them are written at once.
+fn check_receivers(execution: &Execution<'_>, value: &MessageValue, place: &MessagePlace) -> Result<(), Rejection> {
+    let bytes_max = execution.limits.message_correlations_bytes_max;
+    let Some(receivers_max) = bytes_max.checked_div(value.variables.len()) else { return Ok(()) };
+    if receivers_max > RECEIVERS_UNCOUNTED {
+        return Ok(());
+    }
+    let tables = &execution.state.tables;
+    let waiting = tables.waiting_processes.range((place.clone(), Default::default())..);
+    let waiting = waiting.take_while(|(process, _)| process.0 == *place).map(|_| ());
+    let (tenant, name) = (value.tenant_id.shared().clone(), value.name.shared().clone());
+    let started = (tenant.clone(), name.clone(), i64::MIN)..=(tenant, name, i64::MAX);
+    let started = tables.message_started_processes.range(started).map(|_| ());
+    if waiting.chain(started).nth(receivers_max).is_none() {
+        return Ok(());
+    }
+    Err(Rejection::invalid_argument(format!(
+        "Expected the variables of a message to have at most {bytes_max} bytes in all process instances together to which it \
+         is correlated at once, but with {} bytes they have more in the {} that wait for it; publish smaller variables",
+        value.variables.len(),
+        receivers_max.saturating_add(1)
+    )))
 }
 
 /// The message goes to one waiting element instance of each process, the oldest.

@@ -8,10 +8,11 @@ use protocol::{
     ProcessMessageSubscriptionValue, Text,
 };
 
-use super::{send_to_message, too_long};
+use super::send_to_message;
 use crate::element::Token;
 use crate::execution::Execution;
 use crate::incident::Problem;
+use crate::name::too_long;
 use crate::state::SubscriptionState;
 use crate::variable::expression;
 

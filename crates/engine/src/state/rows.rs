@@ -99,6 +99,10 @@ pub(crate) struct ElementInstance {
     #[n(17)]
     #[cbor(default)]
     pub has_triggers: bool,
+    /// Of a multi-instance body: bytes of its results that are not in its output collection yet.
+    #[n(18)]
+    #[cbor(default)]
+    pub output_bytes: u64,
 }
 
 impl ElementInstance {

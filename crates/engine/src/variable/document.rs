@@ -5,6 +5,7 @@ use std::sync::Arc;
 use protocol::{Key, Payload, ProcessInstanceValue, Rejection, Text, VariableIntent, VariableValue};
 
 use crate::execution::Execution;
+use crate::name::too_long;
 use crate::state::{State, append_variable};
 
 /// The document of one variable; the value is a JSON text.
@@ -30,11 +31,10 @@ pub(crate) fn split(document: &Text, name_bytes_max: usize) -> Result<Vec<Entry>
         Rejection::invalid_argument(format!("Expected the variables to be a JSON object, but they are not: {error}"))
     })?;
     for (name, _) in &entries {
-        if name.len() > name_bytes_max {
+        if let Some(but) = too_long(name, name_bytes_max) {
             let start: String = name.chars().take(40).collect();
             return Err(Rejection::invalid_argument(format!(
-                "Expected the names of variables to have at most {name_bytes_max} bytes, but '{start}…' has {}",
-                name.len()
+                "Expected the names of variables to have {but}: '{start}…'; give the variable a shorter name"
             )));
         }
     }
@@ -92,6 +92,23 @@ pub(crate) fn collect(state: &State, scope: Key, wanted: &[Text]) -> String {
     }
     joined.push('}');
     joined
+}
+
+/// Bytes that [`collect`] joins, at most: names that inner scopes hide are counted too.
+pub(crate) fn bytes_of(state: &State, mut scope: Key, wanted: &[Text]) -> usize {
+    const MARKS: usize = "\"\":,".len();
+    let entry = |name: &str, value: &Text| name.len() + value.len() + MARKS;
+    if !wanted.is_empty() {
+        let found = wanted.iter().filter_map(|name| Some((name, super::find(state, scope, name.shared())?)));
+        return found.map(|(name, row)| entry(name, &row.value)).sum();
+    }
+    let mut bytes = 0_usize;
+    while let Some(instance) = state.element_instance(scope) {
+        let local = state.variables_of(scope).map(|(name, row)| entry(&name, &row.value));
+        bytes = bytes.saturating_add(local.sum());
+        scope = instance.value.flow_scope_key;
+    }
+    bytes
 }
 
 fn collect_all(state: &State, mut scope: Key, joined: &mut String) {

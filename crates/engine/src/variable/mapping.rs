@@ -1,8 +1,10 @@
 //! Input and output mappings.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bpmn::MAPPING_TARGET_NAMES_MAX;
 use bpmn::model::{Behavior, Mapping, StaticOrExpression, Trigger};
 use feel::{Context, Value};
 use protocol::{ErrorType, Key, Text};
@@ -72,7 +74,12 @@ enum Merge {
 }
 
 /// Mappings by the contexts that their targets make: `a.b` and `a.c` belong to one entry `a`, where the first of them stands.
-struct Entries<'a>(Vec<(&'a Arc<str>, Target<'a>)>);
+#[derive(Default)]
+struct Entries<'a> {
+    entries: Vec<(&'a Arc<str>, Target<'a>)>,
+    /// Where the entry of each name is.
+    places: BTreeMap<&'a str, usize>,
+}
 
 enum Target<'a> {
     Source(&'a StaticOrExpression),
@@ -81,26 +88,28 @@ enum Target<'a> {
 
 impl<'a> Entries<'a> {
     fn of(mappings: &'a [Mapping]) -> Self {
-        let mut entries = Entries(Vec::with_capacity(mappings.len()));
+        let mut entries = Entries::default();
         for mapping in mappings {
             entries.add(&mapping.target, &mapping.source);
         }
         entries
     }
 
+    /// The recursion is as deep as targets have names; see [`check_targets`].
     fn add(&mut self, target: &'a [Arc<str>], source: &'a StaticOrExpression) {
         let Some((name, rest)) = target.split_first() else { return };
-        let position = self.0.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-            self.0.push((name, Target::Source(source)));
-            self.0.len() - 1
-        });
-        let place = &mut self.0[position].1;
+        let next = self.entries.len();
+        let position = *self.places.entry(name).or_insert(next);
+        if position == next {
+            self.entries.push((name, Target::Source(source)));
+        }
+        let place = &mut self.entries[position].1;
         if rest.is_empty() {
             *place = Target::Source(source);
             return;
         }
         if let Target::Source(_) = place {
-            *place = Target::Context(Entries(Vec::new()));
+            *place = Target::Context(Entries::default());
         }
         if let Target::Context(inner) = place {
             inner.add(rest, source);
@@ -108,11 +117,28 @@ impl<'a> Entries<'a> {
     }
 }
 
+/// A deployment with such a target is refused, but one of an earlier version may be there.
+fn check_targets(mappings: &[Mapping]) -> Result<(), Problem> {
+    let Some(mapping) = mappings.iter().find(|mapping| mapping.target.len() > MAPPING_TARGET_NAMES_MAX) else {
+        return Ok(());
+    };
+    Err(Problem::new(
+        ErrorType::IoMappingError,
+        format!(
+            "Expected the targets of mappings to have at most {MAPPING_TARGET_NAMES_MAX} names, but one has {}, beginning with \
+             '{}'. Deploy the process with a shorter one, and migrate the instance to it.",
+            mapping.target.len(),
+            mapping.target[0]
+        ),
+    ))
+}
+
 /// Mappings are evaluated in order; each sees the entries before it in its own context and in those around.
 fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: Merge) -> Result<Vec<Entry>, Problem> {
+    check_targets(mappings)?;
     let mut visible = Vec::with_capacity(mappings.len());
     let evaluation = Evaluation { execution, scope, bytes: Cell::new(0) };
-    for (name, target) in &Entries::of(mappings).0 {
+    for (name, target) in &Entries::of(mappings).entries {
         let row = match target {
             Target::Context(_) if merge == Merge::Existing => super::find(&execution.state, scope, name),
             _ => None,
@@ -122,6 +148,19 @@ fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: 
         visible.push(((*name).clone(), evaluation.text(&value)?));
     }
     Ok(visible)
+}
+
+/// How deeply values may be nested: as deeply as JSON, so that what is stored can be read.
+pub(crate) const DEPTH_MAX: u32 = feel::json::DEPTH_LIMIT as u32;
+
+fn too_deep(name: &str) -> Problem {
+    Problem::new(
+        ErrorType::IoMappingError,
+        format!(
+            "Expected the mappings to nest values at most {DEPTH_MAX} levels deep, but with '{name}' inside another context \
+             there are more. Map to a variable further out."
+        ),
+    )
 }
 
 struct Evaluation<'a> {
@@ -165,9 +204,12 @@ impl Evaluation<'_> {
             _ => Context::new(),
         };
         let before = visible.len();
-        for (name, target) in &entries.0 {
+        for (name, target) in &entries.entries {
             let inner = context.get(name).cloned();
             let value = self.value(target, inner, visible)?;
+            if value.depth() >= DEPTH_MAX {
+                return Err(too_deep(name));
+            }
             visible.push(((*name).clone(), self.text(&value)?));
             context.put((*name).clone(), value);
         }

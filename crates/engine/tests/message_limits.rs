@@ -1,0 +1,129 @@
+//! Messages at the limits of their sizes and names.
+
+mod support;
+
+#[path = "support/cluster.rs"]
+mod cluster;
+
+use bpmn::builder::{Event, ProcessBuilder};
+use cluster::{Cluster, Message};
+use engine::Limits;
+use protocol::*;
+
+const KEY_K: &str = "{\"key\":\"k\"}";
+
+fn waiting(id: &str) -> String {
+    ProcessBuilder::new(id).start("s").catch_event("wait", Event::Message("m", "=key")).end("e").to_xml()
+}
+
+fn started(id: &str) -> String {
+    ProcessBuilder::new(id).start_event("s", Event::Message("m", "")).service_task("t", "work").end("e").to_xml()
+}
+
+#[test]
+fn a_message_is_refused_when_its_variables_are_too_large_for_all_who_wait_together() {
+    let limits = Limits { message_correlations_bytes_max: 10_000, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(1, limits);
+    for id in ["a", "b", "c"] {
+        cluster.deploy(&waiting(id));
+        cluster.create(1, id, KEY_K);
+    }
+    cluster.deploy(&started("d"));
+    let variables = format!("{{\"text\":\"{}\"}}", "x".repeat(2_600));
+    let refused = cluster.publish(&Message::new("m", "k").with(&variables)).expect_err("four times is too much");
+    assert_eq!(refused.rejection_type, RejectionType::InvalidArgument);
+    assert!(
+        refused.reason.starts_with("Expected the variables of a message to have at most 10000 bytes"),
+        "{refused:?}"
+    );
+    let smaller = format!("{{\"text\":\"{}\"}}", "x".repeat(2_400));
+    cluster.publish(&Message::new("m", "k").with(&smaller)).expect("four times fits");
+    assert_eq!(cluster.count("PROCESS_MESSAGE_SUBSCRIPTION", "CORRELATED"), 3);
+    cluster.check();
+}
+
+#[test]
+fn work_that_carries_much_waits_in_entries_of_a_limited_size() {
+    let limits = Limits { bytes_per_command: 20_000, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(1, limits);
+    for number in 0..20 {
+        let id = format!("p{number}");
+        cluster.deploy(&waiting(&id));
+        cluster.create(1, &id, KEY_K);
+    }
+    let variables = format!("{{\"text\":\"{}\"}}", "x".repeat(5_000));
+    cluster.publish(&Message::new("m", "k").with(&variables)).expect("published");
+    let bytes = cluster.events().filter(|record| matches!(record.payload, Payload::Work(WorkIntent::Enqueued, _)));
+    let bytes: Vec<usize> = bytes.map(|record| encode_to_vec(record).len()).collect();
+    assert!(bytes.len() >= 7 && bytes.iter().all(|bytes| *bytes <= 25_000), "{bytes:?}");
+    assert_eq!(cluster.count("PROCESS_MESSAGE_SUBSCRIPTION", "CORRELATED"), 20);
+    cluster.check();
+}
+
+#[test]
+fn what_would_not_fit_the_log_of_another_partition_is_refused_where_it_would_be_sent() {
+    let limits = Limits { outbox_command_bytes_max: 4_000, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(2, limits);
+    cluster.deploy(&waiting("p"));
+    let other = if partition_for_correlation_key("k", 2) == PartitionId(1) { 2 } else { 1 };
+    cluster.create(other, "p", KEY_K);
+    cluster.settle();
+    let variables = format!("{{\"text\":\"{}\"}}", "x".repeat(5_000));
+    let refused = cluster.publish(&Message::new("m", "k").with(&variables)).expect_err("it cannot be sent");
+    assert!(
+        refused.reason.starts_with("Expected a command for another partition to have at most 4000 bytes"),
+        "{refused:?}"
+    );
+    assert!(cluster.way.is_empty(), "nothing is sent");
+    let large = waiting("large").replace("<bpmn:process ", &format!("<!--{}--><bpmn:process ", "x".repeat(4_000)));
+    let resource = DeploymentResource { resource_name: "p.bpmn".into(), resource: large.as_bytes().into() };
+    let value =
+        DeploymentValue { resources: vec![resource], tenant_id: support::TENANT.into(), ..DeploymentValue::default() };
+    let reply = cluster.submit(1, Key::NONE, Payload::Deployment(DeploymentIntent::Create, Box::new(value)));
+    let refused = reply.and_then(|reply| reply.rejection).expect("refused");
+    assert!(
+        refused.reason.starts_with("Expected the resources of a deployment to have at most 3000 bytes"),
+        "{refused:?}"
+    );
+    cluster.publish(&Message::new("m", "k")).expect("a smaller message is sent");
+    cluster.settle();
+    assert_eq!(cluster.count("PROCESS_MESSAGE_SUBSCRIPTION", "CORRELATED"), 1);
+    cluster.check();
+}
+
+#[test]
+fn names_at_their_limit_fit_every_key() {
+    let name = |letter: &str| letter.repeat(512);
+    // What a client gives may hold the characters that take twice their room in a key.
+    let key = format!("{}{}", "\u{1}".repeat(100), "k".repeat(312));
+    let mut cluster = Cluster::new(1);
+    let id = name("p");
+    let process = ProcessBuilder::new("P")
+        .version_tag(&name("v"))
+        .start(&name("s"))
+        .catch_event(&name("c"), Event::Message(&name("m"), "=key"))
+        .service_task(&name("t"), &name("j"))
+        .multi_instance("=[1]", &name("i"))
+        .output_collection(&name("o"), "=1")
+        .end("end");
+    cluster.deploy(&process.to_xml().replace("\"P\"", &format!("\"{id}\"")));
+    let name_m = name("m");
+    let message_id = name("d");
+    let variables = format!("{{\"key\":\"{}\"}}", key.replace('\u{1}', "\\u0001"));
+    // One is buffered, by its id, before the instance waits for it; one comes when it does.
+    let buffered = Message { id: &message_id, ..Message::new(&name_m, &key).kept(100_000) };
+    cluster.publish(&buffered).expect("published");
+    cluster.create(1, &id, &variables);
+    cluster.create(1, &id, &variables);
+    cluster.publish(&Message::new(&name_m, &key).with(&variables)).expect("published");
+    cluster.complete_jobs();
+    assert_eq!(cluster.count("PROCESS_MESSAGE_SUBSCRIPTION", "CORRELATED"), 2);
+    let ended = cluster.events().filter(|record| {
+        matches!(&record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value)
+            if value.bpmn_element_type == BpmnElementType::Process)
+    });
+    assert_eq!(ended.count(), 2);
+    let rejected = cluster.nodes[0].records.iter().filter(|record| record.record_type != RecordType::Event);
+    assert_eq!(rejected.count(), 0);
+    cluster.check();
+}
