@@ -20,7 +20,7 @@ use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
 use crate::data_directory::{DataDirectory, DataDirectoryError};
 use crate::disk::{DiskThread, DiskView};
-use crate::entrance::Entrance;
+use crate::entrance::{Entrance, Health};
 use crate::exporting::{self, ExporterProgress, ExporterStatus, ExporterThread, PositionsFile};
 use crate::flow_control::Limiter;
 use crate::held::Held;
@@ -299,9 +299,11 @@ impl Node {
         *self.shared.advertised_address.lock() = (host.to_owned(), port);
     }
 
-    /// Whether every partition takes commands.
+    /// Whether every partition takes commands, but for those that are lost: the others do not wait for them.
     pub fn is_ready(&self) -> bool {
-        self.shared.entrances.iter().all(|entrance| entrance.is_open())
+        let entrances = &self.shared.entrances;
+        let is_settled = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health() == Health::Dead;
+        entrances.iter().all(is_settled) && entrances.iter().any(|entrance| entrance.is_open())
     }
 
     /// Waits until the node is ready. `false` when that takes longer than the limit.

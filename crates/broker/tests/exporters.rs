@@ -2,12 +2,13 @@
 
 mod support;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use exporters::{Context, Controller, Exporter, ExporterConfiguration, ExporterError, RecordFilter};
-use osmia_broker::{ExporterState, NodeOptions, SubmitError};
+use osmia_broker::{ExporterState, Health, NodeOptions, Role, SubmitError};
 use protocol::*;
 use serde_json::{Map, Value};
 use support::*;
@@ -172,4 +173,47 @@ fn skipped_records_move_the_position_and_hold_nothing_back() {
     node.stop().expect("a clean stop");
     let node = start(filtered);
     assert!(node.exporters()[0].partitions[0].acknowledged >= moved_to, "the position was kept");
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("writable");
+    for entry in std::fs::read_dir(from).expect("there") {
+        let path = entry.expect("readable").path();
+        let copied = to.join(path.file_name().expect("an entry has a name"));
+        match path.is_dir() {
+            true => copy(&path, &copied),
+            false => drop(std::fs::copy(&path, &copied).expect("writable")),
+        }
+    }
+}
+
+#[test]
+fn a_partition_whose_log_ends_before_what_was_exported_stops_alone() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (now, before) = (directory.path().join("now"), directory.path().join("before"));
+    let target = Arc::new(Target::default());
+    let of = |data: &Path| NodeOptions { exporters: vec![warehouse(&target)], partition_count: 2, ..options(data) };
+    let node = start(of(&now));
+    deploy(&node.client(), &one_task());
+    create(&node.client(), 2);
+    node.stop().expect("a clean stop");
+    copy(&now, &before);
+    let node = start(of(&now));
+    create(&node.client(), 2);
+    node.stop().expect("a clean stop");
+    // The log as it was before, and an exporter that knows of what came after.
+    let positions = Path::new("exporters").join("warehouse.positions");
+    std::fs::copy(now.join(&positions), before.join(&positions)).expect("there");
+    let node = start(of(&before));
+    let views = node.partitions();
+    let health: Vec<_> = views.iter().map(|view| (view.role, view.health)).collect();
+    assert_eq!(health, [(Role::Leader, Health::Healthy), (Role::Inactive, Health::Dead)]);
+    let client = node.client();
+    for _ in 0..4 {
+        assert_eq!(client.next_partition(), PartitionId(1), "what may be created anywhere goes to the other one");
+    }
+    create(&client, 1);
+    let refused = submit(&client, PartitionId(2), creation(ProcessInstanceCreationIntent::Create, "{}"));
+    assert!(matches!(refused, Err(SubmitError::Unavailable { .. })), "{refused:?}");
+    node.stop().expect("a clean stop");
 }
