@@ -37,6 +37,8 @@ const STALL_INTERVAL: Duration = Duration::from_secs(10);
 /// What is kept for an answer at first, and the least later.
 const EXPECTED_BYTES_START: usize = 512 << 10;
 const EXPECTED_BYTES_MIN: usize = 16 << 10;
+/// An answer goes out in pieces of this size, each of which shows that its client reads.
+const CHUNK_BYTES: usize = 128 << 10;
 /// By what part of the difference the expectation follows smaller answers.
 const EXPECTATION_PART: usize = 32;
 
@@ -94,7 +96,7 @@ struct Connection {
     ready: AtomicUsize,
     /// Told when the first is.
     first: Notify,
-    /// How many were read, or given up, so far.
+    /// How many pieces of them were read, or given up, so far.
     gone: AtomicU64,
 }
 
@@ -326,11 +328,18 @@ impl Drop for AnswerBytes {
 pub(crate) struct Counted<B> {
     body: B,
     slot: AnswerSlot,
+    /// What is left of the last piece of the body.
+    rest: Bytes,
 }
 
 impl<B> Counted<B> {
     pub(crate) fn new(body: B, slot: AnswerSlot) -> Self {
-        Counted { body, slot }
+        Counted { body, slot, rest: Bytes::new() }
+    }
+
+    fn next_chunk(&mut self) -> Frame<Bytes> {
+        let bytes = self.rest.split_to(self.rest.len().min(CHUNK_BYTES));
+        Frame::data(Bytes::from_owner(Chunk { bytes, connection: self.slot.connection.clone() }))
     }
 }
 
@@ -339,20 +348,45 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Counted<B> {
     type Error = B::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        if !self.rest.is_empty() {
+            return Poll::Ready(Some(Ok(self.next_chunk())));
+        }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        let counted = |bytes: Bytes| {
-            let taken = std::mem::take(&mut *self.slot.ready.lock());
-            if taken.is_empty() { bytes } else { Bytes::from_owner(Piece { bytes, _taken: taken }) }
-        };
-        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(counted))))
+        let taken = std::mem::take(&mut *self.slot.ready.lock());
+        match frame {
+            Some(Ok(frame)) if !taken.is_empty() && frame.is_data() => {
+                let bytes = frame.into_data().unwrap_or_default();
+                self.rest = Bytes::from_owner(Piece { bytes, _taken: taken });
+                Poll::Ready(Some(Ok(self.next_chunk())))
+            }
+            other => Poll::Ready(other),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        if self.rest.is_empty() { self.body.size_hint() } else { SizeHint::default() }
+    }
+}
+
+/// A part of a piece on its way.
+struct Chunk {
+    bytes: Bytes,
+    connection: Arc<Connection>,
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.connection.gone.fetch_add(1, Ordering::AcqRel);
     }
 }
 
@@ -415,6 +449,28 @@ mod tests {
         assert_eq!((&bytes[..], unread(&answers)), (&b"answer"[..], 100_000), "written, not read");
         drop(bytes);
         assert_eq!(unread(&answers), 0);
+    }
+
+    #[tokio::test]
+    async fn a_large_answer_goes_out_in_chunks_that_show_who_reads() {
+        let answers = answers(1 << 20, 1 << 20);
+        let connection = answers.connection();
+        let slot = connection.slot();
+        slot.put(slot.take(RPC, 3 * CHUNK_BYTES).unwrap());
+        let whole: Vec<u8> = (0..3 * CHUNK_BYTES).map(|index| (index % 251) as u8).collect();
+        let mut body = Counted::new(Whole(Some(whole.clone().into())), slot);
+        let mut read = Vec::new();
+        let gone = || connection.0.gone.load(Ordering::Relaxed);
+        for chunk in 0..3 {
+            assert!(!body.is_end_stream());
+            let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+            let bytes = frame.expect("more").expect("no error").into_data().expect("data");
+            assert_eq!((bytes.len(), gone(), unread(&answers)), (CHUNK_BYTES, chunk, 3 * CHUNK_BYTES));
+            read.extend_from_slice(&bytes);
+        }
+        assert_eq!(read, whole);
+        assert!(std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await.is_none());
+        assert_eq!(unread(&answers), 0, "nothing is left of it");
     }
 
     #[tokio::test]
