@@ -13,7 +13,7 @@ struct Arguments {
     /// The binary of the node.
     #[arg(long, default_value = "target/release/osmia")]
     binary: PathBuf,
-    /// Only cases whose name contains this text.
+    /// Only cases in whose name, or that of their group, this text stands.
     #[arg(long, default_value = "")]
     only: String,
     /// The shortened set, which measures no time.
@@ -33,7 +33,8 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let mut cases = all();
-    cases.retain(|case| case.name.contains(&arguments.only) && (case.is_short || !arguments.short));
+    let is_meant = |text: &str| text.contains(&arguments.only);
+    cases.retain(|case| (is_meant(case.name) || is_meant(case.group)) && (case.is_short || !arguments.short));
     if arguments.list {
         cases.iter().for_each(|case| println!("{:<18} {}", case.group, case.name));
         println!("{} cases", cases.len());

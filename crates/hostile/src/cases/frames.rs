@@ -60,7 +60,7 @@ fn without_window() -> Vec<u8> {
 }
 
 async fn unread_answers(victim: Victim) -> Verdict {
-    let xml = "<definitions xmlns=\"https://www.omg.org/spec/DMN/20191111/MODEL/\" id=\"echo\" name=\"echo\" namespace=\"n\">\
+    let xml = "<definitions xmlns=\"https://www.omg.org/spec/DMN/20191111/MODEL/\" id=\"answers\" name=\"answers\" namespace=\"n\">\
          <decision id=\"echo\" name=\"echo\"><variable name=\"echo\"/><literalExpression><text>\
          (for i in 1..19 return if i = 1 then \"xxxxxxxx\" else partial[-1] + partial[-1])[-1]</text></literalExpression>\
          </decision></definitions>";
