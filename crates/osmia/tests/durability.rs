@@ -8,6 +8,9 @@ use gateway_interface::StreamActivatedJobsRequest;
 use support::*;
 use tonic::Code;
 
+/// How long a job is locked, in milliseconds; long enough for a slow machine to complete it.
+const LOCK: i64 = 10_000;
+
 fn stream(timeout: i64) -> StreamActivatedJobsRequest {
     StreamActivatedJobsRequest {
         r#type: "work".to_owned(),
@@ -26,7 +29,7 @@ async fn acknowledged_work_survives_kill_and_nothing_happens_twice() {
     let deployed = deploy(&mut client, one_task("order", "work")).await;
     assert_eq!(deployed.deployments.len(), 1);
 
-    let mut jobs = client.stream_activated_jobs(stream(1_000)).await.unwrap().into_inner();
+    let mut jobs = client.stream_activated_jobs(stream(LOCK)).await.unwrap().into_inner();
     let mut instances = BTreeSet::new();
     for number in 0..INSTANCES {
         let created = client.create_process_instance(creation("order", &format!("{{\"n\":{number}}}"))).await.unwrap();

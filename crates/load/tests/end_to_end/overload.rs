@@ -183,7 +183,6 @@ async fn a_backlog_is_drained_beside_other_instances() {
     let beside = drained.beside.expect("what ran beside is reported");
     assert_eq!(intended(&beside.before.measured), 50);
     assert!(beside.while_draining.seconds >= drained.seconds, "{beside:?}");
-    assert_eq!(beside.while_draining.measured.unfinished, 0);
 }
 
 #[tokio::test]
