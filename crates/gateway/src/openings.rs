@@ -15,7 +15,7 @@ use tonic::{Code, Status};
 use crate::status::status;
 
 /// Bytes of wishes that a connection may open at once.
-const BURST_BYTES: u64 = 4 << 20;
+const BURST_BYTES_MAX: u64 = 4 << 20;
 /// Bytes of wishes a second after that.
 const BYTES_PER_SECOND: u64 = 256 << 10;
 /// What a stream counts besides its texts.
@@ -59,7 +59,7 @@ impl Openings {
         opened.streams += 1;
         let due = opened.due.unwrap_or(now).max(now) + due_after(wish_bytes(wish));
         opened.due = Some(due);
-        Ok((Place(self.0.clone()), due.saturating_duration_since(now).saturating_sub(due_after(BURST_BYTES))))
+        Ok((Place(self.0.clone()), due.saturating_duration_since(now).saturating_sub(due_after(BURST_BYTES_MAX))))
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
         assert!(waits.is_sorted());
         // What a loop of opening and giving up writes in a minute: what was opened at once, and a minute's bytes.
         let opened = waits.iter().filter(|wait| **wait <= Duration::from_secs(60)).count() as u64;
-        assert!(opened * (16 << 10) <= BURST_BYTES + 60 * BYTES_PER_SECOND, "{opened}");
+        assert!(opened * (16 << 10) <= BURST_BYTES_MAX + 60 * BYTES_PER_SECOND, "{opened}");
         let later = now + Duration::from_secs(3_600);
         assert!(large.place(&wish(16 << 10), later).unwrap().1.is_zero(), "all has come due");
     }
