@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use osmia_feel::{Context, Environment, Expression, Scope, UnaryTests, Value, json};
+use osmia_feel::{Context, Environment, Expression, Scope, UnaryTests, Value, VariableText, json};
 
 struct Variables<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl Scope for Variables<'_> {
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| Cow::Borrowed(*value))
+    fn variable(&self, name: &str) -> Option<VariableText<'_>> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| VariableText::Borrowed(value))
     }
 }
 

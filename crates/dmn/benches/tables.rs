@@ -1,11 +1,10 @@
 //! The figures of DMN's marks: small and large decision tables. Run with `cargo bench -p osmia-dmn`.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use feel::{Environment, Scope};
+use feel::{Environment, Scope, VariableText};
 use osmia_dmn::{DecisionRequirementsGraph, parse};
 
 /// The allocator of the product.
@@ -15,8 +14,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Variables(Vec<(String, String)>);
 
 impl Scope for Variables {
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, text)| Cow::Borrowed(text.as_str()))
+    fn variable(&self, name: &str) -> Option<VariableText<'_>> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, text)| VariableText::Borrowed(text))
     }
 }
 

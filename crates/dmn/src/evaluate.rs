@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use feel::{
-    Context, Environment, Evaluation, EvaluationError, Expression, Scope, UnaryTests, Value, WARNING_LIMIT, Warning,
+    Budget, Context, Environment, Evaluation, EvaluationError, Exceeded, Expression, Scope, UnaryTests, Value,
+    VariableText, WARNING_LIMIT, Warning, json,
 };
 
 use crate::model::{Boxed, BoxedKind, Decision, Element, Graph};
@@ -41,6 +42,13 @@ impl Results {
         self.0.insert((Arc::as_ptr(graph), decision), value);
     }
 }
+
+/// About the memory of a list, of a context and of each entry of a context, besides the values themselves.
+const LIST_BYTES: usize = 64;
+const CONTEXT_BYTES: usize = 128;
+const ENTRY_BYTES: usize = 128;
+/// About the memory of what is reported of a decision, besides inputs and outputs.
+const REPORT_BYTES: usize = 256;
 
 /// Boxed, because it is rare and would make every result large.
 pub(crate) type Failure = Box<Failed>;
@@ -85,7 +93,7 @@ impl<'a> Frame<'a> {
 }
 
 impl Scope for Frame<'_> {
-    fn variable(&self, name: &str) -> Option<std::borrow::Cow<'_, str>> {
+    fn variable(&self, name: &str) -> Option<VariableText<'_>> {
         self.around.variable(name)
     }
 
@@ -94,13 +102,11 @@ impl Scope for Frame<'_> {
     }
 }
 
-/// Counts work against the limits that were given.
+/// Charges the budget of the command before any work.
 pub(crate) struct Evaluator<'a> {
     session: &'a Arc<Session>,
-    /// The limits that are told.
-    limits: &'a Environment,
-    /// What is left of them.
-    left: Environment,
+    environment: &'a Environment,
+    budget: &'a Budget,
     warnings: Vec<Warning>,
 }
 
@@ -116,8 +122,9 @@ pub(crate) fn evaluate_decision(
     decision_id: &str,
     scope: &dyn Scope,
     environment: &Environment,
+    budget: &Budget,
 ) -> DecisionEvaluation {
-    evaluate(graph, decision_id, environment, |evaluator| match graph.elements.get(decision_id) {
+    evaluate(graph, decision_id, environment, budget, |evaluator| match graph.elements.get(decision_id) {
         Some(Element::Decision(index)) => {
             let mut results = Results::default();
             evaluator.decisions(&[*index], &mut results, scope)?;
@@ -132,13 +139,17 @@ pub(crate) fn evaluate_service(
     service_id: &str,
     scope: &dyn Scope,
     environment: &Environment,
+    budget: &Budget,
 ) -> DecisionEvaluation {
-    evaluate(graph, service_id, environment, |evaluator| {
+    evaluate(graph, service_id, environment, budget, |evaluator| {
         match graph.services.iter().find(|service| *service.id == *service_id) {
             Some(service) => {
-                let arguments: Vec<Value> =
-                    service.parameters.iter().map(|name| lookup(scope, name).unwrap_or_default()).collect();
-                evaluator.service(service, &arguments)
+                let arguments: Result<Vec<Value>, Failure> = service
+                    .parameters
+                    .iter()
+                    .map(|name| Ok(evaluator.lookup(scope, name)?.unwrap_or_default()))
+                    .collect();
+                evaluator.service(service, &arguments?)
             }
             None => Err(Failed::message(format!("no decision service found with id '{service_id}'"))),
         }
@@ -149,12 +160,14 @@ fn evaluate(
     graph: &Arc<Graph>,
     id: &str,
     environment: &Environment,
+    budget: &Budget,
     run: impl FnOnce(&mut Evaluator) -> Outcome,
 ) -> DecisionEvaluation {
     let session = Arc::new(Session { graph: graph.clone(), log: Arc::default() });
-    let mut evaluator = Evaluator::new(&session, environment);
-    let outcome = run(&mut evaluator);
-    let (warnings, steps) = (std::mem::take(&mut evaluator.warnings), evaluator.steps());
+    let steps = budget.steps_used();
+    let mut evaluator = Evaluator::new(&session, environment, budget);
+    let outcome = budget.nested(|| run(&mut evaluator));
+    let (warnings, steps) = (std::mem::take(&mut evaluator.warnings), budget.steps_used() - steps);
     let evaluated_decisions = std::mem::take(&mut *session.log.lock().unwrap_or_else(PoisonError::into_inner));
     let result = outcome.map_err(|failure| DecisionFailure {
         // What failed is always the last that is reported.
@@ -165,94 +178,84 @@ fn evaluate(
     DecisionEvaluation { result, evaluated_decisions, warnings, steps }
 }
 
-/// The value of a variable, wherever the scope has it.
-fn lookup(scope: &dyn Scope, name: &str) -> Option<Value> {
-    scope.value(name).or_else(|| Value::from_json(&scope.variable(name)?).ok())
+/// A limit that an expression or a value would exceed.
+fn limit(error: EvaluationError) -> Failure {
+    Box::new(match error {
+        EvaluationError::AssertionFailed { .. } => Failed::Message(error.to_string(), None),
+        limit => Failed::Limit(limit),
+    })
+}
+
+impl From<Exceeded> for Failure {
+    fn from(exceeded: Exceeded) -> Failure {
+        limit(exceeded.into())
+    }
 }
 
 impl<'a> Evaluator<'a> {
-    pub(crate) fn new(session: &'a Arc<Session>, limits: &'a Environment) -> Evaluator<'a> {
-        Evaluator { session, limits, left: limits.clone(), warnings: Vec::new() }
+    pub(crate) fn new(session: &'a Arc<Session>, environment: &'a Environment, budget: &'a Budget) -> Evaluator<'a> {
+        Evaluator { session, environment, budget, warnings: Vec::new() }
     }
 
-    fn steps(&self) -> u32 {
-        self.limits.step_limit - self.left.step_limit
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.limits.memory_limit_bytes - self.left.memory_limit_bytes
+    /// The value of a variable, wherever the scope has it.
+    fn lookup(&self, scope: &dyn Scope, name: &str) -> Result<Option<Value>, Failure> {
+        if let Some(value) = scope.value(name) {
+            return Ok(Some(value));
+        }
+        let Some(text) = scope.variable(name) else { return Ok(None) };
+        self.budget.value_of(&text).map(Some).map_err(limit)
     }
 
     fn spend(&mut self, steps: usize) -> Result<(), Failure> {
-        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-        match self.left.step_limit.checked_sub(steps) {
-            Some(left) => self.left.step_limit = left,
-            None => return Err(self.limit(EvaluationError::TooManySteps(0))),
-        }
-        Ok(())
+        Ok(self.budget.spend(steps)?)
     }
 
-    /// To be called before so many values are kept.
+    /// To be called before so many values are kept in lists.
     fn allocate(&mut self, values: usize) -> Result<(), Failure> {
         self.spend(values)?;
-        self.allocate_bytes(values.saturating_mul(size_of::<Value>()))
+        Ok(self.budget.build(LIST_BYTES.saturating_add(values.saturating_mul(2 * size_of::<Value>())))?)
     }
 
-    fn allocate_bytes(&mut self, bytes: usize) -> Result<(), Failure> {
-        match self.left.memory_limit_bytes.checked_sub(bytes) {
-            Some(left) => self.left.memory_limit_bytes = left,
-            None => return Err(self.limit(EvaluationError::TooMuchMemory(0))),
-        }
-        Ok(())
+    /// To be called before so many entries of contexts are made.
+    fn allocate_entries(&mut self, entries: usize) -> Result<(), Failure> {
+        self.spend(entries)?;
+        Ok(self.budget.build(CONTEXT_BYTES.saturating_add(entries.saturating_mul(ENTRY_BYTES)))?)
     }
 
     /// Goes a level deeper; [`Evaluator::leave`] comes back.
     fn enter(&mut self) -> Result<(), Failure> {
         self.spend(1)?;
-        match self.left.depth_limit.checked_sub(1) {
-            Some(left) => self.left.depth_limit = left,
-            None => return Err(self.limit(EvaluationError::TooDeep(0))),
-        }
-        Ok(())
+        Ok(self.budget.enter(1)?)
     }
 
     fn leave(&mut self) {
-        self.left.depth_limit += 1;
+        self.budget.leave(1);
     }
 
-    /// The failure of an expression: limits are told as they were given, not as they are left.
-    fn limit(&self, error: EvaluationError) -> Failure {
-        let limits = self.limits;
-        Box::new(match error {
-            EvaluationError::TooManySteps(_) => Failed::Limit(EvaluationError::TooManySteps(limits.step_limit)),
-            EvaluationError::TooDeep(_) => Failed::Limit(EvaluationError::TooDeep(limits.depth_limit)),
-            EvaluationError::TooMuchMemory(_) => {
-                Failed::Limit(EvaluationError::TooMuchMemory(limits.memory_limit_bytes))
-            }
-            EvaluationError::AssertionFailed { .. } => Failed::Message(error.to_string(), None),
-            other => Failed::Limit(other),
-        })
+    /// Every value that may have grown is looked at: recursion must be able to follow those that contain it.
+    fn shallow(&self, value: Value) -> Outcome {
+        match value.depth() as usize > json::DEPTH_LIMIT {
+            true => Err(limit(EvaluationError::ValueTooDeep(json::DEPTH_LIMIT as u32))),
+            false => Ok(value),
+        }
     }
 
     fn take(&mut self, outcome: Result<Evaluation, EvaluationError>) -> Result<Evaluation, Failure> {
-        let evaluation = outcome.map_err(|error| self.limit(error))?;
-        // The next expression has random values of its own.
-        self.left.seed = self.left.seed.wrapping_add(1);
+        let evaluation = outcome.map_err(limit)?;
         // Every expression costs something, however small it is.
-        self.spend(evaluation.steps as usize + 1)?;
-        self.allocate_bytes(evaluation.memory_bytes)?;
+        self.spend(1)?;
         Ok(evaluation)
     }
 
     fn expression(&mut self, expression: &Expression, scope: &dyn Scope) -> Outcome {
-        let evaluation = expression.evaluate(scope, &self.left);
+        let evaluation = expression.evaluate_within(scope, self.environment, self.budget);
         let evaluation = self.take(evaluation)?;
         self.warn(evaluation.warnings);
         Ok(evaluation.value)
     }
 
     fn tests(&mut self, tests: &UnaryTests, input: &Value, scope: &dyn Scope) -> Result<bool, Failure> {
-        let evaluation = tests.evaluate(input, scope, &self.left);
+        let evaluation = tests.evaluate_within(input, scope, self.environment, self.budget);
         Ok(self.take(evaluation)?.value.as_bool() == Some(true))
     }
 
@@ -300,7 +303,7 @@ impl<'a> Evaluator<'a> {
         scope: &dyn Scope,
     ) -> Outcome {
         let mut frame = Frame::new(scope);
-        self.allocate(decision.decisions.len() + decision.knowledge.len())?;
+        self.allocate_entries(decision.decisions.len() + decision.knowledge.len())?;
         for required in &decision.decisions {
             let value = results.get(graph, *required).cloned().unwrap_or_default();
             for name in &graph.decisions[*required as usize].result_names {
@@ -319,11 +322,13 @@ impl<'a> Evaluator<'a> {
     /// Evaluates the logic of a decision or business knowledge model, and reports it.
     fn logic(&mut self, id: &Arc<str>, name: &Arc<str>, logic: Option<&Boxed>, scope: &dyn Scope) -> Outcome {
         let mut details = Details::default();
+        self.budget.build(REPORT_BYTES)?;
         let outcome = match logic {
             None => Ok(Value::Null),
             Some(Boxed { kind: BoxedKind::Table(table), .. }) => self.table(table, scope, Some(&mut details)),
             Some(logic) => self.boxed(logic, scope),
         };
+        let outcome = outcome.and_then(|value| self.shallow(value));
         let evaluated = EvaluatedDecision {
             id: id.clone(),
             name: name.clone(),
@@ -347,11 +352,7 @@ impl<'a> Evaluator<'a> {
             return Ok(value);
         }
         let types = &self.session.graph.types;
-        let before = self.left.step_limit as usize;
-        let mut budget = before;
-        let conformed = types.conform(&value, item, &mut budget);
-        // Work that used up its budget has no valid result: one step more than is left ends the evaluation.
-        self.spend(if budget == 0 { before + 1 } else { before - budget })?;
+        let conformed = self.budget.counted(|steps| types.conform(&value, item, steps))?;
         match conformed {
             Some(value) => Ok(value),
             None => Err(Failed::message(format!("expected '{}' but found '{value}'", types.name(item)))),

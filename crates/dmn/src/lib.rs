@@ -5,7 +5,7 @@
 //! requires, each once, and reports every one of them with its inputs, matched rules and output.
 //!
 //! The crate is pure: variables come from a [`feel::Scope`], the clock and the limits from a [`feel::Environment`], and
-//! nothing else is read. All work is counted against the limits of the environment.
+//! nothing else is read. All work is charged to a [`feel::Budget`] before it is done.
 
 mod compile;
 mod evaluate;
@@ -24,7 +24,7 @@ mod xml;
 
 use std::sync::Arc;
 
-use feel::{Environment, Scope};
+use feel::{Budget, Environment, Scope};
 
 pub use report::{MAXIMUM_PROBLEMS, Problem, ValidationReport};
 pub use result::{
@@ -124,9 +124,20 @@ impl DecisionRequirementsGraph {
         self.graph.services.iter().map(|service| (&*service.id, &*service.name))
     }
 
-    /// Evaluates a decision and all that it requires with the variables of the scope.
+    /// Evaluates a decision and all that it requires with the variables of the scope and a budget of its own.
     pub fn evaluate(&self, decision_id: &str, scope: &dyn Scope, environment: &Environment) -> DecisionEvaluation {
-        evaluate::evaluate_decision(&self.graph, decision_id, scope, environment)
+        self.evaluate_within(decision_id, scope, environment, &Budget::of(environment))
+    }
+
+    /// The same with what is left of a budget.
+    pub fn evaluate_within(
+        &self,
+        decision_id: &str,
+        scope: &dyn Scope,
+        environment: &Environment,
+        budget: &Budget,
+    ) -> DecisionEvaluation {
+        evaluate::evaluate_decision(&self.graph, decision_id, scope, environment, budget)
     }
 
     /// Evaluates a decision service with its parameters among the variables of the scope. The result is that of its output
@@ -137,7 +148,7 @@ impl DecisionRequirementsGraph {
         scope: &dyn Scope,
         environment: &Environment,
     ) -> DecisionEvaluation {
-        evaluate::evaluate_service(&self.graph, service_id, scope, environment)
+        evaluate::evaluate_service(&self.graph, service_id, scope, environment, &Budget::of(environment))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use feel::{Context, DefinedType, Environment, Names, SimpleType, UnaryTests, Value};
+use feel::{Budget, Context, DefinedType, Environment, EvaluationError, Names, SimpleType, UnaryTests, Value};
 use roxmltree::Node;
 
 use crate::imports::Imports;
@@ -327,8 +327,14 @@ impl Check<'_> {
             return true;
         };
         let step_limit = u32::try_from(*self.budget).unwrap_or(u32::MAX);
-        let evaluation = tests.evaluate(value, &(), &Environment { step_limit, ..Environment::at(0) });
-        let steps = evaluation.as_ref().map_or(usize::MAX, |evaluation| evaluation.steps as usize);
+        let environment = Environment { step_limit, ..Environment::at(0) };
+        let budget = Budget::of(&environment);
+        let evaluation = tests.evaluate_within(value, &(), &environment, &budget);
+        // What is stopped has no result: nothing is left then.
+        let steps = match &evaluation {
+            Err(error) if !matches!(error, EvaluationError::AssertionFailed { .. }) => usize::MAX,
+            _ => budget.steps_used() as usize,
+        };
         *self.budget = self.budget.saturating_sub(steps);
         evaluation.is_ok_and(|evaluation| evaluation.value.as_bool() == Some(true))
     }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use feel::Environment;
+use feel::{Budget, Environment, Scope, VariableText};
 use osmia_dmn::{MAXIMUM_NESTING_LEVELS, MAXIMUM_RESOURCE_BYTES, parse};
 use support::{decision, definitions, evaluate, graph, literal, model, output, table, variables};
 
@@ -194,4 +194,65 @@ fn the_largest_files_are_compiled() {
         .map(|number| model(&format!("f {number}-x"), &[], &[&format!("a.b{number}")], &literal("1")))
         .collect();
     assert!(graph(&models).decisions().next().is_none());
+}
+
+/// A text that is shared with where it is kept, as the engine gives variables.
+struct Shared(std::sync::Arc<str>);
+
+impl Scope for Shared {
+    fn variable(&self, _: &str) -> Option<VariableText<'_>> {
+        Some(VariableText::Shared(self.0.clone()))
+    }
+}
+
+/// A loop around an expression, and a function with a variable from around it, read the variable once.
+#[test]
+fn a_long_variable_is_read_once_however_often_it_is_named() {
+    let each = format!(
+        "<for iteratorVariable=\"i\"><in>{}</in><return>{}</return></for>",
+        literal("for n in 1..500 return n"),
+        literal("count(doc) + i")
+    );
+    let content = decision("loops", &[], &each)
+        + &model("counts", &[], &["n: number"], &literal("count(doc) + n"))
+        + &decision("calls", &["+counts"], &literal("for n in 1..500 return counts(n)"));
+    let graph = graph(&content);
+    let scope = Shared(format!("[{}1]", "\"text\",".repeat(50_000)).into());
+    for decision in ["loops", "calls"] {
+        let environment = Environment::at(0);
+        let budget = Budget::of(&environment);
+        let evaluation = graph.evaluate_within(decision, &scope, &environment, &budget);
+        assert!(evaluation.result.is_ok(), "{:?}", evaluation.result);
+        assert!(budget.bytes_read() <= 2 * scope.0.len(), "{decision} read {}", budget.bytes_read());
+        assert_eq!(budget.steps_used(), evaluation.steps, "what is charged is what is told");
+    }
+}
+
+/// Tables give lists of contexts, and each decision nests what the one before gave.
+#[test]
+fn values_cannot_nest_from_table_to_table() {
+    let mut content = decision("d0", &[], &literal("1"));
+    for level in 1..1_200 {
+        let required = format!("d{}", level - 1);
+        let rule = format!("- | {required}");
+        let logic = table("hitPolicy=\"COLLECT\"", &["1"], &["z"], &[&rule]);
+        // Every id is given once.
+        let logic = ["i0", "o0", "r0"]
+            .iter()
+            .fold(logic, |logic, id| logic.replace(&format!("id=\"{id}\""), &format!("id=\"{id}-{level}\"")));
+        content += &decision(&format!("d{level}"), &[&required], &logic);
+    }
+    let failure = evaluate(&graph(&content), "d1199", "{}").result.expect_err("the list is nested too deeply");
+    assert!(failure.message.contains("nested more than 1000 levels deep"), "{failure}");
+}
+
+/// Rows of a table with the hit policy ANY are compared with each other; shared parts count as often as they are visited.
+#[test]
+fn rows_are_compared_within_the_budget() {
+    let shared = "(for i in 1..20 return if i = 1 then [1, 1] else [partial[-1], partial[-1]])[-1]";
+    let rules: Vec<String> = (0..100).map(|_| format!("- | {shared}")).collect();
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let content = decision("d", &[], &table("hitPolicy=\"ANY\"", &["1"], &["z"], &rules));
+    let failure = evaluate(&graph(&content), "d", "{}").result.expect_err("it is too much to compare");
+    assert!(failure.message.contains("was stopped after"), "{failure}");
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dmn::{DecisionEvaluation, EvaluatedDecision, MatchedRule};
+use feel::{Budget, EvaluationError};
 use protocol::{
     DecisionEvaluationIntent, DecisionEvaluationValue, DecisionValue, ErrorType, EvaluatedDecisionValue,
     EvaluatedInputValue, EvaluatedOutputValue, Key, MatchedRuleValue, Payload, Rejection, Text,
@@ -93,9 +94,10 @@ fn run(
             decision.decision_id, decision.decision_requirements_id
         ));
     };
-    let (environment, _) = expression::environment(execution);
-    let evaluation = graph.evaluate(&decision.decision_id, &expression::visible(execution, scope, given), &environment);
-    expression::count_steps(execution, evaluation.steps);
+    let environment = expression::environment(execution);
+    let visible = expression::visible(execution, scope, given);
+    let evaluation = graph.evaluate_within(&decision.decision_id, &visible, &environment, &execution.used.budget);
+    drop(visible);
     let key = execution.state.next_key();
     Ok((key, describe(execution, key, decision, evaluation, of)))
 }
@@ -109,10 +111,22 @@ fn describe(
     of: DecisionEvaluationValue,
 ) -> DecisionEvaluationValue {
     let decisions = decisions_of(execution, decision);
-    let mut description = Description { decisions, tenant_id: decision.tenant_id.clone(), bytes: 0 };
-    let evaluated = evaluation.evaluated_decisions.iter().enumerate();
-    let evaluated: Vec<_> =
-        evaluated.map(|(index, evaluated)| description.decision(&format!("{key}-{}", index + 1), evaluated)).collect();
+    let bytes_max = execution.limits.decision_evaluation_bytes_max;
+    let mut description = Description {
+        decisions,
+        tenant_id: decision.tenant_id.clone(),
+        budget: &execution.used.budget,
+        bytes_max,
+        bytes_left: bytes_max,
+        failure: None,
+    };
+    let mut told = Vec::new();
+    for (index, evaluated) in evaluation.evaluated_decisions.iter().enumerate() {
+        told.push(description.decision(&format!("{key}-{}", index + 1), evaluated));
+        if description.failure.is_some() {
+            break;
+        }
+    }
     let mut value = DecisionEvaluationValue {
         decision_key: decision.decision_key,
         decision_id: decision.decision_id.clone(),
@@ -120,7 +134,7 @@ fn describe(
         decision_version: decision.version,
         decision_requirements_id: decision.decision_requirements_id.clone(),
         decision_requirements_key: decision.decision_requirements_key,
-        evaluated_decisions: evaluated,
+        evaluated_decisions: told,
         tenant_id: decision.tenant_id.clone(),
         decision_output: "null".into(),
         ..of
@@ -132,15 +146,13 @@ fn describe(
             value.failed_decision_id = (&failure.failed_decision_id).into();
         }
     }
-    let bytes_max = execution.limits.decision_evaluation_bytes_max;
-    if description.bytes > bytes_max {
+    if let Some(failure) = description.failure {
         value.evaluated_decisions.clear();
         value.decision_output = "null".into();
         value.failed_decision_id = decision.decision_id.clone();
         value.evaluation_failure_message = format!(
-            "Expected the inputs and outputs of the evaluation of decision '{}' to have at most {bytes_max} bytes together, \
-             but they have {}. Let the decisions give less.",
-            decision.decision_id, description.bytes
+            "Expected the inputs and outputs of the evaluation of decision '{}' {failure}",
+            decision.decision_id
         )
         .into();
     }
@@ -156,18 +168,42 @@ fn decisions_of(execution: &Execution<'_>, decision: &DecisionValue) -> BTreeMap
     rows.map(|row| (row.value.decision_id.clone(), (row.value.decision_key, row.value.version))).collect()
 }
 
-struct Description {
+/// About the memory of an input or output that is told, besides its text.
+const TOLD_VALUE_BYTES: usize = 192;
+
+struct Description<'a> {
     decisions: BTreeMap<Text, (Key, i32)>,
     tenant_id: Text,
-    /// Bytes of all texts so far.
-    bytes: usize,
+    budget: &'a Budget,
+    bytes_max: usize,
+    /// Bytes that all further texts may have.
+    bytes_left: usize,
+    /// Why not everything can be told; no further text is written then.
+    failure: Option<String>,
 }
 
-impl Description {
+impl Description<'_> {
     fn text(&mut self, value: &feel::Value) -> Text {
-        let text = value.to_json();
-        self.bytes = self.bytes.saturating_add(text.len());
-        text.into()
+        if self.failure.is_some() {
+            return Text::default();
+        }
+        let text = self.budget.build(TOLD_VALUE_BYTES).map_err(EvaluationError::from);
+        match text.and_then(|()| self.budget.to_json(value, self.bytes_left)) {
+            Ok(text) => {
+                self.bytes_left -= text.len();
+                text.into()
+            }
+            Err(error) => {
+                self.failure = Some(match error {
+                    EvaluationError::ResultTooLarge(_) => format!(
+                        "to have at most {} bytes together, but they have more. Let the decisions give less.",
+                        self.bytes_max
+                    ),
+                    error => format!("to be written, but that failed: {error}"),
+                });
+                Text::default()
+            }
+        }
     }
 
     fn decision(&mut self, instance: &str, evaluated: &EvaluatedDecision) -> EvaluatedDecisionValue {
@@ -180,9 +216,15 @@ impl Description {
             input_value: self.text(&input.value),
         });
         let evaluated_inputs = inputs.collect();
-        let rules = evaluated.matched_rules.iter().map(|rule| self.rule(&id, version, rule));
+        let mut matched_rules = Vec::new();
+        for rule in &evaluated.matched_rules {
+            matched_rules.push(self.rule(&id, version, rule));
+            if self.failure.is_some() {
+                break;
+            }
+        }
         EvaluatedDecisionValue {
-            matched_rules: rules.collect(),
+            matched_rules,
             evaluated_inputs,
             decision_evaluation_instance_key: instance.into(),
             decision_name: (&evaluated.name).into(),

@@ -189,7 +189,7 @@ fn execution<'a>(
         steps: VecDeque::new(),
         steps_max: options.limits.steps_per_command_max,
         rounds: 0,
-        used: Used::default(),
+        used: Used::of(&options.limits),
         waiting_joins: Default::default(),
     }
 }

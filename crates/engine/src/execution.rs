@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bpmn::model::{ElementIndex, ExecutableProcess};
+use feel::Budget;
 use protocol::{
     Command, Key, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId, Text, Timestamp,
     WorkIntent, WorkValue,
@@ -16,6 +17,8 @@ use crate::element::{Step, WaitingJoins};
 use crate::limits::Limits;
 use crate::output::{JobsAvailable, Output, Push, Reply, Send};
 use crate::payload_bytes::{command_bytes, payload_bytes};
+use crate::variable::expression;
+use crate::variable::long::LongVariables;
 
 /// Why a command came to nothing.
 #[derive(Debug)]
@@ -68,21 +71,37 @@ pub(crate) struct Execution<'a> {
 
 /// What a command has used. With much of anything it takes no further step, so that no command holds its partition for
 /// long or fills the memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Used {
     records: usize,
     /// About the bytes of the records.
     bytes: u64,
     /// Why the command cannot be carried out, although it went on: a record or a command for another partition was too large.
     excess: Option<Rejection>,
-    /// Nodes and items that expressions visited, and what joining gateways looked at.
-    pub evaluation_steps: Cell<u64>,
+    /// What joining gateways looked at.
+    reads: Cell<u64>,
+    /// What expressions and decisions may still spend.
+    pub budget: Budget,
+    /// Long variables that were read, as long as no variable changes.
+    pub long_variables: LongVariables,
 }
 
 impl Used {
+    /// Nothing yet.
+    pub fn of(limits: &Limits) -> Used {
+        Used {
+            records: 0,
+            bytes: 0,
+            excess: None,
+            reads: Cell::new(0),
+            budget: Budget::of(&expression::environment_at(0, limits)),
+            long_variables: LongVariables::default(),
+        }
+    }
+
     /// Counts what was looked at, as if an expression had visited it.
     pub fn count_reads(&self, reads: u64) {
-        self.evaluation_steps.set(self.evaluation_steps.get().saturating_add(reads));
+        self.reads.set(self.reads.get().saturating_add(reads));
     }
 }
 
@@ -107,6 +126,9 @@ impl Execution<'_> {
             operation_reference: self.operation_reference,
             payload,
         };
+        if let Payload::Variable(..) = &record.payload {
+            self.used.long_variables.clear();
+        }
         self.state.apply(&record);
         self.used.records += 1;
         let bytes = payload_bytes(&record.payload);
@@ -193,7 +215,10 @@ impl Execution<'_> {
         let (used, limits) = (&self.used, self.limits);
         used.records.max(self.steps.len()) >= limits.records_per_command
             || used.bytes >= limits.bytes_per_command
-            || used.evaluation_steps.get() >= limits.evaluation_steps_per_command
+            || used.reads.get().saturating_add(u64::from(used.budget.steps_used()))
+                >= limits.evaluation_steps_per_command
+            || used.budget.bytes_read() >= limits.evaluation_bytes_read_per_command_max / 4
+            || used.budget.bytes_built() >= limits.evaluation_bytes_built_per_command_max / 4
     }
 
     /// Each entry of the queue holds no more steps than one command takes: to write the others again each time would take

@@ -9,10 +9,16 @@ pub struct Limits {
     pub records_per_command: usize,
     /// Bytes of variables in the records of one command after which the rest of its steps waits in the work queue.
     pub bytes_per_command: u64,
-    /// Nodes and items that the expressions of one command visit after which the rest of its steps waits in the work queue.
+    /// Steps that the expressions and decisions of one command take after which the rest of its steps waits in the work queue.
     pub evaluation_steps_per_command: u64,
-    /// Nodes and items that the expressions of one command may visit at all; one more is an incident of its element.
+    /// Steps that the expressions and decisions of one command may take at all, about 20 nanoseconds of a processor each; one
+    /// more is an incident of its element.
     pub evaluation_steps_per_command_max: u64,
+    /// Bytes of variables that the expressions and decisions of one command may read; more are an incident of its element.
+    pub evaluation_bytes_read_per_command_max: usize,
+    /// Bytes of values and texts that the expressions and decisions of one command may build; more are an incident of its
+    /// element.
+    pub evaluation_bytes_built_per_command_max: usize,
     /// Bytes of one record: a command that makes a larger one is refused, or puts the instance aside that made it.
     pub record_bytes_max: u64,
     /// Bytes of a command for another partition, deployments to all of them included: it must fit an entry of their log.
@@ -60,8 +66,10 @@ impl Default for Limits {
             steps_per_command_max: 1_000,
             records_per_command: 20_000,
             bytes_per_command: 16 << 20,
-            evaluation_steps_per_command: 5_000_000,
-            evaluation_steps_per_command_max: 20_000_000,
+            evaluation_steps_per_command: 1_250_000,
+            evaluation_steps_per_command_max: 5_000_000,
+            evaluation_bytes_read_per_command_max: 64 << 20,
+            evaluation_bytes_built_per_command_max: 160 << 20,
             record_bytes_max: 64 << 20,
             outbox_command_bytes_max: 12 << 20,
             message_correlations_bytes_max: 32 << 20,

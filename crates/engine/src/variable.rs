@@ -2,6 +2,7 @@
 
 pub(crate) mod document;
 pub(crate) mod expression;
+pub(crate) mod long;
 pub(crate) mod mapping;
 pub(crate) mod update_document;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use protocol::Key;
 
+use crate::execution::Execution;
 use crate::state::{State, VariableRow};
 
 /// The variable that `name` means in a scope: the nearest one, looking outwards.
@@ -18,6 +20,24 @@ pub(crate) fn find(state: &State, mut scope: Key, name: &Arc<str>) -> Option<Arc
             && let Some(row) = state.tables.variables.get(&(scope.raw(), name.clone()))
         {
             return Some(row);
+        }
+        scope = instance.value.flow_scope_key;
+    }
+    None
+}
+
+/// The same for expressions, which look at long variables again and again.
+pub(crate) fn find_long(execution: &Execution<'_>, mut scope: Key, name: &Arc<str>) -> Option<Arc<VariableRow>> {
+    let known = &execution.used.long_variables;
+    while let Some(instance) = execution.state.element_instance(scope) {
+        if instance.has_variables {
+            if let Some(row) = known.get(scope, name) {
+                return Some(row);
+            }
+            if let Some(row) = execution.state.tables.variables.get(&(scope.raw(), name.clone())) {
+                known.keep(scope, name, &row);
+                return Some(row);
+            }
         }
         scope = instance.value.flow_scope_key;
     }

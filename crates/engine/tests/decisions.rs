@@ -237,10 +237,15 @@ fn decisions_that_never_end_or_give_too_much_fail_alone() {
     deploy(&mut partition, &[("1.dmn", &graph("g1", "endless", "count(for i in 1..1000000000000 return i)", None))]);
     deploy(&mut partition, &[("2.dmn", &graph("g2", "long", "[text, text, text, text]", None))]);
     deploy(&mut partition, &[("3.dmn", &graph("g3", "asserts", "assert(a, a > 100)", None))]);
+    // Each item is the same value in memory, but not as text.
+    deploy(&mut partition, &[("4.dmn", &graph("g4", "multiplied", "for i in 1..100000 return text", None))]);
     let text = format!("{{\"a\":2,\"text\":\"{}\"}}", "x".repeat(30_000));
-    for (decision, expected) in
-        [("endless", "was stopped because"), ("long", "at most 100000 bytes together"), ("asserts", "'asserts'")]
-    {
+    for (decision, expected) in [
+        ("endless", "was stopped because"),
+        ("long", "at most 100000 bytes together"),
+        ("multiplied", "stopped because its result would be larger"),
+        ("asserts", "'asserts'"),
+    ] {
         let output = partition.submit(Key::NONE, evaluation(decision, &text));
         let value = evaluated(&output.replies[0]);
         assert_eq!((value.failed_decision_id.as_str(), value.decision_output.as_str()), (decision, "null"));

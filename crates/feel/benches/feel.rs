@@ -1,11 +1,10 @@
 //! The figures of FEEL's marks: compile and evaluate a condition, a filter with a projection, a loop.
 //! Run with `cargo bench -p osmia-feel`.
 
-use std::borrow::Cow;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use osmia_feel::{Environment, Expression, Scope, json};
+use osmia_feel::{Environment, Expression, Scope, VariableText, json};
 
 /// The allocator of the product.
 #[global_allocator]
@@ -14,8 +13,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Variables(Vec<(String, String)>);
 
 impl Scope for Variables {
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, text)| Cow::Borrowed(text.as_str()))
+    fn variable(&self, name: &str) -> Option<VariableText<'_>> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, text)| VariableText::Borrowed(text))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::value::Value;
 
-/// The clock and the limits of an evaluation.
+/// The clock and the limits of an evaluation. Those that several evaluations share are counted by a
+/// [`Budget`](crate::Budget).
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// What `now()` and `today()` tell: milliseconds since the epoch, UTC.
@@ -10,15 +11,17 @@ pub struct Environment {
     /// What the results of `uuid()` and `random number()` follow from. Evaluations that shall have different ones need
     /// different seeds.
     pub seed: u64,
-    /// How many nodes and items an evaluation may visit.
+    /// How many steps a [`Budget`](crate::Budget) has: nodes and items visited, and what else takes time.
     pub step_limit: u32,
     /// How deeply evaluations may nest, for instance by functions that call each other.
     pub depth_limit: u32,
+    /// How many bytes of variables a [`Budget`](crate::Budget) lets read.
+    pub read_limit_bytes: usize,
     /// How long a string may become.
     pub string_limit_bytes: usize,
     /// How many items a list may have.
     pub list_limit_items: usize,
-    /// How much memory the values that an evaluation creates may take together.
+    /// How much memory the values and texts may take together that a [`Budget`](crate::Budget) lets build.
     pub memory_limit_bytes: usize,
     /// How large the result may be, about, as JSON.
     pub result_limit_bytes: usize,
@@ -34,7 +37,8 @@ impl Environment {
             depth_limit: 400,
             string_limit_bytes: 8 << 20,
             list_limit_items: 1_000_000,
-            memory_limit_bytes: 256 << 20,
+            read_limit_bytes: 64 << 20,
+            memory_limit_bytes: 160 << 20,
             result_limit_bytes: 16 << 20,
         }
     }
@@ -131,8 +135,13 @@ pub enum EvaluationError {
     #[error("The expression was stopped because a list would have more than {0} items.")]
     ListTooLong(usize),
     /// The values take too much memory.
-    #[error("The expression was stopped because its values would take more than {0} bytes.")]
+    #[error("The expression was stopped because its values would take more than {0} bytes. Let it work on less data.")]
     TooMuchMemory(usize),
+    /// Too much of variables is read.
+    #[error(
+        "The expression was stopped because more than {0} bytes of variables would be read. Let it work on less data."
+    )]
+    TooMuchRead(usize),
     /// Values are nested too deeply.
     #[error("The expression was stopped because a value would be nested more than {0} levels deep.")]
     ValueTooDeep(u32),

@@ -7,21 +7,22 @@ mod function;
 mod operators;
 mod tests;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::budget::{Budget, VariableText};
 use crate::environment::{
     Environment, Evaluation, EvaluationError, WARNING_LIMIT, WARNING_LIMIT_BYTES, Warning, WarningKind,
 };
 use crate::functions::Builtin;
-use crate::json;
 use crate::node::{Call, Node, Target, Test};
 use crate::number::Number;
-use crate::pattern;
+use crate::pattern::{self, Pattern};
 use crate::seed::seed_of;
-use crate::value::{Bound, Context, DEPTH_LIMIT, Range, Value};
+use crate::value::{
+    Bound, CONTEXT_BYTES, Context, DEPTH_LIMIT, ENTRY_BYTES, LIST_BYTES, Nodes, Range, STRING_BYTES, Value,
+};
 
 pub use function::{Function, NativeFunction};
 pub(crate) use function::{Home, Source};
@@ -29,7 +30,7 @@ pub(crate) use function::{Home, Source};
 /// Where an expression finds the variables.
 pub trait Scope {
     /// The JSON text of a visible variable, `None` if there is none of this name. The text is valid JSON.
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>>;
+    fn variable(&self, name: &str) -> Option<VariableText<'_>>;
 
     /// The value of a visible variable that is kept as a value and not as text. Asked first; where it gives `None`,
     /// [`Scope::variable`] is asked.
@@ -40,14 +41,14 @@ pub trait Scope {
 
 /// A scope without variables.
 impl Scope for () {
-    fn variable(&self, _: &str) -> Option<Cow<'_, str>> {
+    fn variable(&self, _: &str) -> Option<VariableText<'_>> {
         None
     }
 }
 
 /// The entries are the variables.
 impl Scope for Context {
-    fn variable(&self, _: &str) -> Option<Cow<'_, str>> {
+    fn variable(&self, _: &str) -> Option<VariableText<'_>> {
         None
     }
 
@@ -66,7 +67,7 @@ enum Variable<'a> {
     Unseen,
     Missing,
     /// Its text, and how many bytes of it have been searched for members.
-    Text(Cow<'a, str>, usize),
+    Text(VariableText<'a>, usize),
     Read(Value),
 }
 
@@ -76,14 +77,11 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) environment: &'a Environment,
     variables: SmallVec<[Variable<'a>; 4]>,
     stack: Vec<Value>,
-    steps: u32,
-    depth: u32,
-    memory: usize,
-    /// How many random numbers were taken.
-    randoms: u64,
+    /// What is charged before any work.
+    pub(crate) budget: &'a Budget,
     warnings: Vec<Warning>,
     /// Patterns compiled so far, with their flags.
-    patterns: Vec<(String, String, Option<Arc<regex::Regex>>)>,
+    patterns: Vec<(String, String, Option<Arc<Pattern>>)>,
     /// Where the functions that this evaluation defines come from; `None` before the first.
     home: Option<Arc<Home>>,
 }
@@ -115,71 +113,74 @@ pub(crate) fn evaluate(
     root: Root<'_>,
     scope: &dyn Scope,
     environment: &Environment,
+    budget: &Budget,
 ) -> Result<Evaluation, Failure> {
-    let mut evaluator = Evaluator::new(source, scope, environment);
-    evaluator.variables.resize_with(source.variables.len(), || Variable::Unseen);
-    let value = match root {
-        Root::Expression(node) => evaluator.evaluate(node)?,
-        Root::Tests(tests, input) => evaluator.unary_tests(tests, input.clone())?,
-    };
-    evaluator.finish(value)
+    budget.nested(|| {
+        let before = (budget.steps_used(), budget.bytes_built());
+        let mut evaluator = Evaluator::new(source, scope, environment, budget);
+        evaluator.variables.resize_with(source.variables.len(), || Variable::Unseen);
+        let value = match root {
+            Root::Expression(node) => evaluator.evaluate(node)?,
+            Root::Tests(tests, input) => evaluator.unary_tests(tests, input.clone())?,
+        };
+        evaluator.finish(value, before)
+    })
 }
 
 impl<'a> Evaluator<'a> {
     #[inline]
-    fn new(source: &'a Arc<Source>, scope: &'a dyn Scope, environment: &'a Environment) -> Evaluator<'a> {
+    fn new(
+        source: &'a Arc<Source>,
+        scope: &'a dyn Scope,
+        environment: &'a Environment,
+        budget: &'a Budget,
+    ) -> Evaluator<'a> {
         Evaluator {
             source,
             scope,
             environment,
             variables: SmallVec::new(),
             stack: Vec::new(),
-            steps: 0,
-            depth: 0,
-            memory: 0,
-            randoms: 0,
+            budget,
             warnings: Vec::new(),
             patterns: Vec::new(),
             home: None,
         }
     }
 
-    fn finish(&mut self, value: Value) -> Result<Evaluation, Failure> {
-        let environment = self.environment;
-        if !value.fits(&mut environment.result_limit_bytes.clone()) {
-            return Err(EvaluationError::ResultTooLarge(environment.result_limit_bytes).into());
+    fn finish(&mut self, value: Value, before: (u32, usize)) -> Result<Evaluation, Failure> {
+        let limit = self.environment.result_limit_bytes;
+        let fits = match &value {
+            Value::List(_) | Value::Context(_) => {
+                self.counted(|steps| value.fits(&mut limit.clone(), &mut Nodes::of(steps)))?
+            }
+            value => value.fits(&mut limit.clone(), &mut Nodes::of(&mut usize::MAX.clone())),
+        };
+        if !fits {
+            return Err(EvaluationError::ResultTooLarge(limit).into());
         }
         if self.home.is_some() {
             self.seal()?;
         }
         let warnings = std::mem::take(&mut self.warnings);
-        Ok(Evaluation { value, warnings, steps: self.steps, memory_bytes: self.memory })
+        let (steps, memory_bytes) = (self.budget.steps_used() - before.0, self.budget.bytes_built() - before.1);
+        Ok(Evaluation { value, warnings, steps, memory_bytes })
     }
 
     /// Counts work; every node and every item of a loop costs a step.
     #[inline]
     pub(crate) fn spend(&mut self, steps: usize) -> Result<(), Failure> {
-        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-        self.steps = self.steps.saturating_add(steps);
-        if self.steps > self.environment.step_limit {
-            return Err(self.too_many_steps());
-        }
-        Ok(())
+        Ok(self.budget.spend(steps)?)
     }
 
-    #[cold]
-    fn too_many_steps(&self) -> Failure {
-        EvaluationError::TooManySteps(self.environment.step_limit).into()
+    /// To be called before a text of this length is looked at byte by byte.
+    pub(crate) fn scan(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.spend(bytes / 16)
     }
 
-    /// Does work that takes its steps from a budget, which is what is left of the step limit.
+    /// Does work that takes its steps from a budget, which is what is left.
     fn counted<T>(&mut self, work: impl FnOnce(&mut usize) -> T) -> Result<T, Failure> {
-        let left = self.environment.step_limit.saturating_sub(self.steps) as usize;
-        let mut budget = left;
-        let result = work(&mut budget);
-        // Work that used up its budget has no valid result: one step more than is left ends the evaluation.
-        self.spend(if budget == 0 { left + 1 } else { left - budget })?;
-        Ok(result)
+        Ok(self.budget.counted(work)?)
     }
 
     /// Whether both are equal; `None` if they cannot be compared.
@@ -207,16 +208,7 @@ impl<'a> Evaluator<'a> {
     /// Counts memory before it is taken. What has become free is not given back: this bounds the time as well.
     #[inline]
     pub(crate) fn allocate(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.memory = self.memory.saturating_add(bytes);
-        if self.memory > self.environment.memory_limit_bytes {
-            return Err(self.too_much_memory());
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn too_much_memory(&self) -> Failure {
-        EvaluationError::TooMuchMemory(self.environment.memory_limit_bytes).into()
+        Ok(self.budget.build(bytes)?)
     }
 
     /// To be called before a list of this length is built.
@@ -225,7 +217,21 @@ impl<'a> Evaluator<'a> {
             return Err(self.list_too_long());
         }
         self.spend(items)?;
-        self.allocate(items.saturating_mul(size_of::<Value>()))
+        self.allocate(LIST_BYTES.saturating_add(items.saturating_mul(size_of::<Value>())))
+    }
+
+    /// To be called before an item is added to a list that grows from this length.
+    #[inline]
+    pub(crate) fn lengthen_list(&mut self, length: usize) -> Result<(), Failure> {
+        if length >= self.environment.list_limit_items {
+            return Err(self.list_too_long());
+        }
+        self.allocate(2 * size_of::<Value>())
+    }
+
+    /// To be called before a context with so many entries is built.
+    pub(crate) fn allocate_context(&mut self, entries: usize) -> Result<(), Failure> {
+        self.allocate(CONTEXT_BYTES.saturating_add(entries.saturating_mul(ENTRY_BYTES)))
     }
 
     #[cold]
@@ -239,7 +245,7 @@ impl<'a> Evaluator<'a> {
             return Err(EvaluationError::StringTooLong(self.environment.string_limit_bytes).into());
         }
         self.spend(bytes / 64)?;
-        self.allocate(bytes)
+        self.allocate(bytes.saturating_add(STRING_BYTES))
     }
 
     /// To be called before so many bytes are added to a string of this length.
@@ -249,7 +255,19 @@ impl<'a> Evaluator<'a> {
         }
         self.spend(1 + bytes / 64)?;
         // A text that grows is moved now and then to where there is room, and at the end to where it stays.
-        self.allocate(bytes.saturating_mul(3))
+        self.allocate(bytes.saturating_mul(2))
+    }
+
+    /// The text that the work gives, which ends soon behind the limit that it is told.
+    pub(crate) fn written(&mut self, work: impl FnOnce(&mut String, usize)) -> Outcome {
+        self.allocate(STRING_BYTES)?;
+        let mut out = String::new();
+        let limit = self.environment.string_limit_bytes;
+        match self.budget.write(&mut out, limit, work) {
+            Ok(()) => Ok(Value::string(out)),
+            Err(EvaluationError::ResultTooLarge(limit)) => Err(EvaluationError::StringTooLong(limit).into()),
+            Err(other) => Err(other.into()),
+        }
     }
 
     #[cold]
@@ -261,13 +279,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A regular expression, compiled once for the evaluation; `None` if it is invalid.
-    pub(crate) fn pattern(&mut self, pattern: &str, flags: &str) -> Result<Option<Arc<regex::Regex>>, Failure> {
+    pub(crate) fn pattern(&mut self, pattern: &str, flags: &str) -> Result<Option<Arc<Pattern>>, Failure> {
         const KEPT: usize = 8;
         if let Some((_, _, regex)) = self.patterns.iter().find(|(known, used, _)| known == pattern && used == flags) {
             return Ok(regex.clone());
         }
         // Compiling takes about as long as this many steps.
-        self.spend(1000 + pattern.len() * 10)?;
+        self.spend(1000 + pattern.len() * 50)?;
         let regex = pattern::compile(pattern, flags).map(Arc::new);
         if self.patterns.len() == KEPT {
             self.patterns.remove(0);
@@ -278,8 +296,8 @@ impl<'a> Evaluator<'a> {
 
     /// The next random number; they follow from the seed and the time.
     pub(crate) fn random(&mut self) -> u64 {
-        self.randoms += 1;
-        seed_of(&[self.environment.seed, self.environment.now_milliseconds.cast_unsigned(), self.randoms])
+        let number = self.budget.next_random();
+        seed_of(&[self.environment.seed, self.environment.now_milliseconds.cast_unsigned(), number])
     }
 
     pub(crate) fn assertion_failed(&self, message: String) -> Failure {
@@ -308,7 +326,7 @@ impl<'a> Evaluator<'a> {
         self.spend(1)?;
         self.enter()?;
         let outcome = self.evaluate_inner(node);
-        self.depth -= 1;
+        self.budget.leave(1);
         if let Ok(value @ (Value::List(_) | Value::Context(_) | Value::Range(_) | Value::Function(_))) = &outcome
             && value.depth() > DEPTH_LIMIT
         {
@@ -320,16 +338,7 @@ impl<'a> Evaluator<'a> {
     /// Counts a level of recursion; the caller counts back.
     #[inline]
     fn enter(&mut self) -> Result<(), Failure> {
-        self.depth += 1;
-        if self.depth > self.environment.depth_limit {
-            return Err(self.too_deep());
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn too_deep(&self) -> Failure {
-        EvaluationError::TooDeep(self.environment.depth_limit).into()
+        Ok(self.budget.enter(1)?)
     }
 
     /// Takes the topmost value off the stack.
@@ -406,7 +415,7 @@ impl<'a> Evaluator<'a> {
 
     #[inline(never)]
     fn context(&mut self, entries: &[(Arc<str>, Node)]) -> Outcome {
-        self.allocate(entries.len().saturating_mul(size_of::<(Arc<str>, Value)>()))?;
+        self.allocate_context(entries.len())?;
         let mut context = Context::new();
         for (name, node) in entries {
             let value = self.evaluate(node)?;
@@ -425,6 +434,7 @@ impl<'a> Evaluator<'a> {
             None => start.value.clone(),
         };
         let end = Bound { value: end, included: range.end_included };
+        self.allocate(size_of::<Range>())?;
         Ok(Value::Range(Arc::new(Range { start, end, is_comparison: range.is_comparison })))
     }
 
@@ -490,9 +500,4 @@ fn shortened(mut message: String) -> String {
         message.shrink_to_fit();
     }
     message
-}
-
-/// Reads a text that the scope gave. It is valid by contract; a text that is not is treated like a missing variable.
-fn read_text(text: &str) -> Value {
-    json::read(text).unwrap_or_default()
 }

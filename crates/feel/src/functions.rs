@@ -12,7 +12,7 @@ mod temporal;
 
 use std::sync::Arc;
 
-use crate::environment::WarningKind;
+use crate::environment::{WARNING_LIMIT_BYTES, WarningKind};
 use crate::evaluate::{Evaluator, Outcome};
 use crate::value::Value;
 
@@ -102,6 +102,11 @@ fn illegal(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Ou
 fn failed(evaluator: &mut Evaluator<'_>, name: &str, why: impl FnOnce() -> String) -> Outcome {
     Ok(evaluator
         .warn(WarningKind::FunctionInvocationFailure, || format!("Failed to invoke function '{name}': {}", why())))
+}
+
+/// The beginning of a text for a message, which is cut anyway.
+fn excerpt(text: &str) -> &str {
+    &text[..text.floor_char_boundary(WARNING_LIMIT_BYTES)]
 }
 
 /// A list from a list, or from several arguments.

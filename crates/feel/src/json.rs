@@ -36,6 +36,9 @@ pub enum JsonError {
         /// Where, counted in bytes from 0.
         offset: usize,
     },
+    /// The values would take more memory than there is left.
+    #[error("The values of the JSON text would take more memory than there is left. Let it be shorter.")]
+    OutOfRoom,
     /// A number does not fit the range of numbers.
     #[error("The number at byte {offset} of the JSON text is too large.")]
     NumberTooLarge {
@@ -140,11 +143,16 @@ impl NameIndex {
 
 /// Reads a whole document.
 pub(crate) fn read(text: &str) -> Parsed<Value> {
+    read_within(text, &mut usize::MAX.clone())
+}
+
+/// Reads a whole document; the memory that its values take is taken from `room`.
+pub(crate) fn read_within(text: &str, room: &mut usize) -> Parsed<Value> {
     let mut reader = Reader::new(text);
     reader.skip_space();
     let value = match reader.peek() {
-        Some(b'{' | b'[') => build::value(&mut reader, &mut SharedNames::default())?,
-        _ => reader.scalar()?,
+        Some(b'{' | b'[') => build::value(&mut reader, &mut SharedNames::default(), room)?,
+        _ => build::scalar(&mut reader, room)?,
     };
     reader.end()?;
     Ok(value)
@@ -197,13 +205,18 @@ impl<'a> Items<'a> {
 
     /// The next item, `None` behind the last. Of an object, the members of these names are put into `members`, each at
     /// the place of its name.
-    pub(crate) fn next(&mut self, wanted: &[Arc<str>], members: &mut [Option<Value>]) -> Parsed<Option<Item<'a>>> {
+    pub(crate) fn next(
+        &mut self,
+        wanted: &[Arc<str>],
+        members: &mut [Option<Value>],
+        room: &mut usize,
+    ) -> Parsed<Option<Item<'a>>> {
         if self.started && self.reader.separator(b']')? {
             return Ok(None);
         }
         self.started = true;
         if self.reader.peek() != Some(b'{') {
-            return Ok(Some(Item::Other(build::value(&mut self.reader, &mut self.names)?)));
+            return Ok(Some(Item::Other(build::value(&mut self.reader, &mut self.names, room)?)));
         }
         let start = self.reader.position;
         let names = &mut self.names;
@@ -212,14 +225,14 @@ impl<'a> Items<'a> {
             let Some(member) = place.and_then(|place| members.get_mut(place)) else {
                 return Ok(false);
             };
-            *member = Some(build::value(reader, names)?);
+            *member = Some(build::value(reader, names, room)?);
             Ok(true)
         })?;
         Ok(Some(Item::Object(self.reader.since(start))))
     }
 
     /// Reads the text of an item.
-    pub(crate) fn read(&mut self, text: &str) -> Parsed<Value> {
-        build::value(&mut Reader::new(text), &mut self.names)
+    pub(crate) fn read(&mut self, text: &str, room: &mut usize) -> Parsed<Value> {
+        build::value(&mut Reader::new(text), &mut self.names, room)
     }
 }

@@ -4,6 +4,7 @@
 //! A failed operation gives null and a [`Warning`]; only the limits of an [`Environment`] and `assert` end an
 //! evaluation with an error. The crate is pure: the clock is given, nothing else is read.
 
+mod budget;
 pub mod calendar;
 mod decimal;
 mod defined_type;
@@ -26,6 +27,7 @@ pub mod zone;
 
 use std::sync::Arc;
 
+pub use budget::{Budget, Exceeded, VariableText};
 pub use decimal::Decimal;
 pub use defined_type::DefinedType;
 pub use environment::{
@@ -86,11 +88,22 @@ impl Expression {
         &self.compiled.root
     }
 
-    /// Evaluates the expression. What fails inside gives null and a warning; only limits and `assert` are errors.
+    /// Evaluates the expression with a budget of its own. What fails inside gives null and a warning; only limits and
+    /// `assert` are errors.
     pub fn evaluate(&self, scope: &dyn Scope, environment: &Environment) -> Result<Evaluation, EvaluationError> {
+        self.evaluate_within(scope, environment, &Budget::of(environment))
+    }
+
+    /// Evaluates the expression with what is left of a budget.
+    pub fn evaluate_within(
+        &self,
+        scope: &dyn Scope,
+        environment: &Environment,
+        budget: &Budget,
+    ) -> Result<Evaluation, EvaluationError> {
         let compiled = &*self.compiled;
         let root = evaluate::Root::Expression(&compiled.root);
-        evaluate::evaluate(&compiled.source, root, scope, environment).map_err(|error| *error)
+        evaluate::evaluate(&compiled.source, root, scope, environment, budget).map_err(|error| *error)
     }
 
     /// The value of an expression that refers to no variable and no clock; `None` also if it takes more than

@@ -112,7 +112,7 @@ impl Number {
     /// The power. Whole exponents are computed in decimals, others in double precision.
     pub fn power(self, exponent: Number) -> Option<Number> {
         let Some(whole) = exponent.to_i64() else {
-            return Number::from_f64(self.to_f64().powf(exponent.to_f64()));
+            return Number::from_f64(libm::pow(self.to_f64(), exponent.to_f64()));
         };
         let whole = i32::try_from(whole).ok().filter(|whole| whole.unsigned_abs() <= 999_999_999)?;
         self.decimal().power(whole).map(Number::from_decimal)

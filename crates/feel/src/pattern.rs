@@ -1,36 +1,80 @@
 //! Regular expressions of `matches`, `replace`, `split` and `extract`: bounded in size, linear in time.
 
 mod blocks;
+mod cost;
 mod syntax;
 
 use std::borrow::Cow;
 
 use regex::{Captures, Regex, RegexBuilder};
 
+use cost::Cost;
+
+use crate::budget::{Budget, Exceeded};
+
 /// How much memory a compiled pattern may take.
 const COMPILED_LIMIT_BYTES: usize = 512 << 10;
 /// How long a pattern may be.
 const PATTERN_LIMIT_BYTES: usize = 8 << 10;
+/// How deeply groups and classes may be nested.
+const NESTING_LIMIT: u32 = 50;
+
+/// A compiled pattern, and what a search with it costs.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub(crate) regex: Regex,
+    cost: Cost,
+}
+
+/// What the flags of a pattern say.
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    dot_matches_new_line: bool,
+    multi_line: bool,
+    case_insensitive: bool,
+}
 
 /// Compiles a pattern with the flags `s`, `m`, `i` and `x`; `None` if it is invalid or too large.
-pub(crate) fn compile(pattern: &str, flags: &str) -> Option<Regex> {
+pub(crate) fn compile(pattern: &str, flags: &str) -> Option<Pattern> {
     if pattern.len() > PATTERN_LIMIT_BYTES {
         return None;
     }
     // Blanks have no meaning with `x`, except in a class.
     let pattern = if flags.contains('x') { Cow::Owned(without_blanks(pattern)) } else { Cow::Borrowed(pattern) };
-    let mut builder = RegexBuilder::new(&syntax::translated(&pattern));
-    builder.crlf(true).size_limit(COMPILED_LIMIT_BYTES).dfa_size_limit(COMPILED_LIMIT_BYTES).nest_limit(50);
+    let mut known = Flags::default();
     for flag in flags.chars() {
         match flag {
-            's' => builder.dot_matches_new_line(true),
-            'm' => builder.multi_line(true),
-            'i' => builder.case_insensitive(true),
-            'x' => &mut builder,
+            's' => known.dot_matches_new_line = true,
+            'm' => known.multi_line = true,
+            'i' => known.case_insensitive = true,
+            'x' => {}
             _ => return None,
-        };
+        }
     }
-    builder.build().ok()
+    let translated = syntax::translated(&pattern);
+    let regex = RegexBuilder::new(&translated)
+        .crlf(true)
+        .size_limit(COMPILED_LIMIT_BYTES)
+        .dfa_size_limit(COMPILED_LIMIT_BYTES)
+        .nest_limit(NESTING_LIMIT)
+        .dot_matches_new_line(known.dot_matches_new_line)
+        .multi_line(known.multi_line)
+        .case_insensitive(known.case_insensitive)
+        .build()
+        .ok()?;
+    Some(Pattern { regex, cost: Cost::of(&translated, known) })
+}
+
+impl Pattern {
+    /// To be called before the first search in a text.
+    pub(crate) fn charge_first(&self, text: &str, budget: &Budget) -> Result<(), Exceeded> {
+        budget.spend(self.cost.steps(text.len()))
+    }
+
+    /// To be called before a search goes on behind the match that ends here.
+    pub(crate) fn charge_next(&self, text: &str, from: usize, budget: &Budget) -> Result<(), Exceeded> {
+        self.cost.charge_next(text, from, budget)
+    }
 }
 
 /// Without blanks outside of classes and without comments, from `#` to the end of the line.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::budget::Budget;
 use crate::environment::{Environment, Evaluation, EvaluationError};
 use crate::evaluate::{self, Root, Scope, Source};
 use crate::names::Names;
@@ -59,14 +60,26 @@ impl UnaryTests {
     }
 
     /// Whether the input passes: true, false, or null where that is unknown, for instance because it cannot be compared.
+    /// The budget is one of its own.
     pub fn evaluate(
         &self,
         input: &Value,
         scope: &dyn Scope,
         environment: &Environment,
     ) -> Result<Evaluation, EvaluationError> {
+        self.evaluate_within(input, scope, environment, &Budget::of(environment))
+    }
+
+    /// The same with what is left of a budget.
+    pub fn evaluate_within(
+        &self,
+        input: &Value,
+        scope: &dyn Scope,
+        environment: &Environment,
+        budget: &Budget,
+    ) -> Result<Evaluation, EvaluationError> {
         let root = Root::Tests(&self.compiled.tests, input);
-        evaluate::evaluate(&self.compiled.source, root, scope, environment).map_err(|error| *error)
+        evaluate::evaluate(&self.compiled.source, root, scope, environment, budget).map_err(|error| *error)
     }
 
     /// The tests, one of which the input must pass, if each of them compares it only with constants: what an index over

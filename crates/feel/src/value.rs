@@ -97,7 +97,7 @@ impl Value {
             Value::Null | Value::Range(_) | Value::Function(_) => out.push_str("null"),
             Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
             Value::Number(number) => number.write_json(out),
-            Value::String(text) => json::write_string(text, out),
+            Value::String(text) => json::write_string(beginning(text, out, limit), out),
             Value::List(items) => {
                 out.push('[');
                 for (index, item) in items.iter().enumerate() {
@@ -105,6 +105,9 @@ impl Value {
                         out.push(',');
                     }
                     item.write_json_until(out, limit);
+                    if out.len() > limit {
+                        return;
+                    }
                 }
                 out.push(']');
             }
@@ -114,9 +117,12 @@ impl Value {
                     if index > 0 {
                         out.push(',');
                     }
-                    json::write_string(name, out);
+                    json::write_string(beginning(name, out, limit), out);
                     out.push(':');
                     value.write_json_until(out, limit);
+                    if out.len() > limit {
+                        return;
+                    }
                 }
                 out.push('}');
             }
@@ -153,7 +159,7 @@ impl Value {
             Value::Number(number) => number.write(out),
             Value::String(text) => {
                 out.push('"');
-                out.push_str(text);
+                out.push_str(beginning(text, out, limit));
                 out.push('"');
             }
             Value::List(items) => {
@@ -161,6 +167,9 @@ impl Value {
                 for (index, item) in items.iter().enumerate() {
                     out.push_str(if index > 0 { ", " } else { "" });
                     item.write_text(out, limit);
+                    if out.len() > limit {
+                        return;
+                    }
                 }
                 out.push(']');
             }
@@ -168,9 +177,12 @@ impl Value {
                 out.push('{');
                 for (index, (name, value)) in context.entries().iter().enumerate() {
                     out.push_str(if index > 0 { ", " } else { "" });
-                    out.push_str(name);
+                    out.push_str(beginning(name, out, limit));
                     out.push(':');
                     value.write_text(out, limit);
+                    if out.len() > limit {
+                        return;
+                    }
                 }
                 out.push('}');
             }
@@ -193,20 +205,9 @@ impl Value {
         }
     }
 
-    /// The text that the function `string` gives: like [`Value::write_text`], but a string stands for itself.
-    /// It may be cut off behind `limit` bytes.
-    pub(crate) fn text(&self, limit: usize) -> Arc<str> {
-        if let Value::String(text) = self {
-            return text.clone();
-        }
-        let mut out = String::new();
-        self.write_text(&mut out, limit);
-        Arc::from(out)
-    }
-
     /// Whether the JSON text has about at most `limit` bytes; looks only as far as needed.
     #[inline]
-    pub(crate) fn fits(&self, limit: &mut usize) -> bool {
+    pub(crate) fn fits(&self, limit: &mut usize, nodes: &mut Nodes<'_>) -> bool {
         let own = match self {
             Value::String(text) => text.len() + 2,
             _ => 4,
@@ -215,15 +216,15 @@ impl Value {
             return false;
         };
         *limit = rest;
-        !matches!(self, Value::List(_) | Value::Context(_)) || self.parts_fit(limit)
+        nodes.visit() && (!matches!(self, Value::List(_) | Value::Context(_)) || self.parts_fit(limit, nodes))
     }
 
-    fn parts_fit(&self, limit: &mut usize) -> bool {
+    fn parts_fit(&self, limit: &mut usize, nodes: &mut Nodes<'_>) -> bool {
         match self {
-            Value::List(items) => items.iter().all(|item| item.fits(limit)),
+            Value::List(items) => items.iter().all(|item| item.fits(limit, nodes)),
             Value::Context(context) => context.entries.iter().all(|(name, value)| {
                 *limit = limit.saturating_sub(name.len());
-                value.fits(limit)
+                value.fits(limit, nodes)
             }),
             _ => true,
         }
@@ -325,7 +326,7 @@ impl Value {
     /// Whether both are equal; `None` if they cannot be compared. Null equals only null. Each visited part is taken
     /// from `budget`, because shared parts can be visited exponentially often; without budget, nothing is equal.
     #[inline]
-    pub(crate) fn equals(&self, other: &Value, budget: &mut usize) -> Option<bool> {
+    pub fn equals(&self, other: &Value, budget: &mut usize) -> Option<bool> {
         match (self, other) {
             (Value::Null, Value::Null) => Some(true),
             (Value::Null, _) | (_, Value::Null) => Some(false),
@@ -372,12 +373,50 @@ impl Value {
     }
 }
 
+/// Of a text that is added to `out`, no more than shows that the limit is exceeded.
+fn beginning<'a>(text: &'a str, out: &str, limit: usize) -> &'a str {
+    let room = limit.saturating_sub(out.len()).saturating_add(1);
+    match text.len() > room {
+        true => &text[..text.ceil_char_boundary(room)],
+        false => text,
+    }
+}
+
 /// Values compare like the operator `=`, with incomparable values being unequal.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         self.equals(other, &mut usize::MAX.clone()) == Some(true)
     }
 }
+
+/// Values that are visited, of which several take a step.
+pub(crate) struct Nodes<'a> {
+    steps: &'a mut usize,
+    visited: usize,
+}
+
+impl Nodes<'_> {
+    const PER_STEP: usize = 8;
+
+    pub(crate) fn of(steps: &mut usize) -> Nodes<'_> {
+        Nodes { steps, visited: 0 }
+    }
+
+    #[inline]
+    fn visit(&mut self) -> bool {
+        self.visited += 1;
+        !self.visited.is_multiple_of(Self::PER_STEP) || take(self.steps)
+    }
+}
+
+/// About the memory of a list without its items.
+pub(crate) const LIST_BYTES: usize = 64;
+/// About the memory of a context without its entries.
+pub(crate) const CONTEXT_BYTES: usize = 128;
+/// About the memory of an entry of a context, which grows in steps and may have an index.
+pub(crate) const ENTRY_BYTES: usize = 128;
+/// About the memory of a string without its text.
+pub(crate) const STRING_BYTES: usize = 32;
 
 /// Takes so much from the budget; false if nothing is left.
 fn take_some(budget: &mut usize, amount: usize) -> bool {
@@ -395,10 +434,10 @@ pub(crate) fn take(budget: &mut usize) -> bool {
 /// As an expression would write it, cut off after 1000 characters: for messages.
 impl std::fmt::Display for Value {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const SHOWN_BYTES: usize = 1000;
+        const SHOWN_CHARACTERS: usize = 1000;
         let mut out = String::new();
-        self.write_text(&mut out, SHOWN_BYTES);
-        match out.char_indices().nth(SHOWN_BYTES) {
+        self.write_text(&mut out, 4 * SHOWN_CHARACTERS);
+        match out.char_indices().nth(SHOWN_CHARACTERS) {
             Some((at, _)) => write!(formatter, "{}…", &out[..at]),
             None => formatter.write_str(&out),
         }

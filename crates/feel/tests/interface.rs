@@ -1,9 +1,8 @@
 //! What a caller relies on: names, constants, places of errors, warnings, lazy reading.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 
-use osmia_feel::{Environment, Expression, Scope, Value};
+use osmia_feel::{Environment, Expression, Scope, Value, VariableText};
 
 fn parse(text: &str) -> Expression {
     Expression::parse(text).unwrap_or_else(|error| panic!("{error}"))
@@ -55,9 +54,9 @@ fn syntax_errors_name_the_place() {
 fn only_what_is_needed_is_asked_for_and_only_once() {
     struct Recording(RefCell<Vec<String>>);
     impl Scope for Recording {
-        fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
+        fn variable(&self, name: &str) -> Option<VariableText<'_>> {
             self.0.borrow_mut().push(name.to_owned());
-            Some(Cow::Owned("{\"b\": true, \"c\": [1, 2]}".to_owned()))
+            Some(VariableText::Borrowed("{\"b\": true, \"c\": [1, 2]}"))
         }
     }
     let scope = Recording(RefCell::default());

@@ -1,9 +1,11 @@
 //! What is hostile or merely too much ends with an error that says so, on the stack of an ordinary thread.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use osmia_feel::{Environment, Evaluation, EvaluationError, Expression, JsonError, Scope, Value, json};
+use osmia_feel::{
+    Budget, Environment, Evaluation, EvaluationError, Expression, JsonError, Scope, Value, VariableText, json,
+};
 
 fn evaluate(text: &str) -> Result<Evaluation, EvaluationError> {
     let expression = Expression::parse(text).unwrap_or_else(|error| panic!("{error}"));
@@ -60,7 +62,7 @@ fn shared_values_cannot_explode() {
     assert!(matches!(error(&format!("to json({shared})")), EvaluationError::StringTooLong(_)));
     assert!(matches!(error(&format!("{shared} = {shared}")), EvaluationError::TooManySteps(_)));
     assert!(matches!(error(&format!("list contains([{shared}], {shared})")), EvaluationError::TooManySteps(_)));
-    assert!(matches!(error(&format!("flatten({shared})")), EvaluationError::TooManySteps(_)));
+    assert!(matches!(error(&format!("flatten({shared})")), EvaluationError::ListTooLong(_)));
     let warned = evaluate(&format!("1 + {shared}")).unwrap();
     assert!(warned.warnings[0].message.len() < 2000);
 }
@@ -218,8 +220,8 @@ fn deep_json_is_refused_by_name() {
 fn a_deep_variable_can_be_read_but_not_nested_further() {
     struct Deep(String);
     impl Scope for Deep {
-        fn variable(&self, _: &str) -> Option<Cow<'_, str>> {
-            Some(Cow::Borrowed(&self.0))
+        fn variable(&self, _: &str) -> Option<VariableText<'_>> {
+            Some(VariableText::Borrowed(&self.0))
         }
     }
     let scope = Deep(format!("{}{}", "[".repeat(1000), "]".repeat(1000)));
@@ -246,8 +248,8 @@ impl Long {
 }
 
 impl Scope for Long {
-    fn variable(&self, _: &str) -> Option<Cow<'_, str>> {
-        Some(Cow::Borrowed(&self.0))
+    fn variable(&self, _: &str) -> Option<VariableText<'_>> {
+        Some(VariableText::Borrowed(&self.0))
     }
 }
 
@@ -333,4 +335,135 @@ fn assertions_end_the_evaluation() {
         error("1 + assert(null, 1 = 2, \"no\")").to_string(),
         "Assertion failure on evaluate the expression '1 + assert(null, 1 = 2, \"no\")': no"
     );
+}
+
+/// A search for the next match may look to the end of the text each time: what it looks at is charged, so that a hundred
+/// parts of a long text are too many with such a pattern, while hundred thousands are not with one that stops early.
+#[test]
+fn searches_for_match_after_match_are_charged_by_what_they_look_at() {
+    let looks_far = [".*[^A]|[A]", "(?:A*B)|A", "A*?B|A"];
+    for pattern in looks_far {
+        for call in ["split(text, pattern)", "extract(text, pattern)", "replace(text, pattern, \"\")"] {
+            let text = format!("{{text: {}, pattern: \"{pattern}\", r: {call}}}.r", repeated("A", 400_000));
+            assert!(matches!(error(&text), EvaluationError::TooManySteps(_)), "{call} {pattern}");
+        }
+    }
+    let count = |pattern: &str| format!("count(split({}, \"{pattern}\"))", repeated("ab, ", 100_000));
+    for pattern in [",", ", ", "\\\\s*,\\\\s*", "[,;]+"] {
+        assert_eq!(evaluate(&count(pattern)).unwrap().value, Value::integer(25_001), "{pattern}");
+    }
+}
+
+/// An expression for a text of so many bytes.
+fn repeated(part: &str, bytes: usize) -> String {
+    let count = bytes / part.len() / 1000;
+    let thousand = part.repeat(1000);
+    format!("string join(for i in 1..{count} return \"{thousand}\")")
+}
+
+/// The charge of a search grows with the text and with what the pattern repeats.
+#[test]
+fn large_patterns_cost_more_than_small_ones() {
+    let steps = |pattern: &str, bytes: usize| {
+        let text = format!("matches({}, \"{pattern}\")", repeated("x", bytes));
+        evaluate(&text).unwrap().steps
+    };
+    assert!(steps("y{1,100}", 50_000) > 5 * steps("y{1,10}", 50_000));
+    assert!(steps("[yz]{10}", 80_000) > 3 * steps("[yz]{10}", 20_000));
+    let large = format!("matches({}, \"(?:x?){{1000}}y\")", repeated("x", 400_000));
+    assert!(matches!(error(&large), EvaluationError::TooManySteps(_)));
+}
+
+/// A scope with one variable whose text is shared.
+struct Shared(Arc<str>);
+
+impl Scope for Shared {
+    fn variable(&self, _: &str) -> Option<VariableText<'_>> {
+        Some(VariableText::Shared(self.0.clone()))
+    }
+}
+
+/// Many expressions on the same text read it once or a few times, whether they need a part of it or the whole.
+#[test]
+fn a_command_reads_a_long_variable_once() {
+    let items: Vec<String> = (0..20_000).map(|number| format!("{{\"a\":{number},\"b\":[1]}}")).collect();
+    let scope = Shared(format!("{{\"a\":1,\"items\":[{}]}}", items.join(",")).into());
+    let environment = Environment::at(0);
+    let budget = Budget::of(&environment);
+    for text in ["v.a = 1", "count(v.items)", "v.a + 1", "v.items[1].a"] {
+        let expression = Expression::parse(text).unwrap();
+        for _ in 0..500 {
+            expression.evaluate_within(&scope, &environment, &budget).unwrap();
+        }
+    }
+    assert!(budget.bytes_read() <= 4 * scope.0.len(), "{} of {}", budget.bytes_read(), scope.0.len());
+    // A text that is lent for one evaluation is read by each, until too much was read.
+    let long = Long::new();
+    let (length, budget) = (Expression::parse("v = null").unwrap(), Budget::of(&environment));
+    let read = (0..1_000).map(|_| length.evaluate_within(&long, &environment, &budget)).find_map(Result::err);
+    assert!(matches!(read, Some(EvaluationError::TooMuchRead(_))), "{read:?}");
+    assert!(budget.bytes_read() > environment.read_limit_bytes - long.0.len());
+    assert!(budget.bytes_read() <= environment.read_limit_bytes);
+}
+
+/// What several evaluations share is counted exactly, also by those that fail.
+#[test]
+fn a_failed_evaluation_has_used_what_it_used() {
+    let environment = Environment { step_limit: 10_000, ..Environment::at(0) };
+    let budget = Budget::of(&environment);
+    let run = |text: &str| Expression::parse(text).unwrap().evaluate_within(&(), &environment, &budget);
+    assert!(run("for i in 1..100 return assert(i, i < 50)").is_err());
+    let used = budget.steps_used();
+    assert!((50..1_000).contains(&used), "{used}");
+    assert_eq!(run("count(for i in 1..100000 return i)").unwrap_err(), EvaluationError::TooManySteps(10_000));
+    assert!(budget.steps_used() > 9_000 && budget.steps_used() <= 10_000, "{}", budget.steps_used());
+    assert!(run("for i in 1..100 return i").is_err(), "nothing is left for another one");
+    assert_eq!(run("1").unwrap().value, Value::integer(1), "what costs nothing goes on");
+}
+
+/// Memory is counted as it is taken: small values in long lists, objects without entries, text that grows.
+#[test]
+fn values_take_the_memory_that_they_take() {
+    let read = |text: String| {
+        let environment = Environment { memory_limit_bytes: 8 << 20, ..Environment::at(0) };
+        Expression::parse("count(v)").unwrap().evaluate(&Shared(text.into()), &environment)
+    };
+    let list = |item: &str, count: usize| format!("[{}1]", format!("{item},").repeat(count));
+    for (item, count) in [("1", 200_000), ("[]", 80_000), ("{}", 50_000), ("\"\"", 120_000), ("{\"a\":1}", 40_000)] {
+        assert!(matches!(read(list(item, count)), Err(EvaluationError::TooMuchMemory(_))), "{item}");
+        assert!(read(list(item, count / 10)).is_ok(), "{item}");
+    }
+    for (text, count) in [("{a: i}", 600_000), ("[i, i, i]", 950_000), ("function() i", 950_000)] {
+        let text = format!("count(for i in 1..{count} return {text})");
+        assert!(matches!(error(&text), EvaluationError::TooMuchMemory(_)), "{text}: {}", error(&text));
+    }
+}
+
+/// The text of a value is charged while it grows, and not longer than allowed.
+#[test]
+fn a_value_becomes_text_within_its_bounds() {
+    let environment = Environment { memory_limit_bytes: 1 << 20, ..Environment::at(0) };
+    let shared = (0..20).fold(Value::string("x".repeat(1_000)), |part, _| Value::list(vec![part.clone(), part]));
+    let budget = Budget::of(&environment);
+    assert_eq!(budget.to_json(&shared, 10_000), Err(EvaluationError::ResultTooLarge(10_000)));
+    assert!(budget.bytes_built() <= 30_000, "{}", budget.bytes_built());
+    assert_eq!(budget.to_json(&shared, usize::MAX), Err(EvaluationError::TooMuchMemory(1 << 20)));
+    assert!(budget.bytes_built() <= 1 << 20);
+    let deep = (0..1_001).fold(Value::Null, |part, _| Value::list(vec![part]));
+    assert_eq!(Budget::of(&environment).to_json(&deep, 10_000), Err(EvaluationError::ValueTooDeep(1_000)));
+    let text = Budget::of(&environment).to_json(&Value::list(vec![Value::integer(1)]), 3);
+    assert_eq!(text.as_deref(), Ok("[1]"));
+}
+
+/// Real functions come from a library of its own, so that every build gives the same digits.
+#[test]
+fn real_functions_give_the_same_digits_everywhere() {
+    for (text, expected) in [
+        ("exp(1)", "2.7182818284590455"),
+        ("log(10)", "2.302585092994046"),
+        ("2 ** 0.5", "1.4142135623730951"),
+        ("10 ** 0.1", "1.2589254117941673"),
+    ] {
+        assert_eq!(evaluate(text).unwrap().value.to_json(), expected, "{text}");
+    }
 }

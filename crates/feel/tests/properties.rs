@@ -1,8 +1,6 @@
 //! Properties: whatever the text, nothing panics and everything ends; lazy and complete reading agree.
 
-use std::borrow::Cow;
-
-use osmia_feel::{ConstantTest, Environment, Expression, Number, Scope, UnaryTests, Value, json};
+use osmia_feel::{ConstantTest, Environment, Expression, Number, Scope, UnaryTests, Value, VariableText, json};
 use proptest::prelude::*;
 
 const VARIABLES: [(&str, &str); 5] = [
@@ -16,8 +14,8 @@ const VARIABLES: [(&str, &str); 5] = [
 struct Variables;
 
 impl Scope for Variables {
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        VARIABLES.iter().find(|(known, _)| *known == name).map(|(_, text)| Cow::Borrowed(*text))
+    fn variable(&self, name: &str) -> Option<VariableText<'_>> {
+        VARIABLES.iter().find(|(known, _)| *known == name).map(|(_, text)| VariableText::Borrowed(text))
     }
 }
 
@@ -289,8 +287,8 @@ proptest! {
     fn a_path_reads_the_same_lazily_and_from_the_whole(text in document()) {
         struct One(String);
         impl Scope for One {
-            fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-                (name == "v").then_some(Cow::Borrowed(self.0.as_str()))
+            fn variable(&self, name: &str) -> Option<VariableText<'_>> {
+                (name == "v").then_some(VariableText::Borrowed(self.0.as_str()))
             }
         }
         let scope = One(text);

@@ -1,17 +1,15 @@
 //! Variables are read from their text only as far as an expression needs: the result and the warnings are the same as if
 //! they had been read as a whole.
 
-use std::borrow::Cow;
-
-use osmia_feel::{Context, Environment, Expression, Scope, Value};
+use osmia_feel::{Context, Environment, Expression, Scope, Value, VariableText};
 use proptest::prelude::*;
 
 /// Gives the variables as texts, as they are kept.
 struct Texts<'a>(&'a [(&'static str, String)]);
 
 impl Scope for Texts<'_> {
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, text)| Cow::Borrowed(text.as_str()))
+    fn variable(&self, name: &str) -> Option<VariableText<'_>> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, text)| VariableText::Borrowed(text))
     }
 }
 

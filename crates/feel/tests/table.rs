@@ -4,15 +4,13 @@
 //! The source is the reference's FEEL engine (feel-scala 1.19.5), which gives the same as `make differential EXPRESSIONS=1`
 //! proves, unless the row names another one, because that engine gives something else.
 
-use std::borrow::Cow;
-
-use osmia_feel::{Environment, Expression, Scope, json};
+use osmia_feel::{Environment, Expression, Scope, VariableText, json};
 
 struct Variables(Vec<(String, String)>);
 
 impl Scope for Variables {
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, text)| Cow::Borrowed(text.as_str()))
+    fn variable(&self, name: &str) -> Option<VariableText<'_>> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, text)| VariableText::Borrowed(text))
     }
 }
 

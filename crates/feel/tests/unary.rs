@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use osmia_feel::{
-    ConstantTest, Context, Environment, Evaluation, EvaluationError, Expression, Names, NativeFunction, Scope,
+    Budget, ConstantTest, Context, Environment, Evaluation, EvaluationError, Expression, Names, NativeFunction, Scope,
     UnaryTests, Value,
 };
 
@@ -180,9 +180,10 @@ fn functions_leave_their_expression() {
     assert_eq!(run("sort([3, 1, 2], function(a, b) module.scale(a) < module.scale(b))"), "[1,2,3]");
     assert_eq!(run("for f in [module.scale] return f(1)"), "[10]");
     let direct = scope.get("module").and_then(Value::as_context).and_then(|module| module.get("scale")).unwrap();
+    let environment = Environment::at(0);
     let Value::Function(direct) = direct else { panic!("{direct}") };
-    assert_eq!(direct.call(&[value("1")], &Environment::at(0)).unwrap().value.to_json(), "10");
-    assert_eq!(direct.call(&[], &Environment::at(0)).unwrap().warnings.len(), 1);
+    assert_eq!(direct.call(&[value("1")], &environment, &Budget::of(&environment)).unwrap().value.to_json(), "10");
+    assert_eq!(direct.call(&[], &environment, &Budget::of(&environment)).unwrap().warnings.len(), 1);
 }
 
 /// Evaluates an expression with its parameters as the scope, and itself under a name.
@@ -196,14 +197,19 @@ impl NativeFunction for Model {
         &self.parameters
     }
 
-    fn call(&self, arguments: &[Value], environment: &Environment) -> Result<Evaluation, EvaluationError> {
+    fn call(
+        &self,
+        arguments: &[Value],
+        environment: &Environment,
+        budget: &Budget,
+    ) -> Result<Evaluation, EvaluationError> {
         let mut scope = Context::new();
         for (name, argument) in self.parameters.iter().zip(arguments) {
             scope.put(name.clone(), argument.clone());
         }
         let own = Model { parameters: self.parameters.clone(), body: self.body.clone() };
         scope.put(Arc::from("model"), Value::function(Arc::new(own)));
-        self.body.evaluate(&scope, environment)
+        self.body.evaluate_within(&scope, environment, budget)
     }
 }
 

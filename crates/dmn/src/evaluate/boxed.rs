@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use feel::{Context, EvaluationError, Function, Scope, Value, json};
+use feel::{Context, Function, Scope, Value};
 
-use super::{Evaluator, Failed, Failure, Frame, Outcome, lookup};
+use super::{Evaluator, Failed, Failure, Frame, Outcome};
 use crate::model::{Boxed, BoxedContext, BoxedKind, Filter, Invocation, Iteration, Knowledge, Relation, Target};
 
 impl Evaluator<'_> {
@@ -15,11 +15,7 @@ impl Evaluator<'_> {
         self.enter()?;
         let value = self.boxed_inner(logic, scope)?;
         self.leave();
-        // Values grow from decision to decision; recursion must be able to follow them.
-        if value.depth() as usize > json::DEPTH_LIMIT {
-            return Err(self.limit(EvaluationError::ValueTooDeep(json::DEPTH_LIMIT as u32)));
-        }
-        Ok(value)
+        self.shallow(value)
     }
 
     /// One call per kind, so that this frame, which recursion repeats, stays small.
@@ -49,7 +45,7 @@ impl Evaluator<'_> {
 
     #[inline(never)]
     fn context(&mut self, context: &BoxedContext, scope: &dyn Scope) -> Outcome {
-        self.allocate(context.entries.len() * 2)?;
+        self.allocate_entries(context.entries.len())?;
         let mut frame = Frame::new(scope);
         for (name, item, entry) in &context.entries {
             let value = self.boxed(entry, &frame)?;
@@ -72,7 +68,8 @@ impl Evaluator<'_> {
     fn relation(&mut self, relation: &Relation, scope: &dyn Scope) -> Outcome {
         let mut rows = Vec::new();
         for row in &relation.rows {
-            self.allocate(1 + row.len() * 2)?;
+            self.allocate(1)?;
+            self.allocate_entries(row.len())?;
             let mut context = Context::new();
             for (column, cell) in relation.columns.iter().zip(row) {
                 context.put(column.clone(), self.boxed(cell, scope)?);
@@ -84,7 +81,7 @@ impl Evaluator<'_> {
 
     #[inline(never)]
     fn invocation(&mut self, invocation: &Invocation, scope: &dyn Scope) -> Outcome {
-        self.allocate(invocation.bindings.len() * 2)?;
+        self.allocate_entries(invocation.bindings.len())?;
         let mut arguments = Context::new();
         for (name, binding) in &invocation.bindings {
             arguments.put(name.clone(), self.boxed(binding, scope)?);
@@ -96,14 +93,14 @@ impl Evaluator<'_> {
                 let frame = Frame { entries: arguments, around: scope };
                 let mut values = Vec::with_capacity(model.parameters.len());
                 for name in model.parameters.iter() {
-                    values.push(argument(name, &frame)?);
+                    values.push(self.argument(name, &frame)?);
                 }
                 self.model(model, &values, &frame)
             }
             Target::Required(Knowledge::Service(index)) => {
                 let service = &graph.services[*index as usize];
                 let values: Result<Vec<Value>, Failure> =
-                    service.parameters.iter().map(|name| argument(name, &arguments)).collect();
+                    service.parameters.iter().map(|name| self.argument(name, &arguments)).collect();
                 self.service(service, &values?)
             }
             Target::Expression(expression) => match self.expression(expression, scope)? {
@@ -113,10 +110,14 @@ impl Evaluator<'_> {
         }
     }
 
+    fn argument(&self, name: &str, scope: &dyn Scope) -> Outcome {
+        self.lookup(scope, name)?.ok_or_else(|| Failed::message(format!("no parameter found with name '{name}'")))
+    }
+
     fn called(&mut self, function: &Arc<Function>, arguments: &Context) -> Outcome {
         let values: Result<Vec<Value>, Failure> =
-            function.parameters().iter().map(|name| argument(name, arguments)).collect();
-        let evaluation = function.call(&values?, &self.left);
+            function.parameters().iter().map(|name| self.argument(name, arguments)).collect();
+        let evaluation = function.call(&values?, self.environment, self.budget);
         let evaluation = self.take(evaluation)?;
         self.warn(evaluation.warnings);
         Ok(evaluation.value)
@@ -124,13 +125,14 @@ impl Evaluator<'_> {
 
     /// The items of a list; any other value is the only item, and null has none.
     fn items(&mut self, list: &Boxed, scope: &dyn Scope) -> Result<Option<Vec<Value>>, Failure> {
-        let items = match self.boxed(list, scope)? {
-            Value::List(items) => items.to_vec(),
-            Value::Null => return Ok(None),
-            other => vec![other],
-        };
-        self.allocate(items.len())?;
-        Ok(Some(items))
+        Ok(match self.boxed(list, scope)? {
+            Value::List(items) => {
+                self.allocate(items.len())?;
+                Some(items.to_vec())
+            }
+            Value::Null => None,
+            other => Some(vec![other]),
+        })
     }
 
     #[inline(never)]
@@ -140,10 +142,11 @@ impl Evaluator<'_> {
         };
         let mut kept = Vec::new();
         for item in items {
+            self.allocate_entries(1)?;
             let mut frame = Frame::new(scope);
             frame.entries.put(Arc::from("item"), item.clone());
             if let Value::Context(context) = &item {
-                self.allocate(context.entries().len())?;
+                self.allocate_entries(context.entries().len())?;
                 for (name, value) in context.entries() {
                     frame.entries.put(name.clone(), value.clone());
                 }
@@ -165,6 +168,7 @@ impl Evaluator<'_> {
         };
         let mut results = Vec::with_capacity(items.len());
         for item in items {
+            self.allocate_entries(1)?;
             let mut frame = Frame::new(scope);
             frame.entries.put(iteration.variable.clone(), item);
             results.push(self.boxed(&iteration.body, &frame)?);
@@ -180,6 +184,7 @@ impl Evaluator<'_> {
         };
         let mut is_unknown = false;
         for item in items {
+            self.allocate_entries(1)?;
             let mut frame = Frame::new(scope);
             frame.entries.put(iteration.variable.clone(), item);
             match self.boxed(&iteration.body, &frame)? {
@@ -191,8 +196,4 @@ impl Evaluator<'_> {
         }
         Ok(if is_unknown { Value::Null } else { Value::Boolean(!deciding) })
     }
-}
-
-fn argument(name: &str, scope: &dyn Scope) -> Outcome {
-    lookup(scope, name).ok_or_else(|| Failed::message(format!("no parameter found with name '{name}'")))
 }

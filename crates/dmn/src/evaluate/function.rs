@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use feel::{Context, Environment, Evaluation, EvaluationError, NativeFunction, Scope, Value, Warning, WarningKind};
+use feel::{
+    Budget, Context, Environment, Evaluation, EvaluationError, NativeFunction, Scope, Value, Warning, WarningKind,
+};
 
-use super::{Evaluator, Failed, Failure, Frame, Outcome, Results, Session, lookup};
+use super::{Evaluator, Failed, Failure, Frame, Outcome, Results, Session};
 use crate::model::{DecisionService, Element, FunctionDefinition, Knowledge, KnowledgeModel};
 
 /// A function with the variables that it takes from where it was made.
@@ -30,10 +32,17 @@ impl NativeFunction for Native {
         }
     }
 
-    fn call(&self, arguments: &[Value], environment: &Environment) -> Result<Evaluation, EvaluationError> {
+    fn call(
+        &self,
+        arguments: &[Value],
+        environment: &Environment,
+        budget: &Budget,
+    ) -> Result<Evaluation, EvaluationError> {
         let graph = &self.session.graph;
-        let mut evaluator = Evaluator::new(&self.session, environment);
-        let outcome = match &self.body {
+        let before = (budget.steps_used(), budget.bytes_built());
+        let mut evaluator = Evaluator::new(&self.session, environment, budget);
+        // After a failure that gives null, the caller goes on at its own level.
+        let outcome = budget.nested(|| match &self.body {
             Body::Knowledge(Knowledge::Model(index)) => {
                 evaluator.model(&graph.models[*index as usize], arguments, &self.captured)
             }
@@ -41,7 +50,7 @@ impl NativeFunction for Native {
                 evaluator.service(&graph.services[*index as usize], arguments)
             }
             Body::Defined(definition) => evaluator.definition(definition, arguments, &self.captured),
-        };
+        });
         let value = match outcome {
             Ok(value) => value,
             Err(failure) => match *failure {
@@ -54,7 +63,7 @@ impl NativeFunction for Native {
                 }
             },
         };
-        let (steps, memory_bytes) = (evaluator.steps(), evaluator.memory_bytes());
+        let (steps, memory_bytes) = (budget.steps_used() - before.0, budget.bytes_built() - before.1);
         Ok(Evaluation { value, warnings: evaluator.warnings, steps, memory_bytes })
     }
 }
@@ -98,10 +107,10 @@ impl Evaluator<'_> {
         let mut waiting = vec![(graph, model)];
         while let Some((graph, index)) = waiting.pop() {
             let model = &graph.models[index as usize];
-            self.allocate(model.free_names.len() + model.knowledge.len() + model.imported.len())?;
+            self.allocate_entries(model.free_names.len() + model.knowledge.len() + model.imported.len())?;
             for name in &model.free_names {
                 if captured.get(name).is_none()
-                    && let Some(value) = lookup(scope, name)
+                    && let Some(value) = self.lookup(scope, name)?
                 {
                     captured.put(name.clone(), value);
                 }
@@ -122,10 +131,10 @@ impl Evaluator<'_> {
 
     /// The values of the names that there are.
     fn capture(&mut self, names: &[Arc<str>], scope: &dyn Scope) -> Result<Context, Failure> {
-        self.allocate(names.len())?;
+        self.allocate_entries(names.len())?;
         let mut captured = Context::new();
         for name in names {
-            if let Some(value) = lookup(scope, name) {
+            if let Some(value) = self.lookup(scope, name)? {
                 captured.put(name.clone(), value);
             }
         }
@@ -135,6 +144,7 @@ impl Evaluator<'_> {
     /// Calls a business knowledge model with as many arguments as it has parameters.
     pub(super) fn model(&mut self, model: &KnowledgeModel, arguments: &[Value], scope: &dyn Scope) -> Outcome {
         self.enter()?;
+        self.allocate_entries(arguments.len())?;
         let mut frame = Frame::new(scope);
         for required in &model.knowledge {
             let (name, function) = self.knowledge(*required, scope)?;
@@ -155,6 +165,7 @@ impl Evaluator<'_> {
 
     fn definition(&mut self, definition: &FunctionDefinition, arguments: &[Value], scope: &dyn Scope) -> Outcome {
         self.enter()?;
+        self.allocate_entries(arguments.len())?;
         let mut frame = Frame::new(scope);
         for ((name, item), argument) in definition.parameters.iter().zip(&definition.parameter_types).zip(arguments) {
             frame.entries.put(name.clone(), self.conform(argument.clone(), *item)?);
@@ -167,7 +178,7 @@ impl Evaluator<'_> {
     /// Evaluates the output decisions of a service. They see its parameters and nothing else.
     pub(super) fn service(&mut self, service: &DecisionService, arguments: &[Value]) -> Outcome {
         self.enter()?;
-        self.allocate(arguments.len() * 2)?;
+        self.allocate_entries(arguments.len())?;
         let mut parameters = Context::new();
         let mut results = Results::default();
         let graph = self.session.graph.clone();
@@ -193,6 +204,7 @@ impl Evaluator<'_> {
                 Value::context(context)
             }
         };
+        let value = self.shallow(value)?;
         self.conform(value, service.result_type)
     }
 }

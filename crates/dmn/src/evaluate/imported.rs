@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use feel::{Context, Value};
 
-use super::{Evaluator, Failure, Frame, Results, Session, lookup};
+use super::{Evaluator, Failure, Frame, Results, Session};
 use crate::model::{Element, Graph, ImportedElement};
 
 impl Evaluator<'_> {
@@ -16,7 +16,7 @@ impl Evaluator<'_> {
         frame: &mut Frame,
         results: &mut Results,
     ) -> Result<(), Failure> {
-        self.allocate(required.len() * 2)?;
+        self.allocate_entries(required.len())?;
         let scope = frame.around;
         let mut imports: BTreeMap<&Arc<str>, Context> = BTreeMap::new();
         for ImportedElement { import, graph, element } in required {
@@ -24,7 +24,7 @@ impl Evaluator<'_> {
             match element {
                 Element::Input(index) => {
                     let name = &graph.inputs[*index as usize].name;
-                    context.put(name.clone(), lookup(scope, name).unwrap_or_default());
+                    context.put(name.clone(), self.lookup(scope, name)?.unwrap_or_default());
                 }
                 Element::Decision(index) => {
                     self.within(graph, |evaluator| evaluator.decisions(&[*index], results, scope))?;
@@ -54,9 +54,9 @@ impl Evaluator<'_> {
         self.enter()?;
         let session = Arc::new(Session { graph: graph.clone(), log: self.session.log.clone() });
         let warnings = std::mem::take(&mut self.warnings);
-        let mut inner = Evaluator { session: &session, limits: self.limits, left: self.left.clone(), warnings };
+        let mut inner = Evaluator { session: &session, environment: self.environment, budget: self.budget, warnings };
         let result = run(&mut inner);
-        (self.left, self.warnings) = (inner.left, inner.warnings);
+        self.warnings = inner.warnings;
         self.leave();
         result
     }

@@ -8,6 +8,9 @@ use super::{Details, Evaluator, Failed, Failure, Outcome};
 use crate::model::{Aggregation, DecisionTable, HitPolicy, InputTest, Rule, RuleResult, TableOutput};
 use crate::result::{EvaluatedInput, EvaluatedOutput, MatchedRule};
 
+/// About the memory of an input or output that is reported, besides its value.
+const REPORTED_VALUE_BYTES: usize = 96;
+
 /// How many rows a message quotes.
 const SHOWN_ROWS: usize = 10;
 
@@ -22,6 +25,7 @@ impl Evaluator<'_> {
         scope: &dyn Scope,
         mut details: Option<&mut Details>,
     ) -> Outcome {
+        self.budget.build(table.inputs.len().saturating_mul(REPORTED_VALUE_BYTES))?;
         let mut inputs = Vec::with_capacity(table.inputs.len());
         for input in &table.inputs {
             inputs.push(self.expression(&input.expression, scope)?);
@@ -74,6 +78,7 @@ impl Evaluator<'_> {
                 }
             }
             self.allocate(1 + table.outputs.len())?;
+            self.budget.build(REPORTED_VALUE_BYTES + table.outputs.len().saturating_mul(REPORTED_VALUE_BYTES))?;
             matched.push(position);
             Ok(())
         })?;
@@ -112,6 +117,10 @@ impl Evaluator<'_> {
     /// What the rows of the matched rules, of which there is at least one, give together.
     fn hit(&mut self, table: &DecisionTable, mut rows: Vec<Row>) -> Outcome {
         let outputs = &table.outputs;
+        self.allocate(rows.len())?;
+        if outputs.len() > 1 {
+            self.allocate_entries(rows.len().saturating_mul(outputs.len() + 1))?;
+        }
         match table.hit_policy {
             HitPolicy::Unique if rows.len() > 1 => Err(Failed::message(format!(
                 "multiple values aren't allowed for UNIQUE hit policy. found: '{}'",
@@ -122,7 +131,7 @@ impl Evaluator<'_> {
                 let mut distinct: Vec<Row> = Vec::new();
                 for row in &rows {
                     // One more than are shown says that there are more.
-                    if distinct.len() <= SHOWN_ROWS && !distinct.contains(row) {
+                    if distinct.len() <= SHOWN_ROWS && !self.is_among(row, &distinct)? {
                         distinct.push(row.clone());
                     }
                 }
@@ -146,6 +155,14 @@ impl Evaluator<'_> {
             HitPolicy::RuleOrder | HitPolicy::Collect(None) => Ok(several(outputs, rows)),
             HitPolicy::Collect(Some(aggregation)) => self.aggregate(aggregation, rows),
         }
+    }
+
+    /// Whether a row has the values of one of the others.
+    fn is_among(&mut self, row: &Row, others: &[Row]) -> Result<bool, Failure> {
+        let equal = |other: &Row, steps: &mut usize| {
+            row.iter().zip(other).all(|(left, right)| left.equals(right, steps) == Some(true))
+        };
+        Ok(self.budget.counted(|steps| others.iter().any(|other| equal(other, steps)))?)
     }
 
     /// Sorts by the places of the outputs among the output values; what is not among them comes last.

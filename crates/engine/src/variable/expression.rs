@@ -1,40 +1,39 @@
 //! Evaluation of expressions against the variables of a scope.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bpmn::model::StaticOrExpression;
-use feel::{Environment, Evaluation, EvaluationError, Expression, Scope, Value};
-use protocol::{ErrorType, Key, Text};
+use feel::{Environment, Evaluation, EvaluationError, Expression, Scope, Value, VariableText};
+use protocol::{ErrorType, Key, Text, Timestamp};
 
 use super::document::Entry;
 use crate::execution::Execution;
 use crate::incident::Problem;
-use crate::state::State;
+use crate::limits::Limits;
 
 /// What an expression sees: entries of its own first, the last of a name, then the variables of a scope, looking outwards.
 struct Visible<'a> {
-    state: &'a State,
+    execution: &'a Execution<'a>,
     scope: Key,
     own: &'a [Entry],
 }
 
 impl Scope for Visible<'_> {
-    fn variable(&self, name: &str) -> Option<Cow<'_, str>> {
+    fn variable(&self, name: &str) -> Option<VariableText<'_>> {
+        let shared = |text: &Text| VariableText::Shared(text.shared().clone());
         if let Some((_, value)) = self.own.iter().rev().find(|(own, _)| &**own == name) {
-            return Some(Cow::Borrowed(value.as_str()));
+            return Some(shared(value));
         }
-        let row = super::find(self.state, self.scope, &Arc::from(name))?;
-        Some(Cow::Owned(row.value.to_string()))
+        super::find_long(self.execution, self.scope, &Arc::from(name)).map(|row| shared(&row.value))
     }
 }
 
 /// What is visible in a scope, behind entries of one's own.
-pub(crate) fn visible<'a>(execution: &'a Execution<'_>, scope: Key, own: &'a [Entry]) -> impl Scope + use<'a> {
-    Visible { state: &execution.state, scope, own }
+pub(crate) fn visible<'a>(execution: &'a Execution<'a>, scope: Key, own: &'a [Entry]) -> impl Scope + use<'a> {
+    Visible { execution, scope, own }
 }
 
-/// The value of an expression. Fails only when it exceeds the limits of evaluation.
+/// The value of an expression. Fails only when it exceeds what its command may spend.
 pub(crate) fn evaluate(
     execution: &Execution<'_>,
     scope: Key,
@@ -42,53 +41,45 @@ pub(crate) fn evaluate(
     expression: &Expression,
 ) -> Result<Evaluation, String> {
     let visible = visible(execution, scope, own);
-    let steps_max = execution.limits.evaluation_steps_per_command_max;
-    let (environment, is_limited_by_others) = environment(execution);
-    let result = expression.evaluate(&visible, &environment);
-    let steps = match &result {
-        Ok(evaluation) => evaluation.steps,
-        Err(EvaluationError::AssertionFailed { .. }) => 0,
-        // How far it came is not told.
-        Err(_) => environment.step_limit,
-    };
-    count_steps(execution, steps);
-    result.map_err(|error| match error {
-        EvaluationError::TooManySteps(_) if is_limited_by_others => format!(
-            "Failed to evaluate expression '{}': The expressions of this element were stopped after {steps_max} steps \
-             together. Let them work on less data.",
-            expression.text()
-        ),
-        error => format!("Failed to evaluate expression '{}': {error}", expression.text()),
+    let budget = &execution.used.budget;
+    let steps_before = budget.steps_used();
+    expression.evaluate_within(&visible, &environment(execution), budget).map_err(|error| {
+        let stopped = match error {
+            EvaluationError::TooManySteps(max) => format!("after {max} steps together"),
+            EvaluationError::TooMuchMemory(max) => {
+                format!("because their values would take more than {max} bytes together")
+            }
+            EvaluationError::TooMuchRead(max) => {
+                format!("because more than {max} bytes of variables would be read together")
+            }
+            _ => String::new(),
+        };
+        let text = expression.text();
+        if steps_before == 0 || stopped.is_empty() {
+            return format!("Failed to evaluate expression '{text}': {error}");
+        }
+        format!(
+            "Failed to evaluate expression '{text}': The expressions of this element were stopped {stopped}. Let them work on \
+             less data."
+        )
     })
 }
 
-/// Where expressions are evaluated now, and whether what the command has used already leaves less than usual.
-pub(crate) fn environment(execution: &Execution<'_>) -> (Environment, bool) {
-    let mut environment = Environment::at(execution.timestamp);
-    let steps_max = execution.limits.evaluation_steps_per_command_max;
-    let left = u32::try_from(steps_max.saturating_sub(execution.used.evaluation_steps.get())).unwrap_or(u32::MAX);
-    let is_limited_by_others = left < environment.step_limit;
-    environment.step_limit = environment.step_limit.min(left);
-    environment.seed = seed(execution);
-    (environment, is_limited_by_others)
+/// Where expressions and decisions are evaluated now. What random values come from is the same on every replica, and
+/// another for every command, because each has a position of its own.
+pub(crate) fn environment(execution: &Execution<'_>) -> Environment {
+    let parts = [u64::from(execution.state.partition.0), execution.source_position, execution.state.counters.key];
+    Environment { seed: feel::seed_of(&parts), ..environment_at(execution.timestamp, execution.limits) }
 }
 
-/// What random values come from: the same on every replica, and another for every evaluation, because each command has a
-/// position of its own and each evaluation before it in the command took steps.
-fn seed(execution: &Execution<'_>) -> u64 {
-    let parts = [
-        u64::from(execution.state.partition.0),
-        execution.source_position,
-        execution.state.counters.key,
-        execution.used.evaluation_steps.get(),
-    ];
-    feel::seed_of(&parts)
-}
-
-/// Steps that an evaluation took.
-pub(crate) fn count_steps(execution: &Execution<'_>, steps: u32) {
-    let used = &execution.used.evaluation_steps;
-    used.set(used.get().saturating_add(u64::from(steps)));
+/// The limits of one command.
+pub(crate) fn environment_at(timestamp: Timestamp, limits: &Limits) -> Environment {
+    Environment {
+        step_limit: u32::try_from(limits.evaluation_steps_per_command_max).unwrap_or(u32::MAX),
+        read_limit_bytes: limits.evaluation_bytes_read_per_command_max,
+        memory_limit_bytes: limits.evaluation_bytes_built_per_command_max,
+        ..Environment::at(timestamp)
+    }
 }
 
 fn extract<T>(
@@ -136,16 +127,15 @@ fn with_warnings(mut message: String, evaluation: &Evaluation) -> String {
 /// A value of any kind, as a JSON text.
 pub(crate) fn any(execution: &Execution<'_>, scope: Key, expression: &Expression) -> Result<Text, Problem> {
     let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
-    let text = evaluate(execution, scope, &[], expression).map_err(problem)?.value.to_json();
+    let value = evaluate(execution, scope, &[], expression).map_err(problem)?.value;
     let bytes_max = execution.limits.mapping_bytes_max;
-    if text.len() > bytes_max {
-        return Err(problem(format!(
-            "Expected the result of the expression '{}' to have at most {bytes_max} bytes, but it has {}. Let it give less.",
-            expression.text(),
-            text.len()
-        )));
-    }
-    Ok(Text::from(text))
+    execution.used.budget.to_json(&value, bytes_max).map(Text::from).map_err(|error| match error {
+        EvaluationError::ResultTooLarge(_) => problem(format!(
+            "Expected the result of the expression '{}' to have at most {bytes_max} bytes, but it has more. Let it give less.",
+            expression.text()
+        )),
+        error => problem(format!("Failed to write the result of the expression '{}': {error}", expression.text())),
+    })
 }
 
 /// A condition.
@@ -165,9 +155,33 @@ pub(crate) fn boolean_with(
 
 /// The items of a list, each as a JSON text.
 pub(crate) fn list(execution: &Execution<'_>, scope: Key, list: &Expression) -> Result<Vec<Text>, Problem> {
-    let items = |value: &Value| Some(value.as_list()?.iter().map(|item| Text::from(item.to_json())).collect());
-    extract(execution, scope, list, "ARRAY", items)
+    let value = extract(execution, scope, list, "ARRAY", |value| value.as_list().map(|_| value.clone()))?;
+    let (items, budget) = (value.as_list().unwrap_or_default(), &execution.used.budget);
+    let bytes_max = execution.limits.mapping_bytes_max;
+    let problem = |error| {
+        let text = list.text();
+        let message = match error {
+            EvaluationError::ResultTooLarge(_) => format!(
+                "Expected the items of the expression '{text}' to have at most {bytes_max} bytes together, but they have more. \
+                 Let it give less."
+            ),
+            error => format!("Failed to write the result of the expression '{text}': {error}"),
+        };
+        Problem::new(ErrorType::ExtractValueError, message)
+    };
+    budget.build(items.len().saturating_mul(ITEM_BYTES)).map_err(|exceeded| problem(exceeded.into()))?;
+    let mut texts = Vec::with_capacity(items.len());
+    let mut left = bytes_max;
+    for item in items {
+        let text = budget.to_json(item, left).map_err(problem)?;
+        left -= text.len();
+        texts.push(Text::from(text));
+    }
+    Ok(texts)
 }
+
+/// About the memory of a text in a list besides its bytes.
+const ITEM_BYTES: usize = 64;
 
 /// A correlation key: a text, or a whole number as text.
 pub(crate) fn correlation_key(execution: &Execution<'_>, scope: Key, key: &Expression) -> Result<Text, Problem> {

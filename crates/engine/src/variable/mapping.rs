@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bpmn::MAPPING_TARGET_NAMES_MAX;
 use bpmn::model::{Behavior, Mapping, StaticOrExpression, Trigger};
-use feel::{Context, Value};
+use feel::{Context, EvaluationError, Value, VariableText};
 use protocol::{ErrorType, Key, Text};
 
 use super::document::{self, Entry};
@@ -143,7 +143,10 @@ fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: 
             Target::Context(_) if merge == Merge::Existing => super::find(&execution.state, scope, name),
             _ => None,
         };
-        let existing = row.and_then(|row| Value::from_json(&row.value).ok());
+        let existing = match row {
+            Some(row) => Some(evaluation.existing(&row.value)?),
+            None => None,
+        };
         let value = evaluation.value(target, existing, &mut visible)?;
         visible.push(((*name).clone(), evaluation.text(&value)?));
     }
@@ -171,21 +174,26 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
+    /// The value that a variable has.
+    fn existing(&self, text: &Text) -> Result<Value, Problem> {
+        let read = self.execution.used.budget.value_of(&VariableText::Shared(text.shared().clone()));
+        read.map_err(|error| Problem::new(ErrorType::IoMappingError, format!("Failed to read a variable: {error}")))
+    }
+
     /// The JSON text of a value, as long as all of them together are not too long.
     fn text(&self, value: &Value) -> Result<Text, Problem> {
-        let text = Text::from(value.to_json());
-        let bytes = self.bytes.get().saturating_add(text.len());
-        self.bytes.set(bytes);
         let bytes_max = self.execution.limits.mapping_bytes_max;
-        if bytes > bytes_max {
-            return Err(Problem::new(
-                ErrorType::IoMappingError,
-                format!(
+        let text = self.execution.used.budget.to_json(value, bytes_max - self.bytes.get()).map_err(|error| {
+            let message = match error {
+                EvaluationError::ResultTooLarge(_) => format!(
                     "Expected the mappings to give at most {bytes_max} bytes together, but they give more. Map less."
                 ),
-            ));
-        }
-        Ok(text)
+                error => format!("Failed to write what the mappings give: {error}"),
+            };
+            Problem::new(ErrorType::IoMappingError, message)
+        })?;
+        self.bytes.set(self.bytes.get() + text.len());
+        Ok(Text::from(text))
     }
 
     /// The value of a target. `existing` is what a context starts from; what is no context is replaced by one.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Evaluator, Failure, Function, Outcome, Variable, read_text};
+use super::{Evaluator, Failure, Function, Outcome, Variable};
+use crate::budget::{Budget, VariableText};
 use crate::environment::WarningKind;
 use crate::functions;
 use crate::json::{self, Found};
@@ -16,10 +17,24 @@ impl Evaluator<'_> {
             self.variables[index] = match self.scope.value(name) {
                 Some(value) => Variable::Read(value),
                 None => match self.scope.variable(name) {
-                    Some(text) => Variable::Text(text, 0),
+                    Some(text) => self.known(text),
                     None => Variable::Missing,
                 },
             };
+        }
+    }
+
+    /// What earlier evaluations of the command have read of a text.
+    fn known<'a>(&self, text: VariableText<'a>) -> Variable<'a> {
+        let Some(long) = text.long() else {
+            return Variable::Text(text, 0);
+        };
+        match self.budget.known_value(long) {
+            Some(value) => Variable::Read(value),
+            None => {
+                let searched = self.budget.searched(long);
+                Variable::Text(text, searched)
+            }
         }
     }
 
@@ -29,8 +44,7 @@ impl Evaluator<'_> {
         match &self.variables[index] {
             Variable::Read(value) => Ok(Some(value.duplicate())),
             Variable::Text(text, _) => {
-                let (value, memory) = (read_text(text), read_bytes(text));
-                self.allocate(memory)?;
+                let value = self.budget.read_variable(text)?;
                 self.variables[index] = Variable::Read(value.duplicate());
                 Ok(Some(value))
             }
@@ -62,13 +76,11 @@ impl Evaluator<'_> {
     pub(super) fn variable_path(&mut self, index: usize, path: &[Arc<str>]) -> Outcome {
         self.load(index);
         if let Variable::Text(text, searched) = &mut self.variables[index]
-            && *searched <= 2 * text.len()
+            && may_search(text, *searched)
         {
-            *searched += text.len() + 1;
+            search(self.budget, text, searched)?;
             if let Ok(Found::Member(member)) = json::find(text, path) {
-                let (value, memory) = (read_text(member), read_bytes(member));
-                self.allocate(memory)?;
-                return Ok(value);
+                return self.budget.read_text(member);
             }
         }
         let mut value = self.variable(index)?;
@@ -90,9 +102,10 @@ impl Evaluator<'_> {
         let Variable::Text(text, searched) = &mut self.variables[index] else {
             return Ok(None);
         };
-        if *searched > 2 * text.len() {
+        if !may_search(text, *searched) {
             return Ok(None);
         }
+        search(self.budget, text, searched)?;
         let Ok(Found::Member(member)) = json::find(text, path) else {
             return Ok(None);
         };
@@ -104,7 +117,6 @@ impl Evaluator<'_> {
             return Ok(None);
         }
         let equal = raw == string;
-        *searched += text.len() + 1;
         self.spend(1 + string.len() / 64)?;
         Ok(Some(equal))
     }
@@ -193,9 +205,17 @@ impl Evaluator<'_> {
     }
 }
 
-/// About the memory that a text takes when it is read: many small items take more than their text.
-pub(super) fn read_bytes(text: &str) -> usize {
-    let first = text.bytes().find(|byte| !byte.is_ascii_whitespace());
-    let factor = if let Some(b'[' | b'{') = first { 8 } else { 1 };
-    text.len().saturating_mul(factor)
+/// Whether a text is searched once more: what has been searched so often is cheaper to be read once.
+pub(super) fn may_search(text: &str, searched: usize) -> bool {
+    searched <= 2 * text.len()
+}
+
+/// To be called before a text is searched for members.
+pub(super) fn search(budget: &Budget, text: &VariableText<'_>, searched: &mut usize) -> Result<(), Failure> {
+    budget.read(text.len())?;
+    *searched += text.len() + 1;
+    if let Some(long) = text.long() {
+        budget.note_searched(long, *searched);
+    }
+    Ok(())
 }

@@ -193,7 +193,7 @@ impl Evaluator<'_> {
             self.iterate(node, level + 1, collect)?
         };
         self.forget();
-        self.depth -= 1;
+        self.budget.leave(1);
         Ok(goes_on)
     }
 
@@ -245,9 +245,6 @@ impl Evaluator<'_> {
     }
 
     fn collected(&mut self, length: usize) -> Result<(), Failure> {
-        if length >= self.environment.list_limit_items {
-            return Err(self.list_too_long());
-        }
-        self.allocate(size_of::<Value>())
+        self.lengthen_list(length)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::access::read_bytes;
+use super::access::{may_search, search};
 use super::{Evaluator, Failure, Outcome, Variable};
 use crate::environment::WarningKind;
 use crate::json::{self, Found, Item, Items};
@@ -44,13 +44,15 @@ impl Evaluator<'_> {
             let outcome = self.evaluate(&filter.condition)?;
             self.forget();
             match outcome {
-                Value::Boolean(true) => kept.push(item.clone()),
+                Value::Boolean(true) => {
+                    self.lengthen_list(kept.len())?;
+                    kept.push(item.clone());
+                }
                 // A number is an index, whichever item it was computed for.
                 Value::Number(_) => return Ok(item_at(&items, &outcome)),
                 _ => {}
             }
         }
-        self.allocate(kept.len() * size_of::<Value>())?;
         Ok(Value::list(kept))
     }
 
@@ -70,11 +72,10 @@ impl Evaluator<'_> {
         let Variable::Text(text, searched) = &mut self.variables[index] else {
             return Ok(None);
         };
-        // What has been searched so often is cheaper to be read once.
-        if *searched > 2 * text.len() {
+        if !may_search(text, *searched) {
             return Ok(None);
         }
-        *searched += text.len() + 1;
+        search(self.budget, text, searched)?;
         // The condition may mention the variable, too: it loads it again, as the text is away meanwhile.
         let variable = std::mem::replace(&mut self.variables[index], Variable::Unseen);
         let warnings = self.warnings.len();
@@ -108,11 +109,11 @@ impl Evaluator<'_> {
         let Ok(Some(mut items)) = Items::of(list) else {
             return Ok(None);
         };
-        self.allocate(list.len())?;
         let (mut kept, mut scratch) = (Vec::new(), Arc::new(Context::new()));
         let mut members: SmallVec<[Option<Value>; 4]> = smallvec![None; entries.len()];
         loop {
-            let (item, text) = match items.next(entries, &mut members) {
+            let budget = self.budget;
+            let (item, text) = match budget.building(|room| items.next(entries, &mut members, room))? {
                 Ok(Some(Item::Object(text))) => {
                     Arc::make_mut(&mut scratch).refill(entries, &mut members);
                     (Value::Context(scratch), Some(text))
@@ -126,7 +127,10 @@ impl Evaluator<'_> {
             let outcome = self.evaluate(&filter.condition)?;
             let item = self.stack.pop().unwrap_or_default();
             match outcome {
-                Value::Boolean(true) => kept.push(text.map_or_else(|| Item::Other(item.duplicate()), Item::Object)),
+                Value::Boolean(true) => {
+                    self.lengthen_list(kept.len())?;
+                    kept.push(text.map_or_else(|| Item::Other(item.duplicate()), Item::Object));
+                }
                 // An index is one of the whole list.
                 Value::Number(_) => return Ok(None),
                 _ => {}
@@ -136,7 +140,7 @@ impl Evaluator<'_> {
                 _ => Arc::new(Context::new()),
             };
         }
-        self.allocate(kept.len() * size_of::<Value>())?;
+        self.allocate_list(kept.len())?;
         let mut values = Vec::with_capacity(kept.len());
         for item in kept {
             values.push(self.kept(&mut items, item, name)?);
@@ -150,19 +154,20 @@ impl Evaluator<'_> {
             (Item::Object(text), Some(name))
                 if let Ok(Found::Member(member)) = json::find(text, std::slice::from_ref(name)) =>
             {
-                self.allocate(read_bytes(member))?;
-                return Ok(items.read(member).unwrap_or_default());
+                return self.read_item(items, member);
             }
-            (Item::Object(text), _) => {
-                self.allocate(read_bytes(text))?;
-                items.read(text).unwrap_or_default()
-            }
+            (Item::Object(text), _) => self.read_item(items, text)?,
             (Item::Other(value), _) => value,
         };
         match name {
             Some(name) => self.member(&value, name),
             None => Ok(value),
         }
+    }
+
+    fn read_item(&mut self, items: &mut Items<'_>, text: &str) -> Outcome {
+        self.budget.read(text.len())?;
+        Ok(self.budget.building(|room| items.read(text, room))?.unwrap_or_default())
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use super::{Evaluator, Failure, Outcome, Variable};
+use crate::budget::Budget;
 use crate::environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT, WarningKind};
 use crate::functions::Builtin;
 use crate::node::FunctionNode;
@@ -32,9 +33,13 @@ pub trait NativeFunction: Send + Sync {
     /// The names of the parameters.
     fn parameters(&self) -> &[Arc<str>];
 
-    /// The result for as many arguments as there are parameters. The limits of the environment are what is left of the
-    /// limits of the calling evaluation.
-    fn call(&self, arguments: &[Value], environment: &Environment) -> Result<Evaluation, EvaluationError>;
+    /// The result for as many arguments as there are parameters, with the budget of the calling evaluation.
+    fn call(
+        &self,
+        arguments: &[Value],
+        environment: &Environment,
+        budget: &Budget,
+    ) -> Result<Evaluation, EvaluationError>;
 }
 
 /// A function as a value.
@@ -118,12 +123,18 @@ impl Function {
     }
 
     /// Calls the function with positional arguments. With a wrong number of them the result is null with a warning.
-    pub fn call(&self, arguments: &[Value], environment: &Environment) -> Result<Evaluation, EvaluationError> {
+    pub fn call(
+        &self,
+        arguments: &[Value],
+        environment: &Environment,
+        budget: &Budget,
+    ) -> Result<Evaluation, EvaluationError> {
         let source =
             Arc::new(Source { text: Box::from(""), variables: Box::default(), function_variables: Box::default() });
-        let mut evaluator = Evaluator::new(&source, &(), environment);
-        let called = evaluator.call_function(self, arguments, &[]);
-        called.and_then(|value| evaluator.finish(value)).map_err(|error| *error)
+        let before = (budget.steps_used(), budget.bytes_built());
+        let mut evaluator = Evaluator::new(&source, &(), environment, budget);
+        let called = budget.nested(|| evaluator.call_function(self, arguments, &[]));
+        called.and_then(|value| evaluator.finish(value, before)).map_err(|error| *error)
     }
 }
 
@@ -132,6 +143,9 @@ impl std::fmt::Debug for Function {
         write!(formatter, "function({} parameters)", self.parameters().len())
     }
 }
+
+/// About the memory of a function without what it captures.
+const FUNCTION_BYTES: usize = 128;
 
 /// A call of a native function nests as deeply as so many levels of an expression.
 const NATIVE_CALL_LEVELS: u32 = 4;
@@ -164,7 +178,7 @@ impl Evaluator<'_> {
     /// To be called before so many local values are copied.
     fn capture(&mut self, values: usize) -> Result<(), Failure> {
         self.spend(values / 8)?;
-        self.allocate(values.saturating_mul(size_of::<Value>()))
+        self.allocate(FUNCTION_BYTES.saturating_add(values.saturating_mul(size_of::<Value>())))
     }
 
     /// Keeps the variables that the functions of this evaluation need, if there are functions.
@@ -218,6 +232,17 @@ impl Evaluator<'_> {
             }));
         }
         self.spend(1)?;
+        if let Body::Native(native) = &function.body {
+            return self.call_native(&**native, &frame);
+        }
+        // A call takes as much of the stack as two levels.
+        self.budget.enter(1)?;
+        let result = self.call_defined(function, frame);
+        self.budget.leave(1);
+        result
+    }
+
+    fn call_defined(&mut self, function: &Function, frame: Vec<Value>) -> Outcome {
         match &function.body {
             Body::Defined { node, home, .. } if self.home.as_ref().is_some_and(|own| Arc::ptr_eq(own, home)) => {
                 let caller = std::mem::replace(&mut self.stack, frame);
@@ -226,8 +251,7 @@ impl Evaluator<'_> {
                 result
             }
             Body::Defined { node, home, .. } => self.call_foreign(node, home, frame),
-            Body::Native(native) => self.call_native(&**native, &frame),
-            Body::Builtin { .. } | Body::Gone => Ok(Value::Null),
+            Body::Native(_) | Body::Builtin { .. } | Body::Gone => Ok(Value::Null),
         }
     }
 
@@ -259,18 +283,12 @@ impl Evaluator<'_> {
         let mut inner = Evaluator {
             variables,
             stack: frame,
-            steps: self.steps,
-            depth: self.depth,
-            memory: self.memory,
-            randoms: self.randoms,
             warnings: std::mem::take(&mut self.warnings),
             patterns: std::mem::take(&mut self.patterns),
             home: Some(home.clone()),
-            ..Evaluator::new(&home.source, &(), self.environment)
+            ..Evaluator::new(&home.source, &(), self.environment, self.budget)
         };
         let result = inner.evaluate(&node.body);
-        (self.steps, self.depth, self.memory) = (inner.steps, inner.depth, inner.memory);
-        self.randoms = inner.randoms;
         (self.warnings, self.patterns) = (inner.warnings, inner.patterns);
         result
     }
@@ -278,30 +296,9 @@ impl Evaluator<'_> {
     #[inline(never)]
     fn call_native(&mut self, native: &dyn NativeFunction, arguments: &[Value]) -> Outcome {
         self.seal()?;
-        let limits = self.environment;
-        let depth = self.depth.saturating_add(NATIVE_CALL_LEVELS);
-        if depth > limits.depth_limit {
-            return Err(EvaluationError::TooDeep(limits.depth_limit).into());
-        }
-        let seed = self.random();
-        let left = Environment {
-            seed,
-            step_limit: limits.step_limit.saturating_sub(self.steps),
-            depth_limit: limits.depth_limit - depth,
-            memory_limit_bytes: limits.memory_limit_bytes.saturating_sub(self.memory),
-            ..limits.clone()
-        };
-        let evaluation = native.call(arguments, &left).map_err(|error| {
-            // The limits that are told are those of the whole evaluation.
-            Box::new(match error {
-                EvaluationError::TooManySteps(_) => EvaluationError::TooManySteps(limits.step_limit),
-                EvaluationError::TooDeep(_) => EvaluationError::TooDeep(limits.depth_limit),
-                EvaluationError::TooMuchMemory(_) => EvaluationError::TooMuchMemory(limits.memory_limit_bytes),
-                other => other,
-            })
-        })?;
-        self.spend(evaluation.steps as usize)?;
-        self.allocate(evaluation.memory_bytes)?;
+        self.budget.enter(NATIVE_CALL_LEVELS)?;
+        let evaluation = native.call(arguments, self.environment, self.budget).map_err(Box::new)?;
+        self.budget.leave(NATIVE_CALL_LEVELS);
         let room = WARNING_LIMIT.saturating_sub(self.warnings.len());
         self.warnings.extend(evaluation.warnings.into_iter().take(room));
         Ok(evaluation.value)

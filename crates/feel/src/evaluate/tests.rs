@@ -42,9 +42,10 @@ impl Evaluator<'_> {
         match test {
             Test::Any => Ok(Some(true)),
             Test::Not(tests) => {
-                self.enter()?;
+                // It takes as much of the stack as two levels.
+                self.budget.enter(2)?;
                 let holds = self.any_test(tests)?;
-                self.depth -= 1;
+                self.budget.leave(2);
                 Ok(holds.map(|holds| !holds))
             }
             Test::Compare(comparison, node) => {

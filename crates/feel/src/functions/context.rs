@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Builtin, illegal, list_or_arguments};
 use crate::environment::EvaluationError;
 use crate::evaluate::{Evaluator, Outcome};
-use crate::value::{Context, DEPTH_LIMIT, Value};
+use crate::value::{CONTEXT_BYTES, Context, DEPTH_LIMIT, ENTRY_BYTES, Value};
 
 const PUT: &[&[&str]] = &[&["context", "key", "value"], &["context", "keys", "value"]];
 
@@ -47,7 +47,9 @@ fn get_entries(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Value::Context(context) = &arguments[0] else {
         return illegal(evaluator, "get entries", arguments);
     };
-    evaluator.allocate_list(context.entries().len().saturating_mul(3))?;
+    let count = context.entries().len();
+    evaluator.allocate_list(count)?;
+    evaluator.allocate(count.saturating_mul(CONTEXT_BYTES + 4 * ENTRY_BYTES))?;
     let (key, value): (Arc<str>, Arc<str>) = (Arc::from("key"), Arc::from("value"));
     let entries = context.entries().iter().map(|(name, entry)| {
         let mut pair = Context::new();
@@ -83,7 +85,9 @@ fn put(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Outcom
     let mut levels: Vec<Context> = Vec::with_capacity(keys.len());
     let mut around = Some(context);
     for key in &keys {
-        evaluator.allocate_list(around.map_or(0, |context| context.entries().len()) + 1)?;
+        let entries = around.map_or(0, |context| context.entries().len()) + 1;
+        evaluator.spend(entries)?;
+        evaluator.allocate_context(entries)?;
         levels.push(around.map(|context| (**context).clone()).unwrap_or_default());
         around = around.and_then(|context| match context.get(key) {
             Some(Value::Context(inner)) => Some(inner),
@@ -101,11 +105,13 @@ fn put(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Outcom
 /// Later entries win.
 fn merge(evaluator: &mut Evaluator<'_>, _: &str, arguments: &[Value]) -> Outcome {
     let mut merged = Context::new();
+    evaluator.allocate_context(0)?;
     for item in list_or_arguments(arguments) {
         let Value::Context(context) = item else {
             return Ok(Value::Null);
         };
-        evaluator.allocate_list(context.entries().len())?;
+        evaluator.spend(context.entries().len())?;
+        evaluator.allocate(context.entries().len().saturating_mul(ENTRY_BYTES))?;
         for (name, value) in context.entries() {
             merged.put(name.clone(), value.clone());
         }
@@ -120,7 +126,8 @@ fn context(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         Value::Context(_) => &arguments[..1],
         _ => return Ok(Value::Null),
     };
-    evaluator.allocate_list(items.len())?;
+    evaluator.spend(items.len())?;
+    evaluator.allocate_context(items.len())?;
     let mut context = Context::new();
     for item in items.iter() {
         let entry = item.as_context().and_then(|entry| Some((entry.get("key")?, entry.get("value")?)));

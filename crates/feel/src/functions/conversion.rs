@@ -1,7 +1,8 @@
 //! Conversion between types, and functions of the engine's dialect that only shape their arguments.
 
-use super::{Builtin, failed, illegal};
+use super::{Builtin, excerpt, failed, illegal};
 use crate::evaluate::{Evaluator, Outcome};
+use crate::json;
 use crate::number::Number;
 use crate::value::Value;
 
@@ -32,11 +33,7 @@ fn string(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match &arguments[0] {
         Value::Null => Ok(Value::Null),
         value @ Value::String(_) => Ok(value.clone()),
-        value => {
-            let text = value.text(evaluator.environment.string_limit_bytes);
-            evaluator.allocate_string(text.len())?;
-            Ok(Value::String(text))
-        }
+        value => evaluator.written(|out, limit| value.write_text(out, limit)),
     }
 }
 
@@ -57,11 +54,12 @@ fn number(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     if !legal {
         return illegal(evaluator, "number", arguments);
     }
-    evaluator.allocate_string(text.len())?;
+    evaluator.scan(text.len())?;
+    evaluator.allocate_string(text.len().saturating_mul(2))?;
     let ungrouped = if grouping.is_empty() { text.to_owned() } else { text.replace(grouping, "") };
     match Number::parse(&ungrouped.replace(point, ".")) {
         Some(number) => Ok(Value::Number(number)),
-        None => failed(evaluator, "number", || format!("Can't parse '{text}' as a number")),
+        None => failed(evaluator, "number", || format!("Can't parse '{}' as a number", excerpt(text))),
     }
 }
 
@@ -69,19 +67,15 @@ fn from_json(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Some(text) = arguments[0].as_str() else {
         return illegal(evaluator, "from json", arguments);
     };
-    evaluator.spend(text.len() / 16)?;
-    evaluator.allocate(text.len().saturating_mul(8))?;
-    match Value::from_json(text) {
+    evaluator.scan(text.len())?;
+    match evaluator.budget.building(|room| json::read_within(text, room))? {
         Ok(value) => Ok(value),
         Err(error) => failed(evaluator, "from json", || error.to_string()),
     }
 }
 
 fn to_json(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let mut text = String::new();
-    arguments[0].write_json_until(&mut text, evaluator.environment.string_limit_bytes);
-    evaluator.allocate_string(text.len())?;
-    Ok(Value::string(text))
+    evaluator.written(|out, limit| arguments[0].write_json_until(out, limit))
 }
 
 /// The text of a repeating interval: `R3/PT1H`, or `R/PT1H` without a number of repetitions.

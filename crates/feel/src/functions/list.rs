@@ -5,7 +5,7 @@ mod order;
 
 use super::{Builtin, failed, illegal, list_or_arguments};
 use crate::evaluate::{Evaluator, Failure, Outcome};
-use crate::value::{List, Value};
+use crate::value::{LIST_BYTES, List, Value};
 
 const LIST: &[&[&str]] = &[&["list"]];
 const LISTS: &[&[&str]] = &[&["lists"]];
@@ -131,10 +131,11 @@ fn index_of(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Value::List(items) = &arguments[0] else {
         return illegal(evaluator, "index of", arguments);
     };
-    evaluator.allocate_list(items.len())?;
+    evaluator.spend(items.len())?;
     let mut positions = Vec::new();
     for (position, item) in (1i64..).zip(items.iter()) {
         if evaluator.equal(item, &arguments[1])? == Some(true) {
+            evaluator.lengthen_list(positions.len())?;
             positions.push(Value::integer(position));
         }
     }
@@ -146,10 +147,10 @@ fn distinct<'a>(evaluator: &mut Evaluator<'_>, items: impl Iterator<Item = &'a V
     let mut kept: Vec<Value> = Vec::new();
     for item in items {
         if !has(evaluator, &kept, item)? {
+            evaluator.lengthen_list(kept.len())?;
             kept.push(item.clone());
         }
     }
-    evaluator.allocate_list(kept.len())?;
     Ok(kept)
 }
 
@@ -171,10 +172,10 @@ fn duplicate_values(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outco
     let mut repeated: Vec<Value> = Vec::new();
     for (position, item) in items.iter().enumerate() {
         if has(evaluator, &items[position + 1..], item)? && !has(evaluator, &repeated, item)? {
+            evaluator.lengthen_list(repeated.len())?;
             repeated.push(item.clone());
         }
     }
-    evaluator.allocate_list(repeated.len())?;
     Ok(Value::list(repeated))
 }
 
@@ -193,10 +194,12 @@ fn flatten(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         open.push((list, position + 1));
         match item {
             Value::List(inner) => open.push((inner, 0)),
-            item => flat.push(item.clone()),
+            item => {
+                evaluator.lengthen_list(flat.len())?;
+                flat.push(item.clone());
+            }
         }
     }
-    evaluator.allocate_list(flat.len())?;
     Ok(Value::list(flat))
 }
 
@@ -232,7 +235,9 @@ fn partition(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Some(size) = usize::try_from(size).ok().filter(|size| *size > 0) else {
         return failed(evaluator, "partition", || format!("'size' should be greater than zero but was '{size}'"));
     };
-    evaluator.allocate_list(items.len().saturating_mul(2))?;
+    evaluator.allocate_list(items.len())?;
+    evaluator.allocate_list(items.len().div_ceil(size))?;
+    evaluator.allocate(items.len().div_ceil(size).saturating_mul(LIST_BYTES))?;
     Ok(items.chunks(size).map(|chunk| Value::list(chunk.to_vec())).collect())
 }
 

@@ -31,8 +31,8 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("abs", ONE, absolute),
     Builtin::new("modulo", &[&["dividend", "divisor"]], modulo),
     Builtin::new("sqrt", NUMBER, |evaluator, arguments| real(evaluator, "sqrt", arguments, f64::sqrt)),
-    Builtin::new("log", NUMBER, |evaluator, arguments| real(evaluator, "log", arguments, f64::ln)),
-    Builtin::new("exp", NUMBER, |evaluator, arguments| real(evaluator, "exp", arguments, f64::exp)),
+    Builtin::new("log", NUMBER, |evaluator, arguments| real(evaluator, "log", arguments, libm::log)),
+    Builtin::new("exp", NUMBER, |evaluator, arguments| real(evaluator, "exp", arguments, libm::exp)),
     Builtin::new("odd", NUMBER, |evaluator, arguments| parity(evaluator, "odd", arguments, 1)),
     Builtin::new("even", NUMBER, |evaluator, arguments| parity(evaluator, "even", arguments, 0)),
 ];
@@ -113,7 +113,7 @@ fn modulo(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     }
 }
 
-/// Functions of real numbers, in double precision.
+/// Functions of real numbers, in double precision, by a library that gives the same in every build.
 fn real(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], compute: fn(f64) -> f64) -> Outcome {
     let Some(number) = arguments[0].as_number() else {
         return illegal(evaluator, name, arguments);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Builtin, failed, illegal};
+use super::{Builtin, excerpt, failed, illegal};
 use crate::evaluate::{Evaluator, Failure, Outcome};
-use crate::pattern;
+use crate::pattern::{self, Pattern};
 use crate::value::Value;
 
 const STRING: &[&[&str]] = &[&["string"]];
@@ -70,7 +70,9 @@ fn one(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], compute: 
     let Some(text) = arguments[0].as_str() else {
         return illegal(evaluator, name, arguments);
     };
+    evaluator.scan(text.len())?;
     evaluator.allocate_string(text.len())?;
+    evaluator.allocate(text.len().saturating_mul(2))?;
     Ok(compute(text))
 }
 
@@ -78,6 +80,7 @@ fn two(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], compute: 
     let (Some(text), Some(part)) = (arguments[0].as_str(), arguments[1].as_str()) else {
         return illegal(evaluator, name, arguments);
     };
+    evaluator.scan(text.len().saturating_add(part.len()))?;
     evaluator.allocate_string(text.len())?;
     Ok(compute(text, part))
 }
@@ -115,10 +118,10 @@ fn matches(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
         return illegal(evaluator, "matches", arguments);
     };
-    let Some(regex) = compile(evaluator, pattern, text, arguments.get(2))? else {
+    let Some(pattern) = compile(evaluator, pattern, text, arguments.get(2))? else {
         return invalid_pattern(evaluator, "matches", pattern);
     };
-    Ok(Value::Boolean(regex.is_match(text)))
+    Ok(Value::Boolean(pattern.regex.is_match(text)))
 }
 
 fn replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
@@ -127,21 +130,22 @@ fn replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     else {
         return illegal(evaluator, "replace", arguments);
     };
-    let Some(regex) = compile(evaluator, pattern, text, arguments.get(3))? else {
+    let Some(pattern) = compile(evaluator, pattern, text, arguments.get(3))? else {
         return invalid_pattern(evaluator, "replace", pattern);
     };
     evaluator.spend(replacement.len() / 4)?;
-    let template = pattern::Template::parse(replacement, regex.captures_len());
+    evaluator.allocate(replacement.len().saturating_mul(32))?;
+    let template = pattern::Template::parse(replacement, pattern.regex.captures_len());
     let mut out = String::new();
     let mut copied = 0;
-    for captures in regex.captures_iter(text) {
-        evaluator.spend(1)?;
+    for captures in pattern.regex.captures_iter(text) {
         let whole = captures.get(0).expect("the group 0 of a match is the match");
         append(evaluator, &mut out, &text[copied..whole.start()])?;
         for piece in template.expand(&captures) {
             append(evaluator, &mut out, piece)?;
         }
         copied = whole.end();
+        pattern.charge_next(text, copied, evaluator.budget)?;
     }
     append(evaluator, &mut out, &text[copied..])?;
     Ok(Value::string(out))
@@ -158,17 +162,20 @@ fn split(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
         return illegal(evaluator, "split", arguments);
     };
-    let Some(regex) = compile(evaluator, pattern, text, None)? else {
+    let Some(pattern) = compile(evaluator, pattern, text, None)? else {
         return invalid_pattern(evaluator, "split", pattern);
     };
-    // One more than may be shows that there are too many; the first may be left out.
-    let parts_max = evaluator.environment.list_limit_items.saturating_add(2);
-    let mut parts: Vec<Value> = regex.split(text).map(Value::string).take(parts_max).collect();
-    // An empty match at the start separates nothing.
-    if parts.len() > 1 && regex.find(text).is_some_and(|found| found.end() == 0) {
-        parts.remove(0);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for found in pattern.regex.find_iter(text) {
+        // An empty match at the start separates nothing.
+        if found.end() > 0 {
+            push(evaluator, &mut parts, &text[start..found.start()])?;
+        }
+        start = found.end();
+        pattern.charge_next(text, start, evaluator.budget)?;
     }
-    evaluator.allocate_list(parts.len())?;
+    push(evaluator, &mut parts, &text[start..])?;
     Ok(Value::list(parts))
 }
 
@@ -176,14 +183,23 @@ fn extract(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
         return illegal(evaluator, "extract", arguments);
     };
-    let Some(regex) = compile(evaluator, pattern, text, None)? else {
+    let Some(pattern) = compile(evaluator, pattern, text, None)? else {
         return invalid_pattern(evaluator, "extract", pattern);
     };
-    let parts_max = evaluator.environment.list_limit_items.saturating_add(1);
-    let found = regex.find_iter(text).take(parts_max);
-    let parts: Vec<Value> = found.map(|found| Value::string(found.as_str())).collect();
-    evaluator.allocate_list(parts.len())?;
+    let mut parts = Vec::new();
+    for found in pattern.regex.find_iter(text) {
+        push(evaluator, &mut parts, found.as_str())?;
+        pattern.charge_next(text, found.end(), evaluator.budget)?;
+    }
     Ok(Value::list(parts))
+}
+
+/// Adds a part of a text to a list that is being built.
+fn push(evaluator: &mut Evaluator<'_>, parts: &mut Vec<Value>, part: &str) -> Result<(), Failure> {
+    evaluator.lengthen_list(parts.len())?;
+    evaluator.allocate_string(part.len())?;
+    parts.push(Value::string(part));
+    Ok(())
 }
 
 /// The compiled pattern; `None` if it or the flags are invalid.
@@ -192,21 +208,23 @@ fn compile(
     pattern: &str,
     text: &str,
     flags: Option<&Value>,
-) -> Result<Option<Arc<regex::Regex>>, Failure> {
+) -> Result<Option<Arc<Pattern>>, Failure> {
     let flags = match flags {
         None | Some(Value::Null) => "",
         Some(Value::String(flags)) => flags,
         Some(_) => return Ok(None),
     };
-    // Matching takes time in proportion to the text and, at worst, to the pattern; finding the pattern, to its length.
-    evaluator.spend((text.len() / 64).saturating_mul(1 + pattern.len() / 64))?;
+    // Finding the pattern takes time in proportion to its length.
     evaluator.spend(pattern.len() / 64)?;
-    evaluator.allocate(text.len())?;
-    evaluator.pattern(pattern, flags)
+    let pattern = evaluator.pattern(pattern, flags)?;
+    if let Some(pattern) = &pattern {
+        pattern.charge_first(text, evaluator.budget)?;
+    }
+    Ok(pattern)
 }
 
 fn invalid_pattern(evaluator: &mut Evaluator<'_>, name: &str, pattern: &str) -> Outcome {
-    failed(evaluator, name, || format!("Invalid pattern '{pattern}'"))
+    failed(evaluator, name, || format!("Invalid pattern '{}'", excerpt(pattern)))
 }
 
 /// Nulls in the list are left out.
@@ -268,10 +286,13 @@ fn from_base64(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Some(text) = arguments[0].as_str() else {
         return illegal(evaluator, "from base64", arguments);
     };
+    evaluator.scan(text.len())?;
     evaluator.allocate_string(text.len())?;
     match decoded(text).and_then(|bytes| String::from_utf8(bytes).ok()) {
         Some(decoded) => Ok(Value::string(decoded)),
-        None => failed(evaluator, "from base64", || format!("Can't decode '{text}' as Base64 of a UTF-8 text")),
+        None => {
+            failed(evaluator, "from base64", || format!("Can't decode '{}' as Base64 of a UTF-8 text", excerpt(text)))
+        }
     }
 }
 

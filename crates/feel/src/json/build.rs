@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Parsed;
 use super::reader::Reader;
-use crate::value::{Context, Value};
+use super::{JsonError, Parsed};
+use crate::value::{CONTEXT_BYTES, Context, ENTRY_BYTES, LIST_BYTES, STRING_BYTES, Value};
+
+/// About the memory of an item of a list that grows.
+const ITEM_BYTES: usize = 2 * size_of::<Value>();
 
 /// A value that is not complete yet; of a context, also the name of the entry to come.
 enum Open {
@@ -65,15 +68,42 @@ impl SharedNames {
     }
 }
 
+/// Takes the memory of a part before it is built.
+#[inline]
+fn take(room: &mut usize, bytes: usize) -> Parsed<()> {
+    match room.checked_sub(bytes) {
+        Some(left) => *room = left,
+        None => return Err(out_of_room()),
+    }
+    Ok(())
+}
+
+#[cold]
+fn out_of_room() -> Box<JsonError> {
+    Box::new(JsonError::OutOfRoom)
+}
+
+/// Reads one value that is no list or object.
+#[inline]
+pub(super) fn scalar(reader: &mut Reader<'_>, room: &mut usize) -> Parsed<Value> {
+    let value = reader.scalar()?;
+    if let Value::String(text) = &value {
+        take(room, STRING_BYTES + text.len())?;
+    }
+    Ok(value)
+}
+
 /// Reads one value. Not recursive, because documents may be deeper than stacks.
-pub(super) fn value(reader: &mut Reader<'_>, names: &mut SharedNames) -> Parsed<Value> {
+/// What is built takes its memory from `room`.
+pub(super) fn value(reader: &mut Reader<'_>, names: &mut SharedNames, room: &mut usize) -> Parsed<Value> {
     if !matches!(reader.peek(), Some(b'{' | b'[')) {
-        return reader.scalar();
+        return scalar(reader, room);
     }
     let mut open: Vec<Open> = Vec::new();
     loop {
         let mut complete = match reader.peek() {
             Some(b'{') => {
+                take(room, CONTEXT_BYTES)?;
                 if reader.open(b'}')? {
                     Some(Value::context(Context::new()))
                 } else {
@@ -82,6 +112,7 @@ pub(super) fn value(reader: &mut Reader<'_>, names: &mut SharedNames) -> Parsed<
                 }
             }
             Some(b'[') => {
+                take(room, LIST_BYTES)?;
                 if reader.open(b']')? {
                     Some(Value::list(Vec::new()))
                 } else {
@@ -89,17 +120,19 @@ pub(super) fn value(reader: &mut Reader<'_>, names: &mut SharedNames) -> Parsed<
                     None
                 }
             }
-            _ => Some(reader.scalar()?),
+            _ => Some(scalar(reader, room)?),
         };
         // A complete value goes into the one around it, which may be complete then.
         while let Some(value) = complete.take() {
             let close = match open.last_mut() {
                 None => return Ok(value),
                 Some(Open::List(items)) => {
+                    take(room, ITEM_BYTES)?;
                     items.push(value);
                     b']'
                 }
                 Some(Open::Context(context, name)) => {
+                    take(room, ENTRY_BYTES + name.len())?;
                     context.put(name.clone(), value);
                     b'}'
                 }

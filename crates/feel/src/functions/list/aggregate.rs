@@ -48,6 +48,11 @@ fn numbers(
     Ok(Ok(numbers))
 }
 
+/// To be called before so many numbers are sorted.
+fn spend_on_sort(evaluator: &mut Evaluator<'_>, numbers: usize) -> Result<(), Failure> {
+    evaluator.spend(numbers.saturating_mul(numbers.checked_ilog2().unwrap_or(0) as usize) / 4)
+}
+
 fn out_of_range(evaluator: &mut Evaluator<'_>, name: &str) -> Outcome {
     failed(evaluator, name, || "the result is out of the range of numbers".to_owned())
 }
@@ -93,6 +98,7 @@ fn median(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         Ok(numbers) => numbers,
         Err(null) => return Ok(null),
     };
+    spend_on_sort(evaluator, numbers.len())?;
     numbers.sort();
     let middle = numbers.len() / 2;
     if numbers.len() % 2 == 1 {
@@ -133,6 +139,7 @@ fn mode(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         Ok(numbers) => numbers,
         Err(null) => return Ok(null),
     };
+    spend_on_sort(evaluator, numbers.len())?;
     numbers.sort();
     let groups: Vec<&[Number]> = numbers.chunk_by(|a, b| a == b).collect();
     let most = groups.iter().map(|group| group.len()).max().unwrap_or(0);

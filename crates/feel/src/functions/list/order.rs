@@ -31,6 +31,7 @@ fn extreme(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], large
     if comparable {
         return Ok(best.clone());
     }
+    evaluator.allocate_list(items.len())?;
     failed(evaluator, name, || format!("{} is not comparable", Value::list(items.to_vec())))
 }
 
