@@ -21,6 +21,7 @@ use crate::execution::{Execution, Failure, Outcome, Used};
 use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
 use crate::state::{State, WorkRow};
+use crate::watch::Decision;
 use crate::{
     BrokenInvariant, EngineOptions, Fault, decision_evaluation, deployment, incident, job, job_stream, message,
     process_instance, refused, resource_deletion, timer, variable,
@@ -61,6 +62,7 @@ pub(crate) fn process(
     options: &EngineOptions,
     timestamp: Timestamp,
     command: &Command,
+    decision: Decision<'_>,
     output: &mut Output,
 ) -> Result<(), Fault> {
     state.begin();
@@ -80,7 +82,10 @@ pub(crate) fn process(
         let mark = Mark::of(output);
         let mut execution = self::execution(state, options, timestamp, command, output);
         execution.source_position = source_position;
-        let outcome = attempt_to_run(&mut execution, command, options.broken_invariant);
+        let outcome = match decision {
+            Decision::Process => attempt_to_run(&mut execution, command, options.broken_invariant),
+            Decision::Refuse(reason) => Err(refusal(&execution.state, command, reason)),
+        };
         let at = execution.at;
         let mut failure = match outcome {
             Ok(()) => match state.commit() {
@@ -128,6 +133,17 @@ pub(crate) fn commit(state: &mut State) -> Result<(), Fault> {
 
 /// How often a command is tried. Before each time but the first, an instance was put aside that is not the command's own.
 const ATTEMPTS_MAX: u32 = 20;
+
+/// What becomes of a command that is not to be processed: as if it had failed, with its instance if there is one.
+fn refusal(state: &State, command: &Command, reason: &str) -> Failure {
+    let process_instance = concerned(state, command);
+    // Work that is refused has to leave the queue, whoever's it is.
+    if state.element_instance(process_instance).is_some() || matches!(command.payload, Payload::Work(..)) {
+        return Failure::Broken { process_instance, reason: reason.to_owned() };
+    }
+    let reason = format!("Expected to process the command, but {reason}");
+    Failure::Rejected(Rejection::new(RejectionType::ProcessingError, reason))
+}
 
 /// Runs a command. A panic of its handler and an event that does not fit the state are broken invariants.
 fn attempt_to_run(execution: &mut Execution<'_>, command: &Command, broken_invariant: BrokenInvariant) -> Outcome {

@@ -29,9 +29,11 @@ mod resource_deletion;
 mod state;
 mod timer;
 mod variable;
+mod watch;
 
 pub use limits::Limits;
 pub use output::{JobsAvailable, Output, Push, Reply, Send};
+pub use watch::{Decision, Subject, Unwatched, Watch};
 
 use std::path::Path;
 
@@ -43,7 +45,7 @@ use protocol::{
 use crate::state::{Counters, State, Tables};
 
 /// Version of the tables' layout; a file of another version is refused.
-const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 1;
 /// Bytes of changes in memory above which interrupted work waits: other work is admitted up to twice as much.
 const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 256 << 20;
 
@@ -213,8 +215,23 @@ impl Engine {
     /// When the state cannot be trusted any more. The batch is then half applied in memory; the partition must stop and
     /// be opened again.
     pub fn apply(&mut self, index: u64, batch: &CommandBatch, output: &mut Output) -> Result<(), Fault> {
-        for command in &batch.commands {
-            dispatch::process(&mut self.state, &self.options, batch.timestamp, command, output)?;
+        self.apply_watched(index, batch, &mut Unwatched, output)
+    }
+
+    /// As [`Engine::apply`], and somebody is told of each command before it is processed.
+    ///
+    /// # Errors
+    /// As [`Engine::apply`].
+    pub fn apply_watched(
+        &mut self,
+        index: u64,
+        batch: &CommandBatch,
+        watch: &mut impl Watch,
+        output: &mut Output,
+    ) -> Result<(), Fault> {
+        for (number, command) in (1..).zip(&batch.commands) {
+            let decision = watch.before(number, command, watch::named(command));
+            dispatch::process(&mut self.state, &self.options, batch.timestamp, command, decision, output)?;
         }
         distribution::acknowledge(&self.state, batch, output);
         self.state.counters.timestamp = self.state.counters.timestamp.max(batch.timestamp);
@@ -283,6 +300,11 @@ impl Engine {
     pub fn clear_streams_command(&self) -> Option<Command> {
         (self.state.counters.job_streams > 0)
             .then(|| Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::default())))
+    }
+
+    /// What a command is about, as far as the state tells.
+    pub fn subject(&self, command: &Command) -> Subject {
+        watch::subject(&self.state, command)
     }
 
     /// Whether jobs of a type wait to be activated.
