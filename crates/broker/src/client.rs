@@ -154,6 +154,11 @@ impl Client {
         }
     }
 
+    /// What an operator has to know about a partition of this node, in a sentence: why it stopped, for example.
+    pub fn remark(&self, partition: u16) -> Option<String> {
+        self.shared.entrance(PartitionId(partition)).ok()?.remark()
+    }
+
     /// The disk of the data directory as it was seen last.
     pub fn disk(&self) -> DiskView {
         self.shared.disk.view()
@@ -263,7 +268,10 @@ impl Client {
             return Err(SubmitError::Stopped);
         }
         if !entrance.is_open() {
-            let reason = "it has no leader here yet";
+            let reason = match entrance.health().has_stopped() {
+                true => "it has stopped until an operator looks at it; the health of its node says why",
+                false => "it has no leader here yet",
+            };
             return Err(SubmitError::Unavailable { partition: entrance.id, reason });
         }
         let bytes = protocol::encode_to_vec(command);

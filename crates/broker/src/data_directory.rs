@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use protocol::PartitionId;
 
+use crate::applying;
 use crate::disk::{Disk, DiskView, FULL_BYTES};
 use crate::options::NodeOptions;
 
 /// Version of the layout of the data directory.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// What the directory is: there when it was made completely.
 const FORMAT_FILE: &str = "FORMAT";
@@ -121,10 +122,45 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDi
     move |source| DataDirectoryError::Io { action, path, source }
 }
 
+/// A locked data directory that no node runs on. Dropping it gives the lock back.
+#[derive(Debug)]
+pub(crate) struct OfflineDirectory {
+    pub paths: Paths,
+    pub settings: Settings,
+    /// How often a node was started on this directory.
+    pub starts: u64,
+    _lock: File,
+}
+
+impl OfflineDirectory {
+    /// Locks the directory; nothing else is changed.
+    pub fn open(path: &Path) -> Result<Self, DataDirectoryError> {
+        let unknown = |found| DataDirectoryError::UnknownFormat { directory: path.to_owned(), found };
+        let format = path.join(FORMAT_FILE);
+        // Before the lock, which makes a file: what is no data directory stays as it is.
+        let text = match std::fs::read_to_string(&format) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(unknown("no file 'FORMAT'".to_owned()));
+            }
+            Err(error) => return Err(failed("read", &format)(error)),
+        };
+        let mut lock = lock(path)?;
+        note_process(&mut lock).map_err(failed("write", &path.join("LOCK")))?;
+        let settings = Settings::parse(&text).map_err(unknown)?;
+        let starts = read_starts(path)?;
+        Ok(OfflineDirectory { paths: Paths(path.to_owned()), settings, starts, _lock: lock })
+    }
+}
+
+/// Where things are in a data directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Paths(PathBuf);
+
 /// The locked data directory of a running node. Dropping it gives the lock back.
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
-    path: PathBuf,
+    pub paths: Paths,
     /// Name of the cluster.
     pub cluster_id: String,
     /// How often a node was started on this directory, this time included.
@@ -147,38 +183,65 @@ impl DataDirectory {
         settings.check(&path, options)?;
         keep_private(&path)?;
         let starts = count_start(&path)?;
-        Ok(DataDirectory { path, cluster_id: settings.cluster, starts, disk: Arc::new(measured), _lock: lock })
+        let (paths, disk) = (Paths(path), Arc::new(measured));
+        Ok(DataDirectory { paths, cluster_id: settings.cluster, starts, disk, _lock: lock })
     }
 
     /// Everything of a new directory could be opened: from now on it counts as made, with settings that do not change. To be
     /// called before anything is logged, because until then the next start makes it anew.
     pub fn confirm(&self) -> Result<(), DataDirectoryError> {
-        let (creating, format) = (self.path.join(CREATING), self.path.join(FORMAT_FILE));
+        let (creating, format) = (self.paths.0.join(CREATING), self.paths.0.join(FORMAT_FILE));
         if format.exists() {
             return Ok(());
         }
-        let renamed = std::fs::rename(&creating, &format).and_then(|()| File::open(&self.path)?.sync_all());
+        let renamed = std::fs::rename(&creating, &format).and_then(|()| File::open(&self.paths.0)?.sync_all());
         renamed.map_err(failed("write", &format))
+    }
+}
+
+impl Paths {
+    /// The directory itself.
+    pub fn directory(&self) -> &Path {
+        &self.0
     }
 
     /// The shared log of all partitions.
     pub fn log(&self) -> PathBuf {
-        self.path.join(LOG)
+        self.0.join(LOG)
     }
 
     /// The state of a partition.
     pub fn state(&self, partition: PartitionId) -> PathBuf {
-        self.path.join(PARTITIONS).join(partition.to_string()).join("state")
+        self.partition(partition).join("state")
     }
 
     /// The record stream of a partition.
     pub fn records(&self, partition: PartitionId) -> PathBuf {
-        self.path.join(PARTITIONS).join(partition.to_string()).join("records")
+        self.partition(partition).join("records")
+    }
+
+    /// The note of what a partition applies.
+    pub fn applying(&self, partition: PartitionId) -> PathBuf {
+        self.partition(partition).join(applying::FILE_NAME)
+    }
+
+    /// The commands of a partition that an operator had refused.
+    pub fn refused(&self, partition: PartitionId) -> PathBuf {
+        self.partition(partition).join("refused")
     }
 
     /// Where an exporter's positions are kept.
     pub fn exporter_positions(&self, name: &str) -> PathBuf {
-        self.path.join(EXPORTERS).join(format!("{name}.positions"))
+        self.exporters().join(format!("{name}.positions"))
+    }
+
+    fn partition(&self, partition: PartitionId) -> PathBuf {
+        self.0.join(PARTITIONS).join(partition.to_string())
+    }
+
+    /// What exporters keep.
+    pub fn exporters(&self) -> PathBuf {
+        self.0.join(EXPORTERS)
     }
 }
 
@@ -298,10 +361,10 @@ pub fn stored_partition_count(directory: &Path) -> Option<u16> {
 
 /// What is fixed when the directory is made.
 #[derive(Debug, PartialEq, Eq)]
-struct Settings {
-    node: u32,
-    partitions: u16,
-    cluster: String,
+pub(crate) struct Settings {
+    pub node: u32,
+    pub partitions: u16,
+    pub cluster: String,
 }
 
 impl Settings {
@@ -353,18 +416,21 @@ impl Settings {
 
 /// Counts the start durably, so that numbers derived from it are never used twice.
 fn count_start(directory: &Path) -> Result<u64, DataDirectoryError> {
+    let starts = read_starts(directory)?.saturating_add(1);
+    write_atomically(&directory.join("STARTS"), format!("{starts}\n").as_bytes())?;
+    Ok(starts)
+}
+
+fn read_starts(directory: &Path) -> Result<u64, DataDirectoryError> {
     let path = directory.join("STARTS");
-    let before = match std::fs::read_to_string(&path) {
+    match std::fs::read_to_string(&path) {
         Ok(text) => text.trim().parse::<u64>().map_err(|_| DataDirectoryError::UnknownFormat {
             directory: directory.to_owned(),
             found: format!("a file 'STARTS' that holds no number but '{}'", text.trim()),
-        })?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-        Err(error) => return Err(failed("read", &path)(error)),
-    };
-    let starts = before.saturating_add(1);
-    write_atomically(&path, format!("{starts}\n").as_bytes())?;
-    Ok(starts)
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(failed("read", &path)(error)),
+    }
 }
 
 /// Replaces a file so that a crash leaves the old or the new content.
@@ -400,12 +466,12 @@ mod tests {
     fn what_a_first_start_could_not_open_is_not_kept() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let first = DataDirectory::open(&options(directory.path())).expect("new");
-        std::fs::write(first.log().join("half"), "made").expect("writable");
+        std::fs::write(first.paths.log().join("half"), "made").expect("writable");
         assert_eq!(stored_partition_count(directory.path()), None);
         drop(first);
         let fewer = NodeOptions { partition_count: 2, ..options(directory.path()) };
         let second = DataDirectory::open(&fewer).expect("nothing is fixed yet");
-        assert!(!second.log().join("half").exists());
+        assert!(!second.paths.log().join("half").exists());
         second.confirm().expect("writable");
         assert_eq!(stored_partition_count(directory.path()), Some(2));
         drop(second);
@@ -415,7 +481,7 @@ mod tests {
     #[test]
     fn a_directory_that_lost_its_log_is_refused() {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let log = made(directory.path()).log();
+        let log = made(directory.path()).paths.log();
         std::fs::remove_dir_all(log).expect("there");
         let error = DataDirectory::open(&options(directory.path())).expect_err("the log is gone").to_string();
         assert!(error.contains("has lost its directory 'log'; put it back"), "{error}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use protocol::PartitionId;
 
 use crate::client::SubmitError;
@@ -30,6 +31,16 @@ pub enum Health {
     Unhealthy,
     /// It stopped because its state cannot be trusted.
     Dead,
+    /// The node started without it, because its process ended repeatedly while something of it was applied. Another start
+    /// changes nothing, so the node goes on with the others until an operator decides.
+    LeftOut,
+}
+
+impl Health {
+    /// Whether nothing more happens here until the node is started again.
+    pub fn has_stopped(self) -> bool {
+        matches!(self, Health::Dead | Health::LeftOut)
+    }
 }
 
 const ROLE_BITS: u32 = 8;
@@ -47,6 +58,8 @@ pub(crate) struct Entrance {
     health: AtomicU8,
     /// One bit for each trouble that is being retried.
     troubles: AtomicU8,
+    /// What an operator has to know, in a sentence.
+    remark: Mutex<Option<String>>,
 }
 
 impl Entrance {
@@ -59,12 +72,13 @@ impl Entrance {
             role: AtomicU64::new(Role::Inactive as u64),
             health: AtomicU8::new(Health::Unhealthy as u8),
             troubles: AtomicU8::new(0),
+            remark: Mutex::default(),
         }
     }
 
     /// Whether commands may come in.
     pub fn is_open(&self) -> bool {
-        self.role() == Role::Leader && self.health() != Health::Dead
+        self.role() == Role::Leader && !self.health().has_stopped()
     }
 
     /// Takes a share of the limits for a command, unless others wait for one already.
@@ -97,7 +111,7 @@ impl Entrance {
 
     /// A dead partition stays inactive.
     pub fn set_role(&self, role: Role) {
-        let role = if self.health() == Health::Dead { Role::Inactive } else { role };
+        let role = if self.health().has_stopped() { Role::Inactive } else { role };
         let set = |current: u64| Some(current & !ROLE_MASK | role as u64);
         // An update that always has a value never fails.
         let _ = self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
@@ -117,7 +131,7 @@ impl Entrance {
 
     /// Lets no commands in any more: the leadership has ended, or ends before it began.
     pub fn close(&self) {
-        let role = if self.health() == Health::Dead { Role::Inactive } else { Role::Follower };
+        let role = if self.health().has_stopped() { Role::Inactive } else { Role::Follower };
         let close = |current: u64| Some(((current >> ROLE_BITS) + 1) << ROLE_BITS | role as u64);
         let _ = self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, close);
     }
@@ -125,6 +139,7 @@ impl Entrance {
     pub fn health(&self) -> Health {
         match self.health.load(Ordering::Acquire) {
             health if health == Health::Dead as u8 => Health::Dead,
+            health if health == Health::LeftOut as u8 => Health::LeftOut,
             health if health == Health::Healthy as u8 && self.troubles.load(Ordering::Acquire) == 0 => Health::Healthy,
             _ => Health::Unhealthy,
         }
@@ -132,6 +147,15 @@ impl Entrance {
 
     pub fn set_health(&self, health: Health) {
         self.health.store(health as u8, Ordering::Release);
+    }
+
+    /// What an operator has to know: why the partition stopped, or what it leaves out.
+    pub fn remark(&self) -> Option<String> {
+        self.remark.lock().clone()
+    }
+
+    pub fn set_remark(&self, remark: &str) {
+        *self.remark.lock() = Some(remark.to_owned());
     }
 
     /// What the partition needs for every command and cannot write now.

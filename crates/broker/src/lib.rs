@@ -12,10 +12,12 @@
 //!
 //! Nothing here knows gRPC, HTTP or an async runtime: plain threads and channels.
 
+mod applying;
 mod client;
 mod clock;
 mod data_directory;
 mod disk;
+pub mod doctor;
 mod entrance;
 mod exporting;
 mod flow_control;

@@ -16,6 +16,7 @@ use replication::{
     LogError, LogOptions, NodeId, Options as ReplicationOptions, RaftEngineLog, Replicas, ReplicationError,
 };
 
+use crate::applying::{self, ApplyingNote, Guard, RefusedCommands, RefusedError};
 use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
 use crate::data_directory::{DataDirectory, DataDirectoryError};
@@ -72,6 +73,9 @@ pub enum StartError {
     /// The log and the state do not fit each other.
     #[error(transparent)]
     Replication(#[from] ReplicationError),
+    /// The list of a partition's refused commands cannot be used.
+    #[error(transparent)]
+    Refused(#[from] RefusedError),
     /// The state of a partition cannot be opened.
     #[error(transparent)]
     State(#[from] Fault),
@@ -114,7 +118,7 @@ pub struct Node {
     stop_disk: Option<Sender<()>>,
     threads: Threads,
     /// Given back last of all.
-    _directory: DataDirectory,
+    directory: DataDirectory,
 }
 
 #[derive(Default)]
@@ -135,6 +139,9 @@ enum Stage {
 /// What was opened for one partition.
 struct Opened {
     engine: Engine,
+    guard: Guard,
+    /// Why the node starts without this partition.
+    left_out: Option<String>,
     records: Arc<RecordLog>,
     writer: crate::record_log::RecordWriter,
 }
@@ -172,7 +179,7 @@ impl Node {
             configured.push(exporting::configure(configuration, options.partition_count)?);
         }
         let directory = DataDirectory::open(&options)?;
-        let log = Arc::new(RaftEngineLog::open(&directory.log(), log_options(&directory.disk.view()))?);
+        let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), log_options(&directory.disk.view()))?);
         let (channels, inbox, stop_exporters) = channels(&options);
         let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
         directory.confirm()?;
@@ -188,7 +195,7 @@ impl Node {
             stop_exporters: Some(stop_exporters),
             stop_disk: None,
             threads: Threads::default(),
-            _directory: directory,
+            directory,
         };
         node.start_disk(&records, &channels)?;
         node.start_exporters(&options, configured, &records, &channels)?;
@@ -239,7 +246,7 @@ impl Node {
         let new_records = channels.new_records.iter().map(|(_, receiver)| receiver.clone());
         for ((configuration, configured), new_records) in options.exporters.iter().zip(configured).zip(new_records) {
             let name = &configuration.name;
-            let path = self._directory.exporter_positions(name);
+            let path = self.directory.paths.exporter_positions(name);
             let (positions, acknowledged) = PositionsFile::open(path, options.partition_count)?;
             let progress =
                 Arc::new(ExporterProgress::new(name, &acknowledged, records, self.shared.clock.now_milliseconds()));
@@ -269,9 +276,13 @@ impl Node {
         for (entrance, opened) in self.shared.entrances.iter().zip(opened) {
             let partition = Partition::new(entrance.id, opened.engine, partition_options);
             let maintenance = channels.maintenance.0.clone();
-            let mut slot = Slot::new(partition, opened.writer, entrance.clone(), maintenance, policy);
+            remark_refused(entrance, &opened.guard, partition.engine());
+            let mut slot = Slot::new(partition, opened.guard, opened.writer, entrance.clone(), maintenance, policy);
             let exported = self.exporters.iter().map(|exporter| exporter.acknowledged(entrance.id));
             slot.was_exported(exported.max().unwrap_or(0));
+            if let Some(reason) = opened.left_out {
+                slot.leave_out(&self.shared, &reason);
+            }
             slots[usize::from(entrance.id.0) % count].push(slot);
         }
         for (number, (slots, (sender, receiver))) in slots.into_iter().zip(&channels.work).enumerate() {
@@ -299,11 +310,13 @@ impl Node {
         *self.shared.advertised_address.lock() = (host.to_owned(), port);
     }
 
-    /// Whether every partition takes commands, but for those that are lost: the others do not wait for them.
+    /// Whether every partition takes commands, but for those that have stopped for good: the others do not wait for them.
+    /// A node that started without all of its partitions is up too, so that its health can say why.
     pub fn is_ready(&self) -> bool {
         let entrances = &self.shared.entrances;
-        let is_settled = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health() == Health::Dead;
-        entrances.iter().all(is_settled) && entrances.iter().any(|entrance| entrance.is_open())
+        let is_settled = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health().has_stopped();
+        let is_up = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health() == Health::LeftOut;
+        entrances.iter().all(is_settled) && entrances.iter().any(is_up)
     }
 
     /// Waits until the node is ready. `false` when that takes longer than the limit.
@@ -476,10 +489,16 @@ fn open_partitions(
     let mut opened = Vec::new();
     for partition in (1..=options.partition_count).map(PartitionId) {
         let engine_options = EngineOptions::new(partition, options.partition_count);
-        let engine = Engine::open(engine_options, &directory.state(partition))?;
+        let paths = &directory.paths;
+        let guard = Guard {
+            refused: RefusedCommands::read(&paths.refused(partition), partition)?,
+            note: ApplyingNote::open(&paths.applying(partition), partition)?,
+        };
+        let engine = Engine::open(engine_options, &paths.state(partition))?;
+        let left_out = applying::reason_to_leave_out(&**log, paths, partition, &guard, &engine);
         let record_options = RecordLogOptions {
             partition,
-            directory: directory.records(partition),
+            directory: paths.records(partition),
             segment_bytes: segment_bytes(options, &directory.disk.view()),
             is_read: !channels.new_records.is_empty(),
             readers: channels.new_records.iter().map(|(sender, _)| sender.clone()).collect(),
@@ -487,9 +506,20 @@ fn open_partitions(
         };
         let (records, writer) = RecordLog::open(record_options, engine.last_position())?;
         replicas.create_group(group_of(partition), &[me], engine.applied())?;
-        opened.push(Opened { engine, records, writer });
+        opened.push(Opened { engine, guard, left_out, records, writer });
     }
     Ok((opened, replicas))
+}
+
+/// Says once what the partition will not process.
+fn remark_refused(entrance: &Entrance, guard: &Guard, engine: &Engine) {
+    let ahead = guard.refused.all().iter().filter(|refused| refused.index > engine.applied());
+    let names: Vec<String> = ahead.map(ToString::to_string).collect();
+    if !names.is_empty() {
+        let remark = format!("Refused by an operator and not processed: {}.", names.join("; "));
+        tracing::warn!(partition = %entrance.id, "{remark}");
+        entrance.set_remark(&remark);
+    }
 }
 
 /// The log gives no room back before it has its size, so on a small volume it must not become large.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use engine::{Engine, Fault, JobsAvailable, Output, Push, Reply, Send};
+use engine::{Engine, Fault, JobsAvailable, Output, Push, Reply, Send, Unwatched, Watch};
 use protocol::{Command, CommandBatch, Key, PartitionId, Record, Timestamp};
 
 pub use crate::partition_time::{Moment, PartitionTime};
@@ -184,7 +184,21 @@ impl Partition {
     /// # Errors
     /// When the state cannot be trusted any more: the partition must stop.
     pub fn apply(&mut self, index: u64, batch: &CommandBatch, effects: &mut Effects) -> Result<(), Fault> {
-        self.engine.apply(index, batch, &mut effects.output)?;
+        self.apply_watched(index, batch, &mut Unwatched, effects)
+    }
+
+    /// As [`Partition::apply`], and somebody is told of each command before it is processed.
+    ///
+    /// # Errors
+    /// As [`Partition::apply`].
+    pub fn apply_watched(
+        &mut self,
+        index: u64,
+        batch: &CommandBatch,
+        watch: &mut impl Watch,
+        effects: &mut Effects,
+    ) -> Result<(), Fault> {
+        self.engine.apply_watched(index, batch, watch, &mut effects.output)?;
         self.time.witness(batch.timestamp);
         let Some(leading) = &mut self.leading else {
             let records = std::mem::take(&mut effects.output.records);

@@ -120,6 +120,7 @@ impl ProcessingThread {
             slot.run(&self.shared, now);
             slot.step_down(&self.shared);
             slot.begin_last_checkpoint(&self.shared);
+            slot.forget_ends();
         }
         let mut until = Instant::now() + LAST_CHECKPOINT_LIMIT;
         while self.slots.iter().any(Slot::is_checkpointing) && self.can_checkpoint() {

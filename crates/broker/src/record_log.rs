@@ -8,6 +8,7 @@
 //! written.
 
 mod format;
+mod range;
 mod reader;
 mod recovery;
 mod write_back;
@@ -28,6 +29,8 @@ use protocol::PartitionId;
 use format::{Frame, HEADER_BYTES};
 
 pub use format::RecordLogError;
+pub use range::SegmentsRange;
+pub(crate) use range::range;
 pub(crate) use reader::RecordReader;
 pub(crate) use write_back::WriteBackThread;
 pub(crate) use writer::RecordWriter;

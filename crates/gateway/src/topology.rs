@@ -52,7 +52,7 @@ fn partition(partition: &PartitionView) -> Partition {
     let health = match partition.health {
         Health::Healthy => PartitionBrokerHealth::Healthy,
         Health::Unhealthy => PartitionBrokerHealth::Unhealthy,
-        Health::Dead => PartitionBrokerHealth::Dead,
+        Health::Dead | Health::LeftOut => PartitionBrokerHealth::Dead,
     };
     Partition { partition_id: partition.id.0.into(), role: role.into(), health: health.into() }
 }

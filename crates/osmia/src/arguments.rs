@@ -135,6 +135,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         server: Server,
     },
+    /// Look into the data directory of a node that does not run, and decide about an entry that ends its process.
+    Doctor(crate::doctor::DoctorArguments),
     /// Put load on a cluster and report what it takes.
     Load(crate::load::LoadArguments),
 }

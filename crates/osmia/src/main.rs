@@ -4,6 +4,7 @@ mod arguments;
 mod client;
 mod configuration;
 mod demo;
+mod doctor;
 mod load;
 mod management;
 mod metrics;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Outcome {
+    if let Command::Doctor(arguments) = &command {
+        return doctor::run(arguments);
+    }
     // The partitions have threads of their own. With as many threads as cores here, a quarter of the time goes into
     // waking each other.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -84,7 +88,7 @@ async fn call(command: Command) -> Outcome {
         Command::Migrate(migrate) => Client::connect(&migrate.server).await?.migrate(migrate).await?,
         Command::Delete { key, server } => Client::connect(&server).await?.delete(key).await?,
         Command::Resolve { key, server } => Client::connect(&server).await?.resolve(key).await?,
-        Command::Start(_) | Command::Load(_) => unreachable!("these commands are no calls"),
+        Command::Start(_) | Command::Load(_) | Command::Doctor(_) => unreachable!("these commands are no calls"),
     }
     Ok(())
 }

@@ -68,42 +68,58 @@ impl Managed {
         Condition { is_serving: self.is_serving(), partitions: self.partitions() }
     }
 
-    fn partitions(&self) -> Vec<(u16, Health)> {
+    fn partitions(&self) -> Vec<Partition> {
         let Some((client, _)) = self.node.read().clone() else { return Vec::new() };
         let nodes = client.cluster().nodes;
         let own = nodes.into_iter().filter(|node| node.node_id == client.node());
-        own.flat_map(|node| node.partitions).map(|partition| (partition.id.0, partition.health)).collect()
+        let views = own.flat_map(|node| node.partitions);
+        views.map(|view| Partition { id: view.id.0, health: view.health, remark: client.remark(view.id.0) }).collect()
     }
+}
+
+/// A partition of this node.
+struct Partition {
+    id: u16,
+    health: Health,
+    /// What an operator has to know about it.
+    remark: Option<String>,
 }
 
 /// What the verdicts follow from.
 struct Condition {
     is_serving: bool,
     /// None while the node starts.
-    partitions: Vec<(u16, Health)>,
+    partitions: Vec<Partition>,
 }
 
 impl Condition {
     /// Whether clients are served and every partition can work: what goes to a dead one would be refused. A partition that
-    /// waits for its disk is not lost, and what it cannot take it refuses with a reason.
+    /// waits for its disk is not lost, and what it cannot take it refuses with a reason. One that the node started without
+    /// must not keep the others from their work, so it counts only when there is no other.
     fn is_ready(&self) -> bool {
-        self.is_serving && self.is_alive()
+        let is_left_out = |partition: &Partition| partition.health == Health::LeftOut;
+        let is_all_left_out = !self.partitions.is_empty() && self.partitions.iter().all(is_left_out);
+        self.is_serving && self.is_alive() && !is_all_left_out
     }
 
-    /// Whether no partition is lost. A node that is still starting is alive.
+    /// Whether no partition is lost. A node that is still starting is alive, and so is one that another start would not
+    /// mend.
     fn is_alive(&self) -> bool {
-        self.partitions.iter().all(|(_, health)| *health != Health::Dead)
+        self.partitions.iter().all(|partition| partition.health != Health::Dead)
     }
 
-    /// Whether clients are served, no partition is lost, and at least one works.
+    /// Whether clients are served, no partition is lost or left out, and at least one works.
     fn is_healthy(&self) -> bool {
-        self.is_ready() && self.partitions.iter().any(|(_, health)| *health == Health::Healthy)
+        let has_stopped = |partition: &Partition| partition.health.has_stopped();
+        self.is_ready()
+            && !self.partitions.iter().any(has_stopped)
+            && self.partitions.iter().any(|partition| partition.health == Health::Healthy)
     }
 
     /// The parts of the node's health.
     fn components(&self, disk: Option<Value>) -> Value {
         let partitions: serde_json::Map<String, Value> =
-            self.partitions.iter().map(|(id, health)| (format!("partition{id}"), partition(*health))).collect();
+            self.partitions.iter().map(|one| (format!("partition{}", one.id), partition(one))).collect();
         json!({
             "diskSpace": disk,
             "readiness": { "status": status(self.is_ready()) },
@@ -188,13 +204,18 @@ async fn health(State(managed): Shared) -> Response {
     verdict(up, json!({ "status": status(up), "components": condition.components(disk) }))
 }
 
-fn partition(health: Health) -> Value {
-    let message = match health {
-        Health::Healthy => return json!({ "status": status(true) }),
-        Health::Unhealthy => "It makes no progress now and tries again; the log of the node says why.",
-        Health::Dead => "It has stopped, because its state cannot be trusted; the log of the node says why.",
+fn partition(partition: &Partition) -> Value {
+    let is_up = partition.health == Health::Healthy;
+    let usual = match partition.health {
+        Health::Healthy => None,
+        Health::Unhealthy => Some("It makes no progress now and tries again; the log of the node says why."),
+        Health::Dead => Some("It has stopped, because its state cannot be trusted; the log of the node says why."),
+        Health::LeftOut => Some("The node started without it; the log of the node says why."),
     };
-    json!({ "status": status(false), "details": { "message": message } })
+    match partition.remark.as_deref().or(usual) {
+        Some(message) => json!({ "status": status(is_up), "details": { "message": message } }),
+        None => json!({ "status": status(is_up) }),
+    }
 }
 
 /// A disk that is low does not make the node unhealthy: it goes on ending work, and a restart would help nobody.
@@ -395,8 +416,13 @@ async fn json_errors(request: Request, next: Next) -> Response {
 mod tests {
     use super::*;
 
+    fn condition(is_serving: bool, partitions: &[Health]) -> Condition {
+        let partition = |(id, health): (u16, &Health)| Partition { id, health: *health, remark: None };
+        Condition { is_serving, partitions: (1..).zip(partitions).map(partition).collect() }
+    }
+
     fn verdicts(is_serving: bool, partitions: &[Health]) -> [bool; 3] {
-        let condition = Condition { is_serving, partitions: (1..).zip(partitions.iter().copied()).collect() };
+        let condition = condition(is_serving, partitions);
         [condition.is_ready(), condition.is_alive(), condition.is_healthy()]
     }
 
@@ -413,8 +439,19 @@ mod tests {
     }
 
     #[test]
+    fn a_partition_that_the_node_started_without_costs_its_health_and_not_its_service() {
+        use Health::{Healthy, LeftOut};
+        assert_eq!(verdicts(true, &[Healthy, LeftOut]), [true, true, false]);
+        assert_eq!(verdicts(true, &[LeftOut, LeftOut]), [false, true, false], "there is no other");
+        let mut condition = condition(true, &[LeftOut]);
+        condition.partitions[0].remark = Some("It was command 5.".to_owned());
+        let components = condition.components(None);
+        assert_eq!(components["partitions"]["details"]["partition1"]["details"]["message"], "It was command 5.");
+    }
+
+    #[test]
     fn the_dead_partition_is_named() {
-        let condition = Condition { is_serving: true, partitions: vec![(1, Health::Healthy), (2, Health::Dead)] };
+        let condition = condition(true, &[Health::Healthy, Health::Dead]);
         let components = condition.components(None);
         assert_eq!(components["readiness"]["status"], "DOWN");
         let partitions = &components["partitions"]["details"];

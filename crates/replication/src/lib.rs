@@ -33,6 +33,7 @@ mod message;
 mod options;
 mod proposals;
 mod raft_engine_log;
+pub mod reading;
 mod replicas;
 mod round;
 mod snapshot;

@@ -37,6 +37,12 @@ impl PositionsFile {
         Ok((PositionsFile { path }, positions))
     }
 
+    /// Reads the positions without changing anything; the error says what is wrong.
+    pub fn read(path: &Path) -> Result<Vec<u64>, String> {
+        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        decode(&bytes).map_err(str::to_owned)
+    }
+
     /// Replaces the positions durably.
     pub fn save(&self, positions: &[u64]) -> Result<(), DataDirectoryError> {
         write_atomically(&self.path, &encode(positions))

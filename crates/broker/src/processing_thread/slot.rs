@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 use protocol::{PartitionId, Timestamp};
 
+use crate::applying::Guard;
 use crate::client::SubmitError;
 use crate::entrance::{Entrance, Health, Role, Trouble};
 use crate::flow_control::Permit;
@@ -36,6 +37,7 @@ pub(crate) struct CheckpointPolicy {
 /// One partition with what belongs to it on this thread.
 pub(crate) struct Slot {
     partition: Partition,
+    guard: Guard,
     records: RecordWriter,
     entrance: Arc<Entrance>,
     maintenance: Sender<Maintenance>,
@@ -93,6 +95,7 @@ enum CheckpointState {
 impl Slot {
     pub fn new(
         partition: Partition,
+        guard: Guard,
         records: RecordWriter,
         entrance: Arc<Entrance>,
         maintenance: Sender<Maintenance>,
@@ -105,6 +108,7 @@ impl Slot {
         Slot {
             last_checkpoint_applied: partition.engine().applied(),
             partition,
+            guard,
             records,
             entrance,
             maintenance,
@@ -196,13 +200,16 @@ impl Slot {
         let started = Instant::now();
         let bytes = entry.data.len();
         self.effects.clear();
+        self.guard.note.begin(entry.index);
         let applied = match protocol::decode_batch(&entry.data) {
             Ok(batch) => {
-                let applied = self.partition.apply(entry.index, &batch, &mut self.effects);
+                let mut watch = self.guard.watch(entry.index, &entry.data, batch.commands.len());
+                let applied = self.partition.apply_watched(entry.index, &batch, &mut watch, &mut self.effects);
                 applied.map(|()| batch.commands.len()).map_err(|fault| fault.to_string())
             }
             Err(error) => Err(format!("entry {} of the log cannot be read: {error}", entry.index)),
         };
+        self.guard.note.applied(entry.index);
         shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed);
         let commands = match applied {
             Ok(commands) => commands,
@@ -257,7 +264,7 @@ impl Slot {
         }
         for send in self.effects.sends() {
             // What a dead partition does not get stays in the outbox.
-            if shared.entrance(send.partition).is_ok_and(|entrance| entrance.health() != Health::Dead) {
+            if shared.entrance(send.partition).is_ok_and(|entrance| !entrance.health().has_stopped()) {
                 submit(shared, send.partition, &send.command);
             }
         }
@@ -381,15 +388,28 @@ impl Slot {
         self.metrics.follows();
     }
 
+    /// The node starts without this partition, because the process ended repeatedly while something of it was applied.
+    /// Nothing of it is applied, and its log keeps everything that its state does not hold.
+    pub fn leave_out(&mut self, shared: &Arc<Shared>, reason: &str) {
+        tracing::error!(partition = %self.id(), "the node starts without the partition: {reason}");
+        self.stop_for_good(shared, Health::LeftOut, reason);
+    }
+
     /// The state cannot be trusted any more.
     fn die(&mut self, shared: &Arc<Shared>, reason: &str) {
         let partition = self.id();
         tracing::error!(%partition, reason, "the partition stops because its state cannot be trusted any more");
+        self.stop_for_good(shared, Health::Dead, &format!("its state cannot be trusted any more: {reason}"));
+    }
+
+    fn stop_for_good(&mut self, shared: &Arc<Shared>, health: Health, reason: &str) {
+        let partition = self.id();
         self.dead = true;
+        self.entrance.set_remark(reason);
         self.partition.step_down();
         shared.streams.step_down(partition);
         self.entrance.set_role(Role::Inactive);
-        self.entrance.set_health(Health::Dead);
+        self.entrance.set_health(health);
         self.drop_queue(shared);
         drop(shared.inbox.send(Inbound::Died(partition)));
     }
@@ -397,7 +417,7 @@ impl Slot {
     /// What comes to a dead partition is never applied.
     fn drop_queue(&mut self, shared: &Shared) {
         let partition = self.id();
-        let reason = "it stopped because its state cannot be trusted any more";
+        let reason = "it has stopped until an operator looks at it; the health of its node says why";
         self.entrance.fail_all(&SubmitError::Unavailable { partition, reason });
         self.unfinished = None;
         let bytes = |queued| match queued {
@@ -462,6 +482,13 @@ impl Slot {
     pub fn begin_last_checkpoint(&mut self, _shared: &Arc<Shared>) {
         if !self.dead && self.is_checkpoint_needed() {
             self.begin_checkpoint();
+        }
+    }
+
+    /// The node stops as it should: no entry ended the process.
+    pub fn forget_ends(&mut self) {
+        if !self.dead {
+            self.guard.note.forget();
         }
     }
 

@@ -11,7 +11,7 @@ use crate::data_directory::PRIVATE_FILE;
 use super::format::{self, Frame, HEADER_BYTES, RecordLogError};
 use super::{RecordLogOptions, Segment};
 
-const EXTENSION: &str = "records";
+pub(super) const EXTENSION: &str = "records";
 
 /// Reads the segments, cuts off what a crash left half written, and leaves at least one segment.
 pub(super) fn recover(

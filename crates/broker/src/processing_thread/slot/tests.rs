@@ -10,6 +10,7 @@ use protocol::{
 };
 
 use super::*;
+use crate::applying::{ApplyingNote, RefusedCommand, RefusedCommands};
 use crate::partition::PartitionOptions;
 use crate::record_log::{RecordLog, RecordLogOptions};
 
@@ -37,7 +38,9 @@ impl Stage {
         let (records, writer) = RecordLog::open(record_options, 0).expect("new");
         let (maintenance, receiver) = crossbeam_channel::unbounded();
         let policy = CheckpointPolicy { interval: SOON, overlay_bytes: u64::MAX };
-        let slot = Slot::new(partition, writer, entrance, maintenance, policy);
+        let note = ApplyingNote::open(&directory.join("applying"), PARTITION).expect("new");
+        let guard = Guard { note, refused: RefusedCommands::default() };
+        let slot = Slot::new(partition, guard, writer, entrance, maintenance, policy);
         Stage { shared, inbox, slot, records, applied: 0, _maintenance: receiver }
     }
 
@@ -46,7 +49,8 @@ impl Stage {
         self.applied += 1;
         let command = protocol::encode_to_vec(command);
         let data = protocol::encode_batch(1, std::iter::once(command.as_slice())).into();
-        let entry = CommittedEntry { index: self.applied, data, permit: None };
+        let entry: CommittedEntry<Permit> = CommittedEntry { index: self.applied, data, permit: None };
+        self.shared.unapplied_bytes.fetch_add(entry.data.len(), Ordering::Relaxed);
         self.slot.enqueue(&self.shared, vec![entry], self.applied);
         self.slot.run(&self.shared, Instant::now());
     }
@@ -209,4 +213,55 @@ fn a_log_that_ends_before_its_records_is_not_led() {
     stage.slot.was_exported(recorded);
     stage.lead();
     assert_eq!(stage.shared.entrances[0].role(), Role::Leader);
+}
+
+/// The reasons with which a request is rejected.
+fn rejections(stage: &Stage, number: u64) -> Arc<parking_lot::Mutex<Vec<String>>> {
+    let reasons = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let answered = reasons.clone();
+    let function = Box::new(move |answer: Result<engine::Reply, SubmitError>| {
+        let rejection = answer.expect("the engine answers").rejection.expect("it is rejected");
+        answered.lock().push(rejection.reason.to_string());
+    });
+    assert!(stage.shared.entrances[0].requests.wait(number, function).is_ok());
+    reasons
+}
+
+#[test]
+fn a_refused_command_is_rejected_in_its_place_and_what_ended_the_process_is_forgotten_behind_it() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("applying");
+    let note = ApplyingNote::open(&path, PARTITION).expect("new");
+    note.begin(2);
+    // Nothing is undone when a process ends.
+    std::mem::forget(note);
+    let mut stage = Stage::new(directory.path());
+    stage.lead();
+    let (first, second) = (rejections(&stage, 1), rejections(&stage, 2));
+    let command = protocol::encode_to_vec(&creation(2));
+    let content = protocol::encode_batch(1, std::iter::once(command.as_slice()));
+    let refused = RefusedCommand { index: 2, checksum: crc32fast::hash(&content), number: Some(1) };
+    stage.slot.guard.refused.add(refused, 0);
+
+    stage.commit(&creation(1));
+    assert!(!first.lock()[0].contains("operator"), "{first:?}");
+    assert_eq!(stage.slot.guard.note.ended().map(|ended| ended.applying.index), Some(2), "it is still ahead");
+    stage.commit(&creation(2));
+    assert!(second.lock()[0].contains("an operator had it refused with 'osmia doctor'"), "{second:?}");
+    assert_eq!(stage.slot.guard.note.ended(), None);
+    assert_eq!(crate::applying::read(&path, PARTITION).expect("readable"), None, "nothing is being applied");
+}
+
+#[test]
+fn a_partition_that_is_left_out_applies_nothing_and_says_why() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut stage = Stage::new(directory.path());
+    stage.slot.leave_out(&stage.shared, "The process ended 2 times in a row.");
+    stage.lead();
+    stage.commit(&creation(1));
+    let entrance = &stage.shared.entrances[0];
+    assert_eq!((entrance.role(), entrance.health()), (Role::Inactive, Health::LeftOut));
+    assert_eq!(entrance.remark().as_deref(), Some("The process ended 2 times in a row."));
+    assert_eq!(stage.slot.partition.engine().applied(), 0);
+    assert_eq!(stage.shared.unapplied_bytes.load(Ordering::Relaxed), 0, "and holds nobody up");
 }
