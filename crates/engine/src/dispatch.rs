@@ -368,6 +368,7 @@ fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
 
 /// Notes why a command came to nothing, and answers its request.
 fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
+    let is_noted = matches!(failure, Failure::Broken { .. });
     let rejection = match failure {
         Failure::Rejected(rejection) => rejection,
         Failure::Broken { process_instance, reason } => {
@@ -387,7 +388,7 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
             )
         }
     };
-    refused::take_off(execution, command, &rejection.reason);
+    refused::take_off(execution, command, is_noted, &rejection.reason);
     execution.emit_rejection(command.key, command.payload.clone(), rejection.clone());
     if let Some(request) = command.request {
         execution.output.replies.push(Reply {

@@ -9,33 +9,33 @@ use crate::execution::Execution;
 use crate::state::JobState;
 
 /// Takes what a refused command was about off its queue, if it is still due there, and puts the instance aside. What was
-/// refused because it is not due any more is left as it is.
-pub(crate) fn take_off(execution: &mut Execution<'_>, command: &Command, reason: &str) {
+/// refused because it is not due any more is left as it is. `is_noted` says that an ERROR record has the reason already.
+pub(crate) fn take_off(execution: &mut Execution<'_>, command: &Command, is_noted: bool, reason: &str) {
     if command.request.is_some() || command.source.is_some() {
         return;
     }
     match &command.payload {
-        Payload::Timer(TimerIntent::Trigger, _) => take_off_timer(execution, command.key, reason),
+        Payload::Timer(TimerIntent::Trigger, _) => take_off_timer(execution, command.key, is_noted, reason),
         Payload::Job(JobIntent::TimeOut | JobIntent::RecurAfterBackoff, _) => {
-            take_off_job(execution, command.key, reason);
+            take_off_job(execution, command.key, is_noted, reason);
         }
         Payload::Work(WorkIntent::Continue, value) => take_off_work(execution, value, reason),
         _ => {}
     }
 }
 
-fn take_off_timer(execution: &mut Execution<'_>, key: Key, reason: &str) {
+fn take_off_timer(execution: &mut Execution<'_>, key: Key, is_noted: bool, reason: &str) {
     let Some(row) = execution.state.tables.timers.get(&key.raw()) else { return };
     if row.value.due_date > execution.timestamp {
         return;
     }
     let value = row.value.clone();
     // A start event has no instance; the record tells why its timer does not come any more.
-    put_aside(execution, value.process_instance_key, reason);
+    put_aside(execution, value.process_instance_key, is_noted, reason);
     execution.emit(key, Payload::Timer(TimerIntent::Canceled, Box::new(value)));
 }
 
-fn take_off_job(execution: &mut Execution<'_>, key: Key, reason: &str) {
+fn take_off_job(execution: &mut Execution<'_>, key: Key, is_noted: bool, reason: &str) {
     let Some(job) = execution.state.job(key) else { return };
     let value = &job.value;
     let is_due = match job.state {
@@ -44,7 +44,7 @@ fn take_off_job(execution: &mut Execution<'_>, key: Key, reason: &str) {
         JobState::Activatable | JobState::ErrorThrown => false,
     };
     if is_due {
-        put_aside(execution, value.process_instance_key, reason);
+        put_aside(execution, value.process_instance_key, is_noted, reason);
         execution.emit(key, Payload::Job(JobIntent::Canceled, value.clone()));
     }
 }
@@ -70,8 +70,9 @@ fn take_off_work(execution: &mut Execution<'_>, value: &WorkValue, reason: &str)
     }
 }
 
-fn put_aside(execution: &mut Execution<'_>, process_instance: Key, reason: &str) {
-    if !execution.state.is_banned(process_instance) {
+fn put_aside(execution: &mut Execution<'_>, process_instance: Key, is_noted: bool, reason: &str) {
+    let is_told = is_noted && !process_instance.is_some();
+    if !is_told && !execution.state.is_banned(process_instance) {
         ban(execution, process_instance, reason);
     }
 }
