@@ -73,14 +73,14 @@ fn versions<'a>(
     table.prefix(name).map(|((.., version), key)| (version, Key::from_raw(*key)))
 }
 
-/// Applies one record. Rejections change nothing.
+/// Applies one record. Rejections change nothing but what counts records: their keys are those that clients sent.
 pub(crate) fn apply(state: &mut State, record: &Record) {
     state.counters.position = record.position;
     state.counters.timestamp = record.timestamp;
-    if record.key.partition() == Some(state.partition) {
-        state.counters.key = state.counters.key.max(record.key.counter());
-    }
     if record.record_type == RecordType::Event {
+        if record.key.partition() == Some(state.partition) {
+            state.counters.key = state.counters.key.max(record.key.counter());
+        }
         apply_event(state, record.key, &record.payload);
         name_misfit(state, record);
     }

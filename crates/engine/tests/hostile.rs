@@ -57,6 +57,24 @@ fn largest_command(partition: &Partition) -> usize {
     commands.map(<[Record]>::len).max().unwrap_or(0)
 }
 
+/// A job that does not exist is refused, and its key, which the client made up, has no effect on the keys that are given.
+#[test]
+fn keys_that_clients_make_up_are_never_given() {
+    let mut partition = partition(Limits::default());
+    create(&mut partition, "healthy", "{}");
+    let before = partition.jobs["healthy_task"];
+    let made_up = Key::new(PartitionId(1), before.counter() + 1_000_000);
+    for key in [made_up, Key::new(PartitionId(1), (1 << 51) - 1), Key::from_raw(i64::MAX), Key::from_raw(i64::MIN)] {
+        let output = partition.job(key, JobIntent::Complete, JobValue::default());
+        let rejection = output.replies[0].rejection.as_ref().expect("refused");
+        assert_eq!(rejection.rejection_type, RejectionType::NotFound);
+        others_go_on(&mut partition);
+        let given = partition.jobs["healthy_task"];
+        assert!(given.counter() < before.counter() + 200, "{given} was given after {before}");
+    }
+    partition.check();
+}
+
 /// Two event sub-processes that trigger each other for ever.
 fn endless() -> ProcessBuilder {
     let handler = |process: ProcessBuilder, number: u32, caught: &str, thrown: &str| {
