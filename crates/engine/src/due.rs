@@ -27,7 +27,8 @@ pub(crate) fn commands(state: &State, now: Timestamp, limit: usize) -> Vec<Comma
         let limit = if let Due::Messages = kind { limit.min(1) } else { limit };
         due.extend(queue.iter(&()).map(|(place, _)| (place, kind)).take_while(is_due).take(limit));
     }
-    due.sort_by_key(|(place, _)| *place);
+    // Timers that are due together come in the order of what waits for them, as on the reference engine.
+    due.sort_by_cached_key(|((due, key), kind)| (*due, kind.waiting(state, *key), *key));
     due.truncate(limit);
     due.into_iter().map(|((_, key), kind)| kind.command(state, Key::from_raw(key), now)).collect()
 }
@@ -42,6 +43,14 @@ enum Due {
 }
 
 impl Due {
+    /// What it is due for, among all that is due at the same time.
+    fn waiting(self, state: &State, key: i64) -> i64 {
+        match self {
+            Due::Timer => state.tables.timers.get(&key).map_or(key, |row| row.value.element_instance_key.raw()),
+            Due::JobTimeOut | Due::JobBackoff | Due::Messages => key,
+        }
+    }
+
     fn command(self, state: &State, key: Key, now: Timestamp) -> Command {
         let job = |intent| Payload::Job(intent, Arc::new(JobValue::default()));
         let payload = match self {

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 
 use super::model::LEAVING;
 use crate::model::{Item, Model};
-use crate::step::Step;
 
 const NESTED: &str = "what waits directly inside an event sub-process comes";
 const LOOKED_AGAIN: &str = "an inclusive join looks again when a token has left its branches";
 const CLOSED: &str = "what waits directly inside an event sub-process is closed with it";
-const TOGETHER: &str = "timers of several instances that are due together come in the order of their creation";
 const NOT_ESCALATED: &str = "an escalation goes on when its event sub-process cannot come any more";
 
 /// How the lines begin that tell that something waits no more.
@@ -22,10 +20,7 @@ const CLOSINGS: [&str; 4] = [
 ];
 
 /// Why the lines of a step differ, if that is known.
-pub(super) fn reason(model: &Model, step: &Step, reference: &[String], ours: &[String]) -> Option<&'static str> {
-    if matches!(step, Step::Time { .. }) && without_numbers(reference) == without_numbers(ours) {
-        return Some(TOGETHER);
-    }
+pub(super) fn reason(model: &Model, reference: &[String], ours: &[String]) -> Option<&'static str> {
     let nested = nested_event_sub_processes(model);
     let begins = |id: &str, what: &str| {
         if what == "ACTIVATING EVENT_SUB_PROCESS" && nested.iter().any(|(_, inner)| inner == id) {
@@ -43,21 +38,6 @@ pub(super) fn reason(model: &Model, step: &Step, reference: &[String], ours: &[S
         let goes_on = what == "COMPLETING" && is_not_escalated(ours, id);
         if goes_on { Some(NOT_ESCALATED) } else { begins(id, what) }
     })
-}
-
-/// The lines without the numbers of instances, in the order of their text.
-fn without_numbers(lines: &[String]) -> Vec<String> {
-    let without_number = |line: &String| {
-        let pieces = line.split('#').enumerate();
-        let text = |(index, piece): (usize, &str)| match index {
-            0 => piece.to_owned(),
-            _ => piece.trim_start_matches(|character: char| character.is_ascii_digit()).to_owned(),
-        };
-        pieces.map(text).collect::<String>()
-    };
-    let mut lines: Vec<String> = lines.iter().map(without_number).collect();
-    lines.sort();
-    lines
 }
 
 /// The id of the element that a line is about, and what happened.
@@ -117,12 +97,7 @@ mod tests {
             "process main\n  event outer error\n    event inner timer=PT1M\n  event beside message=m key=k",
         );
         let model = model.expect("readable");
-        let time = Step::Time { milliseconds: 1 };
-        let reason = |reference: &str, ours: &str| reason(&model, &time, &lines(reference), &lines(ours));
-        let first = "called: VARIABLE CREATED x = 1\ncalled#2: VARIABLE CREATED x = 2";
-        let second = "called: VARIABLE CREATED x = 2\ncalled#2: VARIABLE CREATED x = 1";
-        assert_eq!(reason(first, second), Some(TOGETHER));
-        assert_eq!(reason(first, "called: VARIABLE CREATED x = 2\ncalled#2: VARIABLE CREATED x = 3"), None);
+        let reason = |reference: &str, ours: &str| reason(&model, &lines(reference), &lines(ours));
         assert_eq!(reason("", "main inner#2: ACTIVATING EVENT_SUB_PROCESS"), Some(NESTED));
         assert_eq!(reason("", "main beside: ACTIVATING EVENT_SUB_PROCESS"), None);
         assert_eq!(reason("main inner: ACTIVATING EVENT_SUB_PROCESS", ""), None);

@@ -69,6 +69,7 @@ pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
         callee: Some("called"),
         calls: false,
         is_bound: false,
+        is_repeated: false,
         is_calm: false,
     };
     let mut main = maker.container("process", "main", 0);
@@ -87,7 +88,7 @@ pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
     Model { processes }
 }
 
-/// Begin of the ids of inclusive gateways whose branches tokens may leave.
+/// Begin of the ids of inclusive gateways whose branches tokens may leave, or to which a boundary event may lead again.
 pub(super) const LEAVING: &str = "leaving";
 
 struct Maker<'a> {
@@ -104,6 +105,8 @@ struct Maker<'a> {
     /// does not look at a waiting join again when the last other token ends elsewhere. Of a gateway that is called
     /// [`LEAVING`] they may leave; where the sides then differ, the run ends.
     is_bound: bool,
+    /// On the path of a boundary event that may come again, so that what it is attached to leads to every join there.
+    is_repeated: bool,
     /// Inside an event sub-process where no escalation may be thrown.
     is_calm: bool,
 }
@@ -308,7 +311,7 @@ impl Maker<'_> {
     fn gateway(&mut self, kind: &str, depth: usize) -> Item {
         let is_inclusive = kind == "inclusive";
         let may_leave = is_inclusive && !self.is_bound && self.features.has("leaving") && self.random.percent(40);
-        let id = self.id(if may_leave { LEAVING } else { kind });
+        let id = self.id(if may_leave || is_inclusive && self.is_repeated { LEAVING } else { kind });
         let count = 2 + self.random.below(2);
         let with_default = self.random.percent(75);
         let was_bound = self.is_bound;
@@ -496,9 +499,12 @@ impl Maker<'_> {
         if self.is_bound || self.random.percent(40) {
             item = item.switch("rejoin");
         }
+        let was_repeated = self.is_repeated;
+        self.is_repeated |= item.has("non-interrupting");
         if self.random.percent(60) {
             item.items = self.sequence(depth + 1);
         }
+        self.is_repeated = was_repeated;
         if self.random.percent(20) {
             item.items.extend(self.end());
         }

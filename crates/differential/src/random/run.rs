@@ -104,7 +104,7 @@ impl<'a> Pair<'a> {
         if reference == ours {
             return Ok(Taken::Same);
         }
-        Ok(match known::reason(model, step, &reference, &ours) {
+        Ok(match known::reason(model, &reference, &ours) {
             Some(reason) => Taken::Known(reason),
             None => Taken::Differs(show(&reference, &ours) + &show_reasons(&self.reference.reason, &self.ours.reason)),
         })
