@@ -351,7 +351,7 @@ fn run(block: &Block, actions: &[Action], steps_per_command_max: usize) -> Parti
 #[test]
 fn random_histories_reach_every_element() {
     let mut runner = TestRunner::deterministic();
-    let strategy = (block(), prop::collection::vec(action(), 1..40));
+    let strategy = (block(true), prop::collection::vec(action(), 1..40));
     let mut seen = BTreeSet::new();
     for _ in 0..1_000 {
         let (block, actions) = strategy.new_tree(&mut runner).expect("a case").current();
@@ -403,13 +403,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_of_any_model(block in block(), actions in prop::collection::vec(action(), 1..40)) {
+    fn any_history_of_any_model(block in block(true), actions in prop::collection::vec(action(), 1..40)) {
         run(&block, &actions, Limits::default().steps_per_command_max);
     }
 
     /// With hardly any room per command, everything goes through the work queue, with the same outcome.
     #[test]
-    fn work_goes_on_in_slices(block in block(), actions in prop::collection::vec(action(), 1..15)) {
+    fn work_goes_on_in_slices(block in block(true), actions in prop::collection::vec(action(), 1..15)) {
         run(&block, &actions, 2);
     }
 }

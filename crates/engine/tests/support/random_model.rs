@@ -75,23 +75,27 @@ fn ends() -> impl Strategy<Value = Ends> {
     ]
 }
 
-fn handler(inner: impl Strategy<Value = Block> + Clone + 'static) -> impl Strategy<Value = Handler> {
+fn handler(nests: bool, inner: impl Strategy<Value = Block> + Clone + 'static) -> impl Strategy<Value = Handler> {
     let one = (waits(), any::<bool>(), inner).prop_map(|(event, is_interrupting, then)| Handler {
         event,
         is_interrupting,
         then: Box::new(then),
         inside: None,
     });
-    let innermost = one.boxed();
-    let inside = (innermost.clone(), prop::option::of(innermost.clone())).prop_map(nest);
-    (innermost, prop::option::of(inside)).prop_map(nest)
+    let one = one.boxed();
+    if !nests {
+        return one;
+    }
+    let inside = (one.clone(), prop::option::of(one.clone())).prop_map(nest);
+    (one, prop::option::of(inside)).prop_map(nest).boxed()
 }
 
 fn nest((outer, inside): (Handler, Option<Handler>)) -> Handler {
     Handler { inside: inside.map(Box::new), ..outer }
 }
 
-pub fn block() -> impl Strategy<Value = Block> {
+/// When it `nests`, event sub-processes stand directly in others, and paths leave the branches of inclusive gateways.
+pub fn block(nests: bool) -> impl Strategy<Value = Block> {
     let leaf = prop_oneof![
         5 => Just(Block::Task),
         1 => prop_oneof![Just(Block::Manual), Just(Block::Script)],
@@ -102,14 +106,15 @@ pub fn block() -> impl Strategy<Value = Block> {
         1 => Just(Block::Receive),
         1 => Just(Block::Call),
     ];
-    leaf.prop_recursive(4, 20, 4, |inner| {
+    leaf.prop_recursive(4, 20, 4, move |inner| {
         let several = prop::collection::vec(inner.clone(), 1..4);
         let boxed = inner.clone().prop_map(Box::new);
-        let handler = || handler(inner.clone());
+        let handler = || handler(nests, inner.clone());
+        let leaves = if nests { any::<bool>().boxed() } else { Just(false).boxed() };
         prop_oneof![
             3 => several.clone().prop_map(Block::Sequence),
             1 => several.clone().prop_map(Block::Exclusive),
-            1 => (several.clone(), any::<bool>())
+            1 => (several.clone(), leaves)
                 .prop_map(|(branches, leaves)| Block::Inclusive { branches, leaves }),
             2 => several.prop_map(Block::Parallel),
             1 => (boxed.clone(), boxed.clone()).prop_map(|(first, second)| Block::FirstOfTwo(first, second)),
