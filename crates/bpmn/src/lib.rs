@@ -12,6 +12,8 @@
 //! Beside the rules that these need there are others that only keep people from mistakes: among them that no cycle runs
 //! through a task without a wait state. [`parse_deployed`] leaves them out.
 
+#![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
+
 mod activities;
 mod bindings;
 pub mod builder;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use engine::{Engine, Fault, JobsAvailable, Output, Push, Reply, Send, Unwatched, Watch};
+use engine::{Engine, Fault, JobsAvailable, OutgoingCommand, Output, Push, Reply, Unwatched, Watch};
 use protocol::{Command, CommandBatch, Key, PartitionId, Record, Timestamp};
 
 pub use crate::partition_time::{Moment, PartitionTime};
@@ -70,7 +70,7 @@ impl Effects {
     }
 
     /// Commands for other partitions.
-    pub fn sends(&mut self) -> impl Iterator<Item = Send> + '_ {
+    pub fn sends(&mut self) -> impl Iterator<Item = OutgoingCommand> + '_ {
         self.output.sends.drain(..)
     }
 
@@ -303,7 +303,7 @@ impl Partition {
 
     fn send_again(&self, partition: PartitionId, effects: &mut Effects) {
         let commands = self.engine.outbox(partition, 0, self.options.resend_limit);
-        effects.output.sends.extend(commands.into_iter().map(|command| Send { partition, command }));
+        effects.output.sends.extend(commands.into_iter().map(|command| OutgoingCommand { partition, command }));
     }
 }
 

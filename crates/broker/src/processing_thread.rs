@@ -119,7 +119,7 @@ impl ProcessingThread {
         for slot in &mut self.slots {
             slot.run(&self.shared, now);
             slot.step_down(&self.shared);
-            slot.begin_last_checkpoint(&self.shared);
+            slot.begin_last_checkpoint();
             slot.forget_ends();
         }
         let mut until = Instant::now() + LAST_CHECKPOINT_LIMIT;
@@ -129,7 +129,7 @@ impl ProcessingThread {
                     until = Instant::now() + LAST_CHECKPOINT_LIMIT;
                     self.with_slot(partition, |slot, shared| {
                         slot.checkpoint_written(shared, written);
-                        slot.begin_last_checkpoint(shared);
+                        slot.begin_last_checkpoint();
                     });
                 }
                 Ok(_) => {}

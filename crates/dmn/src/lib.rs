@@ -7,6 +7,8 @@
 //! The crate is pure: variables come from a [`feel::Scope`], the clock and the limits from a [`feel::Environment`], and
 //! nothing else is read. All work is charged to a [`feel::Budget`] before it is done.
 
+#![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
+
 mod compile;
 mod evaluate;
 mod expressions;

@@ -13,10 +13,11 @@ mod job_stream;
 mod message;
 mod message_buffer;
 mod migration;
-mod operation;
+mod modification;
 mod process;
 mod process_event;
 mod process_instance;
+mod runtime_instruction;
 mod timer;
 mod variable;
 
@@ -172,8 +173,8 @@ fn apply_event(state: &mut State, key: Key, payload: &Payload) {
             message::apply_start_event(state, key, *intent, value);
         }
         Payload::ResourceDeletion(intent, value) => process::apply_deletion(state, key, *intent, value),
-        Payload::ProcessInstanceModification(intent, value) => operation::apply_modification(state, *intent, value),
-        Payload::RuntimeInstruction(intent, value) => operation::apply_runtime_instruction(state, *intent, value),
+        Payload::ProcessInstanceModification(intent, value) => modification::apply(state, *intent, value),
+        Payload::RuntimeInstruction(intent, value) => runtime_instruction::apply(state, *intent, value),
         Payload::Deployment(..)
         | Payload::DecisionEvaluation(..)
         | Payload::Escalation(..)
@@ -193,7 +194,7 @@ fn apply_creation(state: &mut State, intent: ProcessInstanceCreationIntent, valu
         state.counters.awaited_results += 1;
     }
     if intent == ProcessInstanceCreationIntent::Created {
-        operation::keep_runtime_instructions(state, value);
+        runtime_instruction::keep_runtime_instructions(state, value);
     }
 }
 

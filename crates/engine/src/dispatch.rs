@@ -99,7 +99,7 @@ pub(crate) fn process(
         };
         state.rollback();
         if let Failure::Broken { process_instance, .. } = &mut failure
-            && !process_instance.is_some()
+            && process_instance.is_none()
         {
             // What the command was about may have ended in it, and is there again.
             let at = instance_of(state, at);
@@ -242,10 +242,10 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         ) => process_instance::create::create(execution, *intent, value),
         Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _) => process_instance::cancel::cancel(execution, key),
         Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, value) => {
-            process_instance::migrate::migrate(execution, value)
+            process_instance::migration::migrate(execution, value)
         }
         Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modify, value) => {
-            process_instance::modify::modify(execution, value)
+            process_instance::modification::modify(execution, value)
         }
         Payload::Job(intent, value) => match intent {
             JobIntent::Complete => job::complete::complete(execution, key, value),
@@ -431,7 +431,7 @@ pub(crate) fn concerned(state: &State, command: &Command) -> Key {
     found.unwrap_or(Key::NONE)
 }
 
-fn panic_text(panic: &(dyn std::any::Any + std::marker::Send)) -> String {
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -8,7 +8,7 @@ use protocol::{
 
 use crate::element::Step;
 use crate::execution::{Execution, Outcome};
-use crate::output::{Output, Send};
+use crate::output::{OutgoingCommand, Output};
 use crate::payload_bytes::command_bytes;
 use crate::state::State;
 
@@ -103,7 +103,7 @@ pub(crate) fn acknowledge(state: &State, batch: &CommandBatch, output: &mut Outp
         acknowledged.push(source.partition);
         let value = OutboxValue { partition: state.partition, sequence, distribution_key: Key::NONE, command: None };
         let command = Command::new(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledge, Box::new(value)));
-        output.sends.push(Send { partition: source.partition, command });
+        output.sends.push(OutgoingCommand { partition: source.partition, command });
     }
 }
 

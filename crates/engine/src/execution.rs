@@ -15,7 +15,7 @@ use state::StoreError;
 use crate::apply::StateView;
 use crate::element::{Step, WaitingJoins};
 use crate::limits::Limits;
-use crate::output::{JobsAvailable, Output, Push, Reply, Send};
+use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply};
 use crate::payload_bytes::{command_bytes, payload_bytes};
 use crate::variable::expression;
 use crate::variable::long::LongVariables;
@@ -183,7 +183,7 @@ impl Execution<'_> {
     }
 
     pub fn send(&mut self, partition: protocol::PartitionId, command: Command) {
-        self.output.sends.push(Send { partition, command });
+        self.output.sends.push(OutgoingCommand { partition, command });
     }
 
     /// Takes the steps that the command caused, up to the limits; what is left then waits in the work queue.

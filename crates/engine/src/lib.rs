@@ -4,6 +4,8 @@
 //! back. It knows no clock, random number, thread, file (beyond opening its tables), socket or iteration over a hash map:
 //! the same batches give the same state and the same records on every replica.
 
+#![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
+
 mod apply;
 mod decision_evaluation;
 mod definitions;
@@ -32,7 +34,7 @@ mod variable;
 mod watch;
 
 pub use limits::Limits;
-pub use output::{JobsAvailable, Output, Push, Reply, Send};
+pub use output::{JobsAvailable, OutgoingCommand, Output, Push, Reply};
 pub use watch::{Decision, Subject, Unwatched, Watch};
 
 use std::path::Path;

@@ -16,7 +16,7 @@ pub struct Output {
     /// Types whose queue of waiting jobs was empty and is not any more, or got its first job after a failed activation.
     pub available: Vec<JobsAvailable>,
     /// Commands for other partitions: new outbox entries and acknowledgements.
-    pub sends: Vec<Send>,
+    pub sends: Vec<OutgoingCommand>,
 }
 
 /// The answer to one request.
@@ -54,7 +54,7 @@ pub struct JobsAvailable {
 
 /// A command for another partition. `command.source` tells the receiver its place in the order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Send {
+pub struct OutgoingCommand {
     /// Where it goes.
     pub partition: PartitionId,
     /// What is sent.

@@ -2,10 +2,8 @@
 
 pub(crate) mod cancel;
 pub(crate) mod create;
-pub(crate) mod migrate;
 pub(crate) mod migration;
-mod modification;
-pub(crate) mod modify;
+pub(crate) mod modification;
 mod target;
 
 use protocol::{BpmnElementType, Key, ProcessInstanceValue, ProcessMetadata};

@@ -4,6 +4,8 @@
 //! A failed operation gives null and a [`Warning`]; only the limits of an [`Environment`] and `assert` end an
 //! evaluation with an error. The crate is pure: the clock is given, nothing else is read.
 
+#![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
+
 mod budget;
 pub mod calendar;
 mod decimal;

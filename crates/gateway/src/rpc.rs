@@ -66,7 +66,7 @@ impl RpcMetrics {
             Ok(_) => measured.succeeded.record(seconds),
             Err(status) => {
                 duration(rpc, status.code()).record(seconds);
-                let error = name(status.code());
+                let error = gateway_interface::code_name(status.code());
                 counter!("zeebe_gateway_failed_requests_total", "requestType" => rpc.name(), "error" => error)
                     .increment(1);
             }
@@ -80,29 +80,6 @@ fn duration(rpc: Rpc, code: Code) -> Histogram {
         "service" => gateway_interface::SERVICE_NAME,
         "method" => rpc.name(),
         "methodType" => rpc.kind(),
-        "statusCode" => name(code)
+        "statusCode" => gateway_interface::code_name(code)
     )
-}
-
-/// The name of a status code on the wire.
-const fn name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }

@@ -111,31 +111,7 @@ pub enum LoadError {
     Ended,
 }
 
-/// The name of a status code as the protocol writes it.
-pub(crate) fn code_name(code: tonic::Code) -> &'static str {
-    use tonic::Code;
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
-}
-
 /// Turns a status into the error that ends a run.
 pub(crate) fn refused(call: &'static str, status: &tonic::Status) -> LoadError {
-    LoadError::Refused { call, code: code_name(status.code()), message: status.message().to_owned() }
+    LoadError::Refused { call, code: gateway_interface::code_name(status.code()), message: status.message().to_owned() }
 }

@@ -94,7 +94,7 @@ struct Failure {
 
 impl Failures {
     pub(crate) fn record(&mut self, status: &tonic::Status) {
-        self.count(crate::error::code_name(status.code()), status.message());
+        self.count(gateway_interface::code_name(status.code()), status.message());
     }
 
     /// One more of this name. Of the messages the first is kept that says something.

@@ -3,6 +3,8 @@
 //!
 //! What is read comes from outside, so everything is limited before it costs anything.
 
+#![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
+
 use std::borrow::Cow;
 
 use roxmltree::{Document, Node, ParsingOptions};

@@ -56,6 +56,11 @@ impl Key {
     pub const fn is_some(self) -> bool {
         self.0 > 0
     }
+
+    /// Whether this names no entity.
+    pub const fn is_none(self) -> bool {
+        !self.is_some()
+    }
 }
 
 impl Default for Key {

@@ -4,6 +4,8 @@
 //! Everything that is written to a log or file is CBOR with numbered fields ([`minicbor`]): a field may be added at the
 //! end as an option, a number is never used again for something else.
 
+#![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
+
 mod codec;
 mod command;
 mod intent;

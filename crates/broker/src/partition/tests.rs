@@ -138,11 +138,11 @@ fn what_another_partition_did_not_acknowledge_is_sent_again_until_it_does() {
     let (mut first, mut second) = (partition(1, 2), partition(2, 2));
     first.lead(at(0), &mut Effects::default());
     second.lead(at(0), &mut Effects::default());
-    let mut sent: Vec<Send> = apply(&mut first, 10, vec![deployment()]).sends().collect();
+    let mut sent: Vec<OutgoingCommand> = apply(&mut first, 10, vec![deployment()]).sends().collect();
     let lost = sent.pop().expect("the deployment goes to the other partition");
     assert_eq!(lost.partition, PartitionId(2));
     assert_eq!(poll(&mut first, 1_000).sends().count(), 0, "it may be under way");
-    let again: Vec<Send> = poll(&mut first, 2_000).sends().collect();
+    let again: Vec<OutgoingCommand> = poll(&mut first, 2_000).sends().collect();
     assert_eq!(again, [lost]);
     // A new leader does not know what was sent.
     let mut effects = Effects::default();
@@ -150,7 +150,7 @@ fn what_another_partition_did_not_acknowledge_is_sent_again_until_it_does() {
     first.lead(at(2_100), &mut effects);
     assert_eq!(effects.sends().collect::<Vec<_>>(), again);
     let command = again.into_iter().next().expect("one").command;
-    let acknowledgement: Vec<Send> = apply(&mut second, 20, vec![command.clone()]).sends().collect();
+    let acknowledgement: Vec<OutgoingCommand> = apply(&mut second, 20, vec![command.clone()]).sends().collect();
     // It comes twice, and is answered twice, but counts once.
     let repeated = apply(&mut second, 21, vec![command]);
     assert!(repeated.records().iter().all(|record| record.payload.value_type() != ValueType::Process));

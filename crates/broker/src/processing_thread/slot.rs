@@ -479,7 +479,7 @@ impl Slot {
     }
 
     /// Makes a checkpoint of what the last one does not hold.
-    pub fn begin_last_checkpoint(&mut self, _shared: &Arc<Shared>) {
+    pub fn begin_last_checkpoint(&mut self) {
         if !self.dead && self.is_checkpoint_needed() {
             self.begin_checkpoint();
         }

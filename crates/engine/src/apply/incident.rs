@@ -50,7 +50,7 @@ fn resolved(state: &mut State, key: Key, value: &IncidentValue) {
     }
     state.tables.incidents.delete(&key.raw());
     count_down(state, "incidents", 1, |counters| &mut counters.incidents);
-    if !value.job_key.is_some() {
+    if value.job_key.is_none() {
         // The incident of a start or throw event is resolved after its end: the element instance may be gone.
         let element_instance = value.element_instance_key.raw();
         state.tables.element_instances.update(&element_instance, |instance| instance.incident = Key::NONE);

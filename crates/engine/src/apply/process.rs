@@ -142,7 +142,7 @@ pub(super) fn instance_ended(state: &mut State, key: Key, value: &ProcessInstanc
 pub(super) fn instance_banned(state: &mut State, key: Key) {
     // It may have ended before its failure was noted.
     if let Some(instance) = state.element_instance(key)
-        && !instance.value.parent_process_instance_key.is_some()
+        && instance.value.parent_process_instance_key.is_none()
     {
         instance_left(state, instance.value.process_definition_key);
     }
@@ -150,5 +150,5 @@ pub(super) fn instance_banned(state: &mut State, key: Key) {
 
 /// A banned instance may never end; so it holds its definition only as long as the instance that called it.
 fn is_not_counted(state: &State, key: Key, value: &ProcessInstanceValue) -> bool {
-    state.is_banned(key) && !value.parent_process_instance_key.is_some()
+    state.is_banned(key) && value.parent_process_instance_key.is_none()
 }

@@ -104,7 +104,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
 
 /// A called process is tied to the call activity, unless that ended meanwhile: then the process begins only to end at once.
 fn called(state: &mut State, key: Key, value: &ProcessInstanceValue) {
-    if !value.parent_element_instance_key.is_some() {
+    if value.parent_element_instance_key.is_none() {
         return;
     }
     let caller = state.element_instance(value.parent_process_instance_key);
@@ -233,7 +233,7 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
             count_down(state, "awaited results", 1, |counters| &mut counters.awaited_results);
         }
         super::message::release_lock(state, key, value);
-        super::operation::process_ended(state, key);
+        super::runtime_instruction::process_ended(state, key);
         super::process::instance_ended(state, key, value);
         return;
     }
@@ -268,7 +268,7 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
 /// The variables of a called process are the result of its call activity, when that lets them through.
 fn give_variables_to_caller(state: &mut State, key: Key, value: &ProcessInstanceValue) {
     let call_activity = value.parent_element_instance_key;
-    if !call_activity.is_some() {
+    if call_activity.is_none() {
         return;
     }
     let Some(caller) = state.element_instance(call_activity) else {

@@ -58,7 +58,7 @@ fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool 
         return scope.is_some_and(|scope| is_open_for(&scope, &value.element_id))
             && !runtime_instruction::is_interrupted(execution, value.process_instance_key);
     }
-    if !value.parent_element_instance_key.is_some() {
+    if value.parent_element_instance_key.is_none() {
         return true;
     }
     let caller = execution.state.element_instance(value.parent_element_instance_key);
@@ -105,9 +105,10 @@ pub(super) fn continue_activation(execution: &mut Execution<'_>, key: Key) -> Ou
     if token.instance.lifecycle != Lifecycle::Activating {
         return Ok(());
     }
-    match prepare(execution, &token).and_then(|()| begin_work(execution, &token).transpose_problem()) {
-        Ok(outcome) => outcome,
-        Err(problem) => {
+    match prepare(execution, &token).map_err(Stop::Problem).and_then(|()| begin_work(execution, &token)) {
+        Ok(()) => Ok(()),
+        Err(Stop::Failure(failure)) => Err(failure),
+        Err(Stop::Problem(problem)) => {
             crate::incident::raise_for_element(execution, &token, problem);
             Ok(())
         }
@@ -139,21 +140,6 @@ impl From<Problem> for Stop {
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {
         Stop::Failure(failure)
-    }
-}
-
-trait TransposeProblem {
-    /// Sets problems apart from failures.
-    fn transpose_problem(self) -> Result<Outcome, Problem>;
-}
-
-impl TransposeProblem for Result<(), Stop> {
-    fn transpose_problem(self) -> Result<Outcome, Problem> {
-        match self {
-            Ok(()) => Ok(Ok(())),
-            Err(Stop::Failure(failure)) => Ok(Err(failure)),
-            Err(Stop::Problem(problem)) => Err(problem),
-        }
     }
 }
 

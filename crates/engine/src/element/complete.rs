@@ -51,7 +51,7 @@ pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
 fn is_expected(execution: &Execution<'_>, token: &Token) -> bool {
     let value = token.value();
     let (around, element_id) = match value.bpmn_element_type {
-        BpmnElementType::Process if !value.parent_element_instance_key.is_some() => return true,
+        BpmnElementType::Process if value.parent_element_instance_key.is_none() => return true,
         BpmnElementType::Process => (value.parent_element_instance_key, ""),
         _ => (value.flow_scope_key, &*value.element_id),
     };

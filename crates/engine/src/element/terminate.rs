@@ -182,7 +182,7 @@ fn interrupted_or_complete(execution: &mut Execution<'_>, scope: &Token) {
 }
 
 pub(super) fn cancel_job(execution: &mut Execution<'_>, instance: &ElementInstance) {
-    if !instance.job.is_some() {
+    if instance.job.is_none() {
         return;
     }
     let Some(job) = execution.state.job(instance.job) else { return };

@@ -84,7 +84,7 @@ fn find(
             return Ok(Some(Catcher { scope, event }));
         }
         let value = scope.value();
-        let is_outermost = is_interrupted || !value.flow_scope_key.is_some();
+        let is_outermost = is_interrupted || value.flow_scope_key.is_none();
         came_from = (!is_outermost).then_some(scope.element);
         next = if is_outermost { caller_of(execution, &scope) } else { value.flow_scope_key };
     }

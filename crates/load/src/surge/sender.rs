@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::connection::{Answer, Connection, Request, RequestMessage};
 use super::header_fields::AnswerReader;
 use super::plan::{Phase, Plan};
-use crate::error::{LoadError, code_name};
+use crate::error::LoadError;
 use crate::figures::{Failures, Latencies};
 use crate::model::{Payload, Tag};
 use crate::schedule::Timeline;
@@ -315,7 +315,7 @@ impl SenderSettings {
                 if code == REFUSED {
                     self.refused.insert(request.number);
                 }
-                (code_name(tonic::Code::from_i32(i32::from(code))), message)
+                (gateway_interface::code_name(tonic::Code::from_i32(i32::from(code))), message)
             }
             Answer::Reset { code } => ("RESET_STREAM", format!("HTTP/2 error {code}")),
             Answer::Lost => ("CONNECTION_LOST", String::new()),

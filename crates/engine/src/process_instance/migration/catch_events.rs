@@ -9,7 +9,7 @@ use protocol::{
     ProcessMessageSubscriptionValue, Rejection, TimerIntent, TimerValue,
 };
 
-use super::super::migrate::Migration;
+use super::Migration;
 use crate::element::Token;
 use crate::event;
 use crate::execution::{Execution, Outcome};

@@ -7,13 +7,13 @@ use protocol::{
     Text, VariableIntent, VariableValue,
 };
 
-use super::super::migrate::Migration;
+use super::Migration;
 use super::{catch_events, gateways, preconditions};
 use crate::execution::{Execution, Outcome};
 use crate::state::{ElementInstance, Lifecycle};
 
 /// Answers whether tokens wait at gateways inside.
-pub(in super::super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key: Key) -> Outcome<bool> {
+pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key: Key) -> Outcome<bool> {
     let Some(instance) = execution.state.element_instance(key) else { return Ok(false) };
     let (_, source) = execution.element_of(&instance.value)?;
     let target = preconditions::target_of(execution, migration, &instance, source)?;

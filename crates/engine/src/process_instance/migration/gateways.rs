@@ -7,7 +7,7 @@ use protocol::{
     BpmnElementType, BpmnEventType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text,
 };
 
-use super::super::migrate::Migration;
+use super::Migration;
 use super::preconditions;
 use crate::execution::Execution;
 use crate::state::ElementInstance;

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use bpmn::model::{Behavior, ElementIndex, ElementType, EventType};
 use protocol::{BpmnElementType, Command, Key, MigrationMappingInstruction, Payload, ProcessInstanceValue, Rejection};
 
-use super::super::migrate::Migration;
 use super::super::target;
+use super::Migration;
 use crate::element::Token;
 use crate::event::events_of;
 use crate::execution::Execution;
 use crate::state::{ElementInstance, Lifecycle, State};
 
 /// Source ids that are mapped more than once.
-pub(in super::super) fn duplicate_sources(instructions: &[MigrationMappingInstruction]) -> Vec<&str> {
+pub(super) fn duplicate_sources(instructions: &[MigrationMappingInstruction]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let mut duplicates = BTreeSet::new();
     for id in instructions.iter().map(|instruction| &*instruction.source_element_id) {
@@ -25,11 +25,7 @@ pub(in super::super) fn duplicate_sources(instructions: &[MigrationMappingInstru
 }
 
 /// What must hold for the instance as a whole.
-pub(in super::super) fn check_instance(
-    execution: &Execution<'_>,
-    migration: &Migration,
-    token: &Token,
-) -> Result<(), Rejection> {
+pub(super) fn check_instance(execution: &Execution<'_>, migration: &Migration, token: &Token) -> Result<(), Rejection> {
     check_message_lock(execution, migration, token)?;
     for (source, target) in &migration.mapping {
         let missing = if target::find(&migration.source, source).is_none() {

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bpmn::model::{ElementIndex, PROCESS};
 use protocol::{BpmnElementType, Key, Rejection};
 
-use super::super::modify::Modified;
 use super::super::target;
+use super::Modified;
 use super::instructions::Instructions;
 use crate::element::scopes_of;
 use crate::execution::Execution;
@@ -15,7 +15,7 @@ use crate::state::Lifecycle;
 
 type Check = fn(&Execution<'_>, &Modified, &Instructions) -> Result<(), Rejection>;
 
-pub(in super::super) fn check(
+pub(super) fn check(
     execution: &Execution<'_>,
     modified: &Modified,
     instructions: &Instructions,

@@ -7,18 +7,18 @@ use protocol::{
     Key, ModificationActivateInstruction, ModificationMoveInstruction, ProcessInstanceModificationValue, Rejection,
 };
 
-use super::super::modify::Modified;
+use super::Modified;
 use crate::element::scopes_of;
 use crate::execution::Execution;
 
 /// What is to begin and what is to end, one by one and in order.
-pub(in super::super) struct Instructions {
+pub(super) struct Instructions {
     pub activate: Vec<ModificationActivateInstruction>,
     /// Element instances.
     pub terminate: Vec<Key>,
 }
 
-pub(in super::super) fn too_many(modified: &Modified, elements_max: usize) -> Rejection {
+pub(super) fn too_many(modified: &Modified, elements_max: usize) -> Rejection {
     Rejection::invalid_argument(format!(
         "Unable to modify process instance with key '{}', because it would begin and end more than {elements_max} element \
          instances, which exceeds the maximum batch size. Split the modification into several commands.",
@@ -26,7 +26,7 @@ pub(in super::super) fn too_many(modified: &Modified, elements_max: usize) -> Re
     ))
 }
 
-pub(in super::super) fn resolve(
+pub(super) fn resolve(
     execution: &Execution<'_>,
     modified: &Modified,
     value: &ProcessInstanceModificationValue,
@@ -192,7 +192,7 @@ fn check_moves(modified: &Modified, value: &ProcessInstanceModificationValue) ->
             Err(modified
                 .refuse(&format!("it contains one or more move instructions with {reason}: '({source}, {target})'")))
         };
-        if (!key.is_some() && id.is_empty()) || instruction.target_element_id.is_empty() {
+        if (key.is_none() && id.is_empty()) || instruction.target_element_id.is_empty() {
             return refuse("either or both the source or target element id missing");
         }
         if key.is_some() && !id.is_empty() {

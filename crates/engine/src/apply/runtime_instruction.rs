@@ -1,11 +1,8 @@
-//! Events of operations on instances as a whole.
+//! What is to happen to instances on their way.
 
 use std::sync::Arc;
 
-use protocol::{
-    Key, ProcessInstanceCreationValue, ProcessInstanceModificationIntent, ProcessInstanceModificationValue,
-    RuntimeInstructionIntent, RuntimeInstructionValue,
-};
+use protocol::{Key, ProcessInstanceCreationValue, RuntimeInstructionIntent, RuntimeInstructionValue};
 
 use crate::state::State;
 
@@ -16,30 +13,9 @@ pub(super) fn keep_runtime_instructions(state: &mut State, value: &ProcessInstan
     }
 }
 
-pub(super) fn apply_runtime_instruction(
-    state: &mut State,
-    intent: RuntimeInstructionIntent,
-    value: &RuntimeInstructionValue,
-) {
+pub(super) fn apply(state: &mut State, intent: RuntimeInstructionIntent, value: &RuntimeInstructionValue) {
     let RuntimeInstructionIntent::Interrupted = intent;
     keep(state, value.process_instance_key, Arc::default());
-}
-
-/// Scopes in which something began go on, whatever interrupted them before.
-pub(super) fn apply_modification(
-    state: &mut State,
-    intent: ProcessInstanceModificationIntent,
-    value: &ProcessInstanceModificationValue,
-) {
-    if intent != ProcessInstanceModificationIntent::Modified {
-        return super::not_an_event(state, intent.name());
-    }
-    for scope in &value.ancestor_scope_keys {
-        // A scope may have ended by what else was modified.
-        if state.element_instance(*scope).is_some_and(|instance| instance.interrupted_by.is_some()) {
-            state.tables.element_instances.update(&scope.raw(), |instance| instance.interrupted_by = None);
-        }
-    }
 }
 
 fn keep(state: &mut State, process_instance: Key, element_id: Arc<str>) {
