@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         limit: Duration::from_secs(arguments.limit),
         rate: arguments.rate,
         measures_time: !arguments.short,
+        separates_groups: arguments.short,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let summary = runtime.block_on(run(&options, &cases));

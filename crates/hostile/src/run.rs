@@ -26,6 +26,8 @@ pub struct Options {
     pub rate: u64,
     /// Whether the latency of the ordinary instances is part of the result.
     pub measures_time: bool,
+    /// Whether each group has a node of its own, and not what the groups before left in its state and its memory.
+    pub separates_groups: bool,
 }
 
 /// Cases and other checks.
@@ -87,6 +89,10 @@ pub async fn run(options: &Options, cases: &[Case]) -> Summary {
         if case.group != group {
             if !group.is_empty() {
                 stage = run.start_again(stage, group).await;
+                if options.separates_groups {
+                    drop(stage);
+                    stage = run.open(new_data()).await;
+                }
             }
             group = case.group;
             println!("\n{group}");
