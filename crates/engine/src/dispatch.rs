@@ -345,8 +345,8 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     Ok(())
 }
 
-/// Instances that go on and on without waiting for anything are put aside: they would never end.
-fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
+/// The instances that interrupted work belongs to and that are not banned.
+pub(crate) fn instances_of_work(execution: &Execution<'_>, row: &WorkRow) -> Vec<Key> {
     let steps = row.commands.iter().cloned().map(Step::from_command);
     let mut instances: Vec<Key> = steps
         .filter(|step| !matches!(step, Step::Command(_)))
@@ -355,7 +355,12 @@ fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
         .collect();
     instances.sort_unstable();
     instances.dedup();
-    for instance in instances {
+    instances
+}
+
+/// Instances that go on and on without waiting for anything are put aside: they would never end.
+fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
+    for instance in instances_of_work(execution, row) {
         let steps = u64::from(row.rounds).saturating_mul(execution.limits.steps_per_command_max as u64);
         let reason = format!(
             "Expected process instance '{instance}' to wait for something or to end some time, but it took about {steps} \

@@ -3,8 +3,7 @@
 
 use protocol::{Command, JobIntent, Key, Payload, TimerIntent, WorkIntent, WorkValue};
 
-use crate::dispatch::ban;
-use crate::element::Step;
+use crate::dispatch::{ban, instances_of_work};
 use crate::execution::Execution;
 use crate::state::JobState;
 
@@ -53,14 +52,7 @@ fn take_off_job(execution: &mut Execution<'_>, key: Key, is_noted: bool, reason:
 /// there are none, the entry itself goes.
 fn take_off_work(execution: &mut Execution<'_>, value: &WorkValue, reason: &str) {
     let Some(row) = execution.state.tables.work.get(&value.sequence) else { return };
-    let steps = row.commands.iter().cloned().map(Step::from_command);
-    let mut instances: Vec<Key> = steps
-        .filter(|step| !matches!(step, Step::Command(_)))
-        .map(|step| step.process_instance(&execution.state))
-        .filter(|instance| instance.is_some() && !execution.state.is_banned(*instance))
-        .collect();
-    instances.sort_unstable();
-    instances.dedup();
+    let instances = instances_of_work(execution, &row);
     if instances.is_empty() {
         let dequeued = WorkValue { sequence: value.sequence, ..WorkValue::default() };
         execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
