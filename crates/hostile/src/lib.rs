@@ -14,7 +14,8 @@ mod victim;
 pub use cases::{Case, all};
 pub use run::{Options, Summary, run};
 
-/// What the node may hold in memory at any time.
+/// The memory of its own that the node may hold at any time. Mapped files are not counted: their pages are a cache of the
+/// system, which drops them when somebody needs the room.
 pub const MEMORY_MEBIBYTES_MAX: u64 = 512;
 /// How late 99 of 100 ordinary instances may end, in milliseconds.
 pub const BYSTANDER_P99_MILLISECONDS_MAX: u64 = 250;

@@ -4,10 +4,35 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Until a management port has answered.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// How often the memory of the process is read: shorter peaks may be missed.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What a process holds, in MiB.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// Memory of its own, which the system can only take back by ending it.
+    pub own: u64,
+    /// With the pages of files that it has mapped, which the system drops as soon as another process needs the room.
+    pub resident: u64,
+}
+
+impl Memory {
+    pub fn max(self, other: Memory) -> Memory {
+        Memory { own: self.own.max(other.own), resident: self.resident.max(other.resident) }
+    }
+}
+
+impl std::fmt::Display for Memory {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} MiB, {} MiB with mapped files", self.own, self.resident)
+    }
+}
 
 /// A running node; it is killed when this is dropped.
 pub(crate) struct Node {
@@ -22,6 +47,21 @@ pub(crate) struct Addresses {
     /// With `http://` before.
     pub grpc: String,
     pub management: String,
+    peak: Arc<Peak>,
+}
+
+/// The most memory that was seen.
+#[derive(Debug, Default)]
+struct Peak {
+    own: AtomicU64,
+    resident: AtomicU64,
+}
+
+impl Peak {
+    fn note(&self, memory: Memory) {
+        self.own.fetch_max(memory.own, Ordering::Relaxed);
+        self.resident.fetch_max(memory.resident, Ordering::Relaxed);
+    }
 }
 
 impl Node {
@@ -52,7 +92,15 @@ impl Node {
             pid: child.id(),
             grpc: format!("http://{}", word_after("gRPC ")),
             management: word_after("management http://"),
+            peak: Arc::default(),
         };
+        let watched = addresses.clone();
+        std::thread::spawn(move || {
+            while let Some(memory) = watched.memory() {
+                watched.peak.note(memory);
+                std::thread::sleep(MEMORY_INTERVAL);
+            }
+        });
         Ok(Node { child, addresses })
     }
 
@@ -100,20 +148,27 @@ impl Addresses {
         response.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
     }
 
-    /// Resident memory in MiB: now, and at most since [`Self::forget_peak`].
-    pub fn memory(&self) -> Option<(u64, u64)> {
+    /// Memory now; none once the process gives it back.
+    pub fn memory(&self) -> Option<Memory> {
         let status = std::fs::read_to_string(self.file("status")).ok()?;
         let field = |name: &str| -> Option<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             Some(line.trim().trim_end_matches(" kB").parse::<u64>().ok()? / 1_024)
         };
-        Some((field("VmRSS:")?, field("VmHWM:")?))
+        Some(Memory { own: field("RssAnon:")? + field("RssShmem:")?, resident: field("VmRSS:")? })
+    }
+
+    /// The most memory since [`Self::forget_peak`].
+    pub fn peak(&self) -> Memory {
+        let seen = &self.peak;
+        let peak = Memory { own: seen.own.load(Ordering::Relaxed), resident: seen.resident.load(Ordering::Relaxed) };
+        self.memory().map_or(peak, |now| now.max(peak))
     }
 
     /// The most memory is counted from now on.
     pub fn forget_peak(&self) {
-        // Without the right to do so the peak is that of the whole run, which is no less strict.
-        let _ = std::fs::write(self.file("clear_refs"), "5");
+        self.peak.own.store(0, Ordering::Relaxed);
+        self.peak.resident.store(0, Ordering::Relaxed);
     }
 
     /// Descriptors that the process has open.

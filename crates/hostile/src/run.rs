@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::bystander::{Bystander, Seen};
 use crate::cases::Case;
-use crate::node::Node;
+use crate::node::{Memory, Node};
 use crate::victim::Victim;
 use crate::{BYSTANDER_P99_MILLISECONDS_MAX, MEMORY_MEBIBYTES_MAX};
 
@@ -74,7 +74,7 @@ struct Run<'a> {
     options: &'a Options,
     summary: Summary,
     all: Seen,
-    peak: u64,
+    peak: Memory,
     longest: Duration,
     ends: usize,
 }
@@ -82,7 +82,8 @@ struct Run<'a> {
 /// Runs these cases, group by group, and prints a line for each and a summary.
 pub async fn run(options: &Options, cases: &[Case]) -> Summary {
     let summary = Summary::default();
-    let mut run = Run { options, summary, all: Seen::default(), peak: 0, longest: Duration::ZERO, ends: 0 };
+    let mut run =
+        Run { options, summary, all: Seen::default(), peak: Memory::default(), longest: Duration::ZERO, ends: 0 };
     let mut stage = run.open(new_data()).await;
     let mut group = "";
     for case in cases {
@@ -141,8 +142,8 @@ impl Run<'_> {
             Err(reason) => Err(reason.clone()),
             Ok(stage) => {
                 self.longest = self.longest.max(stage.longest_batch().unwrap_or_default());
-                let (_, peak) = stage.node.addresses.memory().unwrap_or_default();
-                self.within_memory(peak).map(|()| format!("ready, at most {peak} MiB"))
+                let peak = stage.node.addresses.peak();
+                self.within_memory(peak).map(|()| format!("ready, at most {peak}"))
             }
         };
         self.judge(&name, outcome, &format!("{:.1} s", taken.as_secs_f64()));
@@ -152,9 +153,9 @@ impl Run<'_> {
         }
     }
 
-    fn within_memory(&mut self, peak: u64) -> Result<(), String> {
+    fn within_memory(&mut self, peak: Memory) -> Result<(), String> {
         self.peak = self.peak.max(peak);
-        if peak < MEMORY_MEBIBYTES_MAX { Ok(()) } else { Err(format!("the node took {peak} MiB")) }
+        if peak.own < MEMORY_MEBIBYTES_MAX { Ok(()) } else { Err(format!("the node took {peak}")) }
     }
 
     /// Whether the node can be used for the next case.
@@ -179,7 +180,7 @@ impl Run<'_> {
             None => verdict.and_then(|said| goes_on.map(|()| said)),
         };
         let seen = stage.bystander.take();
-        let (_, peak) = addresses.memory().unwrap_or_default();
+        let peak = addresses.peak();
         let verdict = verdict.and_then(|said| self.within_memory(peak).map(|()| said));
         let longest = stage.longest_batch().unwrap_or_default();
         self.longest = self.longest.max(longest);
@@ -189,7 +190,7 @@ impl Run<'_> {
             false => String::new(),
         };
         let figures = format!(
-            "p99 {:.1} ms, max {:.0} ms, {} failed, {peak} MiB{apply}",
+            "p99 {:.1} ms, max {:.0} ms, {} failed, {peak}{apply}",
             milliseconds(seen.quantile(990)),
             milliseconds(seen.quantile(1_000)),
             seen.failures.len()
@@ -247,7 +248,7 @@ impl Run<'_> {
         let none = self.all.latencies.is_empty();
         self.judge("ordinary instances", if slow || none { Err(said) } else { Ok(said) }, "");
         let ends = self.ends;
-        let said = format!("the node ended {ends} times; at most {} MiB", self.peak);
+        let said = format!("the node ended {ends} times; at most {}", self.peak);
         self.judge("one process", if ends == 0 { Ok(said) } else { Err(said) }, "");
         println!("       the longest application of one batch took {:.0} ms", self.longest.as_secs_f64() * 1e3);
     }

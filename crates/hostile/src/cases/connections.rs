@@ -104,9 +104,9 @@ async fn unread(victim: &Victim, job_type: &str, streams: usize, jobs: usize, by
     }
     let said = task_with_jobs(victim, job_type, jobs, bytes).await?;
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let (now, _) = victim.addresses.memory().unwrap_or_default();
+    let now = victim.addresses.memory().unwrap_or_default();
     drop(open);
-    Ok(format!("{said}, {now} MiB with them"))
+    Ok(format!("{said}, {now} with them"))
 }
 
 async fn slow_workers(victim: Victim) -> Verdict {

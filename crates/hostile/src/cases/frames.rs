@@ -83,8 +83,7 @@ async fn unread_answers(victim: Victim) -> Verdict {
         Ok(format!("{} connections", open.len()))
     });
     let said = open.await?;
-    let (_, peak) = victim.addresses.memory().unwrap_or_default();
-    Ok(format!("{said}, at most {peak} MiB"))
+    Ok(format!("{said}, at most {}", victim.addresses.peak()))
 }
 
 /// Sends so many pieces on one connection; says how many were taken before the node had enough.
