@@ -11,8 +11,8 @@ use protocol::{
 
 use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
-use crate::variable::document::{self, Entry};
-use crate::variable::expression;
+use crate::variable::own::OwnEntries;
+use crate::variable::{document, expression};
 
 /// What a rule without an id is called in records: readers look rules up by id.
 const RULE_ID_PREFIX: &str = "ZB_SYNTH_RULE_ID";
@@ -20,7 +20,7 @@ const RULE_ID_PREFIX: &str = "ZB_SYNTH_RULE_ID";
 /// A client wants the output of a decision.
 pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &DecisionEvaluationValue) -> Outcome {
     let decision = find(execution, value)?;
-    let variables = document::split(&value.variables, execution.limits.name_bytes_max)?;
+    let variables = document::split(&value.variables, execution.limits.name_bytes_max)?.into_iter().collect();
     let of = DecisionEvaluationValue { variables: value.variables.clone(), ..DecisionEvaluationValue::default() };
     let (key, value) = run(execution, &decision, Key::NONE, &variables, of).map_err(Rejection::not_found)?;
     let payload = payload(value);
@@ -36,7 +36,7 @@ pub(crate) fn evaluate_for_element(
     decision: &DecisionValue,
     of: DecisionEvaluationValue,
 ) -> Result<Text, Problem> {
-    let (key, value) = run(execution, decision, scope, &[], of)
+    let (key, value) = run(execution, decision, scope, expression::NOTHING, of)
         .map_err(|message| Problem::new(ErrorType::CalledDecisionError, message))?;
     let outcome = if value.evaluation_failure_message.is_empty() {
         Ok(value.decision_output.clone())
@@ -85,7 +85,7 @@ fn run(
     execution: &mut Execution<'_>,
     decision: &DecisionValue,
     scope: Key,
-    given: &[Entry],
+    given: &OwnEntries<Text>,
     of: DecisionEvaluationValue,
 ) -> Result<(Key, DecisionEvaluationValue), String> {
     let Some(graph) = execution.state.decision_requirements(decision.decision_requirements_key) else {

@@ -24,7 +24,7 @@ pub(crate) fn evaluate<'a>(
         TimerSource::Expression(source) => source,
     };
     let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
-    let evaluation = expression::evaluate(execution, scope, &[], source).map_err(problem)?;
+    let evaluation = expression::evaluate(execution, scope, expression::NOTHING, source).map_err(problem)?;
     let text = text_of(&evaluation.value)
         .ok_or_else(|| problem(expression::unexpected_kind(source, "STRING, DURATION or DATE_TIME", &evaluation)))?;
     Timer::parse(definition.kind, &text).map(Cow::Owned).map_err(|reason| {

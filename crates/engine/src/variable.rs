@@ -4,6 +4,7 @@ pub(crate) mod document;
 pub(crate) mod expression;
 pub(crate) mod long;
 pub(crate) mod mapping;
+pub(crate) mod own;
 pub(crate) mod update_document;
 
 use std::sync::Arc;

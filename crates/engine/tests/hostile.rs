@@ -533,6 +533,35 @@ fn as_many_mappings_as_there_may_be_are_applied() {
     others_go_on(&mut partition);
 }
 
+/// What lies deep in a context is written once, with the context, and not once more for each level.
+#[test]
+fn a_long_value_in_a_deep_target_counts_once() {
+    let target = vec!["a"; bpmn::MAPPING_TARGET_NAMES_MAX].join(".");
+    let process = ProcessBuilder::new("deep").start("start").service_task("task", "work").input("=text", &target);
+    let mut partition = partition(Limits { mapping_bytes_max: 100_000, ..Limits::default() });
+    deploy(&mut partition, &process.end("end"));
+    create(&mut partition, "deep", &format!("{{\"text\":\"{}\"}}", "x".repeat(90_000)));
+    assert_eq!(incidents(&partition), []);
+    assert!(partition.jobs.contains_key("task"));
+    partition.check();
+}
+
+#[test]
+fn a_mapping_sees_those_before_it_in_its_own_context_and_in_those_around() {
+    let process = ProcessBuilder::new("seen").start("start").service_task("task", "work");
+    let process = process.input("=1", "a").input("=a + 1", "outer.a").input("=a + 1", "outer.inner.a");
+    let process = process.input("=a + 1", "outer.inner.b").input("=a + 10", "outer.c").input("=a + 100", "d");
+    let mut partition = partition(Limits::default());
+    deploy(&mut partition, &process.end("end"));
+    create(&mut partition, "seen", "{}");
+    let values = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Variable(VariableIntent::Created, variable) => Some(format!("{}={}", variable.name, variable.value)),
+        _ => None,
+    });
+    let values: Vec<String> = values.collect();
+    assert_eq!(values, ["a=1", "outer={\"a\":2,\"inner\":{\"a\":3,\"b\":4},\"c\":12}", "d=101"]);
+}
+
 /// A partition whose names may be longer than its keys, so that what names should have kept out comes up.
 fn partition_without_names() -> Partition {
     partition(Limits { name_bytes_max: 4_000, ..Limits::default() })

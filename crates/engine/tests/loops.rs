@@ -262,3 +262,38 @@ fn results_that_are_too_large_together_are_an_incident_that_says_what_to_do() {
     );
     partition.check();
 }
+
+/// A value takes little memory when its parts are the same, and its text takes all the more.
+#[test]
+fn the_text_of_a_result_is_charged_before_it_is_made() {
+    let limits = Limits { evaluation_bytes_built_per_command_max: 1 << 20, ..Limits::default() };
+    let mut partition = partition(limits);
+    let row = |of: &str| format!("[{}]", vec![of; 50].join(","));
+    let element = format!("={{a: {}, b: {}, c: {}}}.c", row("\"text\""), row("a"), row("b"));
+    deploy(
+        &mut partition,
+        &ProcessBuilder::new("loop")
+            .start("start")
+            .manual_task("each")
+            .multi_instance("=[1]", "item")
+            .output_collection("results", &element)
+            .end("end"),
+    );
+    partition.create("loop", "{}", ProcessInstanceCreationIntent::Create);
+    let incidents = incidents(&partition);
+    assert_eq!(incidents.len(), 1);
+    assert!(incidents[0].starts_with("Failed to write the output collection 'results': "), "{incidents:?}");
+    partition.check();
+}
+
+#[test]
+fn a_result_that_is_too_large_alone_is_an_incident_that_says_what_to_do() {
+    let mut partition = partition(Limits { output_collection_bytes_max: 10_000, ..Limits::default() });
+    deploy(&mut partition, &collecting(1));
+    let variables = format!("{{\"document\":\"{}\"}}", "x".repeat(20_000));
+    partition.create("loop", &variables, ProcessInstanceCreationIntent::Create);
+    let expected = "Expected the results of all instances of 'each' to have at most 10000 bytes together, but this one alone has \
+                    more. Let the output element give less, such as the id of what is stored elsewhere.";
+    assert_eq!(incidents(&partition), [expected]);
+    partition.check();
+}

@@ -67,7 +67,7 @@ fn finish_work(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Pro
     match &token.element().behavior {
         Behavior::MultiInstanceBody(body) => {
             event::unsubscribe(execution, token.key);
-            multi_instance::propagate_output(execution, token, body);
+            multi_instance::propagate_output(execution, token, body)?;
             return Ok(false);
         }
         Behavior::EventBasedGateway { .. } => {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, MultiInstance};
-use feel::{Expression, Value};
+use feel::{EvaluationError, Expression, Value, VariableText};
 use protocol::{ErrorType, Key, MultiInstanceIntent, MultiInstanceValue, Payload, ProcessInstanceValue, Text};
 
 use super::activate::{Stop, activated};
@@ -15,6 +15,7 @@ use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
 use crate::state::{ElementInstance, Lifecycle};
 use crate::variable::document::{self, Entry};
+use crate::variable::own::OwnEntries;
 use crate::variable::{expression, mapping};
 
 /// The variable with the place of an inner instance among its siblings, from 1.
@@ -40,13 +41,17 @@ fn body_of(token: &Token) -> Option<&MultiInstance> {
 pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) -> Result<(), Stop> {
     let items = expression::list(execution, token.key, &body.input_collection)?;
     let count = items.len();
+    let nulls = match &body.output {
+        Some((name, _)) => Some(nulls(execution, name, count)?),
+        None => None,
+    };
     let value = MultiInstanceValue { input_collection: items, output_element: Text::default() };
     let evaluated = Payload::MultiInstance(MultiInstanceIntent::InputCollectionEvaluated, Box::new(value));
     execution.emit(token.key, evaluated);
     event::subscribe(execution, token)?;
     activated(execution, token);
-    if let Some((name, _)) = &body.output {
-        set_output(execution, token.key, name, vec![Value::Null; count]);
+    if let (Some((name, _)), Some(nulls)) = (&body.output, nulls) {
+        document::set_local(execution, token.key, vec![(name.clone(), nulls)]);
     }
     if count == 0 {
         execution.steps.push_back(Step::Complete { key: token.key });
@@ -58,9 +63,23 @@ pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiIn
     Ok(())
 }
 
-fn set_output(execution: &mut Execution<'_>, body: Key, name: &Arc<str>, items: Vec<Value>) {
-    let collection = Value::List(Arc::new(items.into()));
-    document::set_local(execution, body, vec![(name.clone(), collection.to_json().into())]);
+/// The output collection of a loop that has no result yet.
+fn nulls(execution: &Execution<'_>, name: &str, count: usize) -> Result<Text, Problem> {
+    let bytes = count.saturating_mul("null,".len()).saturating_add("[]".len());
+    execution.used.budget.build(bytes).map_err(|exceeded| cannot_write(name, exceeded.into()))?;
+    Ok(Text::from(format!("[{}]", vec!["null"; count].join(","))))
+}
+
+fn cannot_write(name: &str, error: EvaluationError) -> Problem {
+    Problem::new(ErrorType::ExtractValueError, format!("Failed to write the output collection '{name}': {error}"))
+}
+
+/// The items of an output collection that is there.
+fn read_output(execution: &Execution<'_>, name: &str, text: &str) -> Result<Value, Problem> {
+    // It changes with every result: there is no use in remembering it.
+    execution.used.budget.value_of(&VariableText::Borrowed(text)).map_err(|error| {
+        Problem::new(ErrorType::ExtractValueError, format!("Failed to read the output collection '{name}': {error}"))
+    })
 }
 
 fn begin_inner_instance(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) {
@@ -137,14 +156,15 @@ pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> 
 }
 
 /// What a completion condition can ask, with the inner instance at hand counted as completed.
-fn counts(body: &ElementInstance) -> [Entry; 4] {
+fn counts(body: &ElementInstance) -> OwnEntries<Text> {
     let count = |name: &str, count: u32| (Arc::from(name), Text::from(count.to_string()));
-    [
+    let counts: [Entry; 4] = [
         count("numberOfInstances", body.loop_counter),
         count("numberOfActiveInstances", body.children.saturating_sub(1)),
         count("numberOfCompletedInstances", body.completed_children + 1),
         count("numberOfTerminatedInstances", body.terminated_children),
-    ]
+    ];
+    counts.into_iter().collect()
 }
 
 fn collect_output(
@@ -154,7 +174,7 @@ fn collect_output(
     element: &Expression,
 ) -> Result<(), Problem> {
     let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
-    let value = expression::evaluate(execution, token.key, &[], element).map_err(problem)?.value;
+    let value = expression::evaluate(execution, token.key, expression::NOTHING, element).map_err(problem)?.value;
     if value.depth() >= mapping::DEPTH_MAX {
         return Err(problem(format!(
             "Expected the results in the output collection '{name}' to be nested less than {} levels deep, but this one is as \
@@ -162,7 +182,13 @@ fn collect_output(
             mapping::DEPTH_MAX
         )));
     }
-    let text = Text::from(value.to_json());
+    let bytes_max = execution.limits.output_collection_bytes_max;
+    // A value can be much shorter than its text: parts of it may be the same in memory.
+    let text = execution.used.budget.to_json(&value, bytes_max).map_err(|error| match error {
+        EvaluationError::ResultTooLarge(_) => too_large(token, bytes_max, "this one alone has more"),
+        error => cannot_write(name, error),
+    })?;
+    let text = Text::from(text);
     let key = token.value().flow_scope_key;
     let Some(body) = execution.state.element_instance(key) else { return Ok(()) };
     let place = (key.raw(), token.instance.loop_counter);
@@ -175,7 +201,10 @@ fn collect_output(
     {
         return keep_output(execution, token, &body, text);
     }
-    let collection = row.and_then(|row| Value::from_json(&row.value).ok()).unwrap_or_default();
+    let collection = match row {
+        Some(row) => read_output(execution, name, &row.value)?,
+        None => Value::Null,
+    };
     let position = token.instance.loop_counter as usize - 1;
     let Some(items) = collection.as_list().filter(|items| position < items.len()) else {
         return Err(problem(format!(
@@ -187,7 +216,9 @@ fn collect_output(
     };
     let mut items = items.to_vec();
     items[position] = value;
-    set_output(execution, key, name, items);
+    let collection = Value::List(Arc::new(items.into()));
+    let text = execution.used.budget.to_json(&collection, usize::MAX).map_err(|error| cannot_write(name, error))?;
+    document::set_local(execution, key, vec![(name.clone(), text.into())]);
     Ok(())
 }
 
@@ -203,19 +234,23 @@ fn keep_output(
     let bytes = body.output_bytes.saturating_sub(before).saturating_add(output.len() as u64);
     let bytes_max = execution.limits.output_collection_bytes_max;
     if bytes > bytes_max as u64 {
-        return Err(Problem::new(
-            ErrorType::ExtractValueError,
-            format!(
-                "Expected the results of all instances of '{}' to have at most {bytes_max} bytes together, but with this one \
-                 there are {bytes}. Let the output element give less, such as the id of what is stored elsewhere.",
-                token.element().id
-            ),
-        ));
+        return Err(too_large(token, bytes_max, &format!("with this one there are {bytes}")));
     }
     let value = MultiInstanceValue { input_collection: Vec::new(), output_element: output };
     let evaluated = Payload::MultiInstance(MultiInstanceIntent::OutputElementEvaluated, Box::new(value));
     execution.emit(token.key, evaluated);
     Ok(())
+}
+
+fn too_large(token: &Token, bytes_max: usize, but: &str) -> Problem {
+    Problem::new(
+        ErrorType::ExtractValueError,
+        format!(
+            "Expected the results of all instances of '{}' to have at most {bytes_max} bytes together, but {but}. Let the output \
+             element give less, such as the id of what is stored elsewhere.",
+            token.element().id
+        ),
+    )
 }
 
 /// After COMPLETED of an inner instance: the next one begins, or the body completes.
@@ -241,28 +276,43 @@ pub(super) fn inner_terminated(execution: &mut Execution<'_>, token: &Token) {
 }
 
 /// The output collection goes to the scope around the body.
-pub(super) fn propagate_output(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) {
-    let Some((name, _)) = &body.output else { return };
+pub(super) fn propagate_output(
+    execution: &mut Execution<'_>,
+    token: &Token,
+    body: &MultiInstance,
+) -> Result<(), Problem> {
+    let Some((name, _)) = &body.output else { return Ok(()) };
     let is_written_now = token.instance.items > execution.limits.output_collection_updates_max;
     if is_written_now || token.instance.output_bytes > 0 {
-        let collection = joined_outputs(execution, token, name, is_written_now);
+        let collection = joined_outputs(execution, token, name, is_written_now)?;
         document::set_local(execution, token.key, vec![(name.clone(), collection)]);
     }
     let collection = crate::variable::find(&execution.state, token.key, name).map(|row| row.value.clone());
     if let Some(collection) = collection {
         document::propagate(execution, token.value().flow_scope_key, vec![(name.clone(), collection)]);
     }
+    Ok(())
 }
 
 /// The results of a loop in the order of its items, null where there is none: those that waited for its end, and from the
 /// collection those that it was updated with.
-fn joined_outputs(execution: &Execution<'_>, token: &Token, name: &Arc<str>, is_written_now: bool) -> Text {
-    let tables = &execution.state.tables;
+fn joined_outputs(
+    execution: &Execution<'_>,
+    token: &Token,
+    name: &Arc<str>,
+    is_written_now: bool,
+) -> Result<Text, Problem> {
+    let (tables, budget) = (&execution.state.tables, &execution.used.budget);
     let row = if is_written_now { None } else { tables.variables.get(&(token.key.raw(), name.clone())) };
-    let collection = row.and_then(|row| Value::from_json(&row.value).ok()).unwrap_or_default();
+    let collection = match row {
+        Some(row) => read_output(execution, name, &row.value)?,
+        None => Value::Null,
+    };
     let updated = collection.as_list().unwrap_or_default();
-    let bytes = usize::try_from(token.instance.output_bytes).unwrap_or(0);
-    let mut joined = String::with_capacity(bytes.saturating_add(token.instance.items as usize * 5 + 2));
+    let bytes = usize::try_from(token.instance.output_bytes).unwrap_or(usize::MAX);
+    let bytes = bytes.saturating_add(token.instance.items as usize * "null,".len() + "[]".len());
+    budget.build(bytes).map_err(|exceeded| cannot_write(name, exceeded.into()))?;
+    let mut joined = String::with_capacity(bytes);
     joined.push('[');
     for place in 1..=token.instance.items {
         if place > 1 {
@@ -270,10 +320,12 @@ fn joined_outputs(execution: &Execution<'_>, token: &Token, name: &Arc<str>, is_
         }
         match (tables.loop_outputs.get(&(token.key.raw(), place)), updated.get(place as usize - 1)) {
             (Some(output), _) => joined.push_str(&output),
-            (None, Some(output)) => output.write_json(&mut joined),
+            (None, Some(output)) => {
+                budget.write_json(output, &mut joined, usize::MAX).map_err(|error| cannot_write(name, error))?;
+            }
             (None, None) => joined.push_str("null"),
         }
     }
     joined.push(']');
-    joined.into()
+    Ok(joined.into())
 }

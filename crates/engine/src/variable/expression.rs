@@ -6,30 +6,48 @@ use bpmn::model::StaticOrExpression;
 use feel::{Environment, Evaluation, EvaluationError, Expression, Scope, Value, VariableText};
 use protocol::{ErrorType, Key, Text, Timestamp};
 
-use super::document::Entry;
+use super::own::OwnEntries;
 use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::limits::Limits;
 
-/// What an expression sees: entries of its own first, the last of a name, then the variables of a scope, looking outwards.
-struct Visible<'a> {
-    execution: &'a Execution<'a>,
-    scope: Key,
-    own: &'a [Entry],
+/// The JSON text of a value of one's own.
+pub(crate) trait OwnText {
+    fn text(&self) -> &Text;
 }
 
-impl Scope for Visible<'_> {
+impl OwnText for Text {
+    fn text(&self) -> &Text {
+        self
+    }
+}
+
+/// What an expression sees that has nothing of its own.
+pub(crate) const NOTHING: &OwnEntries<Text> = &OwnEntries::new();
+
+/// What an expression sees: entries of its own first, the last of a name, then the variables of a scope, looking outwards.
+struct Visible<'a, T> {
+    execution: &'a Execution<'a>,
+    scope: Key,
+    own: &'a OwnEntries<T>,
+}
+
+impl<T: OwnText> Scope for Visible<'_, T> {
     fn variable(&self, name: &str) -> Option<VariableText<'_>> {
         let shared = |text: &Text| VariableText::Shared(text.shared().clone());
-        if let Some((_, value)) = self.own.iter().rev().find(|(own, _)| &**own == name) {
-            return Some(shared(value));
+        if let Some(own) = self.own.get(name) {
+            return Some(shared(own.text()));
         }
         super::find_long(self.execution, self.scope, &Arc::from(name)).map(|row| shared(&row.value))
     }
 }
 
 /// What is visible in a scope, behind entries of one's own.
-pub(crate) fn visible<'a>(execution: &'a Execution<'a>, scope: Key, own: &'a [Entry]) -> impl Scope + use<'a> {
+pub(crate) fn visible<'a, T: OwnText>(
+    execution: &'a Execution<'a>,
+    scope: Key,
+    own: &'a OwnEntries<T>,
+) -> impl Scope + use<'a, T> {
     Visible { execution, scope, own }
 }
 
@@ -37,7 +55,7 @@ pub(crate) fn visible<'a>(execution: &'a Execution<'a>, scope: Key, own: &'a [En
 pub(crate) fn evaluate(
     execution: &Execution<'_>,
     scope: Key,
-    own: &[Entry],
+    own: &OwnEntries<impl OwnText>,
     expression: &Expression,
 ) -> Result<Evaluation, String> {
     let visible = visible(execution, scope, own);
@@ -89,13 +107,13 @@ fn extract<T>(
     expected: &str,
     read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<T, Problem> {
-    extract_with(execution, scope, &[], expression, expected, read)
+    extract_with(execution, scope, NOTHING, expression, expected, read)
 }
 
 fn extract_with<T>(
     execution: &Execution<'_>,
     scope: Key,
-    own: &[Entry],
+    own: &OwnEntries<Text>,
     expression: &Expression,
     expected: &str,
     read: impl FnOnce(&Value) -> Option<T>,
@@ -127,7 +145,7 @@ fn with_warnings(mut message: String, evaluation: &Evaluation) -> String {
 /// A value of any kind, as a JSON text.
 pub(crate) fn any(execution: &Execution<'_>, scope: Key, expression: &Expression) -> Result<Text, Problem> {
     let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
-    let value = evaluate(execution, scope, &[], expression).map_err(problem)?.value;
+    let value = evaluate(execution, scope, NOTHING, expression).map_err(problem)?.value;
     let bytes_max = execution.limits.mapping_bytes_max;
     execution.used.budget.to_json(&value, bytes_max).map(Text::from).map_err(|error| match error {
         EvaluationError::ResultTooLarge(_) => problem(format!(
@@ -147,7 +165,7 @@ pub(crate) fn boolean(execution: &Execution<'_>, scope: Key, condition: &Express
 pub(crate) fn boolean_with(
     execution: &Execution<'_>,
     scope: Key,
-    own: &[Entry],
+    own: &OwnEntries<Text>,
     condition: &Expression,
 ) -> Result<bool, Problem> {
     extract_with(execution, scope, own, condition, "BOOLEAN", Value::as_bool)
@@ -186,7 +204,7 @@ const ITEM_BYTES: usize = 64;
 /// A correlation key: a text, or a whole number as text.
 pub(crate) fn correlation_key(execution: &Execution<'_>, scope: Key, key: &Expression) -> Result<Text, Problem> {
     let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
-    let evaluation = evaluate(execution, scope, &[], key).map_err(problem)?;
+    let evaluation = evaluate(execution, scope, NOTHING, key).map_err(problem)?;
     match &evaluation.value {
         Value::String(text) => Ok(Text::from(text)),
         Value::Number(_) => Ok(Text::from(evaluation.value.to_json())),

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use bpmn::MAPPING_TARGET_NAMES_MAX;
 use bpmn::model::{Behavior, Mapping, StaticOrExpression, Trigger};
-use feel::{Context, EvaluationError, Value, VariableText};
+use feel::{Context, EvaluationError, Expression, Value, VariableText};
 use protocol::{ErrorType, Key, Text};
 
 use super::document::{self, Entry};
-use super::expression;
+use super::expression::{self, OwnText};
+use super::own::OwnEntries;
 use crate::element::Token;
 use crate::execution::Execution;
 use crate::incident::Problem;
@@ -133,10 +134,23 @@ fn check_targets(mappings: &[Mapping]) -> Result<(), Problem> {
     ))
 }
 
+/// What the mappings before have given.
+struct Mapped {
+    value: Value,
+    /// Empty until somebody reads it: to write what lies in a context is done with the whole context anyway.
+    text: Text,
+}
+
+impl OwnText for Mapped {
+    fn text(&self) -> &Text {
+        &self.text
+    }
+}
+
 /// Mappings are evaluated in order; each sees the entries before it in its own context and in those around.
 fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: Merge) -> Result<Vec<Entry>, Problem> {
     check_targets(mappings)?;
-    let mut visible = Vec::with_capacity(mappings.len());
+    let mut visible = OwnEntries::new();
     let evaluation = Evaluation { execution, scope, bytes: Cell::new(0) };
     for (name, target) in &Entries::of(mappings).entries {
         let row = match target {
@@ -148,9 +162,10 @@ fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: 
             None => None,
         };
         let value = evaluation.value(target, existing, &mut visible)?;
-        visible.push(((*name).clone(), evaluation.text(&value)?));
+        let text = evaluation.text(&value)?;
+        visible.push((*name).clone(), Mapped { value, text });
     }
-    Ok(visible)
+    Ok(visible.into_entries().map(|(name, mapped)| (name, mapped.text)).collect())
 }
 
 /// How deeply values may be nested: as deeply as JSON, so that what is stored can be read.
@@ -196,11 +211,29 @@ impl Evaluation<'_> {
         Ok(Text::from(text))
     }
 
+    /// Writes what an expression may ask for of the mappings before.
+    fn write_variables_of(&self, source: &Expression, visible: &mut OwnEntries<Mapped>) -> Result<(), Problem> {
+        for name in source.variables() {
+            if let Some(mapped) = visible.get_mut(&**name)
+                && mapped.text.is_empty()
+            {
+                mapped.text = self.text(&mapped.value)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The value of a target. `existing` is what a context starts from; what is no context is replaced by one.
-    fn value(&self, target: &Target<'_>, existing: Option<Value>, visible: &mut Vec<Entry>) -> Result<Value, Problem> {
+    fn value(
+        &self,
+        target: &Target<'_>,
+        existing: Option<Value>,
+        visible: &mut OwnEntries<Mapped>,
+    ) -> Result<Value, Problem> {
         let entries = match target {
             Target::Source(StaticOrExpression::Static(text)) => return Ok(Value::string(text)),
             Target::Source(StaticOrExpression::Expression(source)) => {
+                self.write_variables_of(source, visible)?;
                 return expression::evaluate(self.execution, self.scope, visible, source)
                     .map(|evaluation| evaluation.value)
                     .map_err(|reason| Problem::new(ErrorType::IoMappingError, reason));
@@ -218,7 +251,7 @@ impl Evaluation<'_> {
             if value.depth() >= DEPTH_MAX {
                 return Err(too_deep(name));
             }
-            visible.push(((*name).clone(), self.text(&value)?));
+            visible.push((*name).clone(), Mapped { value: value.clone(), text: Text::default() });
             context.put((*name).clone(), value);
         }
         visible.truncate(before);
