@@ -29,7 +29,8 @@ use crate::inbox::{Inbound, Work};
 use crate::maintenance::{Maintenance, MaintenanceThread};
 use crate::options::NodeOptions;
 use crate::partition::{Partition, PartitionOptions};
-use crate::processing_thread::{CheckpointPolicy, ProcessingThread, Slot};
+use crate::partition_loop::CheckpointPolicy;
+use crate::processing_thread::{ProcessingThread, Slot};
 use crate::record_log::{RecordLog, RecordLogError, RecordLogOptions, WriteBackThread};
 use crate::replication_loop::group_of;
 use crate::replication_thread::ReplicationThread;
@@ -277,11 +278,13 @@ impl Node {
             let partition = Partition::new(entrance.id, opened.engine, partition_options);
             let maintenance = channels.maintenance.0.clone();
             remark_refused(entrance, &opened.guard, partition.engine());
-            let mut slot = Slot::new(partition, opened.guard, opened.writer, entrance.clone(), maintenance, policy);
+            let (shared, entrance_of) = (self.shared.clone(), entrance.clone());
+            let (guard, writer) = (opened.guard, opened.writer);
+            let mut slot = Slot::new(shared, entrance_of, partition, guard, writer, maintenance, policy);
             let exported = self.exporters.iter().map(|exporter| exporter.acknowledged(entrance.id));
             slot.was_exported(exported.max().unwrap_or(0));
             if let Some(reason) = opened.left_out {
-                slot.leave_out(&self.shared, &reason);
+                slot.leave_out(&reason);
             }
             slots[usize::from(entrance.id.0) % count].push(slot);
         }

@@ -12,7 +12,7 @@ use crate::disk::DiskState;
 use crate::inbox::Work;
 use crate::shared::Shared;
 
-pub(crate) use slot::{CheckpointPolicy, Slot};
+pub(crate) use slot::Slot;
 
 /// How long a stopping node waits for a checkpoint.
 const LAST_CHECKPOINT_LIMIT: Duration = Duration::from_secs(30);
@@ -56,7 +56,7 @@ impl ProcessingThread {
             let now = Instant::now();
             for slot in &mut self.slots {
                 if slot.is_touched_or_due(now) {
-                    slot.run(&self.shared, now);
+                    slot.run(now);
                 }
             }
         }
@@ -78,14 +78,14 @@ impl ProcessingThread {
     fn handle(&mut self, work: Work) {
         match work {
             Work::Committed { partition, entries, up_to } => {
-                self.with_slot(partition, |slot, shared| slot.enqueue(shared, entries, up_to));
+                self.with_slot(partition, |slot| slot.enqueue(entries, up_to));
             }
             Work::Lead { partition, leadership } => {
-                self.with_slot(partition, |slot, shared| slot.lead(shared, leadership));
+                self.with_slot(partition, |slot| slot.lead(leadership));
             }
             Work::StepDown(partition) => self.with_slot(partition, Slot::step_down),
             Work::CheckpointWritten { partition, written } => {
-                self.with_slot(partition, |slot, shared| slot.checkpoint_written(shared, written));
+                self.with_slot(partition, |slot| slot.checkpoint_written(written));
             }
             Work::ClockChanged => self.slots.iter_mut().for_each(Slot::touch),
             Work::Stop => unreachable!("the caller handles the end"),
@@ -97,10 +97,9 @@ impl ProcessingThread {
         self.slots.get_mut(index)
     }
 
-    fn with_slot(&mut self, partition: PartitionId, action: impl FnOnce(&mut Slot, &Arc<Shared>)) {
-        let shared = self.shared.clone();
+    fn with_slot(&mut self, partition: PartitionId, action: impl FnOnce(&mut Slot)) {
         if let Some(slot) = self.slot(partition) {
-            action(slot, &shared);
+            action(slot);
         }
     }
 
@@ -117,8 +116,8 @@ impl ProcessingThread {
         }
         let now = Instant::now();
         for slot in &mut self.slots {
-            slot.run(&self.shared, now);
-            slot.step_down(&self.shared);
+            slot.run(now);
+            slot.step_down();
             slot.begin_last_checkpoint();
             slot.forget_ends();
         }
@@ -127,8 +126,8 @@ impl ProcessingThread {
             match self.work.recv_timeout(LOOK_INTERVAL) {
                 Ok(Work::CheckpointWritten { partition, written }) => {
                     until = Instant::now() + LAST_CHECKPOINT_LIMIT;
-                    self.with_slot(partition, |slot, shared| {
-                        slot.checkpoint_written(shared, written);
+                    self.with_slot(partition, |slot| {
+                        slot.checkpoint_written(written);
                         slot.begin_last_checkpoint();
                     });
                 }

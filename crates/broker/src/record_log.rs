@@ -33,12 +33,14 @@ pub use range::SegmentsRange;
 pub(crate) use range::range;
 pub(crate) use reader::RecordReader;
 pub(crate) use write_back::WriteBackThread;
-pub(crate) use writer::RecordWriter;
+pub use writer::RecordWriter;
 
 /// How a record log is set up.
 #[derive(Debug, Clone)]
-pub(crate) struct RecordLogOptions {
+pub struct RecordLogOptions {
+    /// Whose records they are.
     pub partition: PartitionId,
+    /// Where the segments are.
     pub directory: PathBuf,
     /// A segment of this size is followed by a new one.
     pub segment_bytes: u64,
@@ -53,7 +55,7 @@ pub(crate) struct RecordLogOptions {
 #[cfg(test)]
 impl RecordLogOptions {
     /// Records that are read, by readers that look for themselves.
-    pub fn for_test(partition: PartitionId, directory: &Path, segment_bytes: u64) -> Self {
+    pub(crate) fn for_test(partition: PartitionId, directory: &Path, segment_bytes: u64) -> Self {
         let directory = directory.to_owned();
         Self { partition, directory, segment_bytes, is_read: true, readers: Vec::new(), write_back: None }
     }
@@ -61,7 +63,7 @@ impl RecordLogOptions {
 
 /// The segments of one partition, shared by the writer, the readers and the thread that syncs and deletes.
 #[derive(Debug)]
-pub(crate) struct RecordLog {
+pub struct RecordLog {
     options: RecordLogOptions,
     /// Oldest first; the last one is written to. Never empty.
     segments: Mutex<VecDeque<Segment>>,

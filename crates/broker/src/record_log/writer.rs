@@ -13,7 +13,7 @@ use super::{RecordLog, Segment, recovery};
 
 /// Appends to the last segment. Records are kept in memory until [`RecordWriter::flush`] succeeds.
 #[derive(Debug)]
-pub(crate) struct RecordWriter {
+pub struct RecordWriter {
     log: Arc<RecordLog>,
     pub(crate) file: File,
     segment: Segment,

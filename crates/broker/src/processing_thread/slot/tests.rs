@@ -40,7 +40,7 @@ impl Stage {
         let policy = CheckpointPolicy { interval: SOON, overlay_bytes: u64::MAX };
         let note = ApplyingNote::open(&directory.join("applying"), PARTITION).expect("new");
         let guard = Guard { note, refused: RefusedCommands::default() };
-        let slot = Slot::new(partition, guard, writer, entrance, maintenance, policy);
+        let slot = Slot::new(shared.clone(), entrance, partition, guard, writer, maintenance, policy);
         Stage { shared, inbox, slot, records, applied: 0, _maintenance: receiver }
     }
 
@@ -51,24 +51,24 @@ impl Stage {
         let data = protocol::encode_batch(1, std::iter::once(command.as_slice())).into();
         let entry: CommittedEntry<Permit> = CommittedEntry { index: self.applied, data, permit: None };
         self.shared.unapplied_bytes.fetch_add(entry.data.len(), Ordering::Relaxed);
-        self.slot.enqueue(&self.shared, vec![entry], self.applied);
-        self.slot.run(&self.shared, Instant::now());
+        self.slot.enqueue(vec![entry], self.applied);
+        self.slot.run(Instant::now());
     }
 
     /// From here on records cannot be written, until the answer is handed to [`Stage::repair`].
     fn break_records(&mut self) -> File {
         let unwritable = File::open("/dev/null").expect("readable");
-        std::mem::replace(&mut self.slot.records.file, unwritable)
+        std::mem::replace(&mut self.slot.partition.records.file, unwritable)
     }
 
     fn repair(&mut self, file: File) {
-        self.slot.records.file = file;
-        self.slot.run(&self.shared, Instant::now() + SOON);
+        self.slot.partition.records.file = file;
+        self.slot.run(Instant::now() + SOON);
     }
 
     fn lead(&mut self) {
         let leadership = self.shared.entrances[0].leadership();
-        self.slot.lead(&self.shared, leadership);
+        self.slot.lead(leadership);
     }
 
     fn submitted(&self) -> Vec<&'static str> {
@@ -128,13 +128,13 @@ fn nothing_is_answered_or_applied_before_the_records_of_the_batch_are_written() 
     stage.commit(&creation(1));
     stage.commit(&creation(2));
     stage.slot.touch();
-    stage.slot.run(&stage.shared, Instant::now());
+    stage.slot.run(Instant::now());
     let answers = || (first.load(Ordering::Relaxed), second.load(Ordering::Relaxed));
     assert_eq!(answers(), (0, 0), "its records are not written");
-    assert_eq!(stage.slot.partition.engine().applied(), 1, "the second batch waits behind the first");
+    assert_eq!(stage.slot.partition.partition().engine().applied(), 1, "the second batch waits behind the first");
     stage.repair(file);
     assert_eq!(answers(), (1, 1));
-    assert_eq!(stage.records.last_position(), stage.slot.partition.engine().last_position());
+    assert_eq!(stage.records.last_position(), stage.slot.partition.partition().engine().last_position());
 }
 
 #[test]
@@ -151,11 +151,11 @@ fn leadership_waits_behind_batches_whose_records_are_not_written() {
     assert_eq!(stage.submitted().len(), 1);
     assert_eq!(stage.shared.entrances[0].role(), Role::Leader);
     // A leadership that ended before its turn came is none.
-    stage.slot.step_down(&stage.shared);
+    stage.slot.step_down();
     let file = stage.break_records();
     stage.commit(&stream());
     stage.lead();
-    stage.slot.step_down(&stage.shared);
+    stage.slot.step_down();
     stage.repair(file);
     assert_eq!(stage.shared.entrances[0].role(), Role::Follower);
 }
@@ -168,11 +168,11 @@ fn a_partition_that_died_says_so_to_the_log_and_takes_no_part_again() {
     let unreadable = CommittedEntry { index: 1, data: b"unreadable".as_slice().into(), permit: None };
     let bytes = unreadable.data.len();
     stage.shared.unapplied_bytes.fetch_add(bytes, Ordering::Relaxed);
-    stage.slot.enqueue(&stage.shared, vec![unreadable], 1);
-    stage.slot.run(&stage.shared, Instant::now());
+    stage.slot.enqueue(vec![unreadable], 1);
+    stage.slot.run(Instant::now());
     assert!(matches!(stage.inbox.try_recv(), Ok(Inbound::Died(PARTITION))));
     let entrance = stage.shared.entrances[0].clone();
-    stage.slot.step_down(&stage.shared);
+    stage.slot.step_down();
     entrance.set_role(Role::Follower);
     entrance.close();
     assert_eq!((entrance.role(), entrance.health()), (Role::Inactive, Health::Dead));
@@ -193,8 +193,8 @@ fn a_log_that_ends_before_its_records_is_not_led() {
     // The log has lost the second batch; the records of it are there.
     let mut stage = Stage::new(directory.path());
     stage.commit(&creation(1));
-    assert!(stage.slot.partition.engine().last_position() < recorded);
-    let reason = stage.slot.check_records().expect_err("more records than commands");
+    assert!(stage.slot.partition.partition().engine().last_position() < recorded);
+    let reason = stage.slot.partition.check_records().expect_err("more records than commands");
     assert!(reason.contains(&format!("records up to position {recorded}, but the log ends at position")), "{reason}");
     stage.lead();
     let entrance = &stage.shared.entrances[0];
@@ -241,14 +241,18 @@ fn a_refused_command_is_rejected_in_its_place_and_what_ended_the_process_is_forg
     let command = protocol::encode_to_vec(&creation(2));
     let content = protocol::encode_batch(1, std::iter::once(command.as_slice()));
     let refused = RefusedCommand { index: 2, checksum: crc32fast::hash(&content), number: Some(1) };
-    stage.slot.guard.refused.add(refused, 0);
+    stage.slot.surroundings.guard.refused.add(refused, 0);
 
     stage.commit(&creation(1));
     assert!(!first.lock()[0].contains("operator"), "{first:?}");
-    assert_eq!(stage.slot.guard.note.ended().map(|ended| ended.applying.index), Some(2), "it is still ahead");
+    assert_eq!(
+        stage.slot.surroundings.guard.note.ended().map(|ended| ended.applying.index),
+        Some(2),
+        "it is still ahead"
+    );
     stage.commit(&creation(2));
     assert!(second.lock()[0].contains("an operator had it refused with 'osmia doctor'"), "{second:?}");
-    assert_eq!(stage.slot.guard.note.ended(), None);
+    assert_eq!(stage.slot.surroundings.guard.note.ended(), None);
     assert_eq!(crate::applying::read(&path, PARTITION).expect("readable"), None, "nothing is being applied");
 }
 
@@ -256,12 +260,12 @@ fn a_refused_command_is_rejected_in_its_place_and_what_ended_the_process_is_forg
 fn a_partition_that_is_left_out_applies_nothing_and_says_why() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let mut stage = Stage::new(directory.path());
-    stage.slot.leave_out(&stage.shared, "The process ended 2 times in a row.");
+    stage.slot.leave_out("The process ended 2 times in a row.");
     stage.lead();
     stage.commit(&creation(1));
     let entrance = &stage.shared.entrances[0];
     assert_eq!((entrance.role(), entrance.health()), (Role::Inactive, Health::LeftOut));
     assert_eq!(entrance.remark().as_deref(), Some("The process ended 2 times in a row."));
-    assert_eq!(stage.slot.partition.engine().applied(), 0);
+    assert_eq!(stage.slot.partition.partition().engine().applied(), 0);
     assert_eq!(stage.shared.unapplied_bytes.load(Ordering::Relaxed), 0, "and holds nobody up");
 }
