@@ -101,13 +101,14 @@ impl<'a> Session<'a> {
         self.tracker.expect_nothing();
         lines.extend(trace::lines(&self.tracker, &records));
         let ended = self.tracker.awaited_completed();
-        let mut results = self.driver.results(ended.saturating_sub(self.results))?;
+        let results = self.driver.results(ended.saturating_sub(self.results))?;
         self.results += results.len();
+        let said =
+            |(process, variables): &(String, String)| format!("= result of {process}: {}", canonical_text(variables));
+        let mut results: Vec<String> = results.iter().map(said).collect();
         // Results of one step come over several connections, in any order.
         results.sort();
-        for (process, variables) in results {
-            lines.push(format!("= result of {process}: {}", canonical_text(&variables)));
-        }
+        lines.extend(results);
         Ok(lines)
     }
 

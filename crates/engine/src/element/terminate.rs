@@ -192,9 +192,16 @@ pub(super) fn cancel_job(execution: &mut Execution<'_>, instance: &ElementInstan
     }
 }
 
-/// The order of records on the reference engine: the incident of a start or throw event is resolved after its end.
+/// The order of records on the reference engine: the incident of a start or throw event, or of a task that nobody works on,
+/// is resolved after its end.
 fn resolves_after_end(ending: &Ending) -> bool {
-    ending.is(BpmnElementType::StartEvent) || ending.is(BpmnElementType::IntermediateThrowEvent)
+    matches!(
+        ending.instance.value.bpmn_element_type,
+        BpmnElementType::StartEvent
+            | BpmnElementType::IntermediateThrowEvent
+            | BpmnElementType::Task
+            | BpmnElementType::ManualTask
+    )
 }
 
 pub(super) fn resolve_incident(execution: &mut Execution<'_>, instance: &ElementInstance) {
