@@ -103,7 +103,7 @@ pub(crate) fn process(
         {
             // What the command was about may have ended in it, and is there again.
             let at = instance_of(state, at);
-            *process_instance = if at.is_some() { at } else { concerned(state, command) };
+            *process_instance = if at.is_some() { at } else { owning_instance(state, command) };
         }
         mark.reset(output);
         state.begin();
@@ -131,12 +131,12 @@ pub(crate) fn commit(state: &mut State) -> Result<(), Fault> {
     state.commit().map_err(|source| Fault::Store { partition, source })
 }
 
-/// How often a command is tried. Before each time but the first, an instance was put aside that is not the command's own.
+/// How often a command is tried. Before each time but the first, another instance than the command's own was banned.
 const ATTEMPTS_MAX: u32 = 20;
 
 /// What becomes of a command that is not to be processed: as if it had failed, with its instance if there is one.
 fn refusal(state: &State, command: &Command, reason: &str) -> Failure {
-    let process_instance = concerned(state, command);
+    let process_instance = owning_instance(state, command);
     // Work that is refused has to leave the queue, whoever's it is.
     if state.element_instance(process_instance).is_some() || matches!(command.payload, Payload::Work(..)) {
         return Failure::Broken { process_instance, reason: reason.to_owned() };
@@ -170,13 +170,13 @@ fn instance_of(state: &State, element_instance: Key) -> Key {
     state.element_instance(element_instance).map_or(Key::NONE, |instance| instance.value.process_instance_key)
 }
 
-/// Puts an instance aside that a command happened to meet, such as one that the command's message was correlated to, so that
+/// Bans an instance that a command happened to meet, such as one that the command's message was correlated to, so that
 /// the command can be tried again without it. Answers whether it did.
 fn ban_bystander(execution: &mut Execution<'_>, command: &Command, failure: &Failure) -> bool {
     let Failure::Broken { process_instance, reason } = failure else { return false };
-    // Of these, something else is to be done even if the instance that they name is put aside.
+    // Of these, something else is to be done even if the instance that they name is banned.
     let is_shared = matches!(command.payload, Payload::Work(..) | Payload::ProcessMessageSubscription(..));
-    let is_own = *process_instance == concerned(&execution.state, command) && !is_shared;
+    let is_own = *process_instance == owning_instance(&execution.state, command) && !is_shared;
     let is_living = execution.state.element_instance(*process_instance).is_some();
     if is_own || !is_living || execution.state.is_banned(*process_instance) {
         return false;
@@ -358,7 +358,7 @@ pub(crate) fn instances_of_work(execution: &Execution<'_>, row: &WorkRow) -> Vec
     instances
 }
 
-/// Instances that go on and on without waiting for anything are put aside: they would never end.
+/// Bans instances that go on and on without waiting for anything: they would never end.
 fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
     for instance in instances_of_work(execution, row) {
         let steps = u64::from(row.rounds).saturating_mul(execution.limits.steps_per_command_max as u64);
@@ -405,7 +405,7 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
     }
 }
 
-/// The instance is put aside with the reason; everything else goes on. Without an instance, the reason is noted.
+/// Bans the instance with the reason; everything else goes on. Without an instance, only the reason is recorded.
 pub(crate) fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: &str) {
     let value = ErrorValue {
         exception_message: reason.into(),
@@ -416,8 +416,8 @@ pub(crate) fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: 
     execution.emit(Key::NONE, Payload::Error(ErrorIntent::Created, Box::new(value)));
 }
 
-/// The instance that a command is about, as far as it can be told.
-pub(crate) fn concerned(state: &State, command: &Command) -> Key {
+/// The process instance that a command is about, or none.
+pub(crate) fn owning_instance(state: &State, command: &Command) -> Key {
     let of_element = |key| state.element_instance(key).map(|instance| instance.value.process_instance_key);
     let found = match &command.payload {
         Payload::Job(..) => state.job(command.key).map(|job| job.value.process_instance_key),

@@ -25,7 +25,7 @@ pub(crate) fn commands(state: &State, now: Timestamp, limit: usize) -> Vec<Comma
     let mut due = Vec::new();
     for (queue, kind) in queues {
         let limit = if let Due::Messages = kind { limit.min(1) } else { limit };
-        due.extend(queue.iter(&()).map(|(place, _)| (place, kind)).take_while(is_due).take(limit));
+        due.extend(queue.iter(&()).map(|(due, _)| (due, kind)).take_while(is_due).take(limit));
     }
     // Timers that are due together come in the order of what waits for them, as on the reference engine.
     due.sort_by_cached_key(|((due, key), kind)| (*due, kind.waiting(state, *key), *key));
@@ -64,7 +64,7 @@ impl Due {
 }
 
 fn expiry(state: &State, now: Timestamp) -> Command {
-    let due = state.tables.message_deadlines.iter(&()).map(|(place, _)| place).take_while(|(due, _)| *due <= now);
+    let due = state.tables.message_deadlines.iter(&()).map(|(due, _)| due).take_while(|(due, _)| *due <= now);
     let message_keys = due.take(MESSAGES_PER_COMMAND_MAX).map(|(_, key)| Key::from_raw(key)).collect();
     let value = MessageBatchValue { message_keys };
     Command::new(Key::NONE, Payload::MessageBatch(MessageBatchIntent::Expire, Box::new(value)))

@@ -16,7 +16,7 @@ mod terminate;
 mod terminate_at_once;
 mod throw_event;
 
-pub(crate) use activate_at::{Activations, Place, ScopeVariables, scopes_of};
+pub(crate) use activate_at::{ActivateInstruction, Activations, ScopeVariables, scopes_of};
 pub(crate) use inclusive_gateway::WaitingJoins;
 pub(crate) use terminate::{begin as begin_termination, interrupt_children};
 pub(crate) use terminate_at_once::Terminations;
@@ -134,7 +134,7 @@ impl Step {
             | Step::ActivateInnerInstances { body: key } => {
                 state.element_instance(*key).map_or(Key::NONE, |instance| instance.value.process_instance_key)
             }
-            Step::Command(command) => crate::dispatch::concerned(state, command),
+            Step::Command(command) => crate::dispatch::owning_instance(state, command),
         }
     }
 }

@@ -193,7 +193,7 @@ impl Execution<'_> {
             self.at = step.element_instance();
             crate::element::take_step(self, step)?;
             self.check_step()?;
-            if self.has_used_much() {
+            if self.is_over_budget() {
                 break;
             }
         }
@@ -211,7 +211,7 @@ impl Execution<'_> {
     }
 
     /// Whether what remains to be done is better left to the work queue.
-    pub fn has_used_much(&self) -> bool {
+    pub fn is_over_budget(&self) -> bool {
         let (used, limits) = (&self.used, self.limits);
         used.records.max(self.steps.len()) >= limits.records_per_command
             || used.bytes >= limits.bytes_per_command
@@ -310,7 +310,7 @@ impl Execution<'_> {
         })
     }
 
-    /// Refuses commands for instances that a failure has put aside.
+    /// Refuses commands for instances that were banned.
     pub fn check_not_banned(&self, process_instance: Key) -> Result<(), Rejection> {
         if self.state.is_banned(process_instance) {
             return Err(Rejection::invalid_state(format!(

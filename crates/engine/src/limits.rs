@@ -29,9 +29,9 @@ pub struct Limits {
     pub mapping_bytes_max: usize,
     /// Bytes of all inputs and outputs that the evaluation of a decision tells: a client must be able to receive them.
     pub decision_evaluation_bytes_max: usize,
-    /// How often interrupted work goes on without any wait between; an instance with more is put aside.
+    /// How often interrupted work goes on without any wait between; an instance with more is banned.
     pub continuations_max: u32,
-    /// Entries of the work queue above which the instance that has more than half of them is put aside.
+    /// Entries of the work queue above which the instance that has more than half of them is banned.
     pub work_entries_max: u64,
     /// Element instances that the creation of an instance or its modification begins and ends by instructions; a larger
     /// command is refused.

@@ -52,7 +52,7 @@ pub struct JobsAvailable {
     pub job_type: Text,
 }
 
-/// A command for another partition. `command.source` tells the receiver its place in the order.
+/// A command for another partition. `command.source` tells the receiver its position in the order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutgoingCommand {
     /// Where it goes.

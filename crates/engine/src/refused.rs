@@ -48,7 +48,7 @@ fn take_off_job(execution: &mut Execution<'_>, key: Key, is_noted: bool, reason:
     }
 }
 
-/// The instances of the entry are put aside first: what it holds of others, and for other partitions, is still done. When
+/// The instances of the entry are banned first: what it holds of others, and for other partitions, is still done. When
 /// there are none, the entry itself goes.
 fn take_off_work(execution: &mut Execution<'_>, value: &WorkValue, reason: &str) {
     let Some(row) = execution.state.tables.work.get(&value.sequence) else { return };
@@ -63,7 +63,7 @@ fn take_off_work(execution: &mut Execution<'_>, value: &WorkValue, reason: &str)
 }
 
 fn put_aside(execution: &mut Execution<'_>, process_instance: Key, is_noted: bool, reason: &str) {
-    let is_told = is_noted && !process_instance.is_some();
+    let is_told = is_noted && process_instance.is_none();
     if !is_told && !execution.state.is_banned(process_instance) {
         ban(execution, process_instance, reason);
     }

@@ -47,7 +47,7 @@ state::tables! {
         pub job_streams_by_type: state::Table<(Arc<str>, Arc<str>, u32, u64), ()> = 14,
         /// The stream that was served last, by tenant and type, so that streams take turns.
         pub served_streams: state::Table<(Arc<str>, Arc<str>), ServedStream> = 15,
-        /// Instances that a failure of the engine has put aside.
+        /// Instances that were banned after a failure of the engine.
         pub banned_instances: state::Table<i64, ()> = 16,
         /// Interrupted work by its position in the queue.
         pub work: state::Table<u64, WorkRow> = 17,
@@ -71,9 +71,9 @@ state::tables! {
         pub due_timers: state::Queue<(), (i64, i64), ()> = 26,
         /// Triggers whose element has not begun yet, by (element instance, trigger).
         pub event_triggers: state::Table<(i64, i64), EventTriggerRow> = 27,
-        /// Items of multi-instance bodies whose inner instance has not ended, as JSON texts by (body, place from 1).
+        /// Items of multi-instance bodies whose inner instance has not ended, as JSON texts by (body, loop counter).
         pub loop_items: state::Table<(i64, u32), Arc<str>> = 28,
-        /// Results of inner instances of long loops, as JSON texts by (body, place from 1), until the body completes.
+        /// Results of inner instances of long loops, as JSON texts by (body, loop counter), until the body completes.
         pub loop_outputs: state::Table<(i64, u32), Arc<str>> = 59,
         /// Definition keys by deployment and BPMN process id.
         pub processes_by_deployment: state::Table<(i64, Arc<str>), i64> = 29,
@@ -81,20 +81,20 @@ state::tables! {
         pub processes_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 30,
         /// Buffered messages.
         pub messages: state::Table<i64, MessageRow> = 31,
-        /// Buffered messages by (place, message), so first in, first out.
-        pub messages_by_place: state::Table<(MessagePlace, i64), ()> = 32,
-        /// Ids of buffered messages, by (place, id).
-        pub message_ids: state::Table<(MessagePlace, Arc<str>), ()> = 33,
+        /// Buffered messages by (address, message), so first in, first out.
+        pub messages_by_address: state::Table<(MessageAddress, i64), ()> = 32,
+        /// Ids of buffered messages, by (address, id).
+        pub message_ids: state::Table<(MessageAddress, Arc<str>), ()> = 33,
         /// Buffered messages by their deadline.
         pub message_deadlines: state::Queue<(), (i64, i64), ()> = 34,
         /// Which processes a buffered message was correlated to, by (message, BPMN process id).
         pub message_correlations: state::Table<(i64, Arc<str>), ()> = 35,
         /// Waits for messages, where the messages arrive, by (element instance, message name).
         pub message_subscriptions: state::Table<(i64, Arc<str>), MessageSubscriptionRow> = 36,
-        /// The element instances that wait and are not being correlated, by place and BPMN process id, oldest first.
-        pub waiting_subscriptions: state::Queue<(MessagePlace, Arc<str>), i64, ()> = 37,
-        /// How many of them there are, by (place, BPMN process id).
-        pub waiting_processes: state::Table<(MessagePlace, Arc<str>), u32> = 38,
+        /// The element instances that wait and are not being correlated, by address and BPMN process id, oldest first.
+        pub waiting_subscriptions: state::Queue<(MessageAddress, Arc<str>), i64, ()> = 37,
+        /// How many of them there are, by (address, BPMN process id).
+        pub waiting_processes: state::Table<(MessageAddress, Arc<str>), u32> = 38,
         /// Waits for messages, where the element instances live, by (element instance, message name).
         pub process_message_subscriptions: state::Table<(i64, Arc<str>), ProcessMessageSubscriptionRow> = 39,
         /// Waits of start events, by (definition, message name).
@@ -105,10 +105,10 @@ state::tables! {
         pub message_locks: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 42,
         /// The correlation key of the message that started an instance.
         pub message_lock_keys: state::Table<i64, Arc<str>> = 43,
-        /// A buffered message up to which all of its place were correlated to a process, by (place, BPMN process id).
-        pub message_cursors: state::Table<(MessagePlace, Arc<str>), i64> = 44,
-        /// Buffered messages up to there that were rejected and may be correlated again, by ((place, BPMN process id), message).
-        pub released_messages: state::Table<((MessagePlace, Arc<str>), i64), ()> = 45,
+        /// A buffered message up to which all of its address were correlated to a process, by (address, BPMN process id).
+        pub message_cursors: state::Table<(MessageAddress, Arc<str>), i64> = 44,
+        /// Buffered messages up to there that were rejected and may be correlated again, by ((address, BPMN process id), message).
+        pub released_messages: state::Table<((MessageAddress, Arc<str>), i64), ()> = 45,
         /// What is to happen to instances on their way, by (process instance, BPMN id of the element after which); the id is
         /// empty when it happens.
         pub runtime_instructions: state::Table<(i64, Arc<str>), ()> = 60,
@@ -282,11 +282,11 @@ impl State {
         self.tables.variables.prefix(&scope.raw()).map(|((_, name), row)| (name, row))
     }
 
-    /// The messages of a place that a process has not passed yet, oldest first.
-    pub fn messages_behind_cursor(&self, process: &(MessagePlace, Arc<str>)) -> impl Iterator<Item = i64> + use<'_> {
+    /// The messages of an address that a process has not passed yet, oldest first.
+    pub fn messages_behind_cursor(&self, process: &(MessageAddress, Arc<str>)) -> impl Iterator<Item = i64> + use<'_> {
         let from = self.tables.message_cursors.get(process).map_or(i64::MIN, |cursor| cursor.saturating_add(1));
         let range = (process.0.clone(), from)..=(process.0.clone(), i64::MAX);
-        self.tables.messages_by_place.range(range).map(|((_, message), _)| message)
+        self.tables.messages_by_address.range(range).map(|((_, message), _)| message)
     }
 
     /// Whether the variables of a called process are the result of its call activity, because that lets them through.

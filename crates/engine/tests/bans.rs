@@ -1,4 +1,4 @@
-//! Instances that are put aside: which ones are, what they still do, and how they and what belongs to them end.
+//! Banned instances: which ones are banned, what they still do, and how they and what belongs to them end.
 
 mod support;
 
@@ -33,12 +33,12 @@ fn complete(partition: &mut Partition, job: &str) -> String {
     describe(&partition.job(key, JobIntent::Complete, JobValue::default()))
 }
 
-/// A loop of gateways that never waits, for which its instance is put aside.
+/// A loop of gateways that never waits, for which its instance is banned.
 fn endless(builder: ProcessBuilder) -> ProcessBuilder {
     builder.exclusive_gateway("again").exclusive_gateway("and-again").connect_to("again")
 }
 
-/// A process that is put aside while `waiting` waits in it.
+/// A process that is banned while `waiting` waits in it.
 fn breaking(id: &str, waiting: impl FnOnce(ProcessBuilder) -> ProcessBuilder) -> ProcessBuilder {
     endless(waiting(ProcessBuilder::new(id).start("start").parallel_gateway("fork")).move_to("fork"))
 }

@@ -643,7 +643,7 @@ fn a_completion_that_leads_to_what_cannot_be_stored_is_refused_once() {
         output.replies[0].rejection.clone().expect("refused").rejection_type
     };
     assert_eq!(complete(), RejectionType::ProcessingError);
-    assert_eq!(complete(), RejectionType::InvalidState, "the instance is put aside");
+    assert_eq!(complete(), RejectionType::InvalidState, "the instance is banned");
     assert_eq!(bans(&partition).len(), 1);
     partition.check();
 }

@@ -255,11 +255,11 @@ fn check_that_all_that_lives_waits(partition: &Partition) {
             _ => {}
         }
     }
-    let around = living.values().map(|value| match value.flow_scope_key.is_some() {
+    let enclosing = living.values().map(|value| match value.flow_scope_key.is_some() {
         true => value.flow_scope_key,
         false => value.parent_element_instance_key,
     });
-    let around: BTreeSet<Key> = around.chain(waits.into_values()).collect();
+    let holding: BTreeSet<Key> = enclosing.chain(waits.into_values()).collect();
     let mut dump = Vec::new();
     partition.engine.dump(&mut dump).expect("readable");
     let dump = String::from_utf8_lossy(&dump);
@@ -268,7 +268,7 @@ fn check_that_all_that_lives_waits(partition: &Partition) {
         tokens.any(|line| line.contains(&key.raw().to_string()) && line.contains(random_model::PARALLEL_JOIN))
     };
     for (key, value) in &living {
-        let waits = around.contains(key) || has_token_at_join(key);
+        let waits = holding.contains(key) || has_token_at_join(key);
         assert!(waits, "'{}' waits for nothing and does not end", value.element_id);
     }
 }

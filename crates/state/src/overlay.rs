@@ -169,8 +169,8 @@ impl<K: TableKey, V: TableValue> Overlay<K, V> {
         }
     }
 
-    /// Takes back what the command at hand wrote, and tells each key. No entry of the command is left afterwards, so the
-    /// next one can go by the same number.
+    /// Undoes what the current command wrote and reports each key. No entry of the command is left afterwards, so the next
+    /// command can have the same number.
     pub(crate) fn rollback(&mut self, mut restored: impl FnMut(&K)) {
         while let Some((key, prior)) = self.undo.pop() {
             restored(&key);

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::hash::StateHasher;
 use crate::store::{Store, TableId};
 
-/// Is shown every live entry: the table, the key and the value, each also encoded.
+/// Called with every live entry: the table, the key and the value, each also encoded.
 pub type EntryVisitor<'a> = dyn FnMut(TableId, (&dyn Debug, &[u8]), (&dyn Debug, &[u8])) -> io::Result<()> + 'a;
 
 /// How much the layers in memory hold.

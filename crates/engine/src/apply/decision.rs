@@ -13,20 +13,20 @@ pub(super) fn apply_requirements(
     let metadata = &value.metadata;
     let (key, version) = (metadata.decision_requirements_key, metadata.decision_requirements_version);
     let name = (metadata.tenant_id.shared().clone(), metadata.decision_requirements_id.shared().clone());
-    let place = (name.0.clone(), name.1.clone(), version);
+    let name_and_version = (name.0.clone(), name.1.clone(), version);
     let tables = &mut state.tables;
     match intent {
         DecisionRequirementsIntent::Created => {
             let row = DecisionRequirementsRow { metadata: metadata.clone(), resource: value.resource.to_vec() };
             tables.decision_requirements.insert_new(key.raw(), row);
-            tables.decision_requirements_versions.put(place, key.raw());
+            tables.decision_requirements_versions.put(name_and_version, key.raw());
             tables.latest_decision_requirements.put(name, LatestVersion { key, version });
         }
         DecisionRequirementsIntent::Deleted => {
             tables.decision_requirements.delete(&key.raw());
             state.definitions.forget_decision_requirements(key);
-            if tables.decision_requirements_versions.get(&place).is_some_and(|meant| *meant == key.raw()) {
-                tables.decision_requirements_versions.delete(&place);
+            if tables.decision_requirements_versions.get(&name_and_version).is_some_and(|meant| *meant == key.raw()) {
+                tables.decision_requirements_versions.delete(&name_and_version);
             }
             if tables.latest_decision_requirements.get(&name).is_some_and(|latest| latest.key == key) {
                 match versions(&tables.decision_requirements_versions, &name).last() {
@@ -71,9 +71,9 @@ fn deleted(state: &mut State, value: &DecisionValue) {
     tables.decisions.delete(&key.raw());
     tables.decisions_by_requirements.delete(&(value.decision_requirements_key.raw(), key.raw()));
     tables.decisions_by_deployment.delete(&(value.deployment_key.raw(), name.1.clone()));
-    let place = (name.0.clone(), name.1.clone(), value.version);
-    if tables.decision_versions.get(&place).is_some_and(|meant| *meant == key.raw()) {
-        tables.decision_versions.delete(&place);
+    let name_and_version = (name.0.clone(), name.1.clone(), value.version);
+    if tables.decision_versions.get(&name_and_version).is_some_and(|meant| *meant == key.raw()) {
+        tables.decision_versions.delete(&name_and_version);
     }
     let by_tag = (name.0.clone(), name.1.clone(), value.version_tag.shared().clone());
     if tables.decisions_by_version_tag.get(&by_tag).is_some_and(|meant| *meant == key.raw()) {

@@ -11,8 +11,8 @@ pub(super) fn apply(state: &mut State, intent: JobStreamIntent, value: &JobStrea
     let id = (value.stream.node, value.stream.number);
     match intent {
         JobStreamIntent::Added => {
-            for place in places(value) {
-                state.tables.job_streams_by_type.insert_new(place, ());
+            for entry in type_entries(value) {
+                state.tables.job_streams_by_type.insert_new(entry, ());
             }
             state.tables.job_streams.insert_new(id, JobStreamRow { value: value.clone() });
             state.counters.job_streams += 1;
@@ -47,8 +47,8 @@ fn remove(state: &mut State, value: &JobStreamValue) {
     if !state.tables.job_streams.contains(&id) {
         return not_there(state, value.stream);
     }
-    for place in places(value) {
-        state.tables.job_streams_by_type.delete(&place);
+    for entry in type_entries(value) {
+        state.tables.job_streams_by_type.delete(&entry);
     }
     state.tables.job_streams.delete(&id);
     count_down(state, "job streams", 1, |counters| &mut counters.job_streams);
@@ -60,17 +60,17 @@ fn remove(state: &mut State, value: &JobStreamValue) {
     }
 }
 
-fn places(value: &JobStreamValue) -> Vec<(Arc<str>, Arc<str>, u32, u64)> {
-    let mut places: Vec<_> = value
+fn type_entries(value: &JobStreamValue) -> Vec<(Arc<str>, Arc<str>, u32, u64)> {
+    let mut type_entries: Vec<_> = value
         .tenant_ids
         .iter()
         .map(|tenant| {
             (tenant.shared().clone(), value.job_type.shared().clone(), value.stream.node, value.stream.number)
         })
         .collect();
-    places.sort();
-    places.dedup();
-    places
+    type_entries.sort();
+    type_entries.dedup();
+    type_entries
 }
 
 /// Pushed jobs take credit; the stream goes to the end of the turn.

@@ -10,8 +10,8 @@ use protocol::{
 
 use super::{broken, change_element, count_down, count_up, message_buffer as buffer, not_an_event, take_one};
 use crate::state::{
-    MessagePlace, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow, ProcessMessageSubscriptionRow,
-    State, SubscriptionState, message_place,
+    MessageAddress, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow,
+    ProcessMessageSubscriptionRow, State, SubscriptionState, message_address,
 };
 
 pub(super) fn apply(state: &mut State, key: Key, intent: MessageIntent, value: &MessageValue) {
@@ -23,11 +23,11 @@ pub(super) fn apply(state: &mut State, key: Key, intent: MessageIntent, value: &
 }
 
 fn published(state: &mut State, key: Key, value: &MessageValue) {
-    let place = message_place(&value.tenant_id, &value.name, &value.correlation_key);
+    let address = message_address(&value.tenant_id, &value.name, &value.correlation_key);
     if !value.message_id.is_empty() {
-        state.tables.message_ids.insert_new((place.clone(), value.message_id.shared().clone()), ());
+        state.tables.message_ids.insert_new((address.clone(), value.message_id.shared().clone()), ());
     }
-    state.tables.messages_by_place.insert_new((place, key.raw()), ());
+    state.tables.messages_by_address.insert_new((address, key.raw()), ());
     state.tables.message_deadlines.insert((), (value.deadline, key.raw()), ());
     state.tables.messages.insert_new(key.raw(), MessageRow { value: value.clone() });
     state.counters.messages += 1;
@@ -39,12 +39,12 @@ fn expired(state: &mut State, key: Key) {
         return broken(state, format!("message {key} is not there"));
     };
     let value = &row.value;
-    let place = message_place(&value.tenant_id, &value.name, &value.correlation_key);
+    let address = message_address(&value.tenant_id, &value.name, &value.correlation_key);
     buffer::forget(state, key, &row);
     if !value.message_id.is_empty() {
-        state.tables.message_ids.delete(&(place.clone(), value.message_id.shared().clone()));
+        state.tables.message_ids.delete(&(address.clone(), value.message_id.shared().clone()));
     }
-    state.tables.messages_by_place.delete(&(place, raw));
+    state.tables.messages_by_address.delete(&(address, raw));
     state.tables.message_deadlines.remove(&(), &(value.deadline, raw));
     state.tables.messages.delete(&raw);
     count_down(state, "messages", 1, |counters| &mut counters.messages);
@@ -114,9 +114,9 @@ fn wait_no_more(state: &mut State, value: &MessageSubscriptionValue) {
     }
 }
 
-fn process_at(value: &MessageSubscriptionValue) -> (MessagePlace, Arc<str>) {
-    let place = message_place(&value.tenant_id, &value.message_name, &value.correlation_key);
-    (place, value.bpmn_process_id.shared().clone())
+fn process_at(value: &MessageSubscriptionValue) -> (MessageAddress, Arc<str>) {
+    let address = message_address(&value.tenant_id, &value.message_name, &value.correlation_key);
+    (address, value.bpmn_process_id.shared().clone())
 }
 
 fn remove(state: &mut State, entry: &(i64, Arc<str>)) {

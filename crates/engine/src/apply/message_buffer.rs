@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::{Key, Text};
 
-use crate::state::{MessagePlace, MessageRow, State, message_place};
+use crate::state::{MessageAddress, MessageRow, State, message_address};
 
 /// Messages that are passed one by one before the cursor moves.
 const STEP: usize = 4;
@@ -52,6 +52,6 @@ pub(super) fn forget(state: &mut State, message: Key, row: &MessageRow) {
     }
 }
 
-fn process_at(row: &MessageRow, process_id: &Arc<str>) -> (MessagePlace, Arc<str>) {
-    (message_place(&row.value.tenant_id, &row.value.name, &row.value.correlation_key), process_id.clone())
+fn process_at(row: &MessageRow, process_id: &Arc<str>) -> (MessageAddress, Arc<str>) {
+    (message_address(&row.value.tenant_id, &row.value.name, &row.value.correlation_key), process_id.clone())
 }

@@ -63,8 +63,8 @@ pub(super) fn flow_deleted(state: &mut State, value: &ProcessInstanceValue) {
     let Some(flow) = process.flow_by_id.get(&*value.element_id).map(|flow| process.flow(*flow)) else {
         return broken(state, format!("the process has no sequence flow '{}'", value.element_id));
     };
-    let place = (scope, process.element(flow.target).id.clone(), flow.id.clone());
-    if !take_one(&mut state.tables.waiting_tokens, &place) {
-        broken(state, format!("no token waits at '{}' in scope {scope}", place.1));
+    let token = (scope, process.element(flow.target).id.clone(), flow.id.clone());
+    if !take_one(&mut state.tables.waiting_tokens, &token) {
+        broken(state, format!("no token waits at '{}' in scope {scope}", token.1));
     }
 }

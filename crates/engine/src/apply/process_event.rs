@@ -64,11 +64,11 @@ pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceInten
             let count = u32::try_from(value.input_collection.len()).unwrap_or(u32::MAX);
             // After an incident, the items are evaluated again, and there may be fewer of them.
             let before = state.element_instance(key).map_or(0, |body| body.items);
-            for place in count.saturating_add(1)..=before {
-                state.tables.loop_items.delete(&(key.raw(), place));
+            for counter in count.saturating_add(1)..=before {
+                state.tables.loop_items.delete(&(key.raw(), counter));
             }
-            for (place, item) in (1..=count).zip(&value.input_collection) {
-                state.tables.loop_items.put((key.raw(), place), item.shared().clone());
+            for (counter, item) in (1..=count).zip(&value.input_collection) {
+                state.tables.loop_items.put((key.raw(), counter), item.shared().clone());
             }
             change_element(state, key.raw(), |body| body.items = count);
         }
@@ -77,14 +77,14 @@ pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceInten
                 return broken(state, format!("element instance {key} is not there"));
             };
             let body = inner.value.flow_scope_key.raw();
-            let place = (body, inner.loop_counter);
+            let output = (body, inner.loop_counter);
             // A result is given again when what follows it was an incident.
-            let before = state.tables.loop_outputs.get(&place).map_or(0, |before| before.len() as u64);
+            let before = state.tables.loop_outputs.get(&output).map_or(0, |before| before.len() as u64);
             let bytes = value.output_element.len() as u64;
             change_element(state, body, |body| {
                 body.output_bytes = body.output_bytes.saturating_sub(before).saturating_add(bytes);
             });
-            state.tables.loop_outputs.put(place, value.output_element.shared().clone());
+            state.tables.loop_outputs.put(output, value.output_element.shared().clone());
         }
     }
 }

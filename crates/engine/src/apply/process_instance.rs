@@ -121,12 +121,11 @@ fn take_trigger(state: &mut State, key: Key, value: &ProcessInstanceValue) {
         return broken(state, format!("scope {} is not there", value.flow_scope_key));
     };
     let scope = event_sub_process.value.flow_scope_key.raw();
-    let found =
-        state.tables.event_triggers.prefix(&scope).find_map(|(place, row)| {
-            (row.target_element_id == value.element_id).then(|| (place, row.variables.clone()))
-        });
-    let Some((place, variables)) = found else { return };
-    state.tables.event_triggers.delete(&place);
+    let found = state.tables.event_triggers.prefix(&scope).find_map(|(trigger, row)| {
+        (row.target_element_id == value.element_id).then(|| (trigger, row.variables.clone()))
+    });
+    let Some((trigger, variables)) = found else { return };
+    state.tables.event_triggers.delete(&trigger);
     if !variables.is_empty() {
         change_element(state, key.raw(), |instance| instance.result = Some(variables));
     }
@@ -187,8 +186,8 @@ fn consume_tokens(state: &mut State, value: &ProcessInstanceValue) -> u32 {
     let scope = value.flow_scope_key.raw();
     let mut consumed = 0;
     for flow in &element.incoming {
-        let place = (scope, element.id.clone(), process.flow(*flow).id.clone());
-        if !take_one(&mut state.tables.waiting_tokens, &place) {
+        let token = (scope, element.id.clone(), process.flow(*flow).id.clone());
+        if !take_one(&mut state.tables.waiting_tokens, &token) {
             continue;
         }
         consumed += 1;
@@ -304,7 +303,7 @@ fn flow_taken(state: &mut State, value: &ProcessInstanceValue) {
     let target = process.element(flow.target);
     // Inclusive gateways have to know of all tokens on their way.
     if target.element_type == BpmnElementType::ParallelGateway || !process.joining_inclusive_gateways.is_empty() {
-        let place = (scope, target.id.clone(), flow.id.clone());
-        count_up(&mut state.tables.waiting_tokens, place);
+        let token = (scope, target.id.clone(), flow.id.clone());
+        count_up(&mut state.tables.waiting_tokens, token);
     }
 }

@@ -19,9 +19,9 @@ pub(super) fn apply(state: &mut State, intent: RuntimeInstructionIntent, value: 
 }
 
 fn keep(state: &mut State, process_instance: Key, element_id: Arc<str>) {
-    let place = (process_instance.raw(), element_id);
-    if !state.tables.runtime_instructions.contains(&place) {
-        state.tables.runtime_instructions.insert_new(place, ());
+    let wanted = (process_instance.raw(), element_id);
+    if !state.tables.runtime_instructions.contains(&wanted) {
+        state.tables.runtime_instructions.insert_new(wanted, ());
         state.counters.runtime_instructions += 1;
     }
 }

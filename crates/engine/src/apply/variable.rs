@@ -6,18 +6,18 @@ use crate::state::{State, VariableRow, append_variable};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: VariableIntent, value: &VariableValue) {
     let scope = value.scope_key.raw();
-    let place = (scope, value.name.shared().clone());
+    let variable = (scope, value.name.shared().clone());
     let row = VariableRow { key, value: value.value.clone() };
     match intent {
         VariableIntent::Created => {
-            state.tables.variables.insert_new(place, row);
+            state.tables.variables.insert_new(variable, row);
             // A scope may get variables before it is there; it counts as having some from the start then.
             if state.tables.element_instances.get(&scope).is_some_and(|instance| !instance.has_variables) {
                 state.tables.element_instances.update(&scope, |instance| instance.has_variables = true);
             }
         }
         VariableIntent::Updated => {
-            if !state.tables.variables.update(&place, |before| *before = row) {
+            if !state.tables.variables.update(&variable, |before| *before = row) {
                 super::broken(state, format!("scope {scope} has no variable '{}'", value.name));
             }
         }

@@ -89,8 +89,8 @@ fn has_all_tokens(
     let definition = process.element(element);
     match definition.behavior {
         Behavior::ParallelGateway => definition.incoming.iter().all(|flow| {
-            let place = (scope.raw(), definition.id.clone(), process.flow(*flow).id.clone());
-            execution.state.tables.waiting_tokens.contains(&place)
+            let token = (scope.raw(), definition.id.clone(), process.flow(*flow).id.clone());
+            execution.state.tables.waiting_tokens.contains(&token)
         }),
         Behavior::InclusiveGateway { .. } if definition.incoming.len() > 1 => {
             inclusive_gateway::can_begin(execution, process, element, scope)

@@ -1,5 +1,5 @@
-//! An element begins where no flow leads to it: at the creation of an instance or by its modification. The flow scopes
-//! around it that are not there yet begin first.
+//! An element begins where no flow leads to it: at the creation of an instance or by its modification. Those of its
+//! flow scopes that are not there yet begin first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) struct Activations<'a> {
     /// The value of the process itself, which need not have begun.
     pub instance: &'a Arc<ProcessInstanceValue>,
     pub process: &'a Arc<ExecutableProcess>,
-    /// What was found of flow scopes, by (element, instance around).
+    /// What was found of flow scopes, by (element, enclosing instance).
     found: BTreeMap<(ElementIndex, Key), Found>,
     /// What is to begin when its flow scopes have, in order.
     targets: Vec<(Key, Arc<ProcessInstanceValue>)>,
@@ -33,10 +33,10 @@ enum Found {
 }
 
 /// Where and how an element begins.
-pub(crate) struct Place<'a> {
+pub(crate) struct ActivateInstruction<'a> {
     pub element: ElementIndex,
-    /// The flow scope in which it begins, or one around that; none to take the only one. It lives in the instance, and
-    /// its element is around the one that begins.
+    /// The flow scope in which it begins, or one that encloses it; none to take the only one. It lives in the instance, and
+    /// its element encloses the one that begins.
     pub ancestor: Key,
     pub variables: &'a [ScopeVariables],
 }
@@ -99,26 +99,30 @@ impl<'a> Activations<'a> {
         Activations { instance, process, found: BTreeMap::new(), targets: Vec::new() }
     }
 
-    /// Begins the flow scopes around an element and sets its variables. Answers these scopes, outermost first. The element
+    /// Begins the flow scopes of an element and sets its variables. Returns these scopes, outermost first. The element
     /// itself begins with [`Activations::begin_targets`].
-    pub fn begin_scopes(&mut self, execution: &mut Execution<'_>, place: &Place<'_>) -> Result<Vec<Key>, Obstacle> {
-        let chosen = chosen_scopes(execution, place.ancestor);
+    pub fn begin_scopes(
+        &mut self,
+        execution: &mut Execution<'_>,
+        instruction: &ActivateInstruction<'_>,
+    ) -> Result<Vec<Key>, Obstacle> {
+        let chosen = chosen_scopes(execution, instruction.ancestor);
         let mut scopes = Vec::new();
-        let mut around = Key::NONE;
-        for scope in scopes_of(self.process, place.element) {
-            around = match self.find_scope(execution, scope, around, &chosen)? {
+        let mut enclosing = Key::NONE;
+        for scope in scopes_of(self.process, instruction.element) {
+            enclosing = match self.find_scope(execution, scope, enclosing, &chosen)? {
                 Some(key) => {
                     self.check_open(execution, scope, key)?;
-                    self.set_variables(execution, place, scope, key);
+                    self.set_variables(execution, instruction, scope, key);
                     key
                 }
-                None => self.begin_scope(execution, place, scope, around)?,
+                None => self.begin_scope(execution, instruction, scope, enclosing)?,
             };
-            scopes.push(around);
+            scopes.push(enclosing);
         }
         let key = execution.state.next_key();
-        let value = value_of(self.process, place.element, around, self.instance, true);
-        for entries in self.variables_of(place, place.element) {
+        let value = value_of(self.process, instruction.element, enclosing, self.instance, true);
+        for entries in self.variables_of(instruction, instruction.element) {
             document::set_in(execution, &value, key, entries);
         }
         self.targets.push((key, Arc::new(value)));
@@ -129,7 +133,7 @@ impl<'a> Activations<'a> {
     /// the state says before that something is to begin there; the work of those for which it is too much follows later.
     pub fn begin_targets(self, execution: &mut Execution<'_>) -> Outcome {
         for (key, value) in self.targets {
-            if !execution.has_used_much() {
+            if !execution.is_over_budget() {
                 activate::activate(execution, Some(key), value)?;
             } else if let Some(key) = activate::enter(execution, Some(key), value)? {
                 execution.steps.push_back(Step::ContinueActivation { key });
@@ -143,7 +147,7 @@ impl<'a> Activations<'a> {
         &mut self,
         execution: &Execution<'_>,
         scope: ElementIndex,
-        around: Key,
+        enclosing: Key,
         chosen: &[(Key, Arc<ElementInstance>)],
     ) -> Result<Option<Key>, Obstacle> {
         let definition = self.process.element(scope);
@@ -154,8 +158,10 @@ impl<'a> Activations<'a> {
         if !chosen.is_empty() {
             return Ok(chosen.iter().find(|(_, instance)| is_instance(instance, definition)).map(|(key, _)| *key));
         }
-        let found =
-            self.found.entry((scope, around)).or_insert_with(|| find_among_children(execution, definition, around));
+        let found = self
+            .found
+            .entry((scope, enclosing))
+            .or_insert_with(|| find_among_children(execution, definition, enclosing));
         match *found {
             Found::None => Ok(None),
             Found::One(key) => Ok(Some(key)),
@@ -183,9 +189,9 @@ impl<'a> Activations<'a> {
     fn begin_scope(
         &mut self,
         execution: &mut Execution<'_>,
-        place: &Place<'_>,
+        instruction: &ActivateInstruction<'_>,
         scope: ElementIndex,
-        around: Key,
+        enclosing: Key,
     ) -> Result<Key, Obstacle> {
         let definition = self.process.element(scope);
         let is_body =
@@ -196,10 +202,10 @@ impl<'a> Activations<'a> {
         let (key, value) = if scope == PROCESS {
             (self.instance.process_instance_key, (**self.instance).clone())
         } else {
-            (execution.state.next_key(), value_of(self.process, scope, around, self.instance, true))
+            (execution.state.next_key(), value_of(self.process, scope, enclosing, self.instance, true))
         };
         let value = activating(execution, key, value);
-        self.set_variables(execution, place, scope, key);
+        self.set_variables(execution, instruction, scope, key);
         execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value));
         if let Some(token) = Token::find(execution, key)? {
             event::subscribe(execution, &token).map_err(|problem| Obstacle::Subscription {
@@ -207,36 +213,46 @@ impl<'a> Activations<'a> {
                 message: problem.message,
             })?;
         }
-        if let Some(found) = self.found.get_mut(&(scope, around)) {
+        if let Some(found) = self.found.get_mut(&(scope, enclosing)) {
             *found = if let Found::None = found { Found::One(key) } else { Found::Several };
         }
         Ok(key)
     }
 
-    fn set_variables(&self, execution: &mut Execution<'_>, place: &Place<'_>, element: ElementIndex, key: Key) {
-        for entries in self.variables_of(place, element) {
+    fn set_variables(
+        &self,
+        execution: &mut Execution<'_>,
+        instruction: &ActivateInstruction<'_>,
+        element: ElementIndex,
+        key: Key,
+    ) {
+        for entries in self.variables_of(instruction, element) {
             document::set_local(execution, key, entries);
         }
     }
 
-    fn variables_of(&self, place: &Place<'_>, element: ElementIndex) -> impl Iterator<Item = Vec<Entry>> {
+    fn variables_of(
+        &self,
+        instruction: &ActivateInstruction<'_>,
+        element: ElementIndex,
+    ) -> impl Iterator<Item = Vec<Entry>> {
         let id = &self.process.element(element).id;
         let is_meant = move |variables: &&ScopeVariables| {
             if variables.element_id.is_empty() { element == PROCESS } else { variables.element_id == **id }
         };
-        place.variables.iter().filter(is_meant).map(|variables| variables.entries.clone())
+        instruction.variables.iter().filter(is_meant).map(|variables| variables.entries.clone())
     }
 }
 
-/// The elements around an element, the process first.
+/// The flow scopes of an element, the process first.
 pub(crate) fn scopes_of(process: &ExecutableProcess, element: ElementIndex) -> Vec<ElementIndex> {
-    let around = |element: &ElementIndex| process.element(*element).flow_scope;
-    let mut scopes: Vec<ElementIndex> = std::iter::successors(around(&element), around).collect();
+    let enclosing = |element: &ElementIndex| process.element(*element).flow_scope;
+    let mut scopes: Vec<ElementIndex> = std::iter::successors(enclosing(&element), enclosing).collect();
     scopes.reverse();
     scopes
 }
 
-/// The chosen flow scope and those around it.
+/// The chosen flow scope and its enclosing ones.
 fn chosen_scopes(execution: &Execution<'_>, ancestor: Key) -> Vec<(Key, Arc<ElementInstance>)> {
     let find = |key: Key| execution.state.element_instance(key).map(|instance| (key, instance));
     std::iter::successors(find(ancestor), |(_, instance)| find(instance.value.flow_scope_key)).collect()
@@ -246,9 +262,9 @@ fn is_instance(instance: &ElementInstance, definition: &Element) -> bool {
     instance.value.element_id == *definition.id && instance.value.bpmn_element_type == definition.element_type
 }
 
-fn find_among_children(execution: &Execution<'_>, definition: &Element, around: Key) -> Found {
+fn find_among_children(execution: &Execution<'_>, definition: &Element, enclosing: Key) -> Found {
     let tables = &execution.state.tables;
-    let children = tables.children.prefix(&around.raw());
+    let children = tables.children.prefix(&enclosing.raw());
     let mut instances = children.map(|((_, child), _)| child).filter(|child| {
         let instance = tables.element_instances.get(child);
         let is_living = |lifecycle| matches!(lifecycle, Lifecycle::Activating | Lifecycle::Activated);

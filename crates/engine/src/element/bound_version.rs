@@ -42,12 +42,12 @@ impl<'a> Versions<'a> {
         match binding {
             Binding::Latest => self.latest.get(&(tenant, id.clone())).map(|latest| latest.key),
             Binding::Deployment => {
-                let place = (deployment_of(execution, token).raw(), id.clone());
-                self.by_deployment.get(&place).map(|key| Key::from_raw(*key))
+                let name = (deployment_of(execution, token).raw(), id.clone());
+                self.by_deployment.get(&name).map(|key| Key::from_raw(*key))
             }
             Binding::VersionTag(tag) => {
-                let place = (tenant, id.clone(), tag.clone());
-                self.by_version_tag.get(&place).map(|key| Key::from_raw(*key))
+                let name = (tenant, id.clone(), tag.clone());
+                self.by_version_tag.get(&name).map(|key| Key::from_raw(*key))
             }
         }
     }

@@ -67,7 +67,7 @@ fn check_variables(execution: &Execution<'_>, token: &Token, variables: &[Entry]
 /// The same for what comes back from a called process, before it ends.
 pub(super) fn check_result(execution: &Execution<'_>, process: &Token) -> Result<(), Problem> {
     let value = process.value();
-    if !value.parent_element_instance_key.is_some() || !execution.state.gives_variables_to_caller(value) {
+    if value.parent_element_instance_key.is_none() || !execution.state.gives_variables_to_caller(value) {
         return Ok(());
     }
     let bytes = document::bytes_of(&execution.state, process.key, &[]);

@@ -47,15 +47,15 @@ pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
     }
 }
 
-/// What is around the element may have ended or been interrupted since its work was done.
+/// The enclosing scope may have ended or been interrupted since its work was done.
 fn is_expected(execution: &Execution<'_>, token: &Token) -> bool {
     let value = token.value();
-    let (around, element_id) = match value.bpmn_element_type {
+    let (enclosing, element_id) = match value.bpmn_element_type {
         BpmnElementType::Process if value.parent_element_instance_key.is_none() => return true,
         BpmnElementType::Process => (value.parent_element_instance_key, ""),
         _ => (value.flow_scope_key, &*value.element_id),
     };
-    execution.state.element_instance(around).is_some_and(|around| is_open_for(&around, element_id))
+    execution.state.element_instance(enclosing).is_some_and(|enclosing| is_open_for(&enclosing, element_id))
         && !runtime_instruction::is_interrupted(execution, value.process_instance_key)
 }
 

@@ -113,9 +113,9 @@ impl Search<'_> {
 
     fn has_token_by(&mut self, flow: FlowIndex) -> bool {
         self.reads += 1;
-        let place =
+        let token =
             (self.scope.raw(), self.process.element(self.gateway).id.clone(), self.process.flow(flow).id.clone());
-        self.state.tables.waiting_tokens.contains(&place)
+        self.state.tables.waiting_tokens.contains(&token)
     }
 
     /// Whether what was found before still holds.
@@ -185,9 +185,9 @@ pub(super) fn look_again(execution: &mut Execution<'_>, scope: Key, of: &Process
         return Ok(());
     }
     let Some(instance) = execution.state.element_instance(scope) else { return Ok(()) };
-    let around = process.find(&instance.value.element_id, instance.value.bpmn_element_type);
+    let enclosing = process.find(&instance.value.element_id, instance.value.bpmn_element_type);
     for &gateway in &process.joining_inclusive_gateways {
-        if process.element(gateway).flow_scope == around && can_begin(execution, &process, gateway, scope) {
+        if process.element(gateway).flow_scope == enclosing && can_begin(execution, &process, gateway, scope) {
             arrive(execution, &process, gateway, scope, of);
         }
     }

@@ -18,7 +18,7 @@ use crate::variable::document::{self, Entry};
 use crate::variable::own::OwnEntries;
 use crate::variable::{expression, mapping};
 
-/// The variable with the place of an inner instance among its siblings, from 1.
+/// The variable with the number of an inner instance among its siblings, from 1.
 const LOOP_COUNTER: &str = "loopCounter";
 
 impl Token {
@@ -191,13 +191,13 @@ fn collect_output(
     let text = Text::from(text);
     let key = token.value().flow_scope_key;
     let Some(body) = execution.state.element_instance(key) else { return Ok(()) };
-    let place = (key.raw(), token.instance.loop_counter);
+    let output_of = (key.raw(), token.instance.loop_counter);
     // To write a long list with every result would take the square of its length.
     let row = execution.state.tables.variables.get(&(key.raw(), name.clone()));
     let bytes = row.as_ref().map_or(0, |row| row.value.len()).saturating_add(text.len());
     if body.items > execution.limits.output_collection_updates_max
         || bytes > execution.limits.output_collection_update_bytes_max
-        || execution.state.tables.loop_outputs.contains(&place)
+        || execution.state.tables.loop_outputs.contains(&output_of)
     {
         return keep_output(execution, token, &body, text);
     }
@@ -229,8 +229,8 @@ fn keep_output(
     body: &ElementInstance,
     output: Text,
 ) -> Result<(), Problem> {
-    let place = (token.value().flow_scope_key.raw(), token.instance.loop_counter);
-    let before = execution.state.tables.loop_outputs.get(&place).map_or(0, |before| before.len() as u64);
+    let output_of = (token.value().flow_scope_key.raw(), token.instance.loop_counter);
+    let before = execution.state.tables.loop_outputs.get(&output_of).map_or(0, |before| before.len() as u64);
     let bytes = body.output_bytes.saturating_sub(before).saturating_add(output.len() as u64);
     let bytes_max = execution.limits.output_collection_bytes_max;
     if bytes > bytes_max as u64 {
@@ -314,11 +314,11 @@ fn joined_outputs(
     budget.build(bytes).map_err(|exceeded| cannot_write(name, exceeded.into()))?;
     let mut joined = String::with_capacity(bytes);
     joined.push('[');
-    for place in 1..=token.instance.items {
-        if place > 1 {
+    for counter in 1..=token.instance.items {
+        if counter > 1 {
             joined.push(',');
         }
-        match (tables.loop_outputs.get(&(token.key.raw(), place)), updated.get(place as usize - 1)) {
+        match (tables.loop_outputs.get(&(token.key.raw(), counter)), updated.get(counter as usize - 1)) {
             (Some(output), _) => joined.push_str(&output),
             (None, Some(output)) => {
                 budget.write_json(output, &mut joined, usize::MAX).map_err(|error| cannot_write(name, error))?;

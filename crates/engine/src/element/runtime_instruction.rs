@@ -15,8 +15,8 @@ pub(super) fn carry_out(execution: &mut Execution<'_>, ended: &ElementInstance) 
         return false;
     }
     let value = &ended.value;
-    let place = (value.process_instance_key.raw(), value.element_id.shared().clone());
-    let is_wanted = execution.state.tables.runtime_instructions.contains(&place);
+    let wanted = (value.process_instance_key.raw(), value.element_id.shared().clone());
+    let is_wanted = execution.state.tables.runtime_instructions.contains(&wanted);
     if !is_wanted || is_interrupted(execution, value.process_instance_key) {
         return false;
     }

@@ -104,22 +104,22 @@ fn children_after(execution: &Execution<'_>, scope: Key, after: Key, count_max: 
     children.filter(can_end).take(count_max).collect()
 }
 
-/// TERMINATED, and so on outwards as long as what is around was only waiting for this. A loop, because calls can be nested
+/// TERMINATED, and so on outwards as long as the enclosing instance was only waiting for this. A loop, because calls can be nested
 /// deeper than a stack is.
 fn finish(execution: &mut Execution<'_>, ending: Ending) -> Outcome {
-    let mut around = finish_one(execution, &ending)?;
+    let mut enclosing = finish_one(execution, &ending)?;
     runtime_instruction::carry_out(execution, &ending.instance);
-    while let Some(ending) = around {
+    while let Some(ending) = enclosing {
         if ending.is(BpmnElementType::MultiInstanceBody) {
             resolve_incident(execution, &ending.instance);
         }
-        around = finish_one(execution, &ending)?;
+        enclosing = finish_one(execution, &ending)?;
         runtime_instruction::carry_out(execution, &ending.instance);
     }
     Ok(())
 }
 
-/// Answers what is around and ends with it.
+/// Returns the enclosing instance if it ends too.
 fn finish_one(execution: &mut Execution<'_>, ending: &Ending) -> Outcome<Option<Ending>> {
     let value = &ending.instance.value;
     if ending.is(BpmnElementType::Process) {
@@ -129,7 +129,7 @@ fn finish_one(execution: &mut Execution<'_>, ending: &Ending) -> Outcome<Option<
     let is_banned = execution.state.is_banned(value.process_instance_key);
     let is_open = |scope: &ElementInstance| scope.lifecycle == Lifecycle::Activated && scope.interrupted_by.is_none();
     let goes_on = !is_banned && execution.state.element_instance(scope).is_some_and(|scope| is_open(&scope));
-    // When a boundary event was the reason, it begins now, unless what is around is ending too.
+    // When a boundary event was the reason, it begins now, unless the enclosing scope is ending too.
     let token = if goes_on && ending.instance.has_triggers { Token::find(execution, ending.key)? } else { None };
     let boundary_event = token.and_then(|token| {
         let pending = event::find_boundary_trigger(&execution.state, &token)?;
@@ -143,11 +143,11 @@ fn finish_one(execution: &mut Execution<'_>, ending: &Ending) -> Outcome<Option<
         event::activate(execution, &token, scope, &pending);
         return Ok(None);
     }
-    let Some(around) = Ending::find(execution, scope) else { return Ok(None) };
-    match around.instance.lifecycle {
-        Lifecycle::Terminating => Ok((around.instance.children == 0).then_some(around)),
+    let Some(enclosing) = Ending::find(execution, scope) else { return Ok(None) };
+    match enclosing.instance.lifecycle {
+        Lifecycle::Terminating => Ok((enclosing.instance.children == 0).then_some(enclosing)),
         Lifecycle::Activated if !is_banned => {
-            if around.instance.children == 0
+            if enclosing.instance.children == 0
                 && let Some(scope) = Token::find(execution, scope)?
             {
                 interrupted_or_complete(execution, &scope);

@@ -28,7 +28,7 @@ impl Terminations {
         Terminations { left: elements_max, scopes: BTreeSet::new(), kept, too_many }
     }
 
-    /// Ends an element instance with everything in it, and then what is around it as far as nothing is left there.
+    /// Ends an element instance with everything in it, and then the enclosing instances in which nothing is left.
     /// `called_process` refuses the end of a process that another one called.
     pub fn end(
         &mut self,
@@ -82,7 +82,7 @@ impl Terminations {
     }
 }
 
-/// What was told to end before waits for steps that find it gone then.
+/// Already terminating: its queued step will find nothing to do.
 fn begin(execution: &mut Execution<'_>, token: &Token) {
     if token.instance.lifecycle != Lifecycle::Terminating {
         token.transition(execution, ProcessInstanceIntent::ElementTerminating);

@@ -14,7 +14,7 @@ use crate::execution::Execution;
 use crate::state::{ElementInstance, EventGate, EventTriggerRow, Lifecycle, State};
 use crate::variable::document;
 
-/// Whether the event may come now: its scope is active and was not interrupted before, and what is around it lets it go on.
+/// Whether the event may come now: its scope is active and was not interrupted before, and the enclosing scope lets it go on.
 /// An event sub-process goes on in a scope that it has interrupted itself, and so does what waits in it.
 pub(crate) fn can_trigger(state: &State, scope: &ElementInstance, is_boundary_event: bool) -> bool {
     let is_open = match scope.gate {
@@ -22,9 +22,9 @@ pub(crate) fn can_trigger(state: &State, scope: &ElementInstance, is_boundary_ev
         EventGate::BoundaryOnly => is_boundary_event,
         EventGate::Closed => false,
     };
-    let around = state.element_instance(scope.value.flow_scope_key);
-    let is_open_around = around.is_none_or(|around| is_open_for(&around, &scope.value.element_id));
-    scope.lifecycle == Lifecycle::Activated && is_open && is_open_around
+    let enclosing = state.element_instance(scope.value.flow_scope_key);
+    let is_enclosing_open = enclosing.is_none_or(|enclosing| is_open_for(&enclosing, &scope.value.element_id));
+    scope.lifecycle == Lifecycle::Activated && is_open && is_enclosing_open
 }
 
 /// The event comes; the caller has seen that it may. `variables` is the text of a document, empty for none.

@@ -11,7 +11,7 @@ pub(crate) fn activate(execution: &mut Execution<'_>, value: &JobBatchValue) -> 
     let jobs_max = (value.max_jobs_to_activate as usize).min(execution.limits.job_batch_jobs_max);
     let mut bytes_left = execution.limits.job_batch_bytes_max;
     for tenant in tenants(value) {
-        let place = (tenant.shared().clone(), value.job_type.shared().clone());
+        let queue = (tenant.shared().clone(), value.job_type.shared().clone());
         let activation = Activation {
             worker: &value.worker,
             timeout: value.timeout,
@@ -19,7 +19,7 @@ pub(crate) fn activate(execution: &mut Execution<'_>, value: &JobBatchValue) -> 
             jobs_max: jobs_max - batch.job_keys.len(),
             bytes_max: bytes_left,
         };
-        let taken = take_jobs(execution, &place, &activation);
+        let taken = take_jobs(execution, &queue, &activation);
         bytes_left = bytes_left.saturating_sub(taken.jobs.iter().map(|job| job.variables.len()).sum());
         batch.truncated |= taken.truncated;
         batch.job_keys.extend(taken.keys);

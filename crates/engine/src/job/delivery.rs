@@ -30,12 +30,12 @@ impl JobQueue {
         JobQueue { tenant_id: tenant_id.clone(), job_type: job_type.clone(), may_have_credit: true }
     }
 
-    fn place(&self) -> (Arc<str>, Arc<str>) {
+    fn id(&self) -> (Arc<str>, Arc<str>) {
         (self.tenant_id.shared().clone(), self.job_type.shared().clone())
     }
 
     pub fn has_jobs(&self, state: &State) -> bool {
-        !state.tables.available_jobs.is_empty(&self.place())
+        !state.tables.available_jobs.is_empty(&self.id())
     }
 
     /// The queue after a job was added; `had_jobs` tells whether others were waiting before.
@@ -50,13 +50,13 @@ pub(crate) fn deliver(execution: &mut Execution<'_>, queue: &JobQueue) {
     if !queue.may_have_credit {
         return;
     }
-    let place = queue.place();
-    while !execution.state.tables.available_jobs.is_empty(&place) {
-        let Some(stream) = next_stream(&execution.state, &place) else {
+    let queue_id = queue.id();
+    while !execution.state.tables.available_jobs.is_empty(&queue_id) {
+        let Some(stream) = next_stream(&execution.state, &queue_id) else {
             execution.announce_jobs(&queue.tenant_id, &queue.job_type);
             return;
         };
-        if !push_to(execution, &place, &stream) {
+        if !push_to(execution, &queue_id, &stream) {
             return;
         }
     }
@@ -84,7 +84,7 @@ fn next_stream(state: &State, (tenant, job_type): &(Arc<str>, Arc<str>)) -> Opti
 
 /// Activates jobs from the front of the queue for a stream, as many as its credit in jobs and bytes holds, and the first one
 /// whatever its size. Answers whether the queue moved.
-fn push_to(execution: &mut Execution<'_>, place: &(Arc<str>, Arc<str>), stream: &JobStreamValue) -> bool {
+fn push_to(execution: &mut Execution<'_>, queue: &(Arc<str>, Arc<str>), stream: &JobStreamValue) -> bool {
     let credit = stream.granted.minus(stream.used);
     let request = Activation {
         worker: &stream.worker,
@@ -93,7 +93,7 @@ fn push_to(execution: &mut Execution<'_>, place: &(Arc<str>, Arc<str>), stream: 
         jobs_max: usize::try_from(credit.jobs).unwrap_or(usize::MAX),
         bytes_max: usize::try_from(credit.bytes).unwrap_or(usize::MAX).min(execution.limits.job_batch_bytes_max),
     };
-    let taken = take_jobs(execution, place, &request);
+    let taken = take_jobs(execution, queue, &request);
     if taken.keys.is_empty() {
         return taken.removed > 0;
     }
@@ -143,14 +143,14 @@ pub(crate) struct Taken {
 /// incident, so that it does not stand in the way of the others.
 pub(crate) fn take_jobs(
     execution: &mut Execution<'_>,
-    place: &(Arc<str>, Arc<str>),
+    queue: &(Arc<str>, Arc<str>),
     activation: &Activation<'_>,
 ) -> Taken {
     let mut taken = Taken::default();
     let mut too_large = Vec::new();
     let mut banned = Vec::new();
     let mut bytes = 0;
-    for (key, _) in execution.state.tables.available_jobs.iter(place).take(activation.jobs_max) {
+    for (key, _) in execution.state.tables.available_jobs.iter(queue).take(activation.jobs_max) {
         let Some(row) = execution.state.tables.jobs.get(&key) else { continue };
         if execution.state.is_banned(row.value.process_instance_key) {
             banned.push(Key::from_raw(key));
@@ -175,7 +175,7 @@ pub(crate) fn take_jobs(
         taken.jobs.push(job);
     }
     taken.removed = too_large.len() + banned.len();
-    // They took places that the jobs behind them did not get.
+    // The jobs behind them could have had their room.
     taken.truncated |= taken.removed > 0;
     for key in banned {
         super::is_cancelled_as_banned(execution, key);

@@ -1,17 +1,17 @@
 //! Messages that are kept until they expire.
 //!
 //! A message goes to a process once, and stays for other processes. So that finding the next one does not pass all that went
-//! to the process before, a cursor is kept for a process that took several messages of a place. What was rejected behind the
+//! to the process before, a cursor is kept for a process that took several messages of an address. What was rejected behind the
 //! cursor is kept apart.
 
 use protocol::{Key, Text, Timestamp};
 
-use crate::state::{MessagePlace, State};
+use crate::state::{MessageAddress, State};
 
-/// The oldest message of a place that was not correlated to a process and has not expired.
-pub(crate) fn next_message(state: &State, place: MessagePlace, process_id: &Text, now: Timestamp) -> Option<Key> {
+/// The oldest message of an address that was not correlated to a process and has not expired.
+pub(crate) fn next_message(state: &State, address: MessageAddress, process_id: &Text, now: Timestamp) -> Option<Key> {
     let is_kept = |message: &i64| state.tables.messages.get(message).is_some_and(|row| row.value.deadline > now);
-    let process = (place, process_id.shared().clone());
+    let process = (address, process_id.shared().clone());
     let released = state.tables.released_messages.prefix(&process).map(|((_, message), _)| message);
     let mut others = state
         .messages_behind_cursor(&process)

@@ -9,7 +9,7 @@ use protocol::{
 
 use super::{buffer, send_to_instance};
 use crate::execution::{Execution, Outcome};
-use crate::state::{MessageSubscriptionRow, SubscriptionState, message_place};
+use crate::state::{MessageSubscriptionRow, SubscriptionState, message_address};
 
 /// An element instance waits from now on. The oldest buffered message that fits goes to it at once.
 pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &MessageSubscriptionValue) -> Outcome {
@@ -88,7 +88,7 @@ pub(crate) fn reject(execution: &mut Execution<'_>, value: &MessageSubscriptionV
     let tables = &execution.state.tables;
     let Some(message) = tables.messages.get(&value.message_key.raw()) else { return Ok(()) };
     let process = (
-        message_place(&value.tenant_id, &value.message_name, &value.correlation_key),
+        message_address(&value.tenant_id, &value.message_name, &value.correlation_key),
         value.bpmn_process_id.shared().clone(),
     );
     let other = tables.waiting_subscriptions.first(&process).and_then(|(element_instance, _)| {
@@ -153,9 +153,9 @@ fn find(execution: &Execution<'_>, value: &MessageSubscriptionValue) -> Option<A
 
 /// Answers whether there was a message.
 fn correlate_next_message(execution: &mut Execution<'_>, key: Key, value: &MessageSubscriptionValue) -> bool {
-    let place = message_place(&value.tenant_id, &value.message_name, &value.correlation_key);
+    let address = message_address(&value.tenant_id, &value.message_name, &value.correlation_key);
     let process_id = &value.bpmn_process_id;
-    let Some(message_key) = buffer::next_message(&execution.state, place, process_id, execution.timestamp) else {
+    let Some(message_key) = buffer::next_message(&execution.state, address, process_id, execution.timestamp) else {
         return false;
     };
     let Some(message) = execution.state.tables.messages.get(&message_key.raw()) else { return false };

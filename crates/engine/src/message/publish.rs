@@ -8,18 +8,18 @@ use super::message_subscription::send_correlate;
 use super::{is_here, start_event};
 use crate::execution::{Execution, Outcome};
 use crate::name::too_long;
-use crate::state::{MessagePlace, message_place};
+use crate::state::{MessageAddress, message_address};
 use crate::variable::document;
 
 pub(crate) fn publish(execution: &mut Execution<'_>, value: &MessageValue) -> Outcome {
-    let place = message_place(&value.tenant_id, &value.name, &value.correlation_key);
-    check(execution, value, &place)?;
+    let address = message_address(&value.tenant_id, &value.name, &value.correlation_key);
+    check(execution, value, &address)?;
     let key = execution.state.next_key();
     let message = MessageValue { deadline: execution.timestamp.saturating_add(value.time_to_live), ..value.clone() };
     let published = Payload::Message(MessageIntent::Published, Box::new(message.clone()));
     execution.emit(key, published.clone());
     execution.reply(key, published);
-    let correlating = correlate_to_waiting(execution, key, &message, &place);
+    let correlating = correlate_to_waiting(execution, key, &message, &address);
     let processes: Vec<Text> = correlating.iter().map(|subscription| subscription.bpmn_process_id.clone()).collect();
     start_event::correlate(execution, key, &message, processes);
     for subscription in &correlating {
@@ -32,7 +32,7 @@ pub(crate) fn publish(execution: &mut Execution<'_>, value: &MessageValue) -> Ou
     Ok(())
 }
 
-fn check(execution: &Execution<'_>, value: &MessageValue, place: &MessagePlace) -> Result<(), Rejection> {
+fn check(execution: &Execution<'_>, value: &MessageValue, address: &MessageAddress) -> Result<(), Rejection> {
     if !is_here(execution, &value.correlation_key) {
         return Err(Rejection::invalid_state(format!(
             "Expected to publish a message with correlation key '{}' on the partition of this key, but it was sent to \
@@ -48,8 +48,8 @@ fn check(execution: &Execution<'_>, value: &MessageValue, place: &MessagePlace) 
         }
     }
     document::split(&value.variables, bytes_max)?;
-    check_receivers(execution, value, place)?;
-    let id = (place.clone(), value.message_id.shared().clone());
+    check_receivers(execution, value, address)?;
+    let id = (address.clone(), value.message_id.shared().clone());
     if !value.message_id.is_empty() && execution.state.tables.message_ids.contains(&id) {
         return Err(Rejection::already_exists(format!(
             "Expected to publish a new message with id '{}', but a message with that id was already published",
@@ -63,15 +63,15 @@ fn check(execution: &Execution<'_>, value: &MessageValue, place: &MessagePlace) 
 const RECEIVERS_UNCOUNTED: usize = 30_000;
 
 /// Everybody gets a copy of the variables, and all of them are written at once.
-fn check_receivers(execution: &Execution<'_>, value: &MessageValue, place: &MessagePlace) -> Result<(), Rejection> {
+fn check_receivers(execution: &Execution<'_>, value: &MessageValue, address: &MessageAddress) -> Result<(), Rejection> {
     let bytes_max = execution.limits.message_correlations_bytes_max;
     let Some(receivers_max) = bytes_max.checked_div(value.variables.len()) else { return Ok(()) };
     if receivers_max > RECEIVERS_UNCOUNTED {
         return Ok(());
     }
     let tables = &execution.state.tables;
-    let waiting = tables.waiting_processes.range((place.clone(), Default::default())..);
-    let waiting = waiting.take_while(|(process, _)| process.0 == *place).map(|_| ());
+    let waiting = tables.waiting_processes.range((address.clone(), Default::default())..);
+    let waiting = waiting.take_while(|(process, _)| process.0 == *address).map(|_| ());
     let (tenant, name) = (value.tenant_id.shared().clone(), value.name.shared().clone());
     let started = (tenant.clone(), name.clone(), i64::MIN)..=(tenant, name, i64::MAX);
     let started = tables.message_started_processes.range(started).map(|_| ());
@@ -91,11 +91,11 @@ fn correlate_to_waiting(
     execution: &mut Execution<'_>,
     key: Key,
     message: &MessageValue,
-    place: &MessagePlace,
+    address: &MessageAddress,
 ) -> Vec<MessageSubscriptionValue> {
     let tables = &execution.state.tables;
-    let processes = tables.waiting_processes.range((place.clone(), Default::default())..);
-    let processes = processes.map(|(process, _)| process).take_while(|process| process.0 == *place);
+    let processes = tables.waiting_processes.range((address.clone(), Default::default())..);
+    let processes = processes.map(|(process, _)| process).take_while(|process| process.0 == *address);
     let oldest = processes.filter_map(|process| Some(tables.waiting_subscriptions.first(&process)?.0));
     let mut oldest: Vec<i64> = oldest.collect();
     oldest.sort_unstable();

@@ -12,7 +12,7 @@ use super::buffer;
 use crate::event;
 use crate::execution::Execution;
 use crate::process_instance;
-use crate::state::{MessageStartEventSubscriptionRow, State, message_place};
+use crate::state::{MessageStartEventSubscriptionRow, State, message_address};
 
 /// Opens the subscriptions of a version that became the newest. They get the messages that come from now on, not those
 /// that are buffered, as on the reference engine.
@@ -142,8 +142,8 @@ fn start_next(execution: &mut Execution<'_>, tenant_id: &Text, process_id: &Text
     let name = (tenant_id.shared().clone(), process_id.shared().clone());
     let Some(latest) = state.tables.latest_processes.get(&name) else { return };
     let next = subscriptions_of(state, latest.key).into_iter().filter_map(|row| {
-        let place = message_place(tenant_id, &row.value.message_name, correlation_key);
-        let message = buffer::next_message(state, place, process_id, execution.timestamp)?;
+        let address = message_address(tenant_id, &row.value.message_name, correlation_key);
+        let message = buffer::next_message(state, address, process_id, execution.timestamp)?;
         Some((message, row))
     });
     let Some((message_key, row)) = next.min_by_key(|(message, _)| *message) else { return };

@@ -9,7 +9,7 @@ use protocol::{
 };
 
 use super::target;
-use crate::element::{Activations, Place, Step};
+use crate::element::{ActivateInstruction, Activations, Step};
 use crate::execution::{Execution, Outcome};
 use crate::variable::document;
 
@@ -110,7 +110,7 @@ fn find_starts(
     Ok(elements)
 }
 
-/// What is around the elements to start at; nothing when the instance starts at its start event.
+/// The flow scopes of the elements to start at; nothing when the instance starts at its start event.
 fn begin_scopes<'a>(
     execution: &mut Execution<'_>,
     process: &'a Arc<ExecutableProcess>,
@@ -123,8 +123,8 @@ fn begin_scopes<'a>(
     );
     let mut activations = Activations::new(instance, process);
     for element in starts {
-        let place = Place { element: *element, ancestor: Key::NONE, variables: &[] };
-        activations.begin_scopes(execution, &place).map_err(|obstacle| obstacle.refuse(&instructions))?;
+        let instruction = ActivateInstruction { element: *element, ancestor: Key::NONE, variables: &[] };
+        activations.begin_scopes(execution, &instruction).map_err(|obstacle| obstacle.refuse(&instructions))?;
     }
     Ok(activations)
 }

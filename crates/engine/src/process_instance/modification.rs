@@ -13,7 +13,7 @@ use protocol::{
 };
 
 use self::instructions::Instructions;
-use crate::element::{Activations, Place, ScopeVariables, Terminations, Token};
+use crate::element::{ActivateInstruction, Activations, ScopeVariables, Terminations, Token};
 use crate::execution::{Execution, Outcome};
 use crate::state::Lifecycle;
 use crate::variable::document;
@@ -109,12 +109,12 @@ fn begin_scopes(
             let entries = document::split(&of_scope.variables, execution.limits.name_bytes_max)?;
             variables.push(ScopeVariables { element_id: of_scope.element_id.clone(), entries });
         }
-        let place = Place {
+        let instruction = ActivateInstruction {
             element: modified.target(instruction)?,
             ancestor: instruction.ancestor_scope_key,
             variables: &variables,
         };
-        scopes.extend(activations.begin_scopes(execution, &place).map_err(|obstacle| obstacle.refuse(&prefix))?);
+        scopes.extend(activations.begin_scopes(execution, &instruction).map_err(|obstacle| obstacle.refuse(&prefix))?);
     }
     Ok(scopes)
 }

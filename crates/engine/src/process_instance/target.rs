@@ -39,8 +39,8 @@ impl Target {
 
 /// Whether a multi-instance activity is around the element.
 pub(super) fn is_inside_multi_instance(process: &ExecutableProcess, element: ElementIndex) -> bool {
-    let around = |element: &ElementIndex| process.element(*element).flow_scope;
-    std::iter::successors(around(&element), around)
+    let enclosing = |element: &ElementIndex| process.element(*element).flow_scope;
+    std::iter::successors(enclosing(&element), enclosing)
         .any(|scope| matches!(process.element(scope).behavior, Behavior::MultiInstanceBody(_)))
 }
 

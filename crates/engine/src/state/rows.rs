@@ -79,7 +79,7 @@ pub(crate) struct ElementInstance {
     #[n(12)]
     #[cbor(default)]
     pub depth: u32,
-    /// Of an inner instance: its place among its siblings, from 1; of a multi-instance body: the last place given.
+    /// Of an inner instance: its number among its siblings, from 1; of a multi-instance body: the last number given.
     #[n(13)]
     #[cbor(default)]
     pub loop_counter: u32,
@@ -293,10 +293,10 @@ pub(crate) struct DistributionRow {
 }
 
 /// What a message and those who wait for it have in common: tenant, name, correlation key.
-pub(crate) type MessagePlace = (Arc<str>, Arc<str>, Arc<str>);
+pub(crate) type MessageAddress = (Arc<str>, Arc<str>, Arc<str>);
 
 /// Where messages and those who wait for them meet.
-pub(crate) fn message_place(tenant_id: &Text, message_name: &Text, correlation_key: &Text) -> MessagePlace {
+pub(crate) fn message_address(tenant_id: &Text, message_name: &Text, correlation_key: &Text) -> MessageAddress {
     (tenant_id.shared().clone(), message_name.shared().clone(), correlation_key.shared().clone())
 }
 

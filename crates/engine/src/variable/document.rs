@@ -139,8 +139,8 @@ pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<
             set_local(execution, holder, vec![(name, value)]);
             continue;
         }
-        let place = (holder.raw(), name.clone());
-        let key = execution.state.tables.variables.get(&place).map(|row| row.key);
+        let variable = (holder.raw(), name.clone());
+        let key = execution.state.tables.variables.get(&variable).map(|row| row.key);
         if let Some(key) = key {
             set(execution, holder, VariableIntent::Updated, key, name, value);
         }
@@ -150,15 +150,15 @@ pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<
 /// The nearest scope that has another value for the variable, or the root, and whether it is the root.
 fn holder_of(state: &State, mut scope: Key, name: &Arc<str>, value: &Text) -> (Key, bool) {
     while let Some(instance) = state.element_instance(scope) {
-        let around = instance.value.flow_scope_key;
-        if !around.is_some() {
+        let enclosing = instance.value.flow_scope_key;
+        if enclosing.is_none() {
             break;
         }
         let row = if instance.has_variables { state.tables.variables.get(&(scope.raw(), name.clone())) } else { None };
         if row.is_some_and(|row| row.value != *value) {
             return (scope, false);
         }
-        scope = around;
+        scope = enclosing;
     }
     (scope, true)
 }
@@ -173,8 +173,8 @@ pub(crate) fn set_local(execution: &mut Execution<'_>, scope: Key, entries: Vec<
 /// Sets variables in a scope that has this value, or will have it when it begins.
 pub(crate) fn set_in(execution: &mut Execution<'_>, of: &ProcessInstanceValue, scope: Key, entries: Vec<Entry>) {
     for (name, value) in entries {
-        let place = (scope.raw(), name.clone());
-        match execution.state.tables.variables.get(&place) {
+        let variable = (scope.raw(), name.clone());
+        match execution.state.tables.variables.get(&variable) {
             Some(row) if row.value == value => {}
             Some(row) => emit(execution, of, scope, VariableIntent::Updated, row.key, (name, value)),
             None => {

@@ -388,7 +388,7 @@ fn a_decided_deletion_waits_behind_work_that_begins_an_instance() {
     cluster.check();
 }
 
-/// What a failure of the engine put aside never ends, so it must not hold its definition for ever.
+/// A banned instance never ends, so it must not hold its definition for ever.
 #[test]
 fn a_banned_instance_does_not_keep_its_definition() {
     let mut partition = Partition::new();

@@ -129,8 +129,8 @@ fn check_variable_scopes(_: &Execution<'_>, modified: &Modified, instructions: &
     }
     for (instruction, id) in scopes {
         let target = modified.target(instruction)?;
-        let around = scopes_of(process, target);
-        if *id != *instruction.element_id && !around.iter().any(|scope| *process.element(*scope).id == *id) {
+        let enclosing = scopes_of(process, target);
+        if *id != *instruction.element_id && !enclosing.iter().any(|scope| *process.element(*scope).id == *id) {
             return Err(modified.refuse(&format!(
                 "it contains one or more variable instructions with a scope element that doesn't belong to the activating \
                  element's flow scope: '{id}' is not around '{}'. Set these variables before or after the modification.",
@@ -206,11 +206,11 @@ fn check_scopes_stay(
         }
     }
     let ended: BTreeSet<Key> = instructions.terminate.iter().copied().collect();
-    let around = |key: &Key| execution.state.element_instance(*key).map(|instance| instance.value.flow_scope_key);
+    let enclosing = |key: &Key| execution.state.element_instance(*key).map(|instance| instance.value.flow_scope_key);
     let mut conflicts = Vec::new();
     for instruction in &instructions.activate {
         let conflict = if instruction.ancestor_scope_key.is_some() {
-            std::iter::successors(Some(instruction.ancestor_scope_key), around).find(|key| ended.contains(key))
+            std::iter::successors(Some(instruction.ancestor_scope_key), enclosing).find(|key| ended.contains(key))
         } else {
             let scopes = scopes_of(&modified.process, modified.target(instruction)?);
             scopes.iter().find_map(|scope| ending.get(scope).copied())

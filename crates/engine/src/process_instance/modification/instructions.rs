@@ -137,12 +137,12 @@ fn ancestor_of_target(
         // Everything is inside of it: this says nothing about where the target begins.
         return Key::NONE;
     }
-    let around = |key: &Key| {
+    let enclosing = |key: &Key| {
         let instance = execution.state.element_instance(*key)?;
         Some(instance.value.flow_scope_key).filter(|key| key.is_some())
     };
     let is_around_target = |key: &Key| element_of(*key).is_some_and(|element| scopes_of_target.contains(&element));
-    std::iter::successors(Some(source_scope), around).find(is_around_target).unwrap_or(Key::NONE)
+    std::iter::successors(Some(source_scope), enclosing).find(is_around_target).unwrap_or(Key::NONE)
 }
 
 fn find_source(execution: &Execution<'_>, modified: &Modified, key: Key) -> Result<Source, Rejection> {
