@@ -8,9 +8,7 @@ pub(crate) mod catch;
 mod subscribe;
 mod trigger;
 
-pub(crate) use subscribe::{
-    cancel_timers, subscribe, subscribe_only, subscribe_timer, unsubscribe, unsubscribe_event_sub_processes,
-};
+pub(crate) use subscribe::{subscribe, subscribe_only, unsubscribe, unsubscribe_event_sub_processes};
 pub(crate) use trigger::{
     activate, bring_result, can_trigger, find_boundary_trigger, find_interrupting_trigger, find_trigger, trigger,
     trigger_process,

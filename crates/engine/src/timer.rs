@@ -1,6 +1,7 @@
-//! Timers: one file per command.
+//! Timers: what waits for them, and one file per command.
 
 pub(crate) mod start_event;
+pub(crate) mod subscription;
 pub(crate) mod trigger;
 
 use std::borrow::Cow;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bpmn::model::{Element, ExecutableProcess, TimerDefinition, Trigger};
 use protocol::{Key, ProcessMetadata, Rejection, TimerValue, Timestamp};
 
-use crate::event;
+use super::subscription;
 use crate::execution::Execution;
 
 /// When the start events of a process are first due. Such timers cannot see variables.
@@ -56,7 +56,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, metadata: &ProcessMetadata, ti
             repetitions,
             tenant_id: metadata.tenant_id.clone(),
         };
-        event::subscribe_timer(execution, value);
+        subscription::create(execution, value);
     }
 }
 
@@ -69,5 +69,5 @@ pub(crate) fn reopen(execution: &mut Execution<'_>, metadata: &ProcessMetadata, 
 
 /// Cancels the timers of a version that is not the newest any more.
 pub(crate) fn close(execution: &mut Execution<'_>, definition: Key) {
-    event::cancel_timers(execution, definition, |_| true);
+    subscription::cancel(execution, definition, |_| true);
 }

@@ -3,6 +3,7 @@
 use bpmn::model::{ElementIndex, ExecutableProcess, Trigger};
 use protocol::{BpmnElementType, Key, Payload, ProcessInstanceValue, Rejection, Text, TimerIntent, TimerValue};
 
+use super::subscription;
 use crate::element::Token;
 use crate::event;
 use crate::execution::{Execution, Outcome};
@@ -108,5 +109,5 @@ fn repeat(
         due_date
     };
     let repetitions = if is_endless { value.repetitions } else { value.repetitions - 1 };
-    event::subscribe_timer(execution, TimerValue { due_date, repetitions, ..value.clone() });
+    subscription::create(execution, TimerValue { due_date, repetitions, ..value.clone() });
 }

@@ -15,6 +15,7 @@ use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::message;
 use crate::state::{ProcessMessageSubscriptionRow, SubscriptionState};
+use crate::timer;
 use crate::variable::expression;
 
 pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key: Key) -> Outcome {
@@ -22,7 +23,7 @@ pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key:
     let is_unmapped = |event_id: &str| migration.mapped(event_id).is_none();
     if token.instance.has_subscriptions {
         message::subscription::close(execution, key, is_unmapped);
-        event::cancel_timers(execution, key, is_unmapped);
+        timer::subscription::cancel(execution, key, is_unmapped);
     }
     // Those that go on are known before others open, whose events may have the same ids.
     let messages = mapped_messages(execution, key);
