@@ -29,7 +29,7 @@ const JOBS_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1024;
 const JOBS_PER_COMMAND_MAX: usize = 1000;
 
 /// What a client asks for, already checked.
-pub(crate) struct Wish {
+pub(crate) struct ActivationRequest {
     pub job_type: Text,
     pub worker: Text,
     /// Milliseconds.
@@ -38,11 +38,11 @@ pub(crate) struct Wish {
     pub fetch_variables: Vec<Text>,
     pub tenant_ids: Vec<Text>,
     /// How long to wait for a first job; `None` answers at once.
-    pub patience: Option<Duration>,
+    pub wait_limit: Option<Duration>,
 }
 
 /// What every request for jobs needs.
-pub(crate) struct Surroundings {
+pub(crate) struct ActivationContext {
     pub client: Client,
     pub polling: Arc<LongPolling>,
     /// How long a partition may take to answer.
@@ -54,8 +54,8 @@ pub(crate) struct Surroundings {
 
 /// A running request.
 pub(crate) struct Activation {
-    surroundings: Surroundings,
-    wish: Wish,
+    context: ActivationContext,
+    request: ActivationRequest,
     job_type: Arc<JobType>,
     ticket: Ticket,
     start: PartitionId,
@@ -80,20 +80,20 @@ enum Answer {
 }
 
 impl Activation {
-    pub(crate) fn new(surroundings: Surroundings, wish: Wish) -> Self {
-        let job_type = surroundings.polling.job_type(&wish.job_type);
+    pub(crate) fn new(context: ActivationContext, request: ActivationRequest) -> Self {
+        let job_type = context.polling.job_type(&request.job_type);
         let (ticket, start) = job_type.enter();
         Activation {
-            asked: vec![false; usize::from(surroundings.client.partition_count())],
+            asked: vec![false; usize::from(context.client.partition_count())],
             woken: false,
-            remaining: usize::try_from(wish.jobs_max).unwrap_or(0),
+            remaining: usize::try_from(request.jobs_max).unwrap_or(0),
             bytes_left: JOBS_BYTES_MAX,
             found: false,
             overloaded: false,
-            expires: wish.patience.map(|patience| Instant::now() + patience),
+            expires: request.wait_limit.map(|wait_limit| Instant::now() + wait_limit),
             overflow: None,
-            surroundings,
-            wish,
+            context,
+            request,
             job_type,
             ticket,
             start,
@@ -164,8 +164,8 @@ impl Activation {
         let Some(expires) = self.expires else {
             return Ok(false);
         };
-        let mut shutdown = self.surroundings.shutdown.clone();
-        let parked = self.surroundings.polling.park(&self.job_type, self.ticket)?;
+        let mut shutdown = self.context.shutdown.clone();
+        let parked = self.context.polling.park(&self.job_type, self.ticket)?;
         if let Some(parked) = parked {
             tokio::select! {
                 () = parked.woken() => {}
@@ -183,20 +183,20 @@ impl Activation {
     async fn ask(&mut self, partition: PartitionId) -> Answer {
         self.asked[index(partition)] = true;
         // Nothing is activated as long as there is no room for what that gives.
-        let (slot, limit) = (&self.surroundings.slot, self.surroundings.request_timeout);
+        let (slot, limit) = (&self.context.slot, self.context.request_timeout);
         let mut reserved = match slot.reserve(Rpc::ActivateJobs, limit).await {
             Ok(reserved) => reserved,
             Err(status) => return Answer::Rejected(status),
         };
-        let client = self.surroundings.client.clone();
+        let client = self.context.client.clone();
         let question = self.job_type.ask(partition);
         let wanted = self.remaining.min(JOBS_PER_COMMAND_MAX);
         let (sender, receiver) = oneshot::channel();
-        self.surroundings.client.submit(partition, self.command(wanted), move |result| {
+        self.context.client.submit(partition, self.command(wanted), move |result| {
             // When the request is gone, this drops the answer and with it gives the jobs back.
             let _ = sender.send(answer(client, question, partition, wanted, result));
         });
-        match tokio::time::timeout(self.surroundings.request_timeout, receiver).await {
+        match tokio::time::timeout(self.context.request_timeout, receiver).await {
             Ok(answer) => {
                 let answer = answer.unwrap_or(Answer::Skipped);
                 if let Answer::Jobs { jobs, .. } = &answer {
@@ -204,7 +204,7 @@ impl Activation {
                         return Answer::Rejected(status);
                     }
                     if jobs.len() > 0 {
-                        self.surroundings.slot.put(reserved);
+                        self.context.slot.put(reserved);
                     }
                 }
                 answer
@@ -218,12 +218,12 @@ impl Activation {
 
     fn command(&self, wanted: usize) -> Command {
         let value = JobBatchValue {
-            job_type: self.wish.job_type.clone(),
-            worker: self.wish.worker.clone(),
-            timeout: self.wish.timeout,
+            job_type: self.request.job_type.clone(),
+            worker: self.request.worker.clone(),
+            timeout: self.request.timeout,
             max_jobs_to_activate: wanted as i32,
-            tenant_ids: self.wish.tenant_ids.clone(),
-            fetch_variables: self.wish.fetch_variables.clone(),
+            tenant_ids: self.request.tenant_ids.clone(),
+            fetch_variables: self.request.fetch_variables.clone(),
             ..JobBatchValue::default()
         };
         Command::new(Key::NONE, Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)))
@@ -234,7 +234,7 @@ impl Activation {
             Code::ResourceExhausted,
             format!(
                 "Expected to activate jobs of type '{}', but no jobs available and at least one broker returned 'RESOURCE_EXHAUSTED'. Please try again later.",
-                self.wish.job_type
+                self.request.job_type
             ),
         )
     }

@@ -98,10 +98,10 @@ impl JobStreams {
     /// Counts what is too dear to count at every opening and closing.
     pub(crate) fn count_distinct(&self) {
         let open = self.open.lock();
-        let wish = |of: &Arc<StreamSpecification>| {
+        let specification = |of: &Arc<StreamSpecification>| {
             (of.job_type.clone(), of.worker.clone(), of.timeout, of.fetch_variables.clone(), of.tenant_ids.clone())
         };
-        let distinct: HashSet<_> = open.streams.values().map(wish).collect();
+        let distinct: HashSet<_> = open.streams.values().map(specification).collect();
         self.distinct.set(distinct.len() as f64);
     }
 }

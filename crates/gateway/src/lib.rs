@@ -21,7 +21,6 @@ mod job_type;
 mod listener;
 mod long_polling;
 mod openings;
-mod operations;
 mod rpc;
 mod server;
 mod service;

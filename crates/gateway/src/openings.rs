@@ -2,7 +2,7 @@
 //!
 //! To open a stream writes what it wants to the log and the record stream of every partition. A client that opens streams
 //! and gives them up again could so write many times what it sends. Each connection may open many streams at once, as a
-//! worker with many types does when it starts; after that they are opened as slowly as the bytes of their wishes come due.
+//! worker with many types does when it starts; after that they are opened as slowly as the bytes of their requests come due.
 //! One that is given up before its turn writes nothing. Closing is never held up.
 
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use tonic::{Code, Status};
 
 use crate::status::status;
 
-/// Bytes of wishes that a connection may open at once.
+/// Bytes of requests that a connection may open at once.
 const BURST_BYTES_MAX: u64 = 4 << 20;
-/// Bytes of wishes a second after that.
+/// Bytes of requests a second after that.
 const BYTES_PER_SECOND: u64 = 256 << 10;
 /// What a stream counts besides its texts.
 const STREAM_BYTES: u64 = 256;
@@ -45,7 +45,7 @@ impl Openings {
     ///
     /// # Errors
     /// When the connection has too many.
-    pub(crate) fn place(&self, wish: &StreamSpecification, now: Instant) -> Result<(Place, Duration), Status> {
+    pub(crate) fn place(&self, specification: &StreamSpecification, now: Instant) -> Result<(Place, Duration), Status> {
         let mut opened = self.0.lock();
         if opened.streams >= opened.streams_max {
             return Err(status(
@@ -57,7 +57,7 @@ impl Openings {
             ));
         }
         opened.streams += 1;
-        let due = opened.due.unwrap_or(now).max(now) + due_after(wish_bytes(wish));
+        let due = opened.due.unwrap_or(now).max(now) + due_after(stream_bytes(specification));
         opened.due = Some(due);
         Ok((Place(self.0.clone()), due.saturating_duration_since(now).saturating_sub(due_after(BURST_BYTES_MAX))))
     }
@@ -73,16 +73,17 @@ fn due_after(bytes: u64) -> Duration {
     Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / BYTES_PER_SECOND)
 }
 
-fn wish_bytes(wish: &StreamSpecification) -> u64 {
-    let names = wish.fetch_variables.iter().chain(&wish.tenant_ids).map(|name| name.len() + 2).sum::<usize>();
-    STREAM_BYTES + (wish.job_type.len() + wish.worker.len() + names) as u64
+fn stream_bytes(specification: &StreamSpecification) -> u64 {
+    let names =
+        specification.fetch_variables.iter().chain(&specification.tenant_ids).map(|name| name.len() + 2).sum::<usize>();
+    STREAM_BYTES + (specification.job_type.len() + specification.worker.len() + names) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wish(bytes: usize) -> StreamSpecification {
+    fn specification(bytes: usize) -> StreamSpecification {
         StreamSpecification {
             job_type: "x".repeat(bytes).as_str().into(),
             worker: "worker".into(),
@@ -96,10 +97,10 @@ mod tests {
     fn many_small_streams_open_at_once_and_large_ones_by_their_bytes() {
         let now = Instant::now();
         let small = Openings::new(20_000);
-        let places: Vec<_> = (0..10_000).map(|_| small.place(&wish(20), now).unwrap()).collect();
+        let places: Vec<_> = (0..10_000).map(|_| small.place(&specification(20), now).unwrap()).collect();
         assert!(places.iter().all(|(_, wait)| wait.is_zero()), "a worker with many types");
         let large = Openings::new(20_000);
-        let waits: Vec<Duration> = (0..2_000).map(|_| large.place(&wish(16 << 10), now).unwrap().1).collect();
+        let waits: Vec<Duration> = (0..2_000).map(|_| large.place(&specification(16 << 10), now).unwrap().1).collect();
         let at_once = waits.iter().filter(|wait| wait.is_zero()).count();
         assert!((200..=256).contains(&at_once), "{at_once}");
         assert!(waits.is_sorted());
@@ -107,19 +108,19 @@ mod tests {
         let opened = waits.iter().filter(|wait| **wait <= Duration::from_secs(60)).count() as u64;
         assert!(opened * (16 << 10) <= BURST_BYTES_MAX + 60 * BYTES_PER_SECOND, "{opened}");
         let later = now + Duration::from_secs(3_600);
-        assert!(large.place(&wish(16 << 10), later).unwrap().1.is_zero(), "all has come due");
+        assert!(large.place(&specification(16 << 10), later).unwrap().1.is_zero(), "all has come due");
     }
 
     #[test]
     fn a_connection_has_a_limit_of_streams_of_its_own() {
         let openings = Openings::new(2);
         let now = Instant::now();
-        let first = openings.place(&wish(1), now).unwrap();
-        let _second = openings.place(&wish(1), now).unwrap();
-        let refusal = openings.place(&wish(1), now).err().expect("the limit");
+        let first = openings.place(&specification(1), now).unwrap();
+        let _second = openings.place(&specification(1), now).unwrap();
+        let refusal = openings.place(&specification(1), now).err().expect("the limit");
         assert_eq!(refusal.code(), Code::ResourceExhausted);
         assert!(refusal.message().contains("limit of 2 job streams of one connection"), "{refusal}");
         drop(first);
-        openings.place(&wish(1), now).expect("there is room again");
+        openings.place(&specification(1), now).expect("there is room again");
     }
 }

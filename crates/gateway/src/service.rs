@@ -10,7 +10,7 @@ use prost::Message;
 use tokio::sync::watch;
 use tonic::{Code, Request, Response, Status};
 
-use crate::activation::{Activation, ActivationStream, Surroundings, Wish};
+use crate::activation::{Activation, ActivationContext, ActivationRequest, ActivationStream};
 use crate::answers::AnswerSlot;
 use crate::commands::Pending;
 use crate::conversion;
@@ -75,33 +75,33 @@ impl Service {
     }
 
     fn activation(&self, request: ActivateJobsRequest, slot: AnswerSlot) -> Result<Activation, Status> {
-        const WISH: &str = "activate jobs";
-        job_request(WISH, &request.r#type, request.timeout, &request.worker, &request.fetch_variable)?;
+        const ACTION: &str = "activate jobs";
+        job_request(ACTION, &request.r#type, request.timeout, &request.worker, &request.fetch_variable)?;
         if request.max_jobs_to_activate < 1 {
-            return Err(expected(WISH, "maxJobsToActivate", "greater than zero", request.max_jobs_to_activate));
+            return Err(expected(ACTION, "maxJobsToActivate", "greater than zero", request.max_jobs_to_activate));
         }
-        let patience = match u64::try_from(request.request_timeout) {
+        let wait_limit = match u64::try_from(request.request_timeout) {
             Ok(0) => Some(self.long_polling_timeout),
-            Ok(milliseconds) => Some(Duration::from_millis(milliseconds).min(PATIENCE_MAX)),
+            Ok(milliseconds) => Some(Duration::from_millis(milliseconds).min(WAIT_LIMIT_MAX)),
             Err(_) => None,
         };
-        let wish = Wish {
+        let request = ActivationRequest {
             tenant_ids: tenants("ActivateJobs", &request.tenant_ids)?,
             job_type: request.r#type.into(),
             worker: request.worker.into(),
             timeout: request.timeout,
             jobs_max: request.max_jobs_to_activate,
             fetch_variables: texts(request.fetch_variable),
-            patience,
+            wait_limit,
         };
-        let surroundings = Surroundings {
+        let context = ActivationContext {
             client: self.client.clone(),
             polling: self.polling.clone(),
             request_timeout: self.request_timeout,
             shutdown: self.shutdown.clone(),
             slot,
         };
-        Ok(Activation::new(surroundings, wish))
+        Ok(Activation::new(context, request))
     }
 
     fn job_stream(
@@ -109,8 +109,8 @@ impl Service {
         request: StreamActivatedJobsRequest,
         openings: Option<&Openings>,
     ) -> Result<JobStream, Status> {
-        const WISH: &str = "stream activated jobs";
-        job_request(WISH, &request.r#type, request.timeout, &request.worker, &request.fetch_variable)?;
+        const ACTION: &str = "stream activated jobs";
+        job_request(ACTION, &request.r#type, request.timeout, &request.worker, &request.fetch_variable)?;
         if *self.shutdown.borrow() {
             return Err(shutting_down());
         }
@@ -126,7 +126,7 @@ impl Service {
 }
 
 /// No request waits longer than a day: clients that want longer ask again.
-const PATIENCE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const WAIT_LIMIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[tonic::async_trait]
 impl Gateway for Service {

@@ -106,7 +106,7 @@ impl Starts {
     pub(crate) async fn adapt(self) {
         let (mut pause, mut measurements) = (0, 0_u32);
         loop {
-            if self.rests() {
+            if self.is_idle() {
                 self.0.first.notified().await;
             }
             tokio::time::sleep(MEASURE_INTERVAL).await;
@@ -143,7 +143,7 @@ impl Starts {
         pause.saturating_sub(1)
     }
 
-    fn rests(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.0.unanswered.load(Ordering::Relaxed) <= 0 && self.0.waiting.lock().is_empty()
     }
 

@@ -59,7 +59,7 @@ pub(crate) struct Target {
     /// Name of the command's intent.
     pub intent: &'static str,
     /// What is to be done, up to the key: `complete job`.
-    pub wish: &'static str,
+    pub action: &'static str,
     /// What was looked for: `job`.
     pub kind: &'static str,
 }
@@ -73,7 +73,7 @@ pub(crate) fn route(target: Target, key: i64, partition_count: u16) -> Result<(P
             target.intent,
             &Rejection::not_found(format!(
                 "Expected to {} with key '{key}', but no such {} was found",
-                target.wish, target.kind
+                target.action, target.kind
             )),
         )),
     }
@@ -100,33 +100,33 @@ pub(crate) fn tags(tags: Vec<String>) -> Result<Vec<Text>, Status> {
     Ok(texts(tags))
 }
 
-/// What a worker asks for in any request for jobs. `wish` begins the sentence: `activate jobs`, `stream activated jobs`.
+/// What a worker asks for in any request for jobs. `action` begins the sentence: `activate jobs`, `stream activated jobs`.
 /// The names are kept as long as the request, so their size is limited.
 pub(crate) fn job_request(
-    wish: &str,
+    action: &str,
     job_type: &str,
     timeout: i64,
     worker: &str,
     fetch_variables: &[String],
 ) -> Result<(), Status> {
     if job_type.trim().is_empty() {
-        return Err(expected(wish, "type", "present", "blank"));
+        return Err(expected(action, "type", "present", "blank"));
     }
     if timeout < 1 {
-        return Err(expected(wish, "timeout", "greater than zero", timeout));
+        return Err(expected(action, "timeout", "greater than zero", timeout));
     }
     let variables: usize = fetch_variables.iter().map(String::len).sum();
     let bytes = job_type.len() + worker.len() + variables;
     if bytes > JOB_REQUEST_BYTES_MAX {
         let rule = format!("at most {JOB_REQUEST_BYTES_MAX} bytes together");
-        return Err(expected(wish, "type, worker and variable names", &rule, bytes));
+        return Err(expected(action, "type, worker and variable names", &rule, bytes));
     }
     Ok(())
 }
 
-/// `Expected to <wish> with <field> to be <…>, but it was <…>`
-pub(crate) fn expected(wish: &str, field: &str, rule: &str, found: impl std::fmt::Display) -> Status {
-    invalid_argument(format!("Expected to {wish} with {field} to be {rule}, but it was {found}"))
+/// `Expected to <action> with <field> to be <…>, but it was <…>`
+pub(crate) fn expected(action: &str, field: &str, rule: &str, found: impl std::fmt::Display) -> Status {
+    invalid_argument(format!("Expected to {action} with {field} to be {rule}, but it was {found}"))
 }
 
 /// Shares every string of a list.
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn keys_lead_to_their_partition_or_to_nothing() {
-        let target = Target { intent: "COMPLETE", wish: "complete job", kind: "job" };
+        let target = Target { intent: "COMPLETE", action: "complete job", kind: "job" };
         let key = Key::new(PartitionId(2), 7);
         assert_eq!(route(target, key.raw(), 3).unwrap(), (PartitionId(2), key));
         for raw in [0, -1, 12, i64::MIN, Key::new(PartitionId(4), 7).raw()] {

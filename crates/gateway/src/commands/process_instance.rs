@@ -1,53 +1,41 @@
-//! The procedures about messages, running instances as a whole, and deployed resources.
+//! Cancelling, modifying and migrating process instances.
+
+use std::sync::Arc;
 
 use gateway_interface::*;
 use protocol::{
-    Command, DecisionEvaluationIntent, DecisionEvaluationValue, Key, MessageIntent, MessageValue,
-    MigrationMappingInstruction, ModificationActivateInstruction, ModificationMoveInstruction,
-    ModificationTerminateInstruction, ModificationVariableInstruction, PartitionId, Payload,
+    Key, MigrationMappingInstruction, ModificationActivateInstruction, ModificationMoveInstruction,
+    ModificationTerminateInstruction, ModificationVariableInstruction, Payload, ProcessInstanceIntent,
     ProcessInstanceMigrationIntent, ProcessInstanceMigrationValue, ProcessInstanceModificationIntent,
-    ProcessInstanceModificationValue, ResourceDeletionIntent, ResourceDeletionValue, partition_for_correlation_key,
+    ProcessInstanceModificationValue, ProcessInstanceValue,
 };
-use tonic::{Code, Status};
+use tonic::Status;
 
-use crate::commands::Pending;
+use super::Pending;
 use crate::rpc::Rpc;
 use crate::service::Service;
-use crate::status::{invalid_argument, status};
-use crate::validation::{Target, tenant, variables};
+use crate::status::invalid_argument;
+use crate::validation::{Target, variables};
 
 use modify_process_instance_request as modify;
 
 impl Service {
-    /// A message without a name, or with a time to live below zero, is taken as Zeebe takes it: nothing waits for the
-    /// one, and the other is not kept.
-    pub(crate) fn publish(&self, request: PublishMessageRequest) -> Result<Pending, Status> {
-        let value = MessageValue {
-            tenant_id: tenant(Rpc::PublishMessage.name(), &request.tenant_id)?,
-            variables: variables(request.variables)?,
-            name: request.name.into(),
-            correlation_key: request.correlation_key.into(),
-            message_id: request.message_id.into(),
-            time_to_live: request.time_to_live,
-            ..MessageValue::default()
+    pub(crate) fn cancel(&self, request: CancelProcessInstanceRequest) -> Result<Pending, Status> {
+        let target = Target {
+            intent: ProcessInstanceIntent::Cancel.name(),
+            action: "cancel a process instance",
+            kind: "process",
         };
-        let partition = partition_for_correlation_key(&value.correlation_key, self.client.partition_count());
-        let command = Command::new(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(value)));
-        Ok(self.execute(Rpc::PublishMessage, partition, command, self.request_timeout))
-    }
-
-    /// Every partition has all decisions, so they take turns.
-    pub(crate) fn evaluate(&self, request: EvaluateDecisionRequest) -> Result<Pending, Status> {
-        let value = DecisionEvaluationValue {
-            tenant_id: tenant(Rpc::EvaluateDecision.name(), &request.tenant_id)?,
-            variables: variables(request.variables)?,
-            decision_id: request.decision_id.into(),
-            decision_key: Key::from_raw(request.decision_key),
-            ..DecisionEvaluationValue::default()
+        let payload = |key| {
+            let value = ProcessInstanceValue {
+                process_instance_key: key,
+                tenant_id: protocol::DEFAULT_TENANT.into(),
+                ..ProcessInstanceValue::default()
+            };
+            Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::new(value))
         };
-        let payload = Payload::DecisionEvaluation(DecisionEvaluationIntent::Evaluate, Box::new(value));
-        let command = Command::new(Key::NONE, payload);
-        Ok(self.execute(Rpc::EvaluateDecision, self.client.next_partition(), command, self.request_timeout))
+        let reference = request.operation_reference;
+        self.execute_by_key(Rpc::CancelProcessInstance, target, request.process_instance_key, reference, payload)
     }
 
     pub(crate) fn modify(&self, request: ModifyProcessInstanceRequest) -> Result<Pending, Status> {
@@ -67,7 +55,7 @@ impl Service {
         };
         let target = Target {
             intent: ProcessInstanceModificationIntent::Modify.name(),
-            wish: "modify process instance",
+            action: "modify process instance",
             kind: "process instance",
         };
         let payload = |process_instance_key| {
@@ -90,7 +78,7 @@ impl Service {
         });
         let target = Target {
             intent: ProcessInstanceMigrationIntent::Migrate.name(),
-            wish: "migrate process instance",
+            action: "migrate process instance",
             kind: "process instance",
         };
         let payload = |process_instance_key| {
@@ -104,23 +92,6 @@ impl Service {
         };
         let (key, reference) = (request.process_instance_key, request.operation_reference);
         self.execute_by_key(Rpc::MigrateProcessInstance, target, key, reference, payload)
-    }
-
-    /// Resources are deleted where they were deployed, whatever partition their key names.
-    pub(crate) fn delete(&self, request: DeleteResourceRequest) -> Result<Pending, Status> {
-        if request.delete_history == Some(true) {
-            return Err(status(
-                Code::Unimplemented,
-                "DeleteResource with deleteHistory is not supported by this version of Osmia yet: it keeps no history of finished instances. Delete the resource without it.",
-            ));
-        }
-        let value = ResourceDeletionValue {
-            resource_key: Key::from_raw(request.resource_key),
-            tenant_id: protocol::DEFAULT_TENANT.into(),
-        };
-        let payload = Payload::ResourceDeletion(ResourceDeletionIntent::Delete, Box::new(value));
-        let command = Command { operation_reference: request.operation_reference, ..Command::new(Key::NONE, payload) };
-        Ok(self.execute(Rpc::DeleteResource, PartitionId::DEPLOYMENT, command, self.request_timeout))
     }
 }
 
