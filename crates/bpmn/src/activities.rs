@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use roxmltree::Node;
 
+use crate::bindings::binding;
 use crate::expressions::{required_expression, static_or_expression};
 use crate::extensions::Extensions;
-use crate::model::{Binding, CalledElement, ElementIndex, MultiInstance};
+use crate::model::{CalledElement, ElementIndex, MultiInstance};
 use crate::names;
 use crate::report::Problems;
 use crate::vocabulary;
@@ -46,42 +47,6 @@ pub(crate) fn called_element(
         propagate_all_child_variables: is_true_or_absent(node, "propagateAllChildVariables"),
         propagate_all_parent_variables: is_true_or_absent(node, "propagateAllParentVariables"),
     })
-}
-
-/// `bindingType` and `versionTag` of an extension element that names another resource; `None` after a problem.
-pub(crate) fn binding(node: Node, problems: &mut Problems) -> Option<Binding> {
-    let version_tag = node.attribute("versionTag").filter(|tag| !tag.trim().is_empty());
-    let binding = match (node.attribute("bindingType"), version_tag) {
-        (None | Some("latest"), _) => Binding::Latest,
-        (Some("deployment"), _) => Binding::Deployment,
-        (Some("versionTag"), Some(tag)) => {
-            names::check(node, "versionTag", tag, problems);
-            return Some(Binding::VersionTag(Arc::from(tag)));
-        }
-        (Some("versionTag"), None) => {
-            problems.add(
-                node,
-                "Attribute 'versionTag' must be present and not empty if 'bindingType' is 'versionTag'. Set it to the version \
-                 tag to use, or choose another binding.",
-            );
-            return None;
-        }
-        (Some(other), _) => {
-            problems.add(
-                node,
-                format!("Attribute 'bindingType' must be one of: deployment, latest, versionTag, but is '{other}'. Choose one of them."),
-            );
-            return None;
-        }
-    };
-    if version_tag.is_some() {
-        problems.add_for_new(
-            node,
-            "Attribute 'versionTag' may only be used if 'bindingType' is 'versionTag'. Set the binding type to 'versionTag', \
-             or remove the version tag.",
-        );
-    }
-    Some(binding)
 }
 
 /// How often and with what `activity` runs, if it runs several times; its inner activity gets the place `inner`. `None`

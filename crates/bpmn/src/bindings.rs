@@ -1,7 +1,48 @@
-//! References from one file of a deployment to another.
+//! Bindings: which version a reference to another resource means, and whether the deployment has it.
+
+use std::sync::Arc;
+
+use roxmltree::Node;
 
 use crate::model::{Behavior, Binding, CalledDecision, CalledElement, ExecutableProcess, StaticOrExpression};
+use crate::names;
 use crate::report::{Problems, ValidationReport};
+
+/// `bindingType` and `versionTag` of an extension element that names another resource; `None` after a problem.
+pub(crate) fn binding(node: Node, problems: &mut Problems) -> Option<Binding> {
+    let version_tag = node.attribute("versionTag").filter(|tag| !tag.trim().is_empty());
+    let binding = match (node.attribute("bindingType"), version_tag) {
+        (None | Some("latest"), _) => Binding::Latest,
+        (Some("deployment"), _) => Binding::Deployment,
+        (Some("versionTag"), Some(tag)) => {
+            names::check(node, "versionTag", tag, problems);
+            return Some(Binding::VersionTag(Arc::from(tag)));
+        }
+        (Some("versionTag"), None) => {
+            problems.add(
+                node,
+                "Attribute 'versionTag' must be present and not empty if 'bindingType' is 'versionTag'. Set it to the version \
+                 tag to use, or choose another binding.",
+            );
+            return None;
+        }
+        (Some(other), _) => {
+            problems.add(
+                node,
+                format!("Attribute 'bindingType' must be one of: deployment, latest, versionTag, but is '{other}'. Choose one of them."),
+            );
+            return None;
+        }
+    };
+    if version_tag.is_some() {
+        problems.add_for_new(
+            node,
+            "Attribute 'versionTag' may only be used if 'bindingType' is 'versionTag'. Set the binding type to 'versionTag', \
+             or remove the version tag.",
+        );
+    }
+    Some(binding)
+}
 
 /// What a deployment has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use roxmltree::Node;
 
-use crate::compile::Draft;
+use crate::draft::Draft;
 use crate::events::message_reference;
 use crate::model::{Behavior, ElementIndex, MessageDefinition, PROCESS, StaticOrExpression, Trigger};
 use crate::report::Problems;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use roxmltree::Node;
 
-use crate::compile::Draft;
+use crate::draft::Draft;
 use crate::extensions::Extensions;
 use crate::model::{
     Behavior, CatchEvent, ElementType, EventType, MessageDefinition, PROCESS, StaticOrExpression, Trigger,

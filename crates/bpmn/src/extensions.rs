@@ -6,7 +6,7 @@ use std::sync::Arc;
 use feel::{Expression, json};
 use roxmltree::Node;
 
-use crate::activities::binding;
+use crate::bindings::binding;
 use crate::expressions::{required_expression, static_or_expression};
 use crate::model::{CalledDecision, ElementType, JobDefinition, Mapping, Script, StaticOrExpression};
 use crate::names;

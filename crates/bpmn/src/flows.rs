@@ -6,7 +6,7 @@ use feel::Expression;
 use roxmltree::Node;
 use rustc_hash::FxHashMap;
 
-use crate::compile::Draft;
+use crate::draft::Draft;
 use crate::expressions::required_expression;
 use crate::model::{Behavior, ElementIndex, ElementType, FlowIndex, SequenceFlow};
 use crate::report::Problems;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use roxmltree::Node;
 
-use crate::compile::Draft;
+use crate::draft::Draft;
 use crate::model::{Behavior, ElementIndex, ElementType, SequenceFlow};
 use crate::report::Problems;
 

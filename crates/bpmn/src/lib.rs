@@ -19,6 +19,7 @@ mod bindings;
 pub mod builder;
 mod catch_rules;
 mod compile;
+mod draft;
 mod events;
 mod expressions;
 mod extensions;

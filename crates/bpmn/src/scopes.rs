@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::compile::Draft;
+use crate::draft::Draft;
 use crate::events::{self, is_none_event, link_name};
 use crate::model::{Behavior, ElementIndex, ElementType, PROCESS, Trigger};
 use crate::report::Problems;
