@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use protocol::PartitionId;
 
-use crate::client::SubmitError;
 use crate::flow_control::{Admission, Limiter, Permit, Refusal};
 use crate::held::Held;
 use crate::requests::Requests;
+use crate::submit_error::SubmitError;
 
 /// What a replica does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
 
-use crate::client::SubmitError;
 use crate::entrance::Entrance;
 use crate::flow_control::{Admission, Refusal};
 use crate::inbox::{Inbound, QueuedCommand};
+use crate::submit_error::SubmitError;
 
 /// Commands that wait for room in one partition, in the order in which they came.
 #[derive(Debug)]

@@ -38,8 +38,9 @@ mod requests;
 mod shared;
 pub mod snapshots;
 mod streams;
+mod submit_error;
 
-pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest, SubmitError};
+pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest};
 pub use clock::{Clock, NotControllable};
 pub use data_directory::{DataDirectoryError, stored_partition_count};
 pub use disk::{DiskOptions, DiskState, DiskView};
@@ -52,3 +53,4 @@ pub use options::NodeOptions;
 pub use record_log::RecordLogError;
 pub use shared::JobsAvailableListener;
 pub use streams::{JobSink, StreamHandle, StreamSpecification, StreamWindow};
+pub use submit_error::SubmitError;

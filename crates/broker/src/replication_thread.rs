@@ -12,7 +12,6 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use protocol::{PartitionId, Timestamp};
 use replication::{LogError, Message, RaftEngineLog, Replicas, ReplicationError};
 
-use crate::client::SubmitError;
 use crate::entrance::{Role, Trouble};
 use crate::flow_control::Permit;
 use crate::inbox::{Inbound, Work};
@@ -20,6 +19,7 @@ use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
 use crate::replication_loop::{CommittedEntry, ReplicationLoop, Share, Shell};
 use crate::shared::Shared;
+use crate::submit_error::SubmitError;
 
 /// Time between two ticks of Raft's clock.
 const TICK: Duration = Duration::from_millis(100);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use protocol::PartitionId;
 
-use crate::client::SubmitError;
+use crate::submit_error::SubmitError;
 use engine::Reply;
 
 /// Called once with the answer.

@@ -7,12 +7,12 @@ use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
 use protocol::PartitionId;
 
-use crate::client::SubmitError;
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::entrance::{Entrance, Health, Role};
 use crate::inbox::Inbound;
 use crate::streams::Streams;
+use crate::submit_error::SubmitError;
 use engine::JobsAvailable;
 
 /// Called when a partition announces available jobs.

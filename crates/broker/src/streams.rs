@@ -17,10 +17,10 @@ use protocol::{
     Command, JobAmount, JobIntent, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text,
 };
 
-use crate::client::SubmitError;
 use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::Shared;
+use crate::submit_error::SubmitError;
 use engine::Push;
 
 /// What a job stream wants.

@@ -10,7 +10,6 @@ use protocol::{Command, PartitionId, Record};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
 use crate::applying::{Guard, Watching};
-use crate::client::SubmitError;
 use crate::entrance::{Entrance, Health, Role, Trouble};
 use crate::flow_control::Permit;
 use crate::inbox::{Inbound, QueuedCommand};
@@ -21,6 +20,7 @@ use crate::partition_loop::{Batch, CheckpointPolicy, PartitionLoop, Shell};
 use crate::record_log::{RecordLogError, RecordWriter};
 use crate::replication_loop::CommittedEntry;
 use crate::shared::Shared;
+use crate::submit_error::SubmitError;
 
 /// How far the clock may be behind the partition's time before that is said.
 const CLOCK_BEHIND_MILLISECONDS: i64 = 1_000;
