@@ -13,12 +13,12 @@ use crate::schedule::Timeline;
 use crate::starter::Creator;
 
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(20);
-/// Without a success for so long the run gives up.
+/// The run gives up when nothing has succeeded for this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Tags the instances and is told what becomes of them.
+/// Tags the instances and follows what becomes of them.
 pub(crate) trait Tags: Clone + Send + 'static {
-    /// The tag of an instance that is about to be created. None when there is no place for another.
+    /// The tag of an instance that is about to be created. None when there is no room for another.
     fn begin(&self, number: u64) -> Option<Tag>;
     fn created(&self, tag: Tag);
     fn failed(&self, tag: Tag, status: &Status);
@@ -38,7 +38,7 @@ pub(crate) struct Beforehand {
 /// What creating them took.
 pub(crate) struct CreatedBeforehand {
     pub created: u64,
-    /// Creations that failed; each was made up for by another.
+    /// Creations that failed; each was replaced by another.
     pub rejected: Failures,
     pub seconds: f64,
     pub latency: Latencies,
@@ -50,7 +50,7 @@ struct Progress {
 }
 
 impl Beforehand {
-    /// Creates so many, fewer when nothing succeeds any more or the time is over.
+    /// Creates this many instances, or fewer when nothing succeeds any more or the time is up.
     pub async fn create(&self, instances: u64, tags: &impl Tags) -> CreatedBeforehand {
         let progress = Arc::new(Progress {
             created: AtomicU64::new(0),
@@ -76,7 +76,7 @@ impl Beforehand {
                 eprintln!("{seconds:>5} s  created {created:>9} of {instances}  {rate:>7}/s");
                 reported = (created, now);
             }
-            // Never more on their way than are missing.
+            // Never more in flight than are missing.
             let others = (self.in_flight - 1 - in_flight.available_permits()) as u64;
             let tag = if created + others < instances { tags.begin(started) } else { None };
             let Some(tag) = tag else {

@@ -30,7 +30,7 @@ pub struct Server {
     pub replication_factor: i32,
 }
 
-/// Opens so many HTTP/2 connections, spread over the addresses in turn.
+/// Opens HTTP/2 connections, spread over the addresses in turn.
 pub(crate) async fn connect(options: &Options, connections: usize) -> Result<Vec<Client>, LoadError> {
     let mut clients = Vec::with_capacity(connections);
     for address in options.addresses.iter().cycle().take(connections) {
@@ -51,8 +51,8 @@ fn endpoint(address: &str) -> Result<Endpoint, LoadError> {
     let uri = if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
     let endpoint = Endpoint::from_shared(uri).map_err(|error| wrong(innermost(&error)))?;
     Ok(endpoint
-        // Answers that were on their way when a request was given up are counted as errors as long as the connection
-        // lives, and after a thousand of them the library would end it.
+        // The library counts answers to abandoned requests as errors for as long as the connection lives, and would
+        // close it after a thousand of them.
         .http2_max_local_error_reset_streams(None)
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
@@ -60,7 +60,7 @@ fn endpoint(address: &str) -> Result<Endpoint, LoadError> {
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES))
 }
 
-/// The error at the end of a chain says what happened, those before it only where.
+/// The last error of a chain says what happened, the others only where.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -69,7 +69,7 @@ fn innermost(error: &dyn std::error::Error) -> String {
     error.to_string()
 }
 
-/// Asks for the topology: shows that a gateway answers, and what it is.
+/// Asks for the topology, which shows that a gateway answers and what it is.
 pub(crate) async fn describe_server(client: &Client, timeout: Duration) -> Result<Server, LoadError> {
     let mut request = Request::new(TopologyRequest {});
     request.set_timeout(timeout);
@@ -164,7 +164,7 @@ mod tests {
         for request in requests {
             assert!(request.await.is_err(), "it was given up");
         }
-        // Behind the late answers, as the server sends them first.
+        // After the late answers, because the server sends those first.
         tokio::time::sleep(Duration::from_millis(100)).await;
         for _ in 0..3 {
             let answer = client.clone().topology(TopologyRequest {}).await.expect_err("it is not implemented");

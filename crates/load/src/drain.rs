@@ -1,5 +1,5 @@
-//! Completes the jobs that an earlier run left, and watches in which order they come and how fast, alone or beside
-//! other instances.
+//! Completes the jobs that an earlier run left, and watches in which order they come and how fast, alone or while other
+//! instances run.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -26,11 +26,11 @@ use crate::worker::{Failed, JobObserver, Source, WorkerSettings, Workers};
 /// The bits of a key below its partition.
 const COUNTER_BITS: u32 = 51;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// The series of seconds in a report ends here; the run goes on.
+/// The report lists no seconds after this; the run continues.
 const SERIES_LIMIT_SECONDS: usize = 7_200;
-/// When nothing has come for so long, what runs beside is not counted.
+/// After this long without a job, the instances that run meanwhile are not counted.
 const REST: Duration = Duration::from_millis(200);
-/// Other instances go on for no longer than this while a backlog is drained.
+/// Other instances run at most this long while a backlog is drained.
 const BESIDE_LIMIT: Duration = Duration::from_secs(24 * 3_600);
 
 /// How a backlog of jobs was drained.
@@ -50,13 +50,13 @@ pub struct DrainReport {
     pub slowest_second: Option<u64>,
     /// Completions in the fastest.
     pub fastest_second: Option<u64>,
-    /// Completions in each second since the first job, the last of which is not whole.
+    /// Completions in each second since the first job; the last second is not a whole one.
     pub series: Vec<u64>,
     /// Jobs that came to a worker after one of the same partition with a greater key.
     pub out_of_order: u64,
     /// Jobs that came a second time.
     pub duplicate_jobs: u64,
-    /// Jobs that no stream took and the poll beside the streams found.
+    /// Jobs that no stream took, found by the poll that runs alongside.
     pub polled_beside_streams: u64,
     /// From the sending of a completion to its acknowledgement.
     pub completion_latency: Quantiles,
@@ -142,8 +142,8 @@ async fn server(options: &Options) -> Result<Server, LoadError> {
     describe_server(&clients[0], options.request_timeout).await
 }
 
-/// On a thread of their own, because a backlog comes so fast that what runs beside would wait for this tool instead of
-/// for the server.
+/// On a separate thread: a backlog comes so fast that the other instances would wait for this tool instead of the
+/// server.
 async fn workers(options: Options, drain: DrainOptions, drained: Drained) -> Result<Workers, LoadError> {
     let clients = connect(&options, options.connections.min(drain.worker.workers)).await?;
     let settings = WorkerSettings {
@@ -163,7 +163,7 @@ struct Beside {
     rate: f64,
     start: Duration,
     drain_start: Duration,
-    /// When nothing more of the backlog came, as far as is known.
+    /// When the last job of the backlog came, as far as known.
     rests_since: Cell<Option<Duration>>,
     usage: Usage,
 }
@@ -184,7 +184,7 @@ impl Beside {
         Ok(Beside { session, starter, rate: beside.rate, start, drain_start, rests_since: Cell::new(None), usage })
     }
 
-    /// Whether anything of the backlog comes just now.
+    /// Whether jobs of the backlog are coming right now.
     fn backlog_rests(&self, rests: bool) {
         if rests == self.rests_since.get().is_some() {
             return;
@@ -247,7 +247,7 @@ impl Drained {
         self.state().began = self.timeline.now();
     }
 
-    /// Says at every look whether anything comes just now.
+    /// Called regularly with whether jobs are coming right now.
     async fn wait_for_end(&self, drain: &DrainOptions, progress: bool, rests: impl Fn(bool)) {
         let mut reported = (0, Duration::ZERO);
         loop {

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// An option has a value that makes no sense.
+    /// An option has an invalid value.
     #[error("The option {option} is {value}, but must be {expected}.")]
     Option {
         /// The option as the user knows it.
         option: &'static str,
         /// What was given.
         value: String,
-        /// What would do.
+        /// What is expected.
         expected: &'static str,
     },
     /// The address cannot be read as an address.
@@ -32,7 +32,7 @@ pub enum LoadError {
         /// What the network said.
         reason: String,
     },
-    /// A call without which the run makes no sense was refused.
+    /// A call that the run depends on was refused.
     #[error("The gateway refused {call}: {code} {message}")]
     Refused {
         /// The name of the call.
@@ -54,7 +54,7 @@ pub enum LoadError {
         created: u64,
         /// How long the tool waited.
         seconds: u64,
-        /// What the workers were told.
+        /// What the workers received as answers.
         failures: String,
     },
     /// The instances that the measurement needs could not be created.
@@ -103,7 +103,7 @@ pub enum LoadError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The system gave no thread.
+    /// The system refused a thread.
     #[error("The system refused to start a thread: {0}.")]
     Thread(std::io::Error),
     /// The run was dropped by its caller.

@@ -26,7 +26,7 @@ impl FsyncProbe {
         let path = directory.join(format!(".osmia-load-{}", std::process::id()));
         let failed = |source| LoadError::FsyncProbe { path: path.clone(), source };
         let file = File::create(&path).map_err(failed)?;
-        // The file has its size beforehand, as a preallocated log has.
+        // The file has its full size from the start, like a preallocated log.
         let size = usize::try_from(FILE_WRITES).unwrap_or(usize::MAX) * WRITE_BYTES;
         file.write_all_at(&vec![1; size], 0).and_then(|()| file.sync_all()).map_err(failed)?;
         let (stop, stopped) = channel();
@@ -40,7 +40,7 @@ impl FsyncProbe {
                     let offset = number % FILE_WRITES * WRITE_BYTES as u64;
                     let start = Instant::now();
                     if file.write_all_at(&block, offset).is_err() || file.sync_data().is_err() {
-                        // A full or failing disk shows in the server; the probe just has no value for it.
+                        // A full or failing disk shows in the server; the probe simply has no value then.
                         continue;
                     }
                     latencies.record(start.elapsed());
@@ -56,7 +56,7 @@ impl FsyncProbe {
     pub fn finish(self) -> Quantiles {
         drop(self.stop);
         let latencies = self.thread.join().expect("the sync probe does not panic");
-        // The file is hidden and small; leaving it behind is no reason to lose the report.
+        // The file is hidden and small; failing to remove it is no reason to lose the report.
         let _ = std::fs::remove_file(&self.path);
         latencies.quantiles()
     }
@@ -71,7 +71,7 @@ mod tests {
         let directory = std::env::temp_dir();
         let probe = FsyncProbe::start(&directory).expect("the temporary directory can be written");
         let path = probe.path.clone();
-        // The third write shows in the file; the two before it were synced then.
+        // Once the third write is in the file, the two before it are synced.
         let begin = Instant::now();
         let third = |file: Vec<u8>| file.get(2 * WRITE_BYTES) == Some(&2);
         while !third(std::fs::read(&path).expect("the file is there")) {

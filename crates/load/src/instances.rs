@@ -1,11 +1,11 @@
-//! The instances that are on their way, and the jobs that were seen.
+//! The instances in flight, and the jobs seen so far.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::model::Tag;
 
-/// How far the message of an instance is.
+/// The progress of an instance's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     /// Its process waits for none.
@@ -36,8 +36,8 @@ pub(crate) struct Instance {
     pub command_acknowledged: Option<Duration>,
     /// Whether the server acknowledged the command that was intended then.
     pub acknowledged: bool,
-    /// What is no overhead: how long workers held its jobs, in a sequence the sum, in parallel the longest; the
-    /// duration of its timer; for how long its message was put off.
+    /// What does not count as overhead: how long workers held its jobs (the sum in a sequence, the longest in
+    /// parallel), the duration of its timer, and how long its message was delayed.
     pub held: Duration,
     /// Jobs that are not completed.
     pub tasks_left: u16,
@@ -49,7 +49,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// An instance of which nothing was sent.
+    /// An instance for which nothing was sent yet.
     pub fn new(kind: usize, tasks: u16, message: Message) -> Self {
         Instance {
             kind,
@@ -66,8 +66,8 @@ impl Instance {
     }
 }
 
-/// A bounded table of instances. A tag holds the generation of its place, so that the tag of a former
-/// instance finds nothing.
+/// A bounded table of instances. A tag contains the generation of its slot, so the tag of an earlier instance finds
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct Instances {
     places: Vec<Place>,
@@ -82,7 +82,7 @@ struct Place {
 }
 
 impl Instances {
-    /// A table that grows up to so many places.
+    /// A table that grows up to this many slots.
     pub fn with_limit(limit: usize) -> Self {
         Instances { places: Vec::new(), free: Vec::new(), limit }
     }
@@ -124,7 +124,7 @@ impl Instances {
         self.places[index as usize].instance.take()
     }
 
-    /// Removes all that are counted, and shows each of them.
+    /// Removes all that are counted and passes each one on.
     pub fn forget_counted(&mut self, mut forgotten: impl FnMut(Tag, Instance)) {
         for (index, place) in self.places.iter_mut().enumerate() {
             if let Some(instance) = place.instance.take_if(|instance| instance.message != Message::NotCounted) {
@@ -139,8 +139,7 @@ fn tag(generation: u32, index: u32) -> Tag {
     Tag(u64::from(generation) << 32 | u64::from(index))
 }
 
-/// The keys of the jobs that came lately, to find those that come twice. Holds the last one to two times
-/// `GENERATION_KEYS` keys.
+/// The keys of recent jobs, to find those that come twice. Holds between one and two times `GENERATION_KEYS` keys.
 #[derive(Debug, Default)]
 pub(crate) struct RecentKeys {
     newer: HashSet<i64>,

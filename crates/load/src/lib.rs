@@ -1,20 +1,19 @@
 //! The load generator: a client of the public gateway interface that creates process instances, completes their
 //! jobs and reports what that took. It runs against any gateway that speaks the Zeebe protocol.
 //!
-//! The loop is open: creations are sent on a schedule that does not wait for the server, and every latency counts
-//! from the intended send time, so that a server that stalls cannot hide it by being asked less. What is in
-//! flight is bounded; sends that meet a bound are late or skipped, and counted.
+//! The loop is open: creations are sent on a schedule that does not wait for the server, and every latency counts from
+//! the intended send time, so a stalling server cannot hide it by receiving fewer requests. What is in flight is
+//! bounded; sends that meet a bound are late or skipped, and counted.
 //!
-//! An instance carries a tag in its variables, by which each of its jobs is found to belong to it; so the process
-//! latency is measured by the client alone, up to the acknowledgement of the last completion. The tag is the correlation
-//! key of messages too, and the task that follows a catch event shows that a message was correlated or a timer fired.
-//! What an instance waits for by its model - a worker that holds a job, a timer, a message that is put off - is no
-//! overhead.
+//! Each instance carries a tag in its variables, which links its jobs to it; so the client alone measures the process
+//! latency, up to the acknowledgement of the last completion. The tag is also the correlation key of messages, and the
+//! task that follows a catch event shows that a message was correlated or a timer fired. What an instance waits for by
+//! its model (a worker that holds a job, a timer, a delayed message) does not count as overhead.
 //!
-//! Everything runs on one thread of its own, except the creations of a surge and the clients that run beside what is
-//! measured: a worker that misbehaves, a worker that drains a backlog, the workers behind timers that are due at once.
-//! That costs less processor time than several threads, which matters because the generator usually shares the machine
-//! with the server.
+//! Everything runs on one thread, except the creations of a surge and the clients that run alongside what is measured:
+//! a worker that misbehaves, a worker that drains a backlog, the workers behind timers that are due at once. One thread
+//! costs less processor time than several, which matters because the generator usually shares the machine with the
+//! server.
 
 mod beforehand;
 mod connection;

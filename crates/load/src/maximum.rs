@@ -12,11 +12,11 @@ use crate::trial::{RateReport, TrialPlan};
 
 const LEAST_ACHIEVED: f64 = 0.98;
 const LARGEST_GROWTH: f64 = 0.02;
-/// So few may be missing at any rate: at a low one they are just on their way at the end.
+/// This many may be missing at any rate: at a low rate they are merely in flight at the end.
 const SPARED_INSTANCES: f64 = 3.0;
 const TRIALS_LIMIT: usize = 24;
 const CONFIRMATIONS_LIMIT: usize = 5;
-/// A rate that does not hold for the whole confirmation is lowered by this factor.
+/// A rate that fails its confirmation is lowered by this factor.
 const LOWER_BY: f64 = 0.95;
 const LOWEST_RATE: f64 = 1.0;
 

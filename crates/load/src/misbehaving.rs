@@ -1,5 +1,4 @@
-//! A worker that fails or ignores every job of its type, beside instances of another process whose workers do their
-//! work.
+//! A worker that fails or ignores every job of its type, and instances of another process whose workers behave.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -25,7 +24,7 @@ use crate::starter::Creator;
 use crate::timers::BesideReport;
 use crate::worker::{Client, StreamUser, milliseconds, stream_jobs};
 
-/// Requests of the misbehaving client without an answer at once, creations and failures each.
+/// How many creations, and how many failures, of the misbehaving client may be unanswered at once.
 const IN_FLIGHT: usize = 256;
 const WORKER_NAME: &str = "osmia-load-misbehaving";
 const BEFORE_START: Duration = Duration::from_millis(5);
@@ -41,13 +40,13 @@ pub struct MisbehavingReport {
     pub rate_beside: f64,
     /// The process that is measured, alone.
     pub before: BesideReport,
-    /// The same beside the misbehaving worker.
+    /// The same while the worker misbehaves.
     pub while_there: BesideReport,
     /// Processor time and memory of the server, alone with the measured process.
     pub server_before: Option<ProcessUse>,
-    /// The same beside the misbehaving worker.
+    /// The same while the worker misbehaves.
     pub server_while_there: Option<ProcessUse>,
-    /// Processor time and memory of the load generator beside it.
+    /// Processor time and memory of the load generator while it misbehaves.
     pub own: Option<ProcessUse>,
     /// What the misbehaving worker did.
     pub worker: MisbehavedReport,
@@ -66,13 +65,13 @@ pub struct MisbehavedReport {
     pub created: u64,
     /// Creations that failed.
     pub rejected_creations: Failures,
-    /// Creations that were never sent, because too many were without an answer.
+    /// Creations that were never sent, because too many were unanswered.
     pub held_back: u64,
-    /// Jobs that it was given, each as often as it was.
+    /// Jobs that it was given, counting repetitions.
     pub received: u64,
     /// Failures that were acknowledged.
     pub failed: u64,
-    /// Of those the ones that left no retries, so that there is an incident.
+    /// Those that left no retries, so that there is an incident.
     pub incidents: u64,
     /// Failures that were refused.
     pub rejected_failures: Failures,

@@ -1,4 +1,4 @@
-//! What a run is asked to do.
+//! The options of a run.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -49,9 +49,9 @@ pub enum Mode {
     Waiting(WaitingOptions),
     /// A multiple of the highest sustainable rate, between times of normal load.
     Surge(SurgeOptions),
-    /// A fixed rate, alone and beside a worker that misbehaves.
+    /// A fixed rate, alone and with a misbehaving worker.
     Misbehaving(MisbehavingOptions),
-    /// Timers that are due at the same moment, beside a fixed rate.
+    /// Timers that are due at the same moment, during a fixed rate.
     Timers(TimersOptions),
     /// Complete the jobs that another run left.
     Drain(DrainOptions),
@@ -120,7 +120,7 @@ pub struct WaitingOptions {
 /// Instances that wait for timers of the same moment, and other instances at a fixed rate meanwhile.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimersOptions {
-    /// Of [`Profile::Timers`]: the process beside the timers, its workers, and the size of all variables.
+    /// Of [`Profile::Timers`]: the other process, its workers, and the size of all variables.
     pub work: Work,
     /// Instances that wait for a timer.
     pub timers: u64,
@@ -129,9 +129,9 @@ pub struct TimersOptions {
     pub due_in: Duration,
     /// Creations of those instances in flight at once.
     pub in_flight: usize,
-    /// Instances per second of the process beside.
+    /// Instances per second of the other process.
     pub rate: f64,
-    /// Time just before the due date in which the process beside is measured too, to compare.
+    /// Time just before the due date in which the other process is measured too, for comparison.
     #[serde(serialize_with = "seconds")]
     pub warm_up: Duration,
     /// How long after the due date the last timers are waited for.
@@ -641,12 +641,12 @@ impl DrainOptions {
 /// The longest wait of a timer catch event.
 const TIMER_LIMIT: Duration = Duration::from_secs(3_600);
 const MESSAGE_TTL_LIMIT: Duration = Duration::from_secs(24 * 3_600);
-/// A message that is published before its subscription opens needs so much at least.
+/// A message that is published before its subscription opens must be kept at least this long.
 const SHORTEST_BUFFERING: Duration = Duration::from_secs(1);
 const DUE_LIMIT: Duration = Duration::from_secs(24 * 3_600);
 /// One message fits into one frame of HTTP/2.
 const SURGE_PAYLOAD_LIMIT_BYTES: usize = 15 * 1024;
-/// All parts together are shorter than the times that a tag can say.
+/// All parts together are shorter than the times that a tag can hold.
 const SURGE_PART_LIMIT: Duration = Duration::from_secs(600);
 /// A tag can number more.
 const SURGE_SENDS_LIMIT: f64 = 500e6;

@@ -13,7 +13,7 @@ pub(crate) struct OwnThread {
 }
 
 impl OwnThread {
-    /// Starts something there, waits until it has started, and keeps what it gives.
+    /// Starts something there, waits until it has started, and keeps the result.
     pub async fn start<T: Send + 'static>(
         name: &str,
         begin: impl Future<Output = Result<T, LoadError>> + Send + 'static,
@@ -24,7 +24,7 @@ impl OwnThread {
         let work = async move {
             let kept = match begin.await {
                 Ok(kept) => kept,
-                // Nobody waits when the run was dropped.
+                // The run was dropped: nobody waits for the result.
                 Err(error) => return drop(began.send(Err(error))),
             };
             let _ = began.send(Ok(()));

@@ -11,7 +11,7 @@ use crate::error::LoadError;
 pub struct ProcessUse {
     /// User and system time.
     pub cpu_seconds: f64,
-    /// The same in relation to the time on the clock; 100 is one core.
+    /// The same relative to elapsed time; 100 is one core.
     pub cpu_percent: f64,
     /// Resident memory at the end, in bytes.
     pub resident_bytes: u64,
@@ -20,7 +20,7 @@ pub struct ProcessUse {
 }
 
 impl ProcessUse {
-    /// Microseconds of processor time for each of so many.
+    /// Microseconds of processor time per item.
     pub fn cpu_microseconds_per(&self, count: u64) -> Option<f64> {
         (count > 0).then(|| self.cpu_seconds * 1e6 / count as f64)
     }
@@ -94,7 +94,7 @@ impl Usage {
     }
 }
 
-/// The sum of `utime` and `stime`, which are the 14th and 15th field; the second is a name that may hold spaces.
+/// The sum of `utime` and `stime`, the 14th and 15th fields; the second field is a name that may contain spaces.
 fn cpu_time(stat: &str) -> Option<Duration> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     let mut fields = after_name.split_ascii_whitespace().skip(11);
@@ -132,7 +132,7 @@ mod tests {
     fn work_shows_in_the_use_of_this_process() {
         let pids = [std::process::id()];
         let before = ProcessSample::take(&pids).expect("this process exists").expect("one process");
-        // On a busy machine it may take long until this process has got a tick.
+        // On a busy machine this process may wait long for its first tick.
         let end = Instant::now() + Duration::from_secs(30);
         let used = loop {
             let mut sum = 0_u64;

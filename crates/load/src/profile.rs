@@ -15,7 +15,7 @@ pub enum Profile {
     OneTask,
     /// Ten service tasks in sequence.
     TenTasks,
-    /// A parallel gateway to so many service tasks, joined by another.
+    /// A parallel gateway that leads to this many service tasks, joined by another.
     Parallel {
         /// How many.
         tasks: u16,
@@ -27,10 +27,10 @@ pub enum Profile {
     /// catch event and another task. Every second message is published together with the creation, so that it is
     /// buffered, the others when the instance waits for them.
     Mixed,
-    /// Instances wait at a message catch event, beside others that go on waiting; the schedule is that of the
-    /// messages. After each message a task shows that it was correlated.
+    /// Instances wait at a message catch event, among others that keep waiting; the schedule is that of the messages.
+    /// After each message a task shows that it was correlated.
     Messages,
-    /// Instances whose timers are due at the same moment, while [`Profile::OneTask`] runs beside them.
+    /// Instances whose timers are due at the same moment, while [`Profile::OneTask`] runs as well.
     Timers,
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// What an instance waits for beside its jobs.
+/// What an instance waits for besides its jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
     /// A timer of this duration.
@@ -99,7 +99,7 @@ impl Kind {
         matches!(self.waits_before(), Some((_, WaitsFor::Message)))
     }
 
-    /// How long an instance lasts by its model alone, when workers hold each job for so long.
+    /// How long an instance lasts by its model alone, when workers hold each job for this long.
     pub fn lasts(self, delay: Duration) -> Duration {
         let steps = if self.in_sequence() { self.tasks() } else { 1 };
         let waits = match self.waits_before() {
@@ -138,7 +138,7 @@ impl Profile {
         }
     }
 
-    /// In which order instances of these processes begin, again and again.
+    /// The order in which instances of these processes begin, repeated for ever.
     pub(crate) fn turns(self) -> &'static [usize] {
         match self {
             Profile::Mixed => &[0, 1, 0, 2, 0],

@@ -1,4 +1,4 @@
-//! Publishes messages: as the schedule wants it, or when an instance has reached its catch event.
+//! Publishes messages, by the schedule or when an instance has reached its catch event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +48,8 @@ impl Publisher {
         }
     }
 
-    /// Sends the message without which an instance would wait for ever, again after errors that may pass. Of two
-    /// messages that arrive because an answer got lost the instance takes one, and the other ends with its time.
+    /// Sends the message without which an instance would wait for ever, and again after errors that may pass. If two
+    /// arrive because an answer was lost, the instance takes one and the other expires.
     pub async fn publish_surely(&self, kind: usize, tag: Tag, tracker: &Tracker) {
         let mut pause = FIRST_PAUSE;
         for attempt in 1..=ATTEMPTS {
@@ -77,7 +77,7 @@ pub(crate) struct InstanceObserver {
 impl InstanceObserver {
     fn publish_after_pause(&self, kind: usize, tag: Tag) {
         let (tracker, publisher) = (self.tracker.clone(), self.publisher.clone());
-        // As many at most as there are instances.
+        // At most as many as there are instances.
         tokio::spawn(async move {
             tokio::time::sleep(PAUSE_BEFORE_MESSAGE).await;
             tracker.publishing(tag);

@@ -21,7 +21,7 @@ use crate::timers::{BesideReport, TimersReport};
 use crate::trial::RateReport;
 use crate::waiting::WaitingReport;
 
-/// Everything that a run found out. As text it is a table; serialized it holds all quantiles and settings.
+/// Everything that a run measured. As text it is a table; serialized it holds all quantiles and settings.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// When the run started, in milliseconds since the Unix epoch.
@@ -32,7 +32,7 @@ pub struct Report {
     pub context: Context,
     /// How long a write of 4 KiB took to be synced to the probed disk during the run.
     pub fsync: Option<Quantiles>,
-    /// What the server did wrong, so that the figures are worth nothing; in words.
+    /// What the server did wrong, which makes the figures worthless; in words.
     pub failure: Option<String>,
     /// What was measured.
     pub outcome: Outcome,

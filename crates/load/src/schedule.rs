@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::error::LoadError;
 
-/// A time that does not come.
+/// A time that never comes.
 pub(crate) const FOR_EVER: Duration = Duration::MAX;
 
 /// Times of a run are durations since its start.
@@ -60,8 +60,8 @@ impl Schedule {
     }
 }
 
-/// Wakes the starter at the intended times. The timers of the runtime have a resolution of one millisecond,
-/// as much as the latencies to be measured, so that a thread sleeps instead.
+/// Wakes the starter at the intended times. The timers of the runtime have a resolution of one millisecond, as long as
+/// the latencies to be measured, so a thread sleeps instead.
 pub(crate) struct Pacer {
     ended: Arc<AtomicBool>,
     wake: Arc<Notify>,
@@ -110,7 +110,7 @@ fn keep_pace(timeline: Timeline, schedule: Schedule, ended: &AtomicBool, wake: &
     }
 }
 
-/// At which times the starter of a schedule is woken, the last time at its end.
+/// The times at which the starter of a schedule is woken, the last one at its end.
 struct Pace {
     schedule: Schedule,
     /// How many creations share a wake-up.
@@ -130,7 +130,7 @@ impl Pace {
         self.next.map(|next| self.schedule.intended(next).min(self.schedule.end))
     }
 
-    /// The starter was woken, perhaps later than it was to be.
+    /// The starter was woken, perhaps later than planned.
     fn woke(&mut self, now: Duration) {
         let ended = self.next_time().is_none_or(|time| time >= self.schedule.end);
         self.next = self.next.filter(|_| !ended).map(|next| (next + self.shared_wakeup).max(self.schedule.due(now)));
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// When the starter is woken if each sleep lasts so much longer than it was to.
+    /// When the starter is woken if each sleep lasts longer than planned by this much.
     fn wake_ups(rate: f64, oversleeps: Duration) -> Vec<Duration> {
         let mut pace = Pace::new(Schedule { start: Duration::ZERO, end: Duration::from_millis(40), rate });
         let mut wake_ups: Vec<Duration> = Vec::new();

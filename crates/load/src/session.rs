@@ -19,9 +19,9 @@ use crate::starter::{Creator, Sender, Turn};
 use crate::tracker::{MADE_BEFOREHAND_LIMIT, Tracker};
 use crate::worker::{Client, WorkerSettings, Workers};
 
-/// How long new streams get to become known everywhere, and new subscriptions to open.
+/// How long new streams have to become known everywhere, and new subscriptions to open.
 pub(crate) const SETTLE: Duration = Duration::from_millis(500);
-/// How long the test instances may take at each attempt, beside the time of the workers.
+/// How long the test instances may take in each attempt, in addition to the time of the workers.
 const SETTLE_ATTEMPT: Duration = Duration::from_secs(10);
 /// How long the last instances may take after a run.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -95,8 +95,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Runs a few instances of each process through every partition, so that the measurement neither meets a partition
-    /// that lacks the process nor one that does not know the workers.
+    /// Runs a few instances of each process through every partition, so that during the measurement every partition has
+    /// the process and knows the workers.
     async fn settle(&self, attempt: Duration, limit: Duration) -> Result<(), LoadError> {
         tokio::time::sleep(SETTLE).await;
         let instances = u64::try_from(self.server.partitions).unwrap_or(1).max(1) * 2;
@@ -120,7 +120,7 @@ impl Session {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             let (figures, _) = self.tracker.figures(0);
-            // Those that are stuck are not waited for again, nor counted.
+            // Stuck instances are neither waited for again nor counted.
             self.tracker.forget_instances();
             for (tried, figures) in tried.iter_mut().zip(&figures) {
                 *tried += figures.created.max(figures.published);
@@ -140,7 +140,7 @@ impl Session {
         Ok(())
     }
 
-    /// Creates instances until so many wait for their message, as far as there is room for them.
+    /// Creates instances until this many wait for their message, as far as there is room.
     pub async fn make_beforehand(&self, instances: u64) -> Result<(), LoadError> {
         let wanted = instances.min(MADE_BEFOREHAND_LIMIT as u64);
         let missing = wanted.saturating_sub(self.tracker.made_beforehand() as u64);
@@ -167,7 +167,7 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the instances that are outstanding at the end of a run, and gives up those that take too long.
+    /// Waits for the instances that are outstanding at the end of a run, and abandons those that take too long.
     pub async fn wait_for_the_last(&self, end: Duration) {
         let limit = end + DRAIN_LIMIT;
         while self.tracker.outstanding() > 0 && self.timeline.now() < limit {
@@ -211,7 +211,7 @@ impl Tags for WaitsForMessage {
     }
 }
 
-/// Deploys processes under names of their own, and gives these in the same order.
+/// Deploys processes under unique names, and returns these in the same order.
 pub(crate) async fn deploy(
     client: &Client,
     kinds: &[Kind],

@@ -14,7 +14,7 @@ use crate::schedule::{Pacer, Schedule, Timeline};
 use crate::tracker::Tracker;
 use crate::worker::Client;
 
-/// A send that cannot be made for so long is skipped.
+/// A send that cannot be made for this long is skipped.
 const SKIP_AFTER: Duration = Duration::from_secs(1);
 
 /// Creates instances over several connections.
@@ -53,7 +53,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// What the profile sends at this place of the schedule.
+    /// What the profile sends at this point of the schedule.
     pub fn of(profile: Profile, number: u64) -> Turn {
         let turns = profile.turns();
         let length = turns.len() as u64;

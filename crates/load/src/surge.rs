@@ -36,7 +36,7 @@ use completions::{Completed, Completions, FIRST_TEST_NUMBER};
 use plan::Plan;
 use sender::{Numbers, Sender, SenderSettings, Sent, SentSoFar};
 
-/// Between two looks at the memory of the server.
+/// Interval between two samples of the server's memory.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// From the start of the thread to the first creation.
 const BEFORE_START: Duration = Duration::from_millis(200);
@@ -98,7 +98,7 @@ pub struct PhaseReport {
     pub sent: u64,
     /// Of those, sent more than 10 ms after their intended time.
     pub late_sends: u64,
-    /// Creations that were never sent, because the bounds of what is without an answer were reached.
+    /// Creations that were never sent, because as many as allowed were unanswered.
     pub held_back: u64,
     /// Creations accepted.
     pub accepted: u64,
@@ -129,7 +129,7 @@ pub struct SurgeMemory {
     pub start: u64,
     /// When the surge began.
     pub surge_start: u64,
-    /// The most that was seen in it.
+    /// The most that was seen during it.
     pub surge_maximum: u64,
     /// After the last phase.
     pub end: u64,
@@ -207,8 +207,8 @@ pub(crate) async fn run(options: &Options, surge: &SurgeOptions) -> Result<(Cont
     Ok((Context::new(server, &process_ids, Some(&names), Some(surge.work.to_string())), report))
 }
 
-/// Lets some instances run through every partition, so that the measurement neither meets a partition that lacks the
-/// process nor one that does not know the workers.
+/// Lets some instances run through every partition, so that during the measurement every partition has the process and
+/// knows the workers.
 async fn settle(
     options: &Options,
     surge: &SurgeOptions,
@@ -252,7 +252,7 @@ async fn settle(
     }
 }
 
-/// Looks at the run while it goes on.
+/// Samples the run while it goes on.
 struct Watch<'a> {
     options: &'a Options,
     timeline: Timeline,
@@ -303,7 +303,7 @@ impl<'a> Watch<'a> {
                 self.timeline.sleep_until(next_look).await;
                 let usage = Usage::take(&self.options.server_pids)?;
                 self.remember_memory(phase, &usage, false);
-                // After a pause several have passed, the last of which may be that of the end.
+                // After a pause several phases have passed, perhaps even the last one.
                 while self.next_second() <= self.timeline.now().min(end) {
                     self.take_second(phase, usage.server_resident_bytes());
                 }
@@ -392,7 +392,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What a run left, to be put together.
+/// What a run left, for the report.
 struct Found<'a> {
     surge: &'a SurgeOptions,
     plan: &'a Plan,
@@ -484,7 +484,7 @@ fn recovery(plan: &Plan, normal: &Quantiles, series: &[SurgeSecond]) -> Recovery
 }
 
 impl SurgeReport {
-    /// What the server did wrong, so that the figures are worth nothing. To refuse is not wrong, to lose is.
+    /// What the server did wrong, which makes the figures worthless. Refusing is not wrong, losing is.
     pub(crate) fn failure(&self) -> Option<String> {
         let wrong = self.unfinished + self.unanswered + self.completed_though_refused;
         (wrong + self.irregularities.completed_twice > 0).then(|| {

@@ -1,4 +1,5 @@
-//! Lets many timers come due at the same moment, and watches how long until all have fired while other instances go on.
+//! Lets many timers come due at the same moment, and measures how long it takes until all have fired, while other
+//! instances run.
 
 mod fired;
 
@@ -26,8 +27,8 @@ pub use fired::FiredReport;
 
 use fired::Fired;
 
-/// Completions of the jobs after the timers without an answer at once. More would only wait in the server, before the
-/// commands of the instances beside.
+/// How many completions of the jobs after the timers may be unanswered at once. More would only wait in the server,
+/// ahead of the commands of the other instances.
 const COMPLETIONS_IN_FLIGHT: usize = 128;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -40,28 +41,28 @@ pub struct TimersReport {
     pub creation_seconds: f64,
     /// Creations per second.
     pub created_per_second: f64,
-    /// From sending to acknowledgement; a closed loop, so that a slow server is asked less.
+    /// From sending to acknowledgement, in a closed loop: a slow server gets fewer requests.
     pub creation_latency: Quantiles,
-    /// Creations that failed; each was made up for by another.
+    /// Creations that failed; each was replaced by another.
     pub rejected_creations: Failures,
     /// The moment at which all were due.
     pub due: String,
     /// How the timers fired and their instances completed.
     #[serde(flatten)]
     pub fired: FiredReport,
-    /// Intended creations per second of the process beside.
+    /// Intended creations per second of the other process.
     pub rate_beside: f64,
-    /// The process beside in the time before the due date.
+    /// The other process before the due date.
     pub before: BesideReport,
-    /// The process beside from the due date until the last timer had fired.
+    /// The other process from the due date until the last timer had fired.
     pub while_firing: BesideReport,
-    /// The process beside from then until the last instance with a timer had completed.
+    /// The other process from then until the last instance with a timer had completed.
     pub while_completing: BesideReport,
-    /// Failures and surprises of the process beside.
+    /// Failures and surprises of the other process.
     pub irregularities: Irregularities,
     /// Processor time and memory of the server from the due date to the completion of the last.
     pub server: Option<ProcessUse>,
-    /// Microseconds of processor time of the server for each instance that completed, with a timer or beside.
+    /// Microseconds of processor time of the server per completed instance of either process.
     pub server_cpu_microseconds_per_instance: Option<f64>,
     /// Processor time and memory of the load generator.
     pub own: Option<ProcessUse>,
@@ -69,7 +70,7 @@ pub struct TimersReport {
     pub series: Vec<TimersSecond>,
 }
 
-/// The process beside in one span of time; an instance belongs to the span in which its creation was intended.
+/// The other process in one span of time; an instance belongs to the span in which its creation was intended.
 #[derive(Clone, Debug, Serialize)]
 pub struct BesideReport {
     /// Length of the span.
@@ -88,7 +89,7 @@ pub struct TimersSecond {
     pub fired: u64,
     /// Instances with a timer that completed.
     pub completed: u64,
-    /// Instances beside that completed.
+    /// Instances of the other process that completed.
     pub completed_beside: u64,
     /// 99th percentile of the process latency of these, in milliseconds.
     pub p99_beside: f64,
@@ -150,7 +151,7 @@ pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Co
     Ok((context, report))
 }
 
-/// The next full second after so long, since the Unix epoch and on the timeline.
+/// The next full second after this delay, since the Unix epoch and on the timeline.
 fn due_date(clocks: &Clocks, after: Duration) -> (u64, Duration) {
     let seconds = (clocks.since_epoch + after).as_secs() + 1;
     (seconds, clocks.timeline + (Duration::from_secs(seconds) - clocks.since_epoch))
@@ -164,7 +165,7 @@ struct Clocks {
 
 impl Clocks {
     fn read(timeline: Timeline) -> Self {
-        // In this order a pause between them makes timers look late, and never early.
+        // In this order, a pause between the two makes timers look late, never early.
         let timeline = timeline.now();
         Clocks { timeline, since_epoch: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() }
     }
@@ -194,7 +195,7 @@ struct Beside {
 }
 
 impl Session {
-    /// Runs the process beside until the timers have fired and their instances have completed.
+    /// Runs the other process until the timers have fired and their instances have completed.
     async fn beside(&self, timers: &TimersOptions, due: Duration, fired: &Fired) -> Result<Beside, LoadError> {
         let start = self.timeline.now() + Duration::from_millis(5);
         let before_start = due.saturating_sub(timers.warm_up).max(start);
@@ -250,7 +251,7 @@ impl<'a> Seconds<'a> {
         Seconds { session, fired, due, next: 1, so_far: (0, 0), taken: Vec::new() }
     }
 
-    /// Takes a line each second until something is true or the time is over, and says when that was.
+    /// Takes a sample each second until the condition holds or the time is up, and returns when that was.
     async fn watch_until(&mut self, end: Duration, holds: fn(&Fired) -> bool) -> Duration {
         loop {
             let now = self.session.timeline.now();
@@ -264,7 +265,7 @@ impl<'a> Seconds<'a> {
         }
     }
 
-    /// Takes a line of what happened since the last.
+    /// Takes a sample of what happened since the last one.
     fn take(&mut self, now: Duration) {
         let so_far = self.fired.so_far();
         let second = self.session.tracker.take_second(self.next);
@@ -287,8 +288,8 @@ impl<'a> Seconds<'a> {
     }
 }
 
-/// The workers of the jobs after the timers, on a thread of their own: the jobs come so fast that the instances beside
-/// would wait for this tool instead of for the server.
+/// The workers of the jobs after the timers, on a separate thread: the jobs come so fast that the other instances would
+/// wait for this tool instead of the server.
 async fn workers(options: Options, settings: WorkerSettings, fired: Fired) -> Result<Workers, LoadError> {
     let clients = connect(&options, options.connections.min(settings.options.workers)).await?;
     Ok(Workers::start(&clients, &settings, &fired))

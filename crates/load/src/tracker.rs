@@ -22,7 +22,7 @@ use crate::worker::{Failed, Source};
 const LATE: Duration = Duration::from_millis(10);
 /// Instances made beforehand at once.
 pub(crate) const MADE_BEFOREHAND_LIMIT: usize = 10_000_000;
-/// Instances that were given up and whose jobs, when they come after all, are no surprise.
+/// Abandoned instances whose jobs may still come without being a surprise.
 const GIVEN_UP_LIMIT: usize = 1_000_000;
 
 /// Shared by the starter, which begins instances, and the workers, which end them.
@@ -64,7 +64,7 @@ struct Window {
     figures: Vec<Figures>,
 }
 
-/// One after the other, a few at most.
+/// In sequence, a few at most.
 struct Windows(Vec<Window>);
 
 impl Windows {
@@ -145,7 +145,7 @@ impl Tracker {
         self.state().windows.0.push(Window { start, end, figures });
     }
 
-    /// Ends the last window early, so that what comes after counts no more.
+    /// Ends the last window early, so that nothing later counts.
     pub fn close_window(&self, end: Duration) {
         if let Some(window) = self.state().windows.0.last_mut() {
             window.end = window.end.min(end);
@@ -193,7 +193,7 @@ impl Tracker {
         self.state().beforehand.len()
     }
 
-    /// Gives the outstanding instances up and says for each process how many of them had been acknowledged.
+    /// Abandons the outstanding instances and returns for each process how many of them had been acknowledged.
     pub fn forget_instances(&self) -> Vec<u64> {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -278,7 +278,7 @@ impl Tracker {
     pub fn creation_failed(&self, tag: Tag, status: &Status) {
         let mut state = self.state();
         state.instances.remove(tag);
-        // Without an answer it may exist all the same.
+        // Even without an answer it may exist.
         state.give_up(tag);
         state.irregularities.rejected_creations.record(status);
     }
@@ -380,7 +380,7 @@ impl Tracker {
         tracked
     }
 
-    /// A job came of an instance that is not outstanding.
+    /// A job came for an instance that is not outstanding.
     fn unknown(&self, state: &mut State, tag: Option<Tag>, job: &ActivatedJob) {
         state.irregularities.unknown_jobs += 1;
         if tag.is_some_and(|tag| state.given_up.contains(&tag)) {
@@ -414,12 +414,13 @@ impl Tracker {
         }
     }
 
-    /// The completion of a job was acknowledged. Gives process and tag of an instance whose message is to be published now.
+    /// The completion of a job was acknowledged. Returns process and tag of an instance whose message is to be
+    /// published now.
     pub fn completed(&self, job: &TrackedJob) -> Option<(usize, Tag)> {
         let now = self.timeline.now();
         let mut guard = self.state();
         let state = &mut *guard;
-        // Of the copies of a job that came twice, any may be the one whose completion is acknowledged.
+        // When a job came twice, the completion of either copy may be the acknowledged one.
         if !state.completed_keys.insert(job.key) {
             state.irregularities.completed_twice += 1;
             return None;
@@ -433,7 +434,7 @@ impl Tracker {
         self.task_completed(state, job.tag?, job, now)
     }
 
-    /// Something did not succeed. Gives process and tag of an instance whose message is to be published now.
+    /// Something did not succeed. Returns process and tag of an instance whose message is to be published now.
     pub fn failed(&self, job: Option<&TrackedJob>, failed: &Failed<'_>) -> Option<(usize, Tag)> {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -443,7 +444,7 @@ impl Tracker {
             Failed::WillRepeat => state.irregularities.repeated_completions += 1,
             Failed::Unconfirmed => {
                 state.irregularities.unconfirmed_completions += 1;
-                // Not timed, but the instance is most likely further.
+                // Not timed, but the instance has most likely moved on.
                 let job = job.filter(|job| state.completed_keys.insert(job.key))?;
                 let tag = job.tag?;
                 let instance = state.instances.get(tag)?;
@@ -459,7 +460,7 @@ impl Tracker {
     }
 }
 
-/// Whether the message is to be published now that so many tasks are done.
+/// Whether the message is to be published after this many tasks.
 fn wants_message(kind: Kind, instance: &Instance) -> bool {
     let next = kind.tasks() - instance.tasks_left + 1;
     instance.message == Message::NotSent && kind.waits_before() == Some((next, WaitsFor::Message))

@@ -12,9 +12,9 @@ use crate::schedule::{Pacer, Schedule};
 use crate::session::Session;
 use crate::starter::keep_schedule;
 
-/// The series of seconds in a report ends here; the run goes on.
+/// The report lists no seconds after this; the run continues.
 const SERIES_LIMIT_SECONDS: usize = 7_200;
-/// Instances outstanding beyond so many seconds of the rate show that the server does not keep up.
+/// More outstanding instances than this many seconds of the rate show that the server does not keep up.
 const OVERLOAD_SECONDS: f64 = 2.0;
 
 const STARTER_ENDS_WITHIN: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ impl Session {
         if overloaded {
             self.tracker.close_window(window_end);
         } else {
-            // It ends by itself when the schedule does, after counting what it could not send.
+            // It ends with the schedule, after counting what it could not send.
             let _ = tokio::time::timeout(STARTER_ENDS_WITHIN, &mut starter.0).await;
         }
         drop(starter);
@@ -185,7 +185,7 @@ impl<'a> Series<'a> {
         Series { session, seconds: Vec::new(), next: 1, start, overload }
     }
 
-    /// Takes a line each second until then; true when it stopped before because of overload.
+    /// Takes a sample each second until then; true when it stopped early because of overload.
     async fn watch_until(&mut self, end: Duration) -> bool {
         loop {
             let due = self.start + Duration::from_secs(self.next);

@@ -20,13 +20,13 @@ use crate::session::{creator, deploy};
 pub struct WaitingReport {
     /// Instances acknowledged.
     pub created: u64,
-    /// Creations that failed; each was made up for by another.
+    /// Creations that failed; each was replaced by another.
     pub rejected_creations: Failures,
     /// In seconds.
     pub seconds: f64,
     /// Instances per second.
     pub created_per_second: f64,
-    /// From sending to acknowledgement; a closed loop, so that a slow server is asked less.
+    /// From sending to acknowledgement, in a closed loop: a slow server gets fewer requests.
     pub creation_latency: Quantiles,
     /// Processor time and memory of the server.
     pub server: Option<ProcessUse>,
@@ -36,7 +36,7 @@ pub struct WaitingReport {
     pub own: Option<ProcessUse>,
 }
 
-/// Numbers the instances, whose jobs or messages are nobody's in this run.
+/// Numbers the instances. Nothing in this run works on their jobs or sends their messages.
 #[derive(Clone)]
 struct Numbered;
 

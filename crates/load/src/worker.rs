@@ -19,7 +19,7 @@ pub(crate) type Client = GatewayClient<Channel>;
 pub(crate) enum Source {
     /// From the stream or the poll of this worker.
     Worker(usize),
-    /// From the poll that runs beside the streams.
+    /// From the poll that runs alongside the streams.
     BesideStreams,
 }
 
@@ -31,11 +31,11 @@ pub(crate) enum Failed<'a> {
     Completion(&'a Status),
     /// A completion that is sent again.
     WillRepeat,
-    /// A completion whose first answer got lost and whose repetition was refused as unknown.
+    /// A completion whose first answer was lost and whose retry was refused as unknown.
     Unconfirmed,
 }
 
-/// Is told what happens to jobs.
+/// Follows what happens to jobs.
 pub(crate) trait JobObserver: Clone + Send + Sync + 'static {
     /// What it keeps about a job from arrival to completion.
     type Job: Send + 'static;
@@ -57,14 +57,15 @@ pub(crate) struct WorkerSettings {
     pub job_type: String,
     pub options: WorkerOptions,
     pub request_timeout: Duration,
-    /// Completions without an answer at once, of all workers; none leaves it to the jobs that each worker holds.
+    /// How many completions of all workers may be unanswered at once; none for no limit beyond the jobs that each
+    /// worker holds.
     pub completions_in_flight: Option<Arc<Semaphore>>,
 }
 
-/// Before something is tried again, doubled each time.
+/// Pause before a retry, doubled each time.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often a command is sent until it is given up.
+/// How often a command is sent before giving up.
 pub(crate) const ATTEMPTS: u32 = 6;
 const POLL_BESIDE_STREAMS_EVERY: Duration = Duration::from_secs(1);
 /// How long a poll waits at the server.
@@ -149,7 +150,7 @@ impl<O: JobObserver> Worker<O> {
     async fn poll(self, max_jobs: u16) {
         let mut pause = FIRST_PAUSE;
         loop {
-            // A request is only worth sending when there is room for a job.
+            // A request is worth sending only when there is room for a job.
             drop(self.room().await);
             let room = u16::try_from(self.room.available_permits()).unwrap_or(u16::MAX);
             match self.poll_once(max_jobs.min(room.max(1)), Some(LONG_POLL)).await {
@@ -180,7 +181,7 @@ impl<O: JobObserver> Worker<O> {
         }
     }
 
-    /// Asks once, waits at the server as long as told, and says how many jobs came.
+    /// Asks once, lets the server wait for the given time, and returns how many jobs came.
     async fn poll_once(&self, max_jobs: u16, wait: Option<Duration>) -> Result<u64, Status> {
         let mut request = Request::new(activate_request(&self.settings, max_jobs, wait));
         request.set_timeout(wait.unwrap_or_default() + self.settings.request_timeout);
@@ -297,7 +298,7 @@ impl<O: JobObserver> Completion<O> {
     }
 }
 
-/// Whether it makes sense to send a command again that ended so.
+/// Whether a command with this outcome is worth sending again.
 pub(crate) fn may_pass(code: Code) -> bool {
     matches!(
         code,

@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Fail {
         /// Key of the job.
         key: i64,
-        /// Attempts left; without any, an incident is raised.
+        /// Attempts left; with none left, an incident is raised.
         #[arg(long, default_value_t = 0)]
         retries: i32,
         /// What went wrong.
@@ -99,7 +99,7 @@ pub(crate) enum Command {
         key: i64,
         /// The variables, a JSON object.
         variables: String,
-        /// Set them in this very scope.
+        /// Set them in this scope only.
         #[arg(long)]
         local: bool,
         #[command(flatten)]
@@ -117,9 +117,9 @@ pub(crate) enum Command {
     },
     /// Publish a message.
     Publish(Publish),
-    /// Move a process instance by hand: end elements, begin others. All of it happens, or nothing.
+    /// Modify a process instance: end elements and start others. Either all of it happens or nothing.
     Modify(Modify),
-    /// Let a process instance go on with another process definition.
+    /// Migrate a process instance to another process definition.
     Migrate(Migrate),
     /// Delete a deployed resource.
     Delete {
@@ -135,9 +135,9 @@ pub(crate) enum Command {
         #[command(flatten)]
         server: Server,
     },
-    /// Look into the data directory of a node that does not run, and decide about an entry that ends its process.
+    /// Inspect the data directory of a stopped node, and decide about a log entry that crashes it.
     Doctor(crate::doctor::DoctorArguments),
-    /// Put load on a cluster and report what it takes.
+    /// Put load on a cluster and report how it copes.
     Load(crate::load::LoadArguments),
 }
 
@@ -174,13 +174,13 @@ pub(crate) struct Start {
     /// Let the management port change the clock, for tests
     #[arg(long)]
     clock_control: bool,
-    /// Run a small process all the time, to look at
+    /// Keep a demo process running
     #[arg(long)]
     demo: bool,
     /// How long a partition may take to answer [default: 15s]
     #[arg(long, value_name = "DURATION")]
     request_timeout: Option<String>,
-    /// How long a request for jobs waits that does not say how long [default: 10s]
+    /// How long a request for jobs waits if it does not say [default: 10s]
     #[arg(long, value_name = "DURATION")]
     long_polling_timeout: Option<String>,
     /// How many requests may wait for jobs at once [default: 20000]
@@ -255,7 +255,7 @@ pub(crate) struct Create {
     /// Wait until the instance is completed and print its variables.
     #[arg(long)]
     pub with_result: bool,
-    /// Start at this element and not at the start event; may be given several times.
+    /// Start at this element instead of the start event; may be given several times.
     #[arg(long, value_name = "ELEMENT")]
     pub start_before: Vec<String>,
     /// End the instance after this element; may be given several times.
@@ -286,13 +286,13 @@ pub(crate) struct Activate {
 pub(crate) struct Publish {
     /// Name of the message.
     pub name: String,
-    /// What tells the instance for which it is; none for a message that starts an instance in any case.
+    /// Correlation key of the waiting instance; none for a message that always starts a new one.
     #[arg(long, default_value = "")]
     pub correlation_key: String,
-    /// How long it is kept for an instance that waits for it later; 0s for not at all.
+    /// How long to keep the message for an instance that starts to wait for it later; 0s for not at all.
     #[arg(long, default_value = "1h", value_parser = duration)]
     pub time_to_live: Duration,
-    /// Refuses the message while another with the same name, correlation key and id is kept.
+    /// Unique id: the message is refused while another with the same name, correlation key and id is kept.
     #[arg(long, default_value = "")]
     pub message_id: String,
     /// Variables for the instance, a JSON object.
@@ -307,19 +307,19 @@ pub(crate) struct Publish {
 pub(crate) struct Modify {
     /// Key of the process instance.
     pub key: i64,
-    /// Begin this element; may be given several times.
+    /// Start this element; may be given several times.
     #[arg(long, value_name = "ELEMENT")]
     pub activate: Vec<String>,
     /// End this element instance (a key), or all of this element (an id); may be given several times.
     #[arg(long, value_name = "KEY|ELEMENT")]
     pub terminate: Vec<Source>,
-    /// End as with --terminate, and begin the other element for each; may be given several times.
+    /// End as with --terminate, and start the other element for each; may be given several times.
     #[arg(long = "move", id = "move", value_name = "KEY|ELEMENT=ELEMENT", value_parser = movement)]
     pub moves: Vec<(Source, String)>,
-    /// Key of the element instance in which elements begin, if there are several it could be.
+    /// Key of the element instance in which elements start, if there are several candidates.
     #[arg(long, value_name = "KEY", default_value_t = -1)]
     pub ancestor: i64,
-    /// Variables to set in the process instance before elements begin, a JSON object.
+    /// Variables to set in the process instance before elements start, a JSON object.
     #[arg(long, default_value = "")]
     pub variables: String,
     #[command(flatten)]
@@ -345,10 +345,10 @@ impl FromStr for Source {
 pub(crate) struct Migrate {
     /// Key of the process instance.
     pub key: i64,
-    /// Key of the process definition to go on with.
+    /// Key of the process definition to migrate to.
     #[arg(long, value_name = "KEY")]
     pub to: i64,
-    /// An element of the present definition and its place in the other; may be given several times.
+    /// An element of the current definition and its counterpart in the other; may be given several times.
     #[arg(long, required = true, value_name = "ELEMENT=ELEMENT", value_parser = pair)]
     pub map: Vec<(String, String)>,
     #[command(flatten)]

@@ -14,10 +14,10 @@ use tonic::{Request, Status};
 use crate::arguments::{Activate, Create, Migrate, Modify, Publish, Server, Source};
 use crate::configuration::Environment;
 
-/// Where a client looks for the gateway, the first that is set.
+/// Where a client looks for the gateway; the first one that is set wins.
 const ADDRESS_VARIABLES: [&str; 4] = ["OSMIA_ADDRESS", "ZEEBE_ADDRESS", "CAMUNDA_GRPC_ADDRESS", "ZEEBE_GRPC_ADDRESS"];
 const DEFAULT_ADDRESS: &str = "127.0.0.1:26500";
-/// Time that a client allows beyond what the server was asked to take.
+/// Time that a client allows beyond the time limit given to the server.
 const SLACK: Duration = Duration::from_secs(10);
 
 /// Why a client command failed.
@@ -342,7 +342,7 @@ fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A value of an enumeration in the words of a sentence.
+/// The name of an enumeration's value as words in a sentence.
 fn name<T: fmt::Debug, E>(value: Result<T, E>) -> String {
     value.map_or_else(|_| "unknown".to_owned(), |value| format!("{value:?}").to_lowercase())
 }

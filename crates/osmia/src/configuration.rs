@@ -1,4 +1,4 @@
-//! What `osmia start` is told: by flags, by the environment and by a file, in this order.
+//! The configuration of `osmia start`: flags, then the environment, then a file.
 //!
 //! Every setting has one name. `grpc-port` is the flag `--grpc-port`, the variable `OSMIA_GRPC_PORT` and the key
 //! `grpc-port` of the file; where Camunda has a variable for the same thing, it is understood too.
@@ -72,8 +72,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("log", &["ZEEBE_LOG_LEVEL"]),
 ];
 
-/// What is logged unless it is said otherwise. The log's library warns of every record that a kill cut off; what that
-/// means for the node is told by the node itself.
+/// What is logged by default. The log's library warns of every record that a kill cut off; the node itself reports what
+/// that means.
 const DEFAULT_LOG: &str = "info,raft_engine=error";
 
 /// Camunda's variables for things that this version does not have, with the only value that means the same here.
@@ -91,7 +91,7 @@ const ONLY: &[(&str, &str)] = &[
 pub(crate) struct Configuration {
     /// Where all data is.
     pub data: PathBuf,
-    /// Number of partitions of a new data directory; an existing one keeps its own unless another is asked for.
+    /// Number of partitions of a new data directory; an existing one keeps its number unless another is given.
     pub partitions: Option<u16>,
     /// Host or address on which all ports listen.
     pub host: String,

@@ -1,4 +1,4 @@
-//! `--demo`: a small process that always runs, so that a newcomer has something to look at. It uses the public interface
+//! `--demo`: a small process that always runs, so that a newcomer has something to see. It uses the public interface
 //! only, like any client.
 
 use std::time::Duration;

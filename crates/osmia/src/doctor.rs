@@ -1,4 +1,4 @@
-//! `osmia doctor`: a look into the data directory of a node that does not run.
+//! `osmia doctor`: inspects the data directory of a stopped node.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 
-/// Characters of a command's value that are shown to people.
+/// How many characters of a command's value are printed.
 const VALUE_CHARACTERS_MAX: usize = 2_000;
 
-/// Look into a data directory: what is there, and which entry of the log ended the process, if one did. The node must not run.
+/// Inspect a data directory: its contents, and which log entry crashed the node, if one did. The node must be stopped.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     /// Directory of all data
     #[arg(long, env = "OSMIA_DATA", value_name = "DIR", default_value = "./osmia-data")]
     data: PathBuf,
-    /// Have an entry of a partition's log, or one command of it, refused instead of processed, and the partition start
-    /// again. It must be done in the same way for every replica of the partition
+    /// Refuse an entry of a partition's log, or one command of it, instead of processing it, and let the partition
+    /// start again. Do the same for every replica of the partition
     #[arg(long, value_name = "PARTITION:INDEX[:COMMAND]", conflicts_with = "retry")]
     refuse: Option<Entry>,
-    /// Have a partition that was left out start again, with the same entry
+    /// Let a partition that was left out start again, with the same entry
     #[arg(long, value_name = "PARTITION")]
     retry: Option<u16>,
     /// Print JSON
@@ -316,7 +316,7 @@ fn suspect_json(suspect: &Suspect) -> Value {
     let applying = &suspect.ended.applying;
     let entry = found(&suspect.entry, |entry| {
         let command = entry.command.as_ref().map(|command| {
-            // What cannot be read as JSON stays a text.
+            // What is not valid JSON stays a text.
             let value = serde_json::from_str(&command.value).unwrap_or_else(|_| Value::from(command.value.as_str()));
             json!({ "valueType": command.value_type, "intent": command.intent, "key": command.key, "value": value })
         });

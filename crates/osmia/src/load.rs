@@ -13,67 +13,68 @@ use crate::Outcome;
 use crate::client::address;
 use crate::configuration::{Environment, duration};
 
-/// What to do to a cluster. Without --max, --surge, --wait, --drain, --beside or idle clients: a fixed rate.
+/// What to do to a cluster. Runs at a fixed rate unless --max, --surge, --wait, --drain, --beside or idle clients are
+/// given.
 #[derive(Debug, Args)]
 #[command(after_help = PROFILES)]
 pub(crate) struct LoadArguments {
     /// What is loaded: one-task, ten-tasks, ten-tasks-two-timers, parallel, parallel-N, mixed, messages or timers.
     #[arg(default_value = "one-task")]
     profile: Profile,
-    /// Instances per second [default: 100], with messages: publications per second; with --max the rate to begin with
-    /// [default: 500]; with timers: instances per second beside them [default: 150].
+    /// Instances per second [default: 100], with messages: publications per second; with --max the first rate to try
+    /// [default: 500]; with timers: instances per second of the other process [default: 150].
     #[arg(long)]
     rate: Option<f64>,
     /// Find the highest sustainable rate.
     #[arg(long)]
     max: bool,
-    /// Surge: normal load, the highest sustainable rate, so many times that rate, and normal load again. --rate is the
+    /// Surge: normal load, the highest sustainable rate, this multiple of it, and normal load again. --rate is the
     /// highest sustainable rate, as --max found it. What the server refuses is not sent again.
     #[arg(long, value_name = "FACTOR", requires = "rate", conflicts_with = "max")]
     surge: Option<f64>,
-    /// With --surge: its length, and that of the time at the highest sustainable rate before it.
+    /// With --surge: its length, and the length of the phase at the highest sustainable rate before it.
     #[arg(long, default_value = "30s", value_parser = duration)]
     surge_duration: Duration,
     /// With --surge: the normal load, as a share of --rate.
     #[arg(long, value_name = "SHARE", default_value_t = 0.7)]
     normal_share: f64,
-    /// Only create so many instances, which then wait at their first task, with messages for a message.
+    /// Only create this many instances, which then wait at their first task (with messages: for a message).
     #[arg(long, value_name = "INSTANCES", conflicts_with_all = ["max", "rate", "surge"])]
     wait: Option<u64>,
-    /// Beside the profile a worker of another process that is failing or ignoring every job; the profile is measured
-    /// for --duration before it comes and for --duration beside it.
+    /// Add a worker of another process that fails or ignores every job; the profile is measured for --duration without
+    /// it and for --duration with it.
     #[arg(long, value_name = "HOW", value_parser = misbehaviour,
           conflicts_with_all = ["max", "surge", "wait", "drain"])]
     beside: Option<Misbehaviour>,
-    /// With --beside: instances per second for the worker that misbehaves.
+    /// With --beside: instances per second for the misbehaving worker.
     #[arg(long, value_name = "RATE", default_value_t = 100.0)]
     beside_rate: f64,
-    /// Complete the waiting jobs of this type, as reported by a run with --wait; with --rate beside instances of the
-    /// profile, which are measured for --duration before.
+    /// Complete the waiting jobs of this type, as reported by a run with --wait; with --rate, while instances of the
+    /// profile run, which are measured for --duration before that.
     #[arg(long, value_name = "JOB_TYPE", conflicts_with_all = ["max", "wait", "surge"])]
     drain: Option<String>,
     /// Open so many idle job streams.
     #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain", "surge", "beside"])]
     idle_streams: Option<usize>,
-    /// Keep so many idle long polls waiting.
+    /// Keep this many idle long polls waiting.
     #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain", "surge", "beside"])]
     idle_polls: Option<usize>,
-    /// What the timer catch event of ten-tasks-two-timers waits; no part of the overhead.
+    /// How long the timer catch event of ten-tasks-two-timers waits; does not count as overhead.
     #[arg(long, default_value = "100ms", value_parser = duration)]
     timer: Duration,
     /// How long published messages are buffered.
     #[arg(long, default_value = "10s", value_parser = duration)]
     message_ttl: Duration,
-    /// With messages: so many more instances wait for a message, during the measurement and after it.
+    /// With messages: this many more instances wait for a message, during the measurement and after it.
     #[arg(long, value_name = "INSTANCES", default_value_t = 0)]
     waiting: u64,
-    /// With timers: so many instances whose timers are due at the same moment.
+    /// With timers: this many instances have timers due at the same moment.
     #[arg(long, value_name = "INSTANCES", default_value_t = 100_000)]
     timers: u64,
-    /// With timers: from the start of creating their instances to the moment at which they are due.
+    /// With timers: time from the first creation of their instances to the moment at which they are due.
     #[arg(long, default_value = "30s", value_parser = duration)]
     due_in: Duration,
-    /// Time of the measurement; with timers the longest time that they may take.
+    /// Length of the measurement; with timers, how long they may take at most.
     #[arg(long, default_value = "30s", value_parser = duration)]
     duration: Duration,
     /// Time before the measurement, under the same load.
@@ -130,7 +131,7 @@ fn misbehaviour(text: &str) -> Result<Misbehaviour, String> {
 
 /// How many jobs one poll asks for.
 const POLLED_JOBS_MAX: u16 = 32;
-/// Connections of a run that names no number.
+/// Connections of a run by default.
 const CONNECTIONS: usize = 2;
 /// Connections of a surge, which comes from many clients.
 const SURGE_CONNECTIONS: usize = 8;

@@ -22,7 +22,7 @@ use client::Client;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Enough for the deepest call of the gateway; memory is taken only as far as it is used.
+/// Enough for the deepest call of the gateway; only the part that is used takes memory.
 const STACK_BYTES: usize = 1 << 20;
 
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If nobody can read it, the exit code still says that it failed.
+            // If the message cannot be written, the exit code still reports the failure.
             let _ = writeln!(std::io::stderr(), "osmia: {error}");
             ExitCode::FAILURE
         }

@@ -81,11 +81,11 @@ impl Managed {
 struct Partition {
     id: u16,
     health: Health,
-    /// What an operator has to know about it.
+    /// What an operator must know about it.
     remark: Option<String>,
 }
 
-/// What the verdicts follow from.
+/// What the verdicts are based on.
 struct Condition {
     is_serving: bool,
     /// None while the node starts.
@@ -93,9 +93,9 @@ struct Condition {
 }
 
 impl Condition {
-    /// Whether clients are served and every partition can work: what goes to a dead one would be refused. A partition that
-    /// waits for its disk is not lost, and what it cannot take it refuses with a reason. One that the node started without
-    /// must not keep the others from their work, so it counts only when there is no other.
+    /// Whether clients are served and every partition can work: requests to a dead one would be refused. A partition
+    /// that waits for its disk is not lost; what it cannot take, it refuses with a reason. A partition that was left
+    /// out at the start must not stop the others, so it counts only when there is no other.
     fn is_ready(&self) -> bool {
         let is_left_out = |partition: &Partition| partition.health == Health::LeftOut;
         let is_all_left_out = !self.partitions.is_empty() && self.partitions.iter().all(is_left_out);
@@ -142,7 +142,7 @@ pub(crate) async fn serve(
     Ok((address, tokio::spawn(async move { axum::serve(port, router).await })))
 }
 
-/// The port, whose connections count among all of the node.
+/// The port. Its connections count towards those of the node.
 struct Port {
     listener: TcpListener,
     connections: Connections,
@@ -155,7 +155,7 @@ impl axum::serve::Listener for Port {
     async fn accept(&mut self) -> (ManagementConnection, SocketAddr) {
         loop {
             let connection = self.connections.accept_for_management(&self.listener).await;
-            // An error means that it was closed as it was opened.
+            // An error means that it was closed right after it was opened.
             if let Ok(address) = connection.peer_address() {
                 return (connection, address);
             }
@@ -218,7 +218,7 @@ fn partition(partition: &Partition) -> Value {
     }
 }
 
-/// A disk that is low does not make the node unhealthy: it goes on ending work, and a restart would help nobody.
+/// A disk that is low does not make the node unhealthy: it still finishes work, and a restart would not help.
 fn disk(view: &DiskView) -> Value {
     json!({
         "status": status(view.state == DiskState::Enough),
@@ -307,7 +307,7 @@ async fn clock_reset(State(managed): Shared) -> Response {
     change_clock(&managed, Clock::reset)
 }
 
-/// Changes the clock and answers its time.
+/// Changes the clock and returns its time.
 fn change_clock<E>(managed: &Managed, change: impl FnOnce(&Clock) -> Result<(), E>) -> Response {
     let Some((_, clock)) = managed.node.read().clone() else { return starting() };
     if change(&clock).is_err() {

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-/// Seconds, from a tenth of a millisecond on.
+/// Seconds, from a tenth of a millisecond upwards.
 const SECONDS_BUCKETS: &[f64] =
     &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 /// Everything else: counts and bytes.
 const BUCKETS: &[f64] = &[
     1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 4e6, 16e6,
 ];
-/// How often collected values are moved into the histograms, so that they do not pile up between two readings.
+/// How often collected values are moved into the histograms, so that they do not pile up between two scrapes.
 pub(crate) const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// All metrics of the process.
@@ -23,7 +23,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Collects from here on what any part of the process measures.
+    /// From here on, collects what any part of the process measures.
     pub(crate) fn install() -> Result<Metrics, Box<dyn std::error::Error + Send + Sync>> {
         let recorder = PrometheusBuilder::new()
             .set_buckets(BUCKETS)?
@@ -72,7 +72,7 @@ fn resident_bytes() -> Option<f64> {
 fn cpu_seconds() -> Option<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The command's name in parentheses may contain anything, so fields are counted from behind it.
+    // The command's name in parentheses may contain anything, so fields are counted from its closing parenthesis.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: f64 = fields.next()?.parse().ok()?;
     let system: f64 = fields.next()?.parse().ok()?;

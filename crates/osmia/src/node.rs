@@ -18,10 +18,10 @@ use crate::{Outcome, demo};
 /// How long a node may take until all its partitions take commands.
 const START_TIMEOUT: Duration = Duration::from_secs(300);
 const READY_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// How often is looked whether the node has failed.
+/// How often to check whether the node has failed.
 const FAILURE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs a node until it is told to stop.
+/// Runs a node until it is asked to stop.
 pub(crate) async fn start(start: Start) -> Outcome {
     let begin = Instant::now();
     let file = start.config.clone();
@@ -76,7 +76,7 @@ async fn serve(
     let address = gateway.address();
     node.set_advertised_address(&configuration.host, address.port());
     managed.serving(gateway.job_streams());
-    // A node whose output nobody can take, on a full disk for example, works all the same.
+    // A node whose output cannot be written, on a full disk for example, works nevertheless.
     let _ = writeln!(
         std::io::stdout(),
         "Osmia is ready: gRPC {address}, management http://{management_address}, {} partition(s), data in {}, started in {} ms",
@@ -90,7 +90,7 @@ async fn serve(
     let ended = tokio::select! {
         () = signals.next() => false,
         () = failed(node) => false,
-        // A node without a port would look well and serve nobody.
+        // A node without a port would look healthy and serve nobody.
         () = gateway.ended() => true,
     };
     managed.stopping();
@@ -189,13 +189,13 @@ fn log(configuration: &Configuration) -> Outcome {
     Ok(())
 }
 
-/// Every client's connection is an open file, and the usual limit of 1,024 is meant for programs that use `select`.
-/// What the administrator allows at most is taken.
+/// Every client's connection is an open file, and the usual limit of 1,024 is meant for programs that use `select`. So
+/// the limit is raised to the most that the administrator allows.
 ///
-/// Returns how many files may be open, as far as that is known.
+/// Returns how many files may be open, if that is known.
 fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls read or write only the structure that they are given, which lives until they return.
+    // SAFETY: both calls access only the structure passed to them, which lives until they return.
     let raised = unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && {
             limit.rlim_cur = limit.rlim_max;

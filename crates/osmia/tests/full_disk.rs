@@ -1,7 +1,7 @@
-//! A disk that fills up, whoever fills it, and is freed again; a disk that cannot be written at all.
+//! A disk that fills up, whoever fills it, and gets space again; a disk that cannot be written at all.
 //!
-//! The disk is a small volume in memory. To mount it, each test runs itself again in a mount namespace of its own, which
-//! root may make, and everybody where the system allows it; elsewhere the tests say that they are skipped.
+//! The disk is a small volume in memory. To mount it, each test runs itself again in its own mount namespace. Root may
+//! create one, and anyone where the system allows it; elsewhere the tests report that they are skipped.
 
 #[path = "support/accounting.rs"]
 mod accounting;

@@ -81,14 +81,14 @@ SYNCS(fsync)
 SYNCS(fdatasync)
 "#;
 
-/// A node whose disk does what it is told.
+/// A node whose disk fails on demand.
 struct Faulty {
     directory: tempfile::TempDir,
     library: PathBuf,
 }
 
 impl Faulty {
-    /// None without a C compiler.
+    /// None if there is no C compiler.
     fn new() -> Option<Faulty> {
         let directory = tempfile::tempdir().unwrap();
         let (source, library) = (directory.path().join("faults.c"), directory.path().join("faults.so"));
@@ -322,7 +322,7 @@ async fn errors_at_random_under_load_lose_nothing_and_do_nothing_twice() {
     end_and_settle(load, server).await;
 }
 
-/// Its log lines are the least of what a node has to write.
+/// A node's log lines are the least important of what it writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_log_lines_nobody_takes_works() {
     if !Path::new("/dev/full").exists() {

@@ -1,4 +1,4 @@
-//! What clients are answered, above all when something is wrong.
+//! The answers that clients get, above all when something is wrong.
 
 mod support;
 
@@ -425,7 +425,7 @@ async fn poll_and_give_up(limit: Duration) {
         let instance = client.create_process_instance(creation("order", "")).await.unwrap().into_inner();
         created.insert(instance.process_instance_key);
         if number % 8 == 0 {
-            // Lets the pollers run dry now and then.
+            // Lets the pollers run dry occasionally.
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

@@ -1,5 +1,5 @@
 //! What the workers see of the instances of a run with a surge. A job's variables say which creation it belongs to and
-//! when that was sent, so that nothing is kept of an instance but whether it completed.
+//! when that was sent, so all that is kept of an instance is whether it completed.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::profile::Kind;
 use crate::schedule::Timeline;
 use crate::worker::{Failed, JobObserver, Source};
 
-/// Numbers from here on belong to instances before the run.
+/// Numbers from here on belong to instances created before the run.
 pub(super) const FIRST_TEST_NUMBER: u32 = u32::MAX - 0xffff;
 
 /// The instances of one phase that completed.
@@ -44,7 +44,7 @@ pub struct SurgeIrregularities {
     pub completed_twice: u64,
     /// Jobs of instances that this run did not create.
     pub unknown_jobs: u64,
-    /// Jobs that no stream took and the poll beside the streams found.
+    /// Jobs that no stream took, found by the poll that runs alongside.
     pub polled_beside_streams: u64,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Completions {
     state: Arc<Mutex<State>>,
 }
 
-/// What there is from the start of the first phase on.
+/// What exists from the start of the first phase.
 struct Run {
     plan: Plan,
     completed: Numbers,
@@ -97,7 +97,8 @@ impl Completions {
         }
     }
 
-    /// Before the first creation of the plan. Gives the set of those whose instances will have completed.
+    /// Called before the first creation of the plan. Returns the set that will hold the creations whose instances
+    /// completed.
     pub fn begin(&self, plan: &Plan) -> Numbers {
         let run = self.run.get_or_init(|| Run { plan: plan.clone(), completed: Numbers::up_to(plan.total()) });
         run.completed.clone()
@@ -111,7 +112,7 @@ impl Completions {
         self.run.get().is_some_and(|run| u64::from(number) < run.plan.total())
     }
 
-    /// The last job of an instance was completed. Without a time it counts, but says nothing about latency.
+    /// The last job of an instance was completed. Without a time it counts, but adds no latency.
     fn instance_completed(&self, job: &Job, timed: bool) {
         let now = self.timeline.now();
         let mut guard = self.state();

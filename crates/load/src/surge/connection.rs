@@ -1,8 +1,8 @@
 //! An HTTP/2 connection (RFC 9113) that carries creations and nothing else.
 //!
-//! A general client spends more processor time on each request than a server needs to refuse it, and the load generator
-//! shares the machine with the server. Here all creations of a connection are the same octets but for the tag, many go
-//! out with one system call, and of an answer only the status is read.
+//! A general client spends more processor time on a request than the server needs to refuse it, and the load generator
+//! shares the machine with the server. Here all creations of a connection are the same octets except for the tag, many
+//! go out with one system call, and only the status of an answer is read.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,14 +14,14 @@ use super::header_fields::{AnswerReader, RequestFields};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEAD_BYTES: usize = 9;
-/// The largest frame that either side may send without asking.
+/// The largest frame that either side may send by default.
 const FRAME_BYTES_LIMIT: usize = 16_384;
-/// What the server may send without hearing from us, on a connection.
+/// How much the server may send on a connection before we grant more.
 const RECEIVE_WINDOW_BYTES: u32 = 1 << 30;
 const WINDOW_AT_FIRST_BYTES: u32 = 65_535;
-/// What was received is granted again when it is so much.
+/// Received bytes are granted again once they add up to this.
 const GRANT_BYTES: u32 = 1 << 20;
-/// Octets that wait for the socket; beyond them the server does not read fast enough.
+/// Octets that may wait for the socket; beyond them the server does not read fast enough.
 const UNSENT_BYTES_LIMIT: usize = 256 * 1024;
 const READ_BYTES: usize = 128 * 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ const MAX_CONCURRENT_STREAMS: u16 = 3;
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
 const LAST_STREAM: u32 = i32::MAX as u32;
-/// What the fields of a request need in the memory of the server.
+/// How much of the server's header table the fields of a request need.
 const REMEMBERED_BYTES: u32 = 1_024;
 
 /// A request without an answer.
@@ -62,7 +62,7 @@ pub(super) struct Request {
 /// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The number of a gRPC status, and a message now and then.
+    /// The number of a gRPC status, and occasionally its message.
     Status { code: u8, message: String },
     /// The server gave the stream up, with this error code of HTTP/2.
     Reset { code: u32 },
@@ -96,7 +96,7 @@ pub(super) struct Connection {
     settings_came: bool,
     server_remembers: bool,
     ending: bool,
-    /// Of which status a message was read lately.
+    /// The statuses of which a message was read recently.
     messages_read: [bool; STATUSES],
 }
 
@@ -151,7 +151,7 @@ impl Connection {
     }
 
     fn introduce(&mut self) {
-        // Answers are packed without a table, and the server pushes nothing.
+        // Answers use no header table, and the server pushes nothing.
         frame_head(&mut self.output, 12, SETTINGS, 0, 0);
         for setting in [HEADER_TABLE_SIZE, ENABLE_PUSH] {
             self.output.extend_from_slice(&setting.to_be_bytes());
@@ -165,7 +165,7 @@ impl Connection {
         self.output.extend_from_slice(&bytes.to_be_bytes());
     }
 
-    /// Reads a message of each status again; others are passed over, which costs less.
+    /// Reads one message of each status again; all others are skipped, which costs less.
     pub fn read_messages(&mut self) {
         self.messages_read = [false; STATUSES];
     }
@@ -185,7 +185,7 @@ impl Connection {
             && u32::try_from(message_bytes).is_ok_and(|bytes| bytes <= self.stream_window)
     }
 
-    /// Puts a request behind those that wait for the socket; the tag is written as the model wants it.
+    /// Queues a request for the socket; the tag is written as the model expects it.
     pub fn send(&mut self, request: Request, message: &RequestMessage, tag: &[u8]) {
         let stream = self.next_stream;
         let fields = if stream == 1 { &self.fields.first } else { &self.fields.others };
@@ -217,7 +217,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come and shows each answer.
+    /// Reads what has come and passes on each answer.
     pub fn receive(&mut self, answered: &mut impl FnMut(Request, Answer)) -> io::Result<()> {
         loop {
             match self.socket.read(&mut self.input[self.filled..]) {
@@ -237,7 +237,7 @@ impl Connection {
         }
     }
 
-    /// Shows all requests that have no answer and never will.
+    /// Passes on all requests that will never be answered.
     pub fn give_up(&mut self, answered: &mut impl FnMut(Request, Answer)) {
         self.requests.drain(..).flatten().for_each(|request| answered(request, Answer::Lost));
         self.outstanding = 0;
@@ -300,13 +300,13 @@ impl Connection {
                 frame_head(&mut self.output, payload.len(), PING, ACKNOWLEDGED, 0);
                 self.output.extend_from_slice(payload);
             }
-            // Requests that it has seen are answered, but it takes no others.
+            // The server answers the requests that it has seen, but takes no others.
             GO_AWAY => self.ending = true,
             WINDOW_UPDATE if stream == 0 => self.send_window += i64::from(number(payload)?),
             CONTINUATION => return Err(broken("header fields in several frames")),
             _ => {}
         }
-        // A connection that ends is of no use when its requests are answered.
+        // A closing connection is of no use once its requests are answered.
         if self.ending && self.outstanding == 0 {
             return Err(io::Error::new(ErrorKind::ConnectionAborted, "the gateway ends the connection"));
         }
@@ -319,7 +319,7 @@ impl Connection {
             match u16::from_be_bytes([setting[0], setting[1]]) {
                 HEADER_TABLE_SIZE => self.server_remembers = value >= REMEMBERED_BYTES,
                 MAX_CONCURRENT_STREAMS => self.streams_limit = value,
-                // No stream that is open waits for room, as each is opened with room for all it sends.
+                // No open stream waits for its window: each is opened with room for all it sends.
                 INITIAL_WINDOW_SIZE => self.stream_window = value,
                 _ => {}
             }

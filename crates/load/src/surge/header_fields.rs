@@ -1,8 +1,8 @@
-//! The header fields of requests and answers as HTTP/2 packs them (RFC 7541), as far as creations need them: the fields
-//! of all requests of a connection are the same, and of an answer only its gRPC status is read.
+//! The header fields of requests and answers as HTTP/2 packs them (RFC 7541), reduced to what creations need: all
+//! requests of a connection have the same fields, and only the gRPC status of an answer is read.
 
-/// Bits of the code of each octet and of the end of a text (RFC 7541, appendix B). The code is canonical, so that the
-/// lengths say it all.
+/// Bits of the code of each octet and of the end of a text (RFC 7541, appendix B). The code is canonical, so the
+/// lengths determine it.
 const CODE_LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
     28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
@@ -16,8 +16,8 @@ const CODE_LENGTHS: [u8; 257] = [
 ];
 const LONGEST_CODE: usize = 30;
 
-/// The header fields of every request: those of the first, which tell the server what to remember, and those of the
-/// others, which name what it remembers.
+/// The header fields of every request: those of the first, which make the server remember them, and those of the
+/// others, which refer to what it remembers.
 pub(super) struct RequestFields {
     pub first: Vec<u8>,
     pub others: Vec<u8>,
@@ -29,7 +29,7 @@ const NEWEST_REMEMBERED: u8 = 62;
 impl RequestFields {
     /// For a server that remembers nothing both are the same.
     pub fn new(path: &str, authority: &str, timeout: &str, server_remembers: bool) -> Self {
-        // Numbers of names in the static table; zero is a name of its own.
+        // Indexes of names in the static table; zero stands for a literal name.
         let fields: [(u8, &str, &str); 6] = [
             (4, ":path", path),
             (1, ":authority", authority),
@@ -93,7 +93,7 @@ pub(super) struct AnswerReader {
     symbols: Vec<u16>,
 }
 
-/// A text as it stands in a block.
+/// A string as encoded in a block.
 struct Packed<'a> {
     octets: &'a [u8],
     coded: bool,
@@ -108,7 +108,7 @@ impl AnswerReader {
         AnswerReader { counts, symbols }
     }
 
-    /// Finds the status. The message is only unpacked when it is wanted for this status. None when the block is broken.
+    /// Finds the status. The message is decoded only when it is wanted for this status. None when the block is broken.
     pub fn read(&self, block: &[u8], wants_message: impl Fn(u8) -> bool) -> Option<AnswerFields> {
         let mut rest = block;
         let mut status = None;
@@ -145,7 +145,7 @@ impl AnswerReader {
             return Some(text.octets.to_vec());
         }
         let mut unpacked = Vec::with_capacity(text.octets.len() * 8 / 5);
-        // The place among the codes of the length so far, and the first code and symbol of that length.
+        // The index among the codes of the current length, and the first code and symbol of that length.
         let (mut code, mut first, mut index, mut length) = (0_u32, 0_u32, 0_usize, 0_usize);
         for bit in text.octets.iter().flat_map(|octet| (0..8).rev().map(move |place| octet >> place & 1)) {
             code |= u32::from(bit);
@@ -161,7 +161,7 @@ impl AnswerReader {
             first = (first + count) << 1;
             code <<= 1;
         }
-        // What fills the last octet is shorter.
+        // The padding of the last octet is shorter.
         (length < 8).then_some(unpacked)
     }
 }
@@ -235,7 +235,7 @@ mod tests {
             Some(&b"custom-value"[..])
         );
         assert_eq!(unpack(&[0x64, 0x02]).as_deref(), Some(&b"302"[..]));
-        // The end of a text is no character, and an octet of filling is none.
+        // Neither the end-of-string code nor a whole octet of padding is a character.
         assert_eq!(unpack(&[0xff, 0xff, 0xff, 0xff]), None);
         assert_eq!(unpack(&[0xff]), None);
     }

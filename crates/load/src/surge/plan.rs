@@ -27,7 +27,7 @@ impl Phase {
     /// In the order in which they come.
     pub(crate) const ALL: [Phase; 5] = [Phase::WarmUp, Phase::Normal, Phase::Peak, Phase::Surge, Phase::Afterwards];
 
-    /// What a reader calls it.
+    /// Its name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Phase::WarmUp => "warm-up",
@@ -39,7 +39,7 @@ impl Phase {
     }
 }
 
-/// The phases one after the other. Creations are numbered through all of them.
+/// The phases in sequence. Creations are numbered through all of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     parts: [Part; Phase::ALL.len()],
@@ -77,7 +77,7 @@ impl Plan {
         self.parts.iter().map(|part| part.schedule.due(now)).sum()
     }
 
-    /// The place of the phase to which a creation belongs.
+    /// The index of the phase to which a creation belongs.
     pub fn place_of(&self, number: u64) -> usize {
         self.parts.iter().rposition(|part| part.first <= number).unwrap_or(0)
     }
@@ -87,7 +87,7 @@ impl Plan {
         part.schedule.intended(number.saturating_sub(part.first))
     }
 
-    /// The place of the phase at a time; none before the first and after the last.
+    /// The index of the phase at a time; none before the first and after the last.
     pub fn place_at(&self, time: Duration) -> Option<usize> {
         self.parts.iter().position(|part| part.schedule.start <= time && time < part.schedule.end)
     }

@@ -1,14 +1,14 @@
-//! How long after a surge latencies are as they were before it.
+//! How long after a surge latencies are back to what they were.
 
 use serde::Serialize;
 
 use crate::figures::Quantiles;
 
-/// Seconds in a row within the limit that show that normality has come back.
+/// How many seconds in a row must be normal.
 const CALM_SECONDS: usize = 5;
-/// A second within so many times the normal 99th percentile is normal,
+/// A second is normal if its 99th percentile is within this multiple of the normal one,
 const NORMAL_FACTOR: f64 = 2.0;
-/// or within so much more.
+/// or exceeds it by at most this.
 const NORMAL_MARGIN_MILLISECONDS: f64 = 10.0;
 
 /// When latencies were normal again.

@@ -14,11 +14,11 @@ use crate::figures::{Failures, Latencies};
 use crate::model::{Payload, Tag};
 use crate::schedule::Timeline;
 
-/// Between two looks at the schedule and the connections. What is due meanwhile goes out together.
+/// Interval between two looks at the schedule and the connections. What falls due in between goes out together.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 /// Sends later than this after their intended time count as late.
 const LATE: Duration = Duration::from_millis(10);
-/// As the reasons for refusals may change, each connection reads one so often.
+/// Reasons for refusals may change, so each connection reads one at this interval.
 const READ_MESSAGES_EVERY: Duration = Duration::from_secs(1);
 const PAUSE_BEFORE_RECONNECT: Duration = Duration::from_secs(1);
 /// RESOURCE_EXHAUSTED.
@@ -29,7 +29,7 @@ const REFUSED: u8 = 8;
 pub(super) struct Sent {
     pub sent: u64,
     pub late: u64,
-    /// Never sent, because as many were without an answer as the bounds allow.
+    /// Never sent, because as many as allowed were unanswered.
     pub held_back: u64,
     pub accepted: u64,
     pub failures: Failures,
@@ -88,7 +88,7 @@ impl Numbers {
         self.0.get((number / 64) as usize).is_some_and(|bits| bits.fetch_or(bit, Ordering::Relaxed) & bit == 0)
     }
 
-    /// How many are here and not there.
+    /// How many are in this set and not in the other.
     pub fn missing_in(&self, other: &Numbers) -> u64 {
         let missing = |(here, there): (&AtomicU64, &AtomicU64)| {
             u64::from((here.load(Ordering::Relaxed) & !there.load(Ordering::Relaxed)).count_ones())
@@ -148,7 +148,7 @@ impl Drop for Sender {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It looks every half millisecond; a panic was printed already.
+            // The thread checks every half millisecond; a panic was already printed.
             let _ = thread.join();
         }
     }
@@ -223,7 +223,7 @@ impl SenderThread {
         while self.next < due {
             let number = self.next;
             let Some(place) = self.place_with_room() else {
-                // Those that come later have no more room.
+                // There is no room for the later ones either.
                 self.hold_back(sending, due);
                 break;
             };
@@ -299,7 +299,7 @@ impl SenderThread {
 }
 
 impl SenderSettings {
-    /// Counts an answer. Latencies are in steps of the look at the connections.
+    /// Counts an answer. Latencies have the resolution of the interval at which connections are read.
     fn answered(&self, sending: &mut Sending, request: Request, answer: Answer) {
         let latency = Duration::from_micros(u64::from(microseconds(self.timeline.now()).wrapping_sub(request.sent)));
         let sent = &mut sending.phases[self.plan.place_of(u64::from(request.number))];
@@ -326,7 +326,7 @@ impl SenderSettings {
     }
 }
 
-/// Runs are shorter than what fits.
+/// No run is long enough to overflow this.
 fn microseconds(time: Duration) -> u32 {
     time.as_micros() as u32
 }

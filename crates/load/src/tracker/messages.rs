@@ -9,8 +9,8 @@ use crate::instances::{Instance, Message};
 use crate::model::Tag;
 
 impl Tracker {
-    /// An instance is about to be created whose message will be sent later; it is not outstanding before. None when too
-    /// many were made.
+    /// An instance whose message will be sent later is about to be created; until then it is not outstanding. None when
+    /// there are too many.
     pub fn begin_beforehand(&self, kind: usize) -> Option<Tag> {
         let mut state = self.state();
         let tag = state.instances.insert(Instance::new(kind, self.kinds[kind].tasks(), Message::NotCounted))?;
@@ -67,7 +67,7 @@ impl Tracker {
         if let Some(figures) = state.windows.at(since, kind) {
             figures.publication.record(now.saturating_sub(since));
         }
-        // A fast instance may be further, or complete, before the answer to the publication is read.
+        // A fast instance may have moved on, or completed, before the answer to the publication is read.
         if let Some(instance) = state.instances.get(tag)
             && instance.message == Message::Sent
         {
@@ -90,7 +90,7 @@ impl Tracker {
             return;
         };
         let made_beforehand = self.kinds[instance.kind].waits_before().is_some_and(|(task, _)| task == 1);
-        // Refused for certain, so that the instance can wait for another message.
+        // Certainly refused, so the instance can wait for another message.
         if made_beforehand && instance.message == Message::Sent && !is_unclear(status.code()) {
             instance.message = Message::NotCounted;
             state.not_counted += 1;
@@ -99,7 +99,7 @@ impl Tracker {
     }
 }
 
-/// Whether a command that ended so may have been carried out all the same.
+/// Whether a command with this outcome may have been carried out nevertheless.
 fn is_unclear(code: Code) -> bool {
     matches!(
         code,

@@ -17,7 +17,7 @@ const EXPORTERS_VARIABLES: &str = "OSMIA_EXPORTERS_";
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
-    /// By name without underscores: where a name is split into words is up to the user.
+    /// By name without underscores, so that users may split names into words as they like.
     relaxed: BTreeMap<String, String>,
 }
 
@@ -158,7 +158,7 @@ fn set(settings: &mut Map<String, Json>, path: &str, value: &str) {
             }
         }
         None => {
-            // Numbers and switches are what they look like, everything else is text.
+            // Numbers and booleans are recognized, everything else is text.
             let json = match serde_json::from_str(value) {
                 Ok(json @ (Json::Number(_) | Json::Bool(_))) => json,
                 _ => Json::String(value.to_owned()),

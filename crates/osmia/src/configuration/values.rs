@@ -1,4 +1,4 @@
-//! Reading single values. The error is what was expected, as the end of the sentence "it must be …".
+//! Reads single values. The error completes the sentence "it must be …".
 
 use std::path::PathBuf;
 use std::str::FromStr;

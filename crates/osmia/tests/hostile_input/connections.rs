@@ -54,7 +54,7 @@ async fn a_client_that_stops_reading() {
     let mut node = Node::start(&[]).await;
     deploy(&mut node.client, one_task("order", "work")).await;
     let (before, _) = node.memory();
-    // Connections of their own, whose streams nobody reads.
+    // Separate connections, whose streams nobody reads.
     let mut stalled = Vec::new();
     for _ in 0..2 {
         let mut client = node.server.client().await;
@@ -69,7 +69,7 @@ async fn a_client_that_stops_reading() {
     for created in create.collect::<Vec<_>>() {
         refused += usize::from(within(SOON, created).await.unwrap().is_err());
     }
-    // The others go to who reads, and when the stalled clients are gone, theirs too.
+    // The other jobs go to the client that reads, and once the stalled clients are gone, theirs do too.
     let mut others = 0;
     loop {
         let jobs = within(SOON, activate(&mut node.client, poll("work", -1))).await;

@@ -1,10 +1,10 @@
-//! What clients can make a node hold or write, and do not take.
+//! What clients can make a node hold or write without taking it.
 
 use hostile::frames::*;
 
 use super::*;
 
-/// A decision whose answer is large, from a request that is not.
+/// A decision with a small request and a large answer.
 fn large_decision(bytes: usize) -> Resource {
     let piece = "x".repeat(1_000);
     let content = format!(
@@ -25,7 +25,7 @@ async fn answers_that_nobody_reads_are_bounded() {
     let mut node = Node::start(&[]).await;
     deploy(&mut node.client, large_decision(ANSWER_BYTES)).await;
     let (before, _) = node.memory();
-    // No window is opened for what is answered beyond the first 64 KiB.
+    // The client opens no window for the answer beyond the first 64 KiB.
     let mut raw = Raw::open(&node.server.grpc);
     let message = [&[0x12, 5][..], b"large"].concat();
     for stream in (1..).step_by(2).take(REQUESTS as usize) {
@@ -72,7 +72,7 @@ async fn opening_streams_and_giving_them_up_writes_little() {
     eventually("the streams are gone", || node.metric("zeebe_gateway_job_stream_clients") == 0.0).await;
     node.comes_to_rest().await;
     let (written, sent) = (written() - before, (STREAMS * WISH_BYTES) as f64);
-    // Each of three partitions would take each wish.
+    // Each of three partitions would store each request.
     assert!(written < sent * 2.0, "{written} bytes are written for {sent}");
     node.goes_on().await;
 }
@@ -82,7 +82,7 @@ async fn connections_above_their_limit_are_closed() {
     let node = Node::start(&["--connections-max", "40"]).await;
     let connect = || Raw::open(&node.server.grpc);
     let raws: Vec<Raw> = (0..60).map(|_| connect()).collect();
-    // The management port still has a place.
+    // The management port still takes connections.
     eventually("connections are refused", || node.metric("osmia_connections_refused_total") >= 30.0).await;
     assert!(node.metric("osmia_open_connections") <= 40.0);
     drop(raws);

@@ -75,7 +75,7 @@ async fn recursive_calls() {
         |id: &str| format!(r#"<extensionElements><zeebe:calledElement processId="{id}"/></extensionElements>"#);
     let itself = one_element("itself", "callActivity", &called("itself")).content;
     node.refuses("itself.bpmn", itself, Code::InvalidArgument, "straight-through processing loop").await;
-    // In two files nobody sees it before it happens.
+    // Spread over two files, it cannot be seen before it happens.
     deploy(&mut node.client, one_element("first", "callActivity", &called("second"))).await;
     deploy(&mut node.client, one_element("second", "callActivity", &called("first"))).await;
     let (before, _) = node.memory();
@@ -207,7 +207,7 @@ async fn tokens_that_multiply() {
         process_instance_key: created.into_inner().process_instance_key,
         operation_reference: None,
     };
-    // It may have been put aside already.
+    // It may have been banned already.
     let _ = within(SOON, node.client.cancel_process_instance(request)).await;
     node.goes_on().await;
 }

@@ -1,4 +1,4 @@
-//! Hostile input, each kind with a clear error, in bounded time and memory, and the node goes on.
+//! Each kind of hostile input gets a clear error in bounded time and memory, and the node keeps working.
 
 mod connections;
 mod documents;
@@ -20,7 +20,7 @@ use tonic::{Code, Status};
 /// Generous: a debug build on a machine with other work.
 const SOON: Duration = LIMIT;
 
-/// A node with an ordinary process, to see that it goes on.
+/// A node with an ordinary process, to see that it keeps working.
 struct Node {
     server: Server,
     client: GatewayClient<Channel>,
@@ -36,7 +36,7 @@ impl Node {
         Node { server, client, _data: data }
     }
 
-    /// An ordinary instance comes to its end, on a connection of its own.
+    /// An ordinary instance completes, on a separate connection.
     async fn goes_on(&self) {
         let mut client = self.server.client().await;
         let request = CreateProcessInstanceWithResultRequest {
@@ -69,7 +69,7 @@ impl Node {
         values.filter_map(|value| value.parse::<f64>().ok()).sum()
     }
 
-    /// Waits until so many incidents are open.
+    /// Waits until this many incidents are open.
     async fn has_incidents(&self, count: usize) {
         eventually("the incidents are there", || self.metric("zeebe_pending_incidents_total") >= count as f64).await;
     }
@@ -107,7 +107,7 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(limit, future).await.expect("it takes too long")
 }
 
-/// Looks again and again until something holds.
+/// Polls until something holds.
 async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !holds() {
@@ -122,7 +122,7 @@ fn assert_refused(outcome: Result<(), Status>, code: Code, sentence: &str) {
     assert!(status.message().contains(sentence), "'{sentence}' is missing in '{}'", status.message());
 }
 
-/// A process from what is inside of it.
+/// A process with this content.
 fn process(id: &str, content: &str) -> Resource {
     let content = format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>

@@ -36,7 +36,7 @@ async fn unknown_keys_and_keys_of_other_partitions() {
         let request = DeleteResourceRequest { resource_key: key, ..Default::default() };
         assert_refused(client.delete_resource(request).await.map(|_| ()), Code::NotFound, &key.to_string());
     }
-    // A key of something else than is asked for.
+    // The key of another kind of entity.
     let outcome = client.complete_job(completion(instance, "")).await;
     assert_refused(outcome.map(|_| ()), Code::NotFound, "no such job was found");
     let request = CancelProcessInstanceRequest { process_instance_key: instance, operation_reference: None };
