@@ -20,16 +20,17 @@ mod process_instance;
 mod runtime_instruction;
 mod timer;
 mod variable;
+mod work;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use protocol::{
     ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, Record,
-    RecordType, WorkIntent, WorkValue,
+    RecordType,
 };
 
-use crate::state::{AwaitedResult, Counters, ElementInstance, Misfit, State, WorkRow};
+use crate::state::{AwaitedResult, Counters, ElementInstance, Misfit, State};
 
 /// The state as the handler of a command sees it: to be read. It changes by the keys that are given and by the events that
 /// are applied, and in no other way.
@@ -159,7 +160,7 @@ fn apply_event(state: &mut State, key: Key, payload: &Payload) {
         Payload::DecisionRequirements(intent, value) => decision::apply_requirements(state, *intent, value),
         Payload::CommandDistribution(intent, value) => distribution::apply(state, key, *intent, value),
         Payload::Outbox(intent, value) => distribution::apply_outbox(state, *intent, value),
-        Payload::Work(intent, value) => apply_work(state, *intent, value),
+        Payload::Work(intent, value) => work::apply(state, *intent, value),
         Payload::Error(intent, value) => apply_error(state, *intent, value),
         Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),
         Payload::ProcessEvent(intent, value) => process_event::apply(state, key, *intent, value),
@@ -195,30 +196,6 @@ fn apply_creation(state: &mut State, intent: ProcessInstanceCreationIntent, valu
     }
     if intent == ProcessInstanceCreationIntent::Created {
         runtime_instruction::keep_runtime_instructions(state, value);
-    }
-}
-
-fn apply_work(state: &mut State, intent: WorkIntent, value: &WorkValue) {
-    match intent {
-        WorkIntent::Enqueued => {
-            let row = WorkRow {
-                process_instance_key: value.process_instance_key,
-                commands: value.commands.clone(),
-                rounds: value.rounds,
-                is_part: value.is_part,
-            };
-            state.tables.work.insert_new(value.sequence, row);
-            state.counters.work_in = value.sequence;
-            state.counters.work_entries += 1;
-        }
-        WorkIntent::Dequeued => {
-            if !state.tables.work.contains(&value.sequence) {
-                return broken(state, format!("work {} is not in the queue", value.sequence));
-            }
-            state.tables.work.delete(&value.sequence);
-            count_down(state, "work", 1, |counters| &mut counters.work_entries);
-        }
-        WorkIntent::Continue => not_an_event(state, intent.name()),
     }
 }
 

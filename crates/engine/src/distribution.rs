@@ -109,10 +109,7 @@ pub(crate) fn acknowledge(state: &State, batch: &CommandBatch, output: &mut Outp
 
 /// OUTBOX ACKNOWLEDGE: the other partition has this command and all before it.
 pub(crate) fn acknowledged(execution: &mut Execution<'_>, value: &OutboxValue) -> Outcome {
-    let partition = value.partition.0;
-    let rows = execution.state.tables.outbox.range((partition, 0)..=(partition, value.sequence));
-    let rows = rows.take(ACKNOWLEDGED_PER_COMMAND_MAX).map(|((_, sequence), row)| (sequence, row.distribution));
-    let rows: Vec<(u64, Key)> = rows.collect();
+    let rows = newly_acknowledged(&execution.state, value);
     let Some((sequence, _)) = rows.last().copied() else {
         return Err(Rejection::not_found(format!(
             "Expected to acknowledge the commands for partition {} up to {}, but they are acknowledged already",
@@ -126,6 +123,13 @@ pub(crate) fn acknowledged(execution: &mut Execution<'_>, value: &OutboxValue) -
         distributed_to(execution, *distribution, value.partition);
     }
     Ok(())
+}
+
+/// The sequences of what an acknowledgement takes out of the outbox, with the distributions that wait for it.
+pub(crate) fn newly_acknowledged(state: &State, value: &OutboxValue) -> Vec<(u64, Key)> {
+    let partition = value.partition.0;
+    let rows = state.tables.outbox.range((partition, 0)..=(partition, value.sequence));
+    rows.take(ACKNOWLEDGED_PER_COMMAND_MAX).map(|((_, sequence), row)| (sequence, row.distribution)).collect()
 }
 
 fn distributed_to(execution: &mut Execution<'_>, key: Key, partition: PartitionId) {

@@ -1,11 +1,12 @@
 //! What a partition asked of itself and refused: it must not be asked again unchanged, or it would be refused for ever, and
 //! fill the log with it.
 
-use protocol::{Command, JobIntent, Key, Payload, TimerIntent, WorkIntent, WorkValue};
+use protocol::{Command, JobIntent, Key, OutboxIntent, OutboxValue, Payload, TimerIntent, WorkIntent, WorkValue};
 
 use crate::dispatch::{ban, instances_of_work};
 use crate::execution::Execution;
-use crate::state::JobState;
+use crate::state::{JobState, still_due};
+use crate::{distribution, due};
 
 /// Takes what a refused command was about off its queue, if it is still due there, and puts the instance aside. What was
 /// refused because it is not due any more is left as it is. `is_noted` says that an ERROR record has the reason already.
@@ -19,8 +20,10 @@ pub(crate) fn take_off(execution: &mut Execution<'_>, command: &Command, is_note
             take_off_job(execution, command.key, is_noted, reason);
         }
         Payload::Work(WorkIntent::Continue, value) => take_off_work(execution, value, reason),
+        Payload::Outbox(OutboxIntent::Acknowledge, value) => take_off_acknowledged(execution, value),
         _ => {}
     }
+    abandon(execution, command);
 }
 
 fn take_off_timer(execution: &mut Execution<'_>, key: Key, is_noted: bool, reason: &str) {
@@ -44,7 +47,39 @@ fn take_off_job(execution: &mut Execution<'_>, key: Key, is_noted: bool, reason:
     };
     if is_due {
         put_aside(execution, value.process_instance_key, is_noted, reason);
-        execution.emit(key, Payload::Job(JobIntent::Canceled, value.clone()));
+        if execution.state.element_instance(value.element_instance_key).is_some() {
+            execution.emit(key, Payload::Job(JobIntent::Canceled, value.clone()));
+        }
+    }
+}
+
+/// What the other partition has is not sent again. A distribution that cannot go on with it is not told.
+fn take_off_acknowledged(execution: &mut Execution<'_>, value: &OutboxValue) {
+    let Some((sequence, _)) = distribution::newly_acknowledged(&execution.state, value).last().copied() else { return };
+    let acknowledged = OutboxValue { sequence, distribution_key: Key::NONE, command: None, ..value.clone() };
+    execution.emit(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledged, Box::new(acknowledged)));
+}
+
+/// Whatever a refused command was about and is still due, although there may be nothing else left of it, leaves its queue.
+/// Messages that were to expire together are tried once more, each alone, because only one of them may be the reason; one
+/// that is refused alone stays, until an instance takes it.
+fn abandon(execution: &mut Execution<'_>, command: &Command) {
+    let Command { payload, key, .. } = command;
+    let due = still_due(&execution.state, payload, *key, execution.timestamp);
+    if due.is_empty() {
+        return;
+    }
+    let abandoned = WorkValue { commands: vec![command.clone()], ..WorkValue::default() };
+    execution.emit(Key::NONE, Payload::Work(WorkIntent::Abandoned, Box::new(abandoned)));
+    let Payload::MessageBatch(..) = payload else { return };
+    if due.len() < 2 {
+        return;
+    }
+    for (_, message) in due {
+        let sequence = execution.state.counters.work_in + 1;
+        let commands = vec![due::expire(vec![Key::from_raw(message)])];
+        let value = WorkValue { sequence, commands, is_part: true, ..WorkValue::default() };
+        execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
     }
 }
 

@@ -1,9 +1,11 @@
 //! The state of a partition: what the events so far have made true.
 
 mod document;
+mod due;
 mod rows;
 
 pub(crate) use document::append_variable;
+pub(crate) use due::{Due, queue_of, still_due};
 pub(crate) use rows::*;
 
 use std::sync::Arc;

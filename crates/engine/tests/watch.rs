@@ -3,7 +3,7 @@
 mod support;
 
 use bpmn::builder::ProcessBuilder;
-use engine::{Decision, Engine, Output, Subject, Watch};
+use engine::{Decision, Engine, EngineOptions, Output, Subject, Watch};
 use protocol::*;
 use support::{Partition, TENANT, options};
 
@@ -116,4 +116,104 @@ fn a_refused_creation_leaves_nothing_but_its_rejection() {
     assert_eq!(engine.statistics().banned_instances, 0, "there is no instance to ban");
     let subject = engine.subject(&batch.commands[0]);
     assert_eq!(subject, Subject { process_instance: None, bpmn_process_id: Some("order".to_owned()) });
+}
+
+/// Refuses the first command about a message, and those of work.
+#[derive(Default)]
+struct Refusing {
+    refused: Vec<String>,
+    messages_max: usize,
+    work_max: usize,
+}
+
+impl Watch for Refusing {
+    fn before(&mut self, _number: u32, command: &Command, _process_instance: Key) -> Decision<'_> {
+        let left = match &command.payload {
+            Payload::MessageBatch(..) => &mut self.messages_max,
+            Payload::Work(..) => &mut self.work_max,
+            _ => return Decision::Process,
+        };
+        if *left == 0 {
+            return Decision::Process;
+        }
+        *left -= 1;
+        self.refused.push(command.payload.intent_name().to_owned());
+        Decision::Refuse("an operator had it refused")
+    }
+}
+
+/// An engine with messages that are due to expire, and the time at which they are.
+fn with_due_messages(count: usize) -> (Engine, Timestamp) {
+    let mut partition = Partition::new();
+    for number in 0..count {
+        let value = MessageValue {
+            name: "m".into(),
+            correlation_key: format!("k{number}").into(),
+            time_to_live: 1_000,
+            tenant_id: TENANT.into(),
+            ..MessageValue::default()
+        };
+        partition.submit(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(value)));
+    }
+    let due = partition.time + 1_000;
+    (partition.engine, due)
+}
+
+/// Does what a leader does by itself as long as there is something to do, and answers how many commands that took.
+fn lead(engine: &mut Engine, now: Timestamp, watch: &mut impl Watch) -> usize {
+    for count in 0..100 {
+        let mut commands = engine.due_commands(now, 128);
+        commands.extend(engine.continuation());
+        if commands.is_empty() {
+            return count;
+        }
+        let batch = CommandBatch { timestamp: now, commands };
+        engine.apply_watched(engine.applied() + 1, &batch, watch, &mut Output::default()).expect("the state is sound");
+    }
+    panic!("what was refused is submitted again and again");
+}
+
+#[test]
+fn messages_whose_expiry_was_refused_expire_one_by_one() {
+    let (mut engine, due) = with_due_messages(5);
+    let mut refusing = Refusing { messages_max: 50, ..Refusing::default() };
+    lead(&mut engine, due, &mut refusing);
+    assert_eq!(refusing.refused, ["EXPIRE"], "together they are not tried again");
+    assert_eq!((engine.statistics().messages, engine.statistics().work_entries), (0, 0));
+    assert_eq!(engine.next_due(), None);
+}
+
+#[test]
+fn a_message_whose_expiry_is_refused_alone_too_stays_without_being_due() {
+    let (mut engine, due) = with_due_messages(5);
+    let mut refusing = Refusing { messages_max: 1, work_max: 1, ..Refusing::default() };
+    lead(&mut engine, due, &mut refusing);
+    assert_eq!(refusing.refused, ["EXPIRE", "CONTINUE"]);
+    assert_eq!((engine.statistics().messages, engine.statistics().work_entries), (1, 0), "the others have expired");
+    assert_eq!(engine.next_due(), None, "it does not come again");
+
+    let (mut engine, due) = with_due_messages(1);
+    let mut refusing = Refusing { messages_max: 1, ..Refusing::default() };
+    assert_eq!(lead(&mut engine, due, &mut refusing), 1);
+    assert_eq!((engine.statistics().messages, engine.next_due()), (1, None));
+}
+
+#[test]
+fn an_acknowledgement_that_was_refused_still_empties_the_outbox() {
+    let mut engine = Engine::in_memory(EngineOptions { partition_count: 2, ..options() });
+    let process = ProcessBuilder::new("order").start("start").end("end").to_xml();
+    let resource =
+        DeploymentResource { resource_name: "order.bpmn".into(), resource: std::sync::Arc::from(process.as_bytes()) };
+    let value = DeploymentValue { resources: vec![resource], tenant_id: TENANT.into(), ..DeploymentValue::default() };
+    let deployment = Command::new(Key::NONE, Payload::Deployment(DeploymentIntent::Create, Box::new(value)));
+    let batch = CommandBatch { timestamp: 1, commands: vec![deployment] };
+    engine.apply(1, &batch, &mut Output::default()).expect("the state is sound");
+    assert_eq!(engine.outbox(PartitionId(2), 0, 10).len(), 1);
+
+    let value = OutboxValue { partition: PartitionId(2), sequence: 1, distribution_key: Key::NONE, command: None };
+    let acknowledgement = Command::new(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledge, Box::new(value)));
+    let batch = CommandBatch { timestamp: 1, commands: vec![acknowledgement] };
+    let mut refusing = Watcher { refused: Some(1), ..Watcher::default() };
+    engine.apply_watched(2, &batch, &mut refusing, &mut Output::default()).expect("the state is sound");
+    assert_eq!(engine.outbox_partitions(), [], "nothing is sent again");
 }

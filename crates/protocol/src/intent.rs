@@ -292,7 +292,7 @@ intents! {
     }
     /// Intents of `WORK`.
     WorkIntent {
-        Enqueued = 0 "ENQUEUED", Continue = 1 "CONTINUE", Dequeued = 2 "DEQUEUED",
+        Enqueued = 0 "ENQUEUED", Continue = 1 "CONTINUE", Dequeued = 2 "DEQUEUED", Abandoned = 3 "ABANDONED",
     }
     /// Intents of `OUTBOX`.
     OutboxIntent {

@@ -113,3 +113,55 @@ fn records_that_do_not_fit_are_not_replayed() {
     assert!(matches!(&fault, Fault::Misfit { reason, .. } if reason.contains("JOB COMPLETED")), "{fault}");
     assert_eq!(other.state_hash().expect("the tables are in memory"), before);
 }
+
+/// Takes the rows out of a state to which entries of queues belong.
+fn damage_rows(engine: &mut Engine, damage: impl FnOnce(&mut crate::state::Tables)) {
+    engine.state.begin();
+    damage(&mut engine.state.tables);
+    engine.state.commit().expect("the tables are in memory");
+}
+
+#[test]
+fn what_is_due_without_a_row_is_refused_once() {
+    let mut engine = Engine::in_memory(options(BrokenInvariant::FailsTheCommand));
+    damage_rows(&mut engine, |tables| {
+        tables.due_timers.insert((), (1, 1), ());
+        tables.job_deadlines.insert((), (1, 2), ());
+        tables.job_backoffs.insert((), (1, 3), ());
+        tables.message_deadlines.insert((), (1, 4), ());
+        // Of another state: it is not due yet.
+        tables.due_timers.insert((), (1_000, 5), ());
+    });
+    let commands = engine.due_commands(1, 128);
+    assert_eq!(commands.len(), 4);
+    let mut output = Output::default();
+    engine.apply(1, &CommandBatch { timestamp: 1, commands }, &mut output).expect("the state is sound");
+    let refused = output.records.iter().filter(|record| matches!(record.record_type, RecordType::Rejection(_)));
+    assert_eq!(refused.count(), 4);
+    assert!(engine.due_commands(1, 128).is_empty(), "nothing comes again");
+    assert_eq!(engine.next_due(), Some(1_000));
+}
+
+#[test]
+fn a_job_that_lost_its_element_instance_is_refused_once() {
+    let Waiting { mut engine, jobs, .. } = waiting(BrokenInvariant::FailsTheCommand);
+    let job = jobs[0];
+    damage(&mut engine, job);
+    let mut row = (*engine.state.job(job).expect("a job")).clone();
+    row.state = crate::state::JobState::Activated;
+    let mut value = (*row.value).clone();
+    value.deadline = 1;
+    // Which makes its time-out fail.
+    value.job_type = "x".repeat(3_000).into();
+    row.value = Arc::new(value);
+    damage_rows(&mut engine, |tables| {
+        tables.jobs.put(job.raw(), row);
+        tables.job_deadlines.insert((), (1, job.raw()), ());
+    });
+    let commands = engine.due_commands(1, 128);
+    assert_eq!(commands.len(), 1);
+    let mut output = Output::default();
+    engine.apply(100, &CommandBatch { timestamp: 1, commands }, &mut output).expect("the state is sound");
+    assert!(output.records.iter().any(|record| matches!(record.record_type, RecordType::Rejection(_))));
+    assert_eq!(engine.next_due(), None, "it does not come again");
+}

@@ -55,7 +55,7 @@ impl<T, N: Ord + Clone> OwnEntries<T, N> {
     where
         N: std::borrow::Borrow<Q>,
     {
-        self.last.get(name).map(|place| &self.entries[*place].value)
+        self.last.get(name).map(|last| &self.entries[*last].value)
     }
 
     /// The last entry of a name, to be changed.
@@ -63,7 +63,7 @@ impl<T, N: Ord + Clone> OwnEntries<T, N> {
     where
         N: std::borrow::Borrow<Q>,
     {
-        self.last.get(name).map(|place| &mut self.entries[*place].value)
+        self.last.get(name).map(|last| &mut self.entries[*last].value)
     }
 
     /// All of them with their names, in order.
