@@ -86,6 +86,7 @@ pub(crate) fn process(
             Decision::Process => attempt_to_run(&mut execution, command, options.broken_invariant),
             Decision::Refuse(reason) => Err(refusal(&execution.state, command, reason)),
         };
+        execution.used.add_to(&mut execution.output.spent);
         let at = execution.at;
         let mut failure = match outcome {
             Ok(()) => match state.commit() {

@@ -15,7 +15,7 @@ use state::StoreError;
 use crate::apply::StateView;
 use crate::element::{Step, WaitingJoins};
 use crate::limits::Limits;
-use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply};
+use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 use crate::payload_bytes::{command_bytes, payload_bytes};
 use crate::variable::expression;
 use crate::variable::long::LongVariables;
@@ -97,6 +97,15 @@ impl Used {
             budget: Budget::of(&expression::environment_at(0, limits)),
             long_variables: LongVariables::default(),
         }
+    }
+
+    /// Adds this to what other commands have used.
+    pub fn add_to(&self, spent: &mut Spent) {
+        spent.evaluation_steps += u64::from(self.budget.steps_used());
+        spent.evaluation_bytes_read += self.budget.bytes_read() as u64;
+        spent.evaluation_bytes_built += self.budget.bytes_built() as u64;
+        spent.joins_read += self.reads.get();
+        spent.record_bytes += self.bytes;
     }
 
     /// Counts what was looked at, as if an expression had visited it.

@@ -10,6 +10,7 @@ use protocol::{JobStreamIntent, JobStreamValue, Key, Payload, Rejection};
 
 use crate::execution::{Execution, Outcome};
 use crate::job::delivery::{self, JobQueue};
+use crate::name::too_long;
 
 /// Streams that a partition knows at most.
 const JOB_STREAMS_MAX: u64 = 100_000;
@@ -21,6 +22,9 @@ pub(crate) fn add(execution: &mut Execution<'_>, value: &JobStreamValue) -> Outc
             "Expected to add job stream {id:?}, but it is registered already"
         ))
         .into());
+    }
+    if let Some(but) = too_long(&value.job_type, execution.limits.name_bytes_max) {
+        return Err(Rejection::invalid_argument(format!("Expected to add a job stream for a type of {but}")).into());
     }
     if execution.state.counters.job_streams >= JOB_STREAMS_MAX {
         return Err(Rejection::invalid_state(format!(

@@ -34,7 +34,7 @@ mod variable;
 mod watch;
 
 pub use limits::Limits;
-pub use output::{JobsAvailable, OutgoingCommand, Output, Push, Reply};
+pub use output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 pub use watch::{Decision, Subject, Unwatched, Watch};
 
 use std::path::Path;

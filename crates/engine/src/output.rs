@@ -17,6 +17,23 @@ pub struct Output {
     pub available: Vec<JobsAvailable>,
     /// Commands for other partitions: new outbox entries and acknowledgements.
     pub sends: Vec<OutgoingCommand>,
+    /// What the commands have used of what they may.
+    pub spent: Spent,
+}
+
+/// What commands have used together of the limits of one, attempts that failed included.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    /// Steps of expressions and decisions.
+    pub evaluation_steps: u64,
+    /// Bytes of variables that expressions and decisions read.
+    pub evaluation_bytes_read: u64,
+    /// Bytes that expressions and decisions built.
+    pub evaluation_bytes_built: u64,
+    /// What joining gateways looked at.
+    pub joins_read: u64,
+    /// About the bytes of the records.
+    pub record_bytes: u64,
 }
 
 /// The answer to one request.
@@ -69,5 +86,6 @@ impl Output {
         self.pushes.clear();
         self.available.clear();
         self.sends.clear();
+        self.spent = Spent::default();
     }
 }

@@ -81,3 +81,17 @@ fn a_stream_that_is_registered_again_keeps_its_totals() {
         0
     );
 }
+
+/// No job can have such a type, so nobody misses the stream.
+#[test]
+fn a_stream_for_a_type_that_is_too_long_is_refused_with_the_limit() {
+    let mut partition = Partition::new();
+    for bytes in [513, 2_000] {
+        let output = partition.stream(1, &"t".repeat(bytes), 1, JobStreamIntent::Add);
+        let rejection = output.replies[0].rejection.as_ref().expect("a refusal");
+        let expected = format!("at most 512 bytes, but it has {bytes}");
+        assert!(rejection.reason.contains(&expected), "{}", rejection.reason);
+        assert_eq!(partition.engine.statistics().job_streams, 0);
+    }
+    assert_eq!(partition.stream(1, &"t".repeat(512), 1, JobStreamIntent::Add).replies[0].rejection, None);
+}

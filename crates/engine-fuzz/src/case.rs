@@ -1,0 +1,96 @@
+//! A case: bytes that are models and what is done with them.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use crate::choices::Choices;
+use crate::driver::Driver;
+use crate::measure::Cost;
+
+/// What a case came to.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What every command took.
+    pub costs: Vec<Cost>,
+    /// The promise that was broken, if one was.
+    pub failure: Option<Failure>,
+}
+
+/// A promise that was broken, in a form to be read.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What is wrong.
+    pub reason: String,
+    /// The files that were deployed, with their names.
+    pub files: Vec<(String, String)>,
+    /// What was done.
+    pub steps: Vec<String>,
+}
+
+impl Failure {
+    /// The reason without numbers: it tells failures apart from each other.
+    pub fn kind(&self) -> String {
+        let kind: String = self.reason.chars().filter(|character| !character.is_ascii_digit()).collect();
+        kind.chars().take(120).collect()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (name, content)) in self.files.iter().enumerate() {
+            writeln!(formatter, "--- file {number}, {name}\n{content}\n")?;
+        }
+        for step in &self.steps {
+            writeln!(formatter, "- {step}")?;
+        }
+        write!(formatter, "=> {}", self.reason)
+    }
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    static IS_WATCHED: RefCell<bool> = const { RefCell::new(false) };
+}
+
+/// A panic of a case is a finding; it is told with its place when the case ends, not before.
+fn watch_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if IS_WATCHED.with(|is_watched| *is_watched.borrow()) {
+                PANIC.with(|text| {
+                    // The engine catches a panic and goes on with it: the first place is the right one.
+                    text.borrow_mut().get_or_insert_with(|| info.to_string());
+                });
+            } else {
+                usual(info);
+            }
+        }));
+    });
+}
+
+/// Runs the case of these bytes to its end, or to the first promise that is broken.
+pub fn run(bytes: &[u8]) -> Report {
+    watch_panics();
+    PANIC.with(|text| *text.borrow_mut() = None);
+    let share = usize::from(bytes.first().copied().unwrap_or(0)) + 64;
+    let (models, driver) = bytes.split_at((bytes.len() * share / 384).min(bytes.len()));
+    let mut models = Choices::new(models.get(1..).unwrap_or(&[]));
+    let mut driver = Driver::new(&mut models, Choices::new(driver));
+    IS_WATCHED.with(|is_watched| *is_watched.borrow_mut() = true);
+    let outcome = catch_unwind(AssertUnwindSafe(|| driver.run()));
+    IS_WATCHED.with(|is_watched| *is_watched.borrow_mut() = false);
+    let reason = match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(broken)) => Some(broken.0),
+        Err(_) => {
+            Some(PANIC.with(|text| text.borrow_mut().take()).unwrap_or_else(|| "a panic without a word".to_owned()))
+        }
+    };
+    let (files, steps) = (std::mem::take(&mut driver.files), std::mem::take(&mut driver.steps));
+    let failure = reason.map(|reason| Failure { reason, files, steps });
+    Report { costs: std::mem::take(&mut driver.cluster.costs), failure }
+}

@@ -1,0 +1,11 @@
+//! Models and what clients, workers and time do with them: no promise of the engine is broken.
+#![no_main]
+
+use engine_fuzz::case;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Some(failure) = case::run(bytes).failure {
+        panic!("{failure}");
+    }
+});
