@@ -1,6 +1,6 @@
 //! A whole cluster and its clients in one thread, under a seeded clock, network and disk.
 //!
-//! Each node is made of the code of production: the replication loop and the partitions of the broker, the log on
+//! Each node is made of the code of production: the loops of the broker that drive replication and each partition, the log on
 //! `raft-engine`, the engine on its file. Only the threads, the sockets and the clock are missing, and the files of the log go
 //! through a layer that knows what was synced. So whatever a power failure, a network or a disk can do is done here, as
 //! often as there are seeds, and a seed repeats its run exactly.

@@ -1,23 +1,23 @@
 //! A node: its disk, and while it lives the replication loop and the partitions of production.
 
 mod processing;
+mod shell;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use broker::partition::{Effects, Moment, Partition, PartitionOptions};
+use broker::partition::Moment;
+use broker::partition_loop::PartitionLoop;
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use broker::snapshots::{CheckpointSource, ReceivedStates};
 use engine::{BrokenInvariant, Engine, EngineOptions, Limits};
-use protocol::{JobAmount, PartitionId, Timestamp};
+use protocol::{PartitionId, Timestamp};
 use replication::{
     Frame, GroupId, LogError, LogOptions, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
     ReplicationError, Round, SnapshotReceiver, SnapshotStream, StepError,
 };
-
-use state::{Checkpoint, Written};
 
 use crate::chance::Chance;
 use crate::disk::{Disk, SimulatedFiles, Tearing};
@@ -25,6 +25,8 @@ use crate::network::{Network, Parcel};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::Oracles;
 use crate::schedule::{Event, Life, Schedule};
+
+use shell::Front;
 
 /// Virtual time starts here, so that times look like times.
 pub const EPOCH: Timestamp = 1_800_000_000_000;
@@ -54,9 +56,9 @@ pub struct Surroundings<'a> {
 pub enum News {
     Install(PartitionId, Position),
     Committed(PartitionId, Vec<CommittedEntry<()>>, u64),
-    Lead(PartitionId),
+    /// With the number of the leadership.
+    Lead(PartitionId, u64),
     StepDown(PartitionId),
-    Lost(PartitionId),
 }
 
 /// A machine.
@@ -81,9 +83,8 @@ pub struct Node {
 /// A node that lives.
 struct Running {
     replication: Loop,
-    slots: Vec<Slot>,
-    /// What the worker of this node took from each partition.
-    taken: Vec<JobAmount>,
+    partitions: Vec<PartitionLoop<()>>,
+    fronts: Vec<Front>,
     receiver: SnapshotReceiver,
     received: ReceivedStates,
     /// Who waits for the answers to which requests.
@@ -93,6 +94,8 @@ struct Running {
     /// A round is under way, or one is scheduled.
     is_busy: bool,
     is_processing: bool,
+    /// When the loops of the partitions are called if nothing happens before.
+    wakes_at: Milliseconds,
     retry_at: Milliseconds,
 }
 
@@ -106,39 +109,10 @@ enum Inbound {
     Transfer(GroupId, NodeId),
 }
 
-/// A partition on a node.
-struct Slot {
-    partition: Partition,
-    effects: Effects,
-    checkpoint: CheckpointState,
-    last_checkpoint: Milliseconds,
-    checkpointed: u64,
-}
-
-/// A checkpoint of a partition. It is dropped with the state that it is of.
-enum CheckpointState {
-    Idle,
-    Frozen(Checkpoint),
-    Written(Written),
-}
-
 impl Drop for Node {
     fn drop(&mut self) {
         // The log would close its files, and panics if that fails: also while a broken promise unwinds the run.
         self.disk.switch_off();
-    }
-}
-
-impl Slot {
-    fn new(partition: PartitionId, engine: Engine, now: Milliseconds) -> Self {
-        let checkpointed = engine.applied();
-        Slot {
-            partition: Partition::new(partition, engine, PartitionOptions::default()),
-            effects: Effects::default(),
-            checkpoint: CheckpointState::Idle,
-            last_checkpoint: now,
-            checkpointed,
-        }
     }
 }
 
@@ -149,6 +123,10 @@ struct Collected {
     messages: Vec<(u64, Message)>,
     disk: Arc<Disk>,
     news: Vec<News>,
+    /// Of all partitions.
+    fronts: Vec<Front>,
+    /// Partitions whose waiting requests may be lost.
+    lost: Vec<PartitionId>,
 }
 
 impl Shell for Collected {
@@ -167,17 +145,19 @@ impl Shell for Collected {
     }
 
     fn lead(&mut self, partition: PartitionId) {
-        self.news.push(News::Lead(partition));
+        self.news.push(News::Lead(partition, self.fronts[index_of(partition)].leadership()));
     }
 
     fn step_down(&mut self, partition: PartitionId) {
+        // At once: what came in until the processing knows of it would be dropped.
+        self.fronts[index_of(partition)].close();
         self.news.push(News::StepDown(partition));
     }
 
     fn follow(&mut self, _partition: PartitionId) {}
 
     fn lost(&mut self, partition: PartitionId) {
-        self.news.push(News::Lost(partition));
+        self.lost.push(partition);
     }
 }
 
@@ -215,12 +195,12 @@ impl Node {
 
     /// Whether the node takes commands for the partition.
     pub fn is_leading(&self, partition: PartitionId) -> bool {
-        self.running.as_ref().is_some_and(|running| running.slots[index_of(partition)].partition.is_leading())
+        self.running.as_ref().is_some_and(|running| running.fronts[index_of(partition)].is_open())
     }
 
     /// The engine of a partition, if the node runs.
     pub fn engine(&self, partition: PartitionId) -> Option<&Engine> {
-        self.running.as_ref().map(|running| running.slots[index_of(partition)].partition.engine())
+        self.running.as_ref().map(|running| running.partitions[index_of(partition)].partition().engine())
     }
 
     /// What the node knows about a partition's group.
@@ -258,16 +238,16 @@ impl Node {
         };
         let mut replicas = Replicas::open(self.id, Arc::new(log), options).map_err(|error| error.to_string())?;
         let received = ReceivedStates::new(self.directory.join("partitions"));
-        let mut slots = Vec::new();
+        let (mut partitions, mut times) = (Vec::new(), Vec::new());
         for partition in (1..=swarm.partitions).map(PartitionId) {
             let engine = self.open_partition(&mut replicas, &received, partition, swarm)?;
-            slots.push(Slot::new(partition, engine, surroundings.schedule.now()));
+            times.push(engine.last_timestamp());
+            partitions.push(self.partition_loop(partition, engine, swarm)?);
         }
-        let times: Vec<_> = slots.iter().map(|slot| slot.partition.engine().last_timestamp()).collect();
         Ok(Running {
             replication: ReplicationLoop::new(replicas, &times, BATCH_LIMIT_BYTES),
-            taken: vec![JobAmount::default(); slots.len()],
-            slots,
+            fronts: partitions.iter().map(|_| Front::new(surroundings.schedule.now())).collect(),
+            partitions,
             receiver: SnapshotReceiver::new(),
             received,
             waiting: BTreeMap::new(),
@@ -275,6 +255,7 @@ impl Node {
             news: VecDeque::new(),
             is_busy: false,
             is_processing: false,
+            wakes_at: 0,
             retry_at: 0,
         })
     }
@@ -304,7 +285,11 @@ impl Node {
     }
 
     fn state_directory(&self, partition: PartitionId) -> PathBuf {
-        self.directory.join("partitions").join(partition.0.to_string()).join("state")
+        self.partition_directory(partition).join("state")
+    }
+
+    fn partition_directory(&self, partition: PartitionId) -> PathBuf {
+        self.directory.join("partitions").join(partition.0.to_string())
     }
 
     /// Stops without warning. Whoever waits for an answer never gets one.
@@ -324,8 +309,9 @@ impl Node {
         EPOCH.saturating_add(passed).saturating_add(self.clock_offset)
     }
 
-    fn moment(&self, schedule: &Schedule) -> Moment {
-        let steady_milliseconds = i64::try_from(schedule.now()).unwrap_or(i64::MAX);
+    /// With the time since a start.
+    fn moment(&self, schedule: &Schedule, started: Milliseconds) -> Moment {
+        let steady_milliseconds = i64::try_from(schedule.now() - started).unwrap_or(i64::MAX);
         Moment { clock: self.clock(schedule), is_pinned: false, steady_milliseconds }
     }
 
@@ -340,7 +326,6 @@ impl Node {
     pub fn tick(&mut self, surroundings: &mut Surroundings<'_>) {
         surroundings.schedule.after(TICK, Event::Tick(self.life()));
         self.take(Inbound::Tick, surroundings);
-        self.process(surroundings);
     }
 
     /// Something came over the network.
@@ -409,10 +394,17 @@ impl Node {
     /// Takes what has come in and makes a round.
     pub fn round(&mut self, surroundings: &mut Surroundings<'_>) {
         let (now, moment, id, life) =
-            (surroundings.schedule.now(), self.moment(surroundings.schedule), self.id, self.life());
+            (surroundings.schedule.now(), self.moment(surroundings.schedule, 0), self.id, self.life());
         let (disk, is_slow) = (self.disk.clone(), self.is_slow);
         let Some(running) = &mut self.running else { return };
-        let mut collected = Collected { now: moment, messages: Vec::new(), disk: disk.clone(), news: Vec::new() };
+        let mut collected = Collected {
+            now: moment,
+            messages: Vec::new(),
+            disk: disk.clone(),
+            news: Vec::new(),
+            fronts: std::mem::take(&mut running.fronts),
+            lost: Vec::new(),
+        };
         let syncs = disk.syncs();
         let mut rest = Round::default();
         // As on the thread of production: whatever panics ends the process.
@@ -422,6 +414,9 @@ impl Node {
             Ok(Err(error)) => Some(error),
             Err(panic) => Some(format!("a panic: {}", crate::panic_text(panic.as_ref()))),
         };
+        running.fronts = std::mem::take(&mut collected.fronts);
+        let lost = running.waiting.extract_if(.., |_, of| collected.lost.contains(of));
+        lost.for_each(|(number, _)| surroundings.schedule.after(1, Event::Answer(number, None)));
         let synced = disk.syncs() - syncs;
         let slowness = if is_slow { 50 } else { 1 };
         let took = synced * surroundings.chance.within(0..surroundings.swarm.sync_milliseconds + 1) * slowness;
@@ -470,7 +465,7 @@ impl Node {
         let Some(running) = &self.running else { return };
         for request in &round.snapshots_to_send {
             let partition = partition_of(request.group);
-            let store = running.slots[index_of(partition)].partition.engine().store();
+            let store = running.partitions[index_of(partition)].partition().engine().store();
             let source = CheckpointSource { store, directory: self.directory.join("partitions") };
             let replicas = running.replication.replicas();
             let mut frames = Vec::new();

@@ -1,0 +1,216 @@
+//! What the loop of a partition talks to: the rest of its node, and through it the world.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use broker::Health;
+use broker::partition::Moment;
+use broker::partition_loop::{Batch, Shell};
+use broker::record_log::RecordLogError;
+use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Unwatched};
+use protocol::{Command, JobAmount, PartitionId, Record};
+use state::{Checkpoint, CheckpointStatistics, Retired, Written};
+
+use super::{Inbound, Loop, Surroundings, index_of};
+use crate::network::Parcel;
+use crate::options::Milliseconds;
+use crate::oracle::Applied;
+use crate::schedule::{Event, Life};
+use crate::worker;
+use broker::replication_loop::group_of;
+
+/// What a node knows about one of its partitions, beside the loop that drives it.
+#[derive(Default)]
+pub(super) struct Front {
+    /// When its loop began.
+    pub started: Milliseconds,
+    /// Whether commands come in.
+    is_open: bool,
+    /// How many leaderships have ended here.
+    leadership: u64,
+    /// What the worker of this node took from the partition.
+    taken: JobAmount,
+    /// The newest batch that was applied.
+    applied: u64,
+    pub checkpoint: CheckpointState,
+    /// Why the partition stopped.
+    pub stopped: Option<String>,
+}
+
+/// A checkpoint of a partition. It is dropped with the state that it is of.
+#[derive(Default)]
+pub(super) enum CheckpointState {
+    #[default]
+    Idle,
+    Frozen(Checkpoint),
+    Written(Written),
+}
+
+impl Front {
+    pub fn new(started: Milliseconds) -> Self {
+        Front { started, ..Front::default() }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The number of the leadership that comes next, or is under way.
+    pub fn leadership(&self) -> u64 {
+        self.leadership
+    }
+
+    /// Lets no commands in any more: the leadership has ended, or ends before it began.
+    pub fn close(&mut self) {
+        self.is_open = false;
+        self.leadership += 1;
+    }
+}
+
+/// The surroundings of one partition while its loop is called.
+pub(super) struct Around<'a, 's> {
+    pub partition: PartitionId,
+    pub life: Life,
+    pub moment: Moment,
+    pub is_slow: bool,
+    pub fronts: &'a mut [Front],
+    pub inbox: &'a mut Vec<Inbound>,
+    pub waiting: &'a mut BTreeMap<u64, PartitionId>,
+    pub replication: &'a Loop,
+    pub surroundings: &'a mut Surroundings<'s>,
+}
+
+impl Around<'_, '_> {
+    fn front(&mut self) -> &mut Front {
+        &mut self.fronts[index_of(self.partition)]
+    }
+}
+
+impl Shell for Around<'_, '_> {
+    type Permit = ();
+    type Watch<'w>
+        = Unwatched
+    where
+        Self: 'w;
+
+    fn now(&self) -> Moment {
+        self.moment
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.moment.steady_milliseconds).unwrap_or(0))
+    }
+
+    fn begin(&mut self, _: u64) {}
+
+    fn watch(&self, _: u64, _: &[u8], _: usize) -> Unwatched {
+        Unwatched
+    }
+
+    fn end(&mut self, _: u64) {}
+
+    fn taken(&mut self, _: usize) {}
+
+    fn applied(&mut self, content: &[u8], records: &[Record], engine: &Engine) {
+        let index = engine.applied();
+        self.front().applied = index;
+        let (node, partition) = (self.life.node, self.partition);
+        self.surroundings.oracles.applied(&Applied { node, partition, index, data: content, records, engine });
+    }
+
+    fn records_flushed(&mut self, result: Result<(), &RecordLogError>) {
+        if let Err(error) = result {
+            tracing::debug!(node = %self.life.node, partition = %self.partition, %error, "records wait");
+        }
+    }
+
+    fn written(&mut self, _: Duration, _: Option<()>, _: &[Record], _: bool) {}
+
+    fn finished(&mut self, _: &Batch) {}
+
+    fn answer(&mut self, reply: Reply) {
+        let (partition, number) = (self.partition, reply.request.number);
+        if u64::from(reply.request.node) == self.life.node.0 && self.waiting.remove(&number).is_some() {
+            let applied = self.front().applied;
+            let Surroundings { oracles, network, schedule, .. } = self.surroundings;
+            oracles.acknowledged(partition, applied, &reply);
+            schedule.after(network.latency(), Event::Answer(number, Some(Box::new(reply))));
+        }
+    }
+
+    fn push(&mut self, push: Push) {
+        // The worker sits on the node of its stream; a stream of an earlier life has nobody to push to.
+        let is_here = push.stream == worker::stream(self.life.node, self.life.number);
+        self.surroundings.oracles.pushed(push.key, is_here);
+        let commands = if is_here {
+            let front = &mut self.fronts[index_of(self.partition)];
+            front.taken = front.taken.plus(JobAmount::of(&push.job));
+            let credit = self.surroundings.swarm.stream_credit;
+            worker::answer(&push, front.taken, credit, self.surroundings.chance)
+        } else {
+            vec![worker::yielded(&push)]
+        };
+        commands.into_iter().for_each(|command| self.submit(command));
+    }
+
+    fn available(&mut self, _: &JobsAvailable) {}
+
+    /// To the leader of the other partition, if this node knows one.
+    fn send(&mut self, send: OutgoingCommand) {
+        let (from, partition) = (self.life.node, send.partition);
+        let bytes = protocol::encode_to_vec(&send.command);
+        if self.fronts[index_of(partition)].is_open {
+            return self.inbox.push(Inbound::Command(partition, bytes));
+        }
+        let status = self.replication.replicas().status(group_of(partition));
+        let Some(to) = status.and_then(|status| status.leader) else { return };
+        let Surroundings { network, schedule, .. } = self.surroundings;
+        if let Some(latency) = network.delivery_in_order(schedule.now(), from, to) {
+            let parcel = Parcel::Command { partition, bytes };
+            schedule.after(latency, Event::Arrival { from, to, parcel });
+        }
+    }
+
+    fn submit(&mut self, command: Command) {
+        self.inbox.push(Inbound::Command(self.partition, protocol::encode_to_vec(&command)));
+    }
+
+    fn is_current(&self, leadership: u64) -> bool {
+        self.fronts[index_of(self.partition)].leadership == leadership
+    }
+
+    fn lead(&mut self, _: u64, _: &Engine) {
+        self.front().is_open = true;
+        let Life { node, number } = self.life;
+        self.surroundings.oracles.trace("leads", &[node.0, self.partition.0.into()], "");
+        let (taken, credit) = (self.front().taken, self.surroundings.swarm.stream_credit);
+        if credit > 0 {
+            self.submit(worker::register(node, number, taken, credit));
+        }
+    }
+
+    fn step_down(&mut self) {}
+
+    fn unsaved(&mut self, _: u64) {}
+
+    fn write_checkpoint(&mut self, checkpoint: Checkpoint, _: u64) {
+        self.front().checkpoint = CheckpointState::Frozen(checkpoint);
+        let slowness = if self.is_slow { 50 } else { 1 };
+        let Surroundings { schedule, chance, swarm, .. } = self.surroundings;
+        let pause = chance.within(0..swarm.sync_milliseconds * 10 + 1) * slowness;
+        schedule.after(pause, Event::WriteCheckpoint(self.life, self.partition));
+    }
+
+    fn checkpointed(&mut self, retired: Retired, statistics: &CheckpointStatistics, _: Duration) {
+        drop(retired);
+        self.inbox.push(Inbound::Checkpointed(self.partition, statistics.applied));
+    }
+
+    fn statistics(&mut self, _: i64, _: bool, _: &Engine) {}
+
+    fn stop(&mut self, _: Health, reason: &str) {
+        self.front().stopped = Some(reason.to_owned());
+    }
+
+    fn refuse_all(&mut self) {}
+}
