@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use osmia_bpmn::builder::ProcessBuilder;
+use model_builder::ProcessBuilder;
 use osmia_bpmn::parse;
 
 fn sequence(tasks: usize) -> String {

@@ -16,7 +16,6 @@
 
 mod activities;
 mod bindings;
-pub mod builder;
 mod catch_rules;
 mod compile;
 mod draft;

@@ -1,6 +1,6 @@
 //! References to other files of a deployment.
 
-use osmia_bpmn::builder::ProcessBuilder;
+use model_builder::ProcessBuilder;
 use osmia_bpmn::{Deployed, check_deployment_bindings, parse, render_reports};
 
 #[test]

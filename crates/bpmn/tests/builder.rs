@@ -1,6 +1,6 @@
 //! The generator of BPMN texts writes what it is told.
 
-use osmia_bpmn::builder::{Event, ProcessBuilder, to_xml};
+use model_builder::{Event, ProcessBuilder, to_xml};
 use osmia_bpmn::model::{
     Behavior, Binding, ElementType, EventType, ExecutableProcess, StaticOrExpression, TimerKind, TimerSource, Trigger,
 };

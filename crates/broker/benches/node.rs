@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use bpmn::builder::ProcessBuilder;
+use model_builder::ProcessBuilder;
 use osmia_broker::{Client, JobSink, Node, NodeOptions, Push, StreamSpecification};
 use protocol::*;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
-use bpmn::builder::{Event, ProcessBuilder};
+use model_builder::{Event, ProcessBuilder};
 use osmia_broker::{
     Client, FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Reply, Role, StreamSpecification,
     StreamWindow, SubmitError,

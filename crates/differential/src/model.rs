@@ -43,7 +43,7 @@
 //! result=…] [until=…]` makes it run several times.
 
 mod read;
-pub(crate) mod xml;
+mod xml;
 
 pub use read::read;
 

@@ -5,9 +5,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bpmn::builder::{Event, ProcessBuilder};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use engine::{Engine, EngineOptions, Output};
+use model_builder::{Event, ProcessBuilder};
 use protocol::{
     Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, Key, MessageIntent, MessageValue,
     PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, partition_for_correlation_key,

@@ -4,9 +4,9 @@
 #[path = "support/mod.rs"]
 mod support;
 
-use bpmn::builder::{Event, ProcessBuilder};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use engine::Engine;
+use model_builder::{Event, ProcessBuilder};
 use support::{BATCH_INSTANCES, Run};
 
 fn process() -> ProcessBuilder {

@@ -8,8 +8,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use bpmn::builder::{Event, ProcessBuilder};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use model_builder::{Event, ProcessBuilder};
 use support::{BATCH_INSTANCES, Run};
 
 /// As the broker takes them.

@@ -4,8 +4,8 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use bpmn::builder::{Event, ProcessBuilder};
 use engine::{EngineOptions, Limits};
+use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 use support::{Partition, describe};
 

@@ -6,9 +6,9 @@ mod support;
 
 use std::sync::Arc;
 
-use bpmn::builder::ProcessBuilder;
 use cluster::Cluster;
 use engine::{EngineOptions, Limits, Output, Reply};
+use model_builder::ProcessBuilder;
 use protocol::*;
 use support::{Partition, TENANT};
 

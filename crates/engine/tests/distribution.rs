@@ -43,7 +43,7 @@ impl Cluster {
     }
 
     fn deploy(&mut self, number: u64, id: &str) {
-        let xml = bpmn::builder::ProcessBuilder::new(id)
+        let xml = model_builder::ProcessBuilder::new(id)
             .start("s")
             .service_task("t", &format!("work-{number}"))
             .end("e")

@@ -4,8 +4,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use bpmn::builder::{Event, ProcessBuilder};
 use engine::{EngineOptions, Limits, Output};
+use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 use support::Partition;
 

@@ -2,8 +2,8 @@
 
 mod support;
 
-use bpmn::builder::ProcessBuilder;
 use engine::{EngineOptions, Limits};
+use model_builder::ProcessBuilder;
 use protocol::*;
 use support::Partition;
 

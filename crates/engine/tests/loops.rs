@@ -2,8 +2,8 @@
 
 mod support;
 
-use bpmn::builder::{Event, ProcessBuilder};
 use engine::{EngineOptions, Limits};
+use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 use support::Partition;
 

@@ -8,9 +8,9 @@ mod cluster;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bpmn::builder::{Event, ProcessBuilder};
 use cluster::{Cluster, Message};
 use engine::Limits;
+use model_builder::{Event, ProcessBuilder};
 use proptest::prelude::*;
 use protocol::*;
 

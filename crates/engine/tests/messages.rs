@@ -5,9 +5,9 @@ mod support;
 #[path = "support/cluster.rs"]
 mod cluster;
 
-use bpmn::builder::{Event, ProcessBuilder};
 use cluster::{Cluster, Message};
 use engine::Limits;
+use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
 /// What stays when everything has ended: definitions, and what partitions remember of each other.

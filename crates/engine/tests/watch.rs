@@ -2,8 +2,8 @@
 
 mod support;
 
-use bpmn::builder::ProcessBuilder;
 use engine::{Decision, Engine, EngineOptions, Output, Subject, Watch};
+use model_builder::ProcessBuilder;
 use protocol::*;
 use support::{Partition, TENANT, options};
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use bpmn::builder::ProcessBuilder;
 use gateway_interface::gateway_client::GatewayClient;
 use gateway_interface::*;
+use model_builder::ProcessBuilder;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};

@@ -3,6 +3,8 @@
 use std::fmt::{Display, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use model_builder::{Event, ProcessBuilder};
+
 use crate::profile::{Kind, WaitsFor};
 
 /// Names of a run, unique so that runs on one server do not mix.
@@ -31,163 +33,38 @@ const BOUNDARY_TIMER: Duration = Duration::from_secs(3_600);
 
 /// The BPMN of a process, in which every task has the same job type.
 pub(crate) fn bpmn(kind: Kind, names: &RunNames) -> String {
-    let mut model = Model::default();
-    model.element("startEvent", "start");
+    let mut process = ProcessBuilder::new(&names.process_id(kind)).start("start");
     if kind.in_sequence() {
-        let mut before = "start".to_owned();
         for number in 1..=kind.tasks() {
             if let Some((task, waits_for)) = kind.waits_before()
                 && task == number
             {
-                let catch = model.catch_event(waits_for, names);
-                model.flow(&before, &catch);
-                before = catch;
+                process = catch_event(process, waits_for, names);
             }
-            let task = model.service_task(number, &names.job_type);
-            model.flow(&before, &task);
-            before = task;
+            process = process.service_task(&task_id(number), &names.job_type);
         }
-        model.element("endEvent", "end");
-        model.flow(&before, "end");
+        process = process.end("end");
         if matches!(kind, Kind::TenTasksTwoTimers { .. }) {
-            model.boundary_timer("task-1");
+            process = process.boundary("late", &task_id(1), Event::Duration(&duration(BOUNDARY_TIMER))).end("too-late");
         }
     } else {
-        model.element("parallelGateway", "fork");
-        model.element("parallelGateway", "join");
-        model.flow("start", "fork");
+        process = process.parallel_gateway("fork");
         for number in 1..=kind.tasks() {
-            let task = model.service_task(number, &names.job_type);
-            model.flow("fork", &task);
-            model.flow(&task, "join");
+            process = process.move_to("fork").service_task(&task_id(number), &names.job_type);
+            process = if number == 1 { process.parallel_gateway("join") } else { process.connect_to("join") };
         }
-        model.element("endEvent", "end");
-        model.flow("join", "end");
+        process = process.move_to("join").end("end");
     }
-    model.document(&names.process_id(kind))
+    process.to_xml()
 }
 
-#[derive(Default)]
-struct Model {
-    elements: Vec<Element>,
-    flows: Vec<(String, String)>,
-    /// What stands beside the process.
-    messages: String,
-}
-
-#[derive(Default)]
-struct Element {
-    kind: &'static str,
-    id: String,
-    attributes: String,
-    extension: String,
-    definition: String,
-}
-
-impl Model {
-    fn element(&mut self, kind: &'static str, id: &str) {
-        self.elements.push(Element { kind, id: id.to_owned(), ..Element::default() });
+fn catch_event(process: ProcessBuilder, waits_for: WaitsFor, names: &RunNames) -> ProcessBuilder {
+    let id = "wait";
+    match waits_for {
+        WaitsFor::Timer(timer) => process.catch_event(id, Event::Duration(&duration(timer))),
+        WaitsFor::DueDate(due) => process.catch_event(id, Event::Date(&date(due))),
+        WaitsFor::Message => process.catch_event(id, Event::Message(&names.message, &format!("={TAG}"))),
     }
-
-    fn service_task(&mut self, number: u16, job_type: &str) -> String {
-        let id = format!("{TASK_ID}{number}");
-        self.elements.push(Element {
-            kind: "serviceTask",
-            id: id.clone(),
-            extension: format!(
-                "<bpmn:extensionElements><zeebe:taskDefinition type=\"{job_type}\"/></bpmn:extensionElements>"
-            ),
-            ..Element::default()
-        });
-        id
-    }
-
-    fn catch_event(&mut self, waits_for: WaitsFor, names: &RunNames) -> String {
-        let definition = match waits_for {
-            WaitsFor::Timer(timer) => timer_definition("wait", "timeDuration", &duration(timer)),
-            WaitsFor::DueDate(due) => timer_definition("wait", "timeDate", &date(due)),
-            WaitsFor::Message => {
-                push(
-                    &mut self.messages,
-                    format_args!(
-                        "<bpmn:message id=\"message\" name=\"{}\"><bpmn:extensionElements>\
-                         <zeebe:subscription correlationKey=\"={TAG}\"/></bpmn:extensionElements></bpmn:message>\n",
-                        names.message
-                    ),
-                );
-                "<bpmn:messageEventDefinition id=\"wait-definition\" messageRef=\"message\"/>".to_owned()
-            }
-        };
-        let id = "wait".to_owned();
-        self.elements.push(Element {
-            kind: "intermediateCatchEvent",
-            id: id.clone(),
-            definition,
-            ..Element::default()
-        });
-        id
-    }
-
-    /// An interrupting timer on a task, with an end of its own.
-    fn boundary_timer(&mut self, task: &str) {
-        self.elements.push(Element {
-            kind: "boundaryEvent",
-            id: "late".to_owned(),
-            attributes: format!(" attachedToRef=\"{task}\""),
-            definition: timer_definition("late", "timeDuration", &duration(BOUNDARY_TIMER)),
-            ..Element::default()
-        });
-        self.element("endEvent", "too-late");
-        self.flow("late", "too-late");
-    }
-
-    fn flow(&mut self, source: &str, target: &str) {
-        self.flows.push((source.to_owned(), target.to_owned()));
-    }
-
-    fn document(&self, process_id: &str) -> String {
-        let mut xml = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <bpmn:definitions xmlns:bpmn=\"http://www.omg.org/spec/BPMN/20100524/MODEL\" \
-             xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
-             xmlns:zeebe=\"http://camunda.org/schema/zeebe/1.0\" id=\"definitions\" \
-             targetNamespace=\"http://bpmn.io/schema/bpmn\">\n\
-             <bpmn:process id=\"{process_id}\" isExecutable=\"true\">\n"
-        );
-        for element in &self.elements {
-            let Element { kind, id, attributes, .. } = element;
-            let mut body = element.extension.clone();
-            for (number, (source, target)) in self.flows.iter().enumerate() {
-                if target == id {
-                    push(&mut body, format_args!("<bpmn:incoming>flow-{number}</bpmn:incoming>"));
-                }
-                if source == id {
-                    push(&mut body, format_args!("<bpmn:outgoing>flow-{number}</bpmn:outgoing>"));
-                }
-            }
-            body.push_str(&element.definition);
-            push(&mut xml, format_args!("<bpmn:{kind} id=\"{id}\"{attributes}>{body}</bpmn:{kind}>\n"));
-        }
-        for (number, (source, target)) in self.flows.iter().enumerate() {
-            push(
-                &mut xml,
-                format_args!(
-                    "<bpmn:sequenceFlow id=\"flow-{number}\" sourceRef=\"{source}\" targetRef=\"{target}\"/>\n"
-                ),
-            );
-        }
-        xml.push_str("</bpmn:process>\n");
-        xml.push_str(&self.messages);
-        xml.push_str("</bpmn:definitions>\n");
-        xml
-    }
-}
-
-fn timer_definition(event: &str, element: &str, value: &str) -> String {
-    format!(
-        "<bpmn:timerEventDefinition id=\"{event}-definition\">\
-         <bpmn:{element} xsi:type=\"bpmn:tFormalExpression\">{value}</bpmn:{element}></bpmn:timerEventDefinition>"
-    )
 }
 
 /// A duration in ISO 8601, to the millisecond.
@@ -213,6 +90,10 @@ pub(crate) fn date(seconds: u64) -> String {
 }
 
 const TASK_ID: &str = "task-";
+
+fn task_id(number: u16) -> String {
+    format!("{TASK_ID}{number}")
+}
 
 /// The number of the task with this id.
 pub(crate) fn task_number(element_id: &str) -> Option<u16> {

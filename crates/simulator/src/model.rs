@@ -1,6 +1,6 @@
 //! Random block-structured processes: every element that waits, and every way to interrupt what waits.
 
-use bpmn::builder::{Event, ProcessBuilder};
+use model_builder::{Event, ProcessBuilder};
 
 use crate::chance::Chance;
 

@@ -29,6 +29,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("protocol", 1),
     ("feel", 1),
     ("model-file", 1),
+    ("model-builder", 1),
     ("gateway-interface", 1),
 ];
 
@@ -49,6 +50,7 @@ const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
     ("dmn", &["tokio", "tracing", "metrics", "protocol"]),
     ("feel", &["tokio", "tracing", "metrics", "protocol"]),
     ("model-file", &["tokio", "tracing", "metrics", "protocol", "feel"]),
+    ("model-builder", &["tokio", "tracing", "metrics", "protocol", "feel"]),
     ("protocol", &["tokio", "tracing", "metrics"]),
 ];
 

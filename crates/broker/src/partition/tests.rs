@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use bpmn::builder::ProcessBuilder;
 use engine::EngineOptions;
+use model_builder::ProcessBuilder;
 use protocol::*;
 
 use super::*;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use bpmn::builder::ProcessBuilder;
+use model_builder::ProcessBuilder;
 use osmia_broker::{
     Client, JobSink, Node, NodeOptions, Push, Reply, StreamHandle, StreamSpecification, StreamWindow, SubmitError,
 };

@@ -1,5 +1,7 @@
 //! Writes a model as a BPMN file, with incoming and outgoing references as modelers write them.
 
+use model_builder::xml::{expression, optional, tag};
+
 use super::{Item, Model, ModelError};
 
 /// A sequence flow that has left its source and looks for its target.
@@ -53,16 +55,8 @@ pub(super) fn write(model: &Model) -> Result<String, ModelError> {
         content += &scope.to_xml();
         processes += &tag("bpmn:process", &[("id", &process.id), ("isExecutable", "true")], &content);
     }
-    let attributes = [
-        ("xmlns:bpmn", "http://www.omg.org/spec/BPMN/20100524/MODEL"),
-        ("xmlns:zeebe", "http://camunda.org/schema/zeebe/1.0"),
-        ("xmlns:xsi", "http://www.w3.org/2001/XMLSchema-instance"),
-        ("id", "definitions"),
-        ("targetNamespace", "http://bpmn.io/schema/bpmn"),
-    ];
     let roots: String = definitions.entries.into_iter().map(|(_, xml)| xml).collect();
-    let content = processes + &roots;
-    Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}\n", tag("bpmn:definitions", &attributes, &content)))
+    Ok(model_builder::xml::definitions(&(processes + &roots)))
 }
 
 fn misplaced(item: &Item) -> ModelError {
@@ -346,10 +340,7 @@ impl Scope {
         }
         for flow in &self.flows {
             let attributes = [("id", flow.id.as_str()), ("sourceRef", &flow.exit.source), ("targetRef", &flow.target)];
-            let condition =
-                flow.exit.condition.as_ref().map(|text| {
-                    tag("bpmn:conditionExpression", &[("xsi:type", "bpmn:tFormalExpression")], &escape(text))
-                });
+            let condition = flow.exit.condition.as_ref().map(|text| expression("bpmn:conditionExpression", text));
             xml += &tag("bpmn:sequenceFlow", &attributes, &condition.unwrap_or_default());
         }
         xml
@@ -384,10 +375,7 @@ impl Definitions {
             let attributes = [&[("id", id.as_str())], attributes].concat();
             tag(&format!("bpmn:{kind}EventDefinition"), &attributes, content)
         };
-        let timer = |name: &str, text: &str| {
-            let attributes = [("xsi:type", "bpmn:tFormalExpression")];
-            definition("timer", &[], &tag(&format!("bpmn:{name}"), &attributes, &escape(text)))
-        };
+        let timer = |name: &str, text: &str| definition("timer", &[], &expression(&format!("bpmn:{name}"), text));
         let mut coded = |kind: &str, code: &str, attribute: &str, reference: &str| {
             if code.is_empty() {
                 return definition(kind, &[], "");
@@ -481,26 +469,8 @@ fn multi_instance(item: &Item) -> String {
     let attributes: Vec<(&str, &str)> = pairs.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
     let mut content = tag("bpmn:extensionElements", &[], &tag("zeebe:loopCharacteristics", &attributes, ""));
     if let Some(condition) = item.get("until") {
-        let attributes = [("xsi:type", "bpmn:tFormalExpression")];
-        content += &tag("bpmn:completionCondition", &attributes, &escape(condition));
+        content += &expression("bpmn:completionCondition", condition);
     }
     let sequential = [("isSequential", if item.has("sequential") { "true" } else { "false" })];
     tag("bpmn:multiInstanceLoopCharacteristics", &sequential, &content)
-}
-
-fn optional(name: &str, content: &str) -> String {
-    if content.is_empty() { String::new() } else { tag(name, &[], content) }
-}
-
-/// An element on a line of its own.
-pub(crate) fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
-    let attributes: String = attributes.iter().map(|(name, value)| format!(" {name}=\"{}\"", escape(value))).collect();
-    if content.is_empty() {
-        return format!("\n<{name}{attributes}/>");
-    }
-    format!("\n<{name}{attributes}>{content}</{name}>")
-}
-
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

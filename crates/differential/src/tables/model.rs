@@ -1,6 +1,6 @@
 //! Decision models and how they are written as DMN files.
 
-use crate::model::xml::{escape, tag};
+use model_builder::xml::{escape, tag};
 
 /// A file. Its decisions require only those before them.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bpmn::builder::ProcessBuilder;
 use engine::{Engine, EngineOptions, Output};
+use model_builder::ProcessBuilder;
 use protocol::{
     Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, JobAmount, JobIntent,
     JobStreamIntent, JobStreamValue, JobValue, Key, PartitionId, Payload, ProcessInstanceCreationIntent,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bpmn::builder::ProcessBuilder;
+use model_builder::ProcessBuilder;
 use protocol::{
     Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, ErrorIntent, JobIntent, JobValue,
     Key, PartitionId, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, Record, RecordType,

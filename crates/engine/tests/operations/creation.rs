@@ -1,7 +1,7 @@
 //! Creation at elements, and what is to happen on the way.
 
-use bpmn::builder::{Event, ProcessBuilder};
 use engine::{EngineOptions, Limits};
+use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
 use crate::support::{self, Partition};

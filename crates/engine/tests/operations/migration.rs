@@ -1,7 +1,7 @@
 //! Migration of running instances to other definitions.
 
-use bpmn::builder::{Event, ProcessBuilder};
 use engine::{EngineOptions, Limits, Output};
+use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
 use crate::cluster::{Cluster, Message};

@@ -2,8 +2,8 @@
 
 mod moves;
 
-use bpmn::builder::{Event, ProcessBuilder};
 use engine::{EngineOptions, Limits, Output};
+use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
 use crate::support::{self, Partition};

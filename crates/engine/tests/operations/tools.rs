@@ -1,7 +1,7 @@
 //! Steps and questions that the tests share.
 
-use bpmn::builder::ProcessBuilder;
 use engine::Output;
+use model_builder::ProcessBuilder;
 use protocol::*;
 
 use crate::support::{Partition, TENANT, describe};

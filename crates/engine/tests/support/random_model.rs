@@ -1,6 +1,6 @@
 //! Random block-structured models.
 
-use bpmn::builder::{Event, ProcessBuilder};
+use model_builder::{Event, ProcessBuilder};
 use proptest::prelude::*;
 
 /// A piece of a process with one entry and one exit.

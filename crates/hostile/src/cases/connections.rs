@@ -4,8 +4,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bpmn::builder::ProcessBuilder;
 use gateway_interface::*;
+use model_builder::ProcessBuilder;
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;

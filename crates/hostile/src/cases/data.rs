@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bpmn::builder::{Event, ProcessBuilder};
 use gateway_interface::*;
+use model_builder::{Event, ProcessBuilder};
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
 

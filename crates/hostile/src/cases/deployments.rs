@@ -1,7 +1,7 @@
 //! Files that are large, many, or no models.
 
-use bpmn::builder::ProcessBuilder;
 use gateway_interface::Resource;
+use model_builder::ProcessBuilder;
 use tonic::Code;
 
 use super::{Case, cases};

@@ -1,6 +1,6 @@
 //! Expressions that take time, memory or stack without end.
 
-use bpmn::builder::{Event, ProcessBuilder};
+use model_builder::{Event, ProcessBuilder};
 
 use super::{Case, cases};
 use crate::victim::{Verdict, Victim};

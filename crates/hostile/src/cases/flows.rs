@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bpmn::builder::{Event, ProcessBuilder};
+use model_builder::{Event, ProcessBuilder};
 use tonic::Code;
 
 use super::{Case, cases};

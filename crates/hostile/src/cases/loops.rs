@@ -1,6 +1,6 @@
 //! Multi-instance activities with too many or too large items and results.
 
-use bpmn::builder::ProcessBuilder;
+use model_builder::ProcessBuilder;
 
 use super::{Case, cases};
 use crate::victim::{Verdict, Victim};

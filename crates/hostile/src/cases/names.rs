@@ -1,6 +1,6 @@
 //! Names and paths from models that are longer or deeper than anything should be.
 
-use bpmn::builder::{Event, ProcessBuilder};
+use model_builder::{Event, ProcessBuilder};
 
 use super::{Case, cases};
 use crate::victim::{Verdict, Victim};

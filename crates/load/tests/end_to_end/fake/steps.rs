@@ -23,43 +23,51 @@ pub enum Step {
 
 impl Process {
     pub fn read(xml: &str) -> Process {
-        let steps = xml.lines().filter_map(|line| {
-            if line.starts_with("<bpmn:serviceTask") {
-                return Some(Step::Task(attribute(line, "id")));
+        let steps = elements(xml, &["serviceTask", "intermediateCatchEvent"]).map(|(kind, element)| {
+            if kind == "serviceTask" {
+                return Step::Task(attribute(element, "id"));
             }
-            if !line.starts_with("<bpmn:intermediateCatchEvent") {
-                return None;
-            }
-            let step = match (content(line, "timeDuration"), content(line, "timeDate")) {
+            match (content(element, "timeDuration"), content(element, "timeDate")) {
                 (Some(duration), _) => Step::Timer(read_duration(duration)),
                 (_, Some(date)) => Step::DueDate(read_date(date)),
                 (None, None) => {
-                    let message = xml.lines().find(|line| line.starts_with("<bpmn:message ")).expect("a message");
+                    let message = first(xml, "message");
                     assert!(message.contains("correlationKey=\"=loadTag\""), "{message}");
                     Step::Message(attribute(message, "name"))
                 }
-            };
-            Some(step)
+            }
         });
-        let process = xml.lines().find(|line| line.starts_with("<bpmn:process ")).expect("a process");
-        let task = xml.lines().find(|line| line.starts_with("<bpmn:serviceTask")).expect("a task");
         Process {
-            id: attribute(process, "id"),
-            job_type: attribute(task, "type"),
+            id: attribute(first(xml, "process"), "id"),
+            job_type: attribute(first(xml, "serviceTask"), "type"),
             steps: steps.collect(),
             parallel: xml.contains("parallelGateway"),
         }
     }
 }
 
-fn attribute(line: &str, name: &str) -> String {
+/// The elements of these kinds with their content, in the order of the text.
+fn elements<'a, 'k>(xml: &'a str, kinds: &'k [&'k str]) -> impl Iterator<Item = (&'k str, &'a str)> + use<'a, 'k> {
+    xml.match_indices("<bpmn:").filter_map(move |(start, prefix)| {
+        let rest = &xml[start..];
+        let kind = kinds.iter().find(|kind| rest[prefix.len()..].starts_with(&format!("{kind} ")))?;
+        let end = rest.find(&format!("</bpmn:{kind}>")).expect("the end of the element");
+        Some((*kind, &rest[..end]))
+    })
+}
+
+fn first<'a>(xml: &'a str, kind: &str) -> &'a str {
+    elements(xml, &[kind]).map(|(_, element)| element).next().expect("such an element")
+}
+
+fn attribute(element: &str, name: &str) -> String {
     let before = format!(" {name}=\"");
-    let rest = &line[line.find(&before).expect("the attribute") + before.len()..];
+    let rest = &element[element.find(&before).expect("the attribute") + before.len()..];
     rest.chars().take_while(|character| *character != '"').collect()
 }
 
-fn content<'a>(line: &'a str, element: &str) -> Option<&'a str> {
-    let rest = &line[line.find(&format!("<bpmn:{element} "))?..];
+fn content<'a>(element: &'a str, inner: &str) -> Option<&'a str> {
+    let rest = &element[element.find(&format!("<bpmn:{inner} "))?..];
     let start = rest.find('>')? + 1;
     Some(&rest[start..start + rest[start..].find('<')?])
 }

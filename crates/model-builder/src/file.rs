@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Flow, MultiInstance, Node, ProcessBuilder};
+use crate::process::{Flow, MultiInstance, Node, ProcessBuilder};
+use crate::xml::{definitions, expression, optional, tag};
 
 impl ProcessBuilder {
     /// The BPMN file with this process alone.
@@ -32,33 +33,29 @@ impl ProcessBuilder {
     }
 
     /// The id of a root element, different from those of other processes.
-    pub(super) fn root_id(&self, kind: &str, index: usize) -> String {
+    pub(crate) fn root_id(&self, kind: &str, index: usize) -> String {
         format!("{}_{kind}_{}", self.id, index + 1)
     }
 
     fn process(&self) -> String {
-        let mut children = Children::new();
-        for (index, node) in self.nodes.iter().enumerate() {
-            children.entry(node.scope).or_default().0.push(index);
-        }
-        for (index, flow) in self.flows.iter().enumerate() {
-            children.entry(self.nodes[flow.source].scope).or_default().1.push(index);
-        }
-        let content = optional("bpmn:extensionElements", &self.extensions) + &self.scope(None, &children);
+        let structure = Structure::of(self);
+        let content = optional("bpmn:extensionElements", &self.extensions) + &self.scope(None, &structure);
         tag("bpmn:process", &[("id", &self.id), ("isExecutable", "true")], &content)
     }
 
-    fn scope(&self, scope: Option<usize>, children: &Children) -> String {
+    fn scope(&self, scope: Option<usize>, structure: &Structure) -> String {
         let mut xml = String::new();
-        let Some((nodes, flows)) = children.get(&scope) else {
+        let Some((nodes, flows)) = structure.children.get(&scope) else {
             return xml;
         };
         for &index in nodes {
             let node = &self.nodes[index];
             let content = node.extensions()
+                + &structure.incoming[index]
+                + &structure.outgoing[index]
                 + &node.event_definition
                 + &node.multi_instance.as_ref().map(MultiInstance::xml).unwrap_or_default()
-                + &self.scope(Some(index), children);
+                + &self.scope(Some(index), structure);
             let default_flow = node.default_flow.map(flow_id);
             let mut attributes = vec![("id", node.id.as_str())];
             attributes.extend(borrowed(&node.attributes));
@@ -70,15 +67,38 @@ impl ProcessBuilder {
             let [source, target] = [source, target].map(|node| self.nodes[*node].id.as_str());
             let id = flow_id(index);
             let attributes = [("id", id.as_str()), ("sourceRef", source), ("targetRef", target)];
-            let condition = condition.as_ref().map(|text| tag("bpmn:conditionExpression", &[], &escape(text)));
+            let condition = condition.as_ref().map(|text| expression("bpmn:conditionExpression", text));
             xml += &tag("bpmn:sequenceFlow", &attributes, &condition.unwrap_or_default());
         }
         xml
     }
 }
 
-/// Nodes and flows by the node that contains them.
-type Children = HashMap<Option<usize>, (Vec<usize>, Vec<usize>)>;
+/// What belongs to each node.
+struct Structure {
+    /// Nodes and flows by the node that contains them.
+    children: HashMap<Option<usize>, (Vec<usize>, Vec<usize>)>,
+    /// The references of each node to the flows that lead to it.
+    incoming: Vec<String>,
+    /// The references of each node to the flows that leave it.
+    outgoing: Vec<String>,
+}
+
+impl Structure {
+    fn of(process: &ProcessBuilder) -> Self {
+        let none = vec![String::new(); process.nodes.len()];
+        let mut structure = Structure { children: HashMap::new(), incoming: none.clone(), outgoing: none };
+        for (index, node) in process.nodes.iter().enumerate() {
+            structure.children.entry(node.scope).or_default().0.push(index);
+        }
+        for (index, flow) in process.flows.iter().enumerate() {
+            structure.children.entry(process.nodes[flow.source].scope).or_default().1.push(index);
+            structure.incoming[flow.target] += &tag("bpmn:incoming", &[], &flow_id(index));
+            structure.outgoing[flow.source] += &tag("bpmn:outgoing", &[], &flow_id(index));
+        }
+        structure
+    }
+}
 
 impl Node {
     fn extensions(&self) -> String {
@@ -106,7 +126,7 @@ impl MultiInstance {
         let loop_characteristics = tag("zeebe:loopCharacteristics", &borrowed(&self.attributes), "");
         let condition = self.completion_condition.as_ref();
         let content = tag("bpmn:extensionElements", &[], &loop_characteristics)
-            + &condition.map(|text| tag("bpmn:completionCondition", &[], &escape(text))).unwrap_or_default();
+            + &condition.map(|text| expression("bpmn:completionCondition", text)).unwrap_or_default();
         let is_sequential = self.is_sequential.to_string();
         tag("bpmn:multiInstanceLoopCharacteristics", &[("isSequential", &is_sequential)], &content)
     }
@@ -118,30 +138,10 @@ fn borrowed<'a>(attributes: &'a [(&'static str, String)]) -> Vec<(&'static str, 
 
 /// One BPMN file with several processes.
 pub fn to_xml(processes: &[ProcessBuilder]) -> String {
-    let attributes = [
-        ("xmlns:bpmn", "http://www.omg.org/spec/BPMN/20100524/MODEL"),
-        ("xmlns:zeebe", "http://camunda.org/schema/zeebe/1.0"),
-        ("id", "definitions"),
-        ("targetNamespace", "http://bpmn.io/schema/bpmn"),
-    ];
     let roots = processes.iter().map(ProcessBuilder::roots);
-    let content: String = roots.chain(processes.iter().map(ProcessBuilder::process)).collect();
-    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}\n", tag("bpmn:definitions", &attributes, &content))
+    definitions(&roots.chain(processes.iter().map(ProcessBuilder::process)).collect::<String>())
 }
 
 fn flow_id(index: usize) -> String {
     format!("flow_{}", index + 1)
-}
-
-fn optional(name: &str, content: &str) -> String {
-    if content.is_empty() { String::new() } else { tag(name, &[], content) }
-}
-
-pub(super) fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
-    let attributes: String = attributes.iter().map(|(name, value)| format!(" {name}=\"{}\"", escape(value))).collect();
-    format!("\n<{name}{attributes}>{content}</{name}>")
-}
-
-pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

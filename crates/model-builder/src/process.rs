@@ -1,60 +1,42 @@
-//! Small BPMN texts for tests, benchmarks and the demo.
-//!
-//! Each element is connected to the one before it; [`ProcessBuilder::move_to`] goes back to an element to continue there.
-//!
-//! ```
-//! let xml = osmia_bpmn::builder::ProcessBuilder::new("order")
-//!     .start("received")
-//!     .exclusive_gateway("large")
-//!     .condition("=total > 100").service_task("check", "check-order").end("checked")
-//!     .move_to("large").default_flow().end("accepted")
-//!     .to_xml();
-//! assert_eq!(osmia_bpmn::parse("order.bpmn", xml.as_bytes()).unwrap()[0].elements.len(), 6);
-//! ```
-
-mod events;
-mod xml;
+//! The builder of a process.
 
 use std::collections::HashMap;
 
-pub use events::Event;
-pub use xml::to_xml;
+use crate::xml::tag;
 
-use xml::tag;
-
-/// Builds one executable process. A wrong use (an unknown id, say) is not caught here but by [`crate::parse`].
+/// Builds one executable process. A wrong use (an unknown id, say) is not caught here but when the file is read.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessBuilder {
-    id: String,
-    extensions: String,
-    nodes: Vec<Node>,
-    flows: Vec<Flow>,
-    index_by_id: HashMap<String, usize>,
-    scope: Option<usize>,
-    cursor: Option<usize>,
-    condition: Option<String>,
-    is_default: bool,
+    pub(crate) id: String,
+    pub(crate) extensions: String,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) index_by_id: HashMap<String, usize>,
+    pub(crate) scope: Option<usize>,
+    pub(crate) cursor: Option<usize>,
+    pub(crate) condition: Option<String>,
+    pub(crate) is_default: bool,
     /// Name and correlation key.
-    messages: Vec<(String, Option<String>)>,
-    error_codes: Vec<String>,
-    escalation_codes: Vec<String>,
+    pub(crate) messages: Vec<(String, Option<String>)>,
+    pub(crate) error_codes: Vec<String>,
+    pub(crate) escalation_codes: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Node {
-    kind: &'static str,
-    id: String,
-    scope: Option<usize>,
-    attributes: Vec<(&'static str, String)>,
-    task_definition: Vec<(&'static str, String)>,
-    called_element: Vec<(&'static str, String)>,
-    script: Vec<(&'static str, String)>,
-    called_decision: Vec<(&'static str, String)>,
-    headers: String,
-    mappings: String,
-    event_definition: String,
-    multi_instance: Option<MultiInstance>,
-    default_flow: Option<usize>,
+pub(crate) struct Node {
+    pub(crate) kind: &'static str,
+    pub(crate) id: String,
+    pub(crate) scope: Option<usize>,
+    pub(crate) attributes: Vec<(&'static str, String)>,
+    pub(crate) task_definition: Vec<(&'static str, String)>,
+    pub(crate) called_element: Vec<(&'static str, String)>,
+    pub(crate) script: Vec<(&'static str, String)>,
+    pub(crate) called_decision: Vec<(&'static str, String)>,
+    pub(crate) headers: String,
+    pub(crate) mappings: String,
+    pub(crate) event_definition: String,
+    pub(crate) multi_instance: Option<MultiInstance>,
+    pub(crate) default_flow: Option<usize>,
 }
 
 impl Node {
@@ -64,17 +46,17 @@ impl Node {
 }
 
 #[derive(Clone, Debug, Default)]
-struct MultiInstance {
-    is_sequential: bool,
-    attributes: Vec<(&'static str, String)>,
-    completion_condition: Option<String>,
+pub(crate) struct MultiInstance {
+    pub(crate) is_sequential: bool,
+    pub(crate) attributes: Vec<(&'static str, String)>,
+    pub(crate) completion_condition: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-struct Flow {
-    source: usize,
-    target: usize,
-    condition: Option<String>,
+pub(crate) struct Flow {
+    pub(crate) source: usize,
+    pub(crate) target: usize,
+    pub(crate) condition: Option<String>,
 }
 
 impl ProcessBuilder {
@@ -302,7 +284,7 @@ impl ProcessBuilder {
         self
     }
 
-    fn last(&mut self) -> &mut Node {
+    pub(crate) fn last(&mut self) -> &mut Node {
         self.nodes.last_mut().expect("an element must be added before its properties are set")
     }
 }

@@ -1,7 +1,7 @@
 //! Events of the builder.
 
-use super::ProcessBuilder;
-use super::xml::{escape, tag};
+use crate::process::ProcessBuilder;
+use crate::xml::{expression, tag};
 
 /// What an event waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl ProcessBuilder {
     }
 
     fn timer(self, kind: &str, text: &str) -> Self {
-        self.define("timerEventDefinition", &[], &tag(kind, &[], &escape(text)))
+        self.define("timerEventDefinition", &[], &expression(kind, text))
     }
 
     fn define(mut self, kind: &str, attributes: &[(&str, &str)], content: &str) -> Self {
