@@ -10,6 +10,8 @@ use gateway_interface::{
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
+use crate::output::print_line;
+
 const PROCESS: &str = include_str!("demo.bpmn");
 const PROCESS_ID: &str = "demo-order";
 const FILE: &str = "demo-order.bpmn";
@@ -33,10 +35,11 @@ pub(crate) async fn start(address: &str) -> Result<(), Box<dyn std::error::Error
         tokio::spawn(work(gateway.clone(), job_type, delay));
     }
     tokio::spawn(create(gateway));
-    println!(
+    // As with the line that the node is ready: it works without a reader too.
+    let _ = print_line(format_args!(
         "The demo creates an instance of '{PROCESS_ID}' every second and completes its jobs ({}).",
         WORK.map(|(job_type, _)| job_type).join(", ")
-    );
+    ));
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use load::{
 use crate::Outcome;
 use crate::client::address;
 use crate::configuration::{Environment, duration};
+use crate::output::print_line;
 
 /// What to do to a cluster. Runs at a fixed rate unless --max, --surge, --wait, --drain, --beside or idle clients are
 /// given.
@@ -254,9 +255,9 @@ impl LoadArguments {
 pub(crate) fn run(runtime: &tokio::runtime::Runtime, arguments: LoadArguments) -> Outcome {
     let report = runtime.block_on(load::run(arguments.options()))?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        print_line(serde_json::to_string_pretty(&report)?)?;
     } else {
-        println!("{report}");
+        print_line(&report)?;
     }
     Ok(report.verdict()?)
 }

@@ -1,23 +1,25 @@
 //! The binary: one command runs a node, the others are its clients.
 
 mod arguments;
+mod call;
 mod client;
 mod configuration;
 mod demo;
 mod doctor;
+mod input;
 mod load;
 mod management;
 mod metrics;
 mod node;
+mod output;
 
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::num::NonZero;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
-use client::Client;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -28,19 +30,36 @@ const STACK_BYTES: usize = 1 << 20;
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    match run(Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
+        // Who reads the output has seen enough, `head` for example.
+        Err(error) if is_closed_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If the message cannot be written, the exit code still reports the failure.
-            let _ = writeln!(std::io::stderr(), "osmia: {error}");
+            // If nobody can read it, the exit code still says that it failed.
+            let _ = writeln!(io::stderr(), "osmia: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(command: Command) -> Outcome {
-    if let Command::Doctor(arguments) = &command {
-        return doctor::run(arguments);
+fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.filter_map(|error| error.downcast_ref::<io::Error>()).any(|error| error.kind() == ErrorKind::BrokenPipe)
+}
+
+fn run(Arguments { server, command }: Arguments) -> Outcome {
+    if server.is_given() && !matches!(command, Command::Call(_)) {
+        return Err(
+            "--address, --ca-certificate, --timeout and --json before the command are for commands that call a \
+                    node. Give what this command takes after it; osmia help lists it."
+                .into(),
+        );
+    }
+    match &command {
+        Command::Doctor(arguments) => return doctor::run(arguments),
+        Command::Version => return Ok(output::print_line(format_args!("osmia {}", env!("CARGO_PKG_VERSION")))?),
+        Command::Completions { shell } => return complete(*shell),
+        Command::Start(_) | Command::Load(_) | Command::Call(_) => {}
     }
     // The partitions have threads of their own. With as many threads as cores here, a quarter of the time goes into
     // waking each other.
@@ -54,41 +73,16 @@ fn run(command: Command) -> Outcome {
     match command {
         Command::Start(start) => runtime.block_on(node::start(start)),
         Command::Load(arguments) => load::run(&runtime, arguments),
-        command => runtime.block_on(call(command)),
+        Command::Call(call) => Ok(runtime.block_on(call.carry_out(server))?),
+        Command::Doctor(_) | Command::Version | Command::Completions { .. } => {
+            unreachable!("these commands need no runtime and have returned")
+        }
     }
 }
 
-async fn call(command: Command) -> Outcome {
-    match command {
-        Command::Topology { server } => Client::connect(&server).await?.topology().await?,
-        Command::Deploy { files, server } => Client::connect(&server).await?.deploy(files).await?,
-        Command::Create(create) => Client::connect(&create.server).await?.create(create).await?,
-        Command::Cancel { key, server } => Client::connect(&server).await?.cancel(key).await?,
-        Command::Activate(activate) => Client::connect(&activate.server).await?.activate(activate).await?,
-        Command::Complete { key, variables, server } => {
-            Client::connect(&server).await?.complete(key, variables).await?;
-        }
-        Command::Fail { key, retries, message, backoff, server } => {
-            Client::connect(&server).await?.fail(key, retries, message, backoff).await?;
-        }
-        Command::ThrowError { key, code, message, server } => {
-            Client::connect(&server).await?.throw_error(key, code, message).await?;
-        }
-        Command::UpdateRetries { key, retries, server } => {
-            Client::connect(&server).await?.update_retries(key, retries).await?;
-        }
-        Command::SetVariables { key, variables, local, server } => {
-            Client::connect(&server).await?.set_variables(key, variables, local).await?;
-        }
-        Command::Evaluate { id, variables, server } => {
-            Client::connect(&server).await?.evaluate(id, variables).await?;
-        }
-        Command::Publish(publish) => Client::connect(&publish.server).await?.publish(publish).await?,
-        Command::Modify(modify) => Client::connect(&modify.server).await?.modify(modify).await?,
-        Command::Migrate(migrate) => Client::connect(&migrate.server).await?.migrate(migrate).await?,
-        Command::Delete { key, server } => Client::connect(&server).await?.delete(key).await?,
-        Command::Resolve { key, server } => Client::connect(&server).await?.resolve(key).await?,
-        Command::Start(_) | Command::Load(_) | Command::Doctor(_) => unreachable!("these commands are no calls"),
-    }
-    Ok(())
+/// Prints the script of a shell. It is made as a whole first: the library panics if it cannot write.
+fn complete(shell: clap_complete::Shell) -> Outcome {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "osmia", &mut script);
+    Ok(io::stdout().write_all(&script)?)
 }
