@@ -1,9 +1,9 @@
 //! The one place where the state changes: an event is applied, and nothing else writes.
 //!
-//! Nothing here decides. An event that does not fit the state is a broken invariant, of the handler that emitted it or of
-//! the state: it is told with [`broken`], and the command that it belongs to is not committed. The row that an event is
-//! about, the rows that it counts in, and the definition that it goes by must be there; what is derived from such a row,
-//! its entries in indexes, is trusted to be there with it. Wherever something may be missing, a comment says why.
+//! Nothing here decides. An event that does not fit the state is a broken invariant, of the handler that emitted it or
+//! of the state: it is reported with [`broken`], and its command is not committed. The row that an event is about, the
+//! rows that it counts in, and the definition that it relies on must be there; what is derived from such a row, its
+//! entries in indexes, is trusted to be there with it. Wherever something may be missing, a comment says why.
 
 mod decision;
 mod distribution;
@@ -88,7 +88,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
     }
 }
 
-/// The event at hand does not fit the state. The first of a command's misfits is kept.
+/// The current event does not fit the state. The first misfit of a command is kept.
 #[cold]
 #[inline(never)]
 fn broken(state: &mut State, reason: String) {
@@ -136,7 +136,7 @@ fn count_up<K: state::TableKey>(table: &mut state::Table<K, u32>, key: K) {
     }
 }
 
-/// One less under a key; what is counted down to nothing goes. Answers whether there was one.
+/// Counts down under a key and removes the entry at zero. Returns whether there was one.
 fn take_one<K: state::TableKey>(table: &mut state::Table<K, u32>, key: &K) -> bool {
     match table.get(key).map_or(0, |count| *count) {
         0 => return false,

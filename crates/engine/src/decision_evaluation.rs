@@ -17,7 +17,7 @@ use crate::variable::{document, expression};
 /// What a rule without an id is called in records: readers look rules up by id.
 const RULE_ID_PREFIX: &str = "ZB_SYNTH_RULE_ID";
 
-/// A client wants the output of a decision.
+/// Evaluates a decision for a client.
 pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &DecisionEvaluationValue) -> Outcome {
     let decision = find(execution, value)?;
     let variables = document::split(&value.variables, execution.limits.name_bytes_max)?.into_iter().collect();
@@ -29,7 +29,7 @@ pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &DecisionEvaluation
     Ok(())
 }
 
-/// A business rule task wants the output of a decision; `of` says which.
+/// Evaluates a decision for a business rule task, which `of` names.
 pub(crate) fn evaluate_for_element(
     execution: &mut Execution<'_>,
     scope: Key,
@@ -79,8 +79,8 @@ fn find(execution: &Execution<'_>, value: &DecisionEvaluationValue) -> Result<De
     row.map(|row| row.value.clone()).ok_or_else(|| Rejection::not_found(missing))
 }
 
-/// Evaluates a decision with the variables of a scope, or given ones. The key and what is to be emitted, or why it cannot
-/// be evaluated at all.
+/// Evaluates a decision with the variables of a scope, or given ones. Returns the key and what to emit, or why it
+/// cannot be evaluated at all.
 fn run(
     execution: &mut Execution<'_>,
     decision: &DecisionValue,
@@ -102,7 +102,7 @@ fn run(
     Ok((key, describe(execution, key, decision, evaluation, of)))
 }
 
-/// What records and clients are told. Where that would be too much, the evaluation fails.
+/// What records and clients see. If that would be too much, the evaluation fails.
 fn describe(
     execution: &Execution<'_>,
     key: Key,
@@ -168,7 +168,7 @@ fn decisions_of(execution: &Execution<'_>, decision: &DecisionValue) -> BTreeMap
     rows.map(|row| (row.value.decision_id.clone(), (row.value.decision_key, row.value.version))).collect()
 }
 
-/// About the memory of an input or output that is told, besides its text.
+/// About how much memory a reported input or output takes, besides its text.
 const TOLD_VALUE_BYTES: usize = 192;
 
 struct Description<'a> {
@@ -178,7 +178,7 @@ struct Description<'a> {
     bytes_max: usize,
     /// Bytes that all further texts may have.
     bytes_left: usize,
-    /// Why not everything can be told; no further text is written then.
+    /// Why not everything can be reported; no further text is written then.
     failure: Option<String>,
 }
 

@@ -12,7 +12,8 @@ use crate::state::Tables;
 
 /// How many compiled definitions of a kind are kept; the rest is compiled again when needed.
 const CACHED_DEFINITIONS_MAX: usize = 1_000;
-/// Bytes of the resources of which the compiled definitions of a kind are kept. Compiled they take about ten times as much.
+/// Bytes of the resources whose compiled definitions are kept, by kind. A compiled definition takes about ten times as
+/// much.
 const CACHED_RESOURCE_BYTES_MAX: usize = 64 << 20;
 
 /// Definitions are compiled when first needed after a start and kept; the source of truth is the deployed resource.
@@ -26,7 +27,7 @@ impl Definitions {
     pub fn process(&self, definition: Key, tables: &Tables) -> Option<Arc<ExecutableProcess>> {
         self.processes.get(definition, || {
             let row = tables.processes.get(&definition.raw())?;
-            // It was valid when it was deployed, and stays so: a rule that was added later is for new deployments.
+            // It was valid when it was deployed and remains so: rules that were added later apply to new deployments.
             let processes = bpmn::parse_deployed(&row.metadata.resource_name, &row.resource).ok()?;
             let process = processes.into_iter().find(|process| *process.id == *row.metadata.bpmn_process_id)?;
             Some((Arc::new(process), row.resource.len()))
@@ -68,7 +69,7 @@ struct Cache<T> {
     by_key: RefCell<FxHashMap<Key, T>>,
     /// Bytes of the resources since the cache was last empty.
     resource_bytes: Cell<usize>,
-    /// What was compiled during the command at hand.
+    /// What was compiled during the current command.
     compiled: RefCell<Vec<Key>>,
 }
 
@@ -79,7 +80,7 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T: Clone> Cache<T> {
-    /// The definition of a key; `compile` gives it with the bytes of its resource.
+    /// The definition of a key; `compile` returns it with the bytes of its resource.
     fn get(&self, key: Key, compile: impl FnOnce() -> Option<(T, usize)>) -> Option<T> {
         if let Some(definition) = self.by_key.borrow().get(&key) {
             return Some(definition.clone());

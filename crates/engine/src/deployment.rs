@@ -82,7 +82,7 @@ fn accept_distributed(execution: &mut Execution<'_>, key: Key, value: &Deploymen
     execution.emit(key, Payload::Deployment(DeploymentIntent::Created, Box::new(value.clone())));
 }
 
-/// Every partition has the deployment: whoever waits is answered.
+/// Every partition has the deployment: the waiting client is answered.
 pub(crate) fn fully_distributed(execution: &mut Execution<'_>, key: Key, value: &DeploymentValue) {
     execution.emit(key, Payload::Deployment(DeploymentIntent::FullyDistributed, Box::new(value.clone())));
     if let Some(request) = value.awaiting {

@@ -135,10 +135,11 @@ pub(crate) fn commit(state: &mut State) -> Result<(), Fault> {
 /// How often a command is tried. Before each time but the first, another instance than the command's own was banned.
 const ATTEMPTS_MAX: u32 = 20;
 
-/// What becomes of a command that is not to be processed: as if it had failed, with its instance if there is one.
+/// The outcome of a command that must not be processed: as if it had failed, together with its instance if there is
+/// one.
 fn refusal(state: &State, command: &Command, reason: &str) -> Failure {
     let process_instance = owning_instance(state, command);
-    // Work that is refused has to leave the queue, whoever's it is.
+    // Refused work must leave the queue, whichever instance it belongs to.
     if state.element_instance(process_instance).is_some() || matches!(command.payload, Payload::Work(..)) {
         return Failure::Broken { process_instance, reason: reason.to_owned() };
     }
@@ -172,10 +173,10 @@ fn instance_of(state: &State, element_instance: Key) -> Key {
 }
 
 /// Bans an instance that a command happened to meet, such as one that the command's message was correlated to, so that
-/// the command can be tried again without it. Answers whether it did.
+/// the command can be tried again without it. Returns whether it did.
 fn ban_bystander(execution: &mut Execution<'_>, command: &Command, failure: &Failure) -> bool {
     let Failure::Broken { process_instance, reason } = failure else { return false };
-    // Of these, something else is to be done even if the instance that they name is banned.
+    // These have other work to do even if the instance that they name is banned.
     let is_shared = matches!(command.payload, Payload::Work(..) | Payload::ProcessMessageSubscription(..));
     let is_own = *process_instance == owning_instance(&execution.state, command) && !is_shared;
     let is_living = execution.state.element_instance(*process_instance).is_some();
@@ -322,7 +323,7 @@ fn not_a_command(command: &Command) -> Outcome {
     .into())
 }
 
-/// Interrupted work goes on: the oldest entry of the queue.
+/// Continues interrupted work: the oldest entry of the queue.
 fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     let Some(row) = execution.state.tables.work.get(&value.sequence) else {
         return Err(Rejection::not_found(format!(
@@ -406,7 +407,7 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
     }
 }
 
-/// Bans the instance with the reason; everything else goes on. Without an instance, only the reason is recorded.
+/// Bans the instance with the reason; everything else continues. Without an instance, only the reason is recorded.
 pub(crate) fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: &str) {
     let value = ErrorValue {
         exception_message: reason.into(),

@@ -1,5 +1,5 @@
-//! Commands between partitions: each is kept in the outbox until the other partition has it, is sent again as long as it is
-//! not acknowledged, and is taken once, in order, whatever was sent twice or overtaken on the way.
+//! Commands between partitions: each is kept in the outbox and sent again until the other partition acknowledges it,
+//! and is taken once and in order, even if it was sent twice or overtaken on the way.
 
 use protocol::{
     Command, CommandBatch, CommandDistributionIntent, CommandDistributionValue, Key, OutboxIntent, OutboxSource,
@@ -29,7 +29,7 @@ pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
         })
     };
     let own = execution.state.partition;
-    // Who waits stays here.
+    // The waiting client stays here.
     let started = value(own, Some(Box::new(Command { request: execution.request, ..command.clone() })));
     execution.emit(key, Payload::CommandDistribution(CommandDistributionIntent::Started, started));
     for partition in (1..=execution.partition_count).map(PartitionId).filter(|partition| *partition != own) {
@@ -88,7 +88,7 @@ pub(crate) fn receive(execution: &mut Execution<'_>, source: OutboxSource) -> Ar
     Arrival::Next
 }
 
-/// Tells each partition that sent something with a batch up to which of its commands all were taken.
+/// Acknowledges to each partition that sent something with a batch up to where all its commands were taken.
 pub(crate) fn acknowledge(state: &State, batch: &CommandBatch, output: &mut Output) {
     let mut acknowledged: Vec<PartitionId> = Vec::new();
     for source in batch.commands.iter().filter_map(|command| command.source) {

@@ -28,7 +28,7 @@ pub(crate) fn commands(state: &State, now: Timestamp, limit: usize) -> Vec<Comma
 }
 
 impl Due {
-    /// What it is due for, among all that is due at the same time.
+    /// The key that orders what is due at the same time.
     fn waiting(self, state: &State, key: i64) -> i64 {
         match self {
             Due::Timer => state.tables.timers.get(&key).map_or(key, |row| row.value.element_instance_key.raw()),

@@ -43,7 +43,7 @@ pub(crate) enum Step {
     Complete { key: Key },
     /// The element is to end early.
     Terminate { key: Key },
-    /// The children of a scope are to end early; those up to `after` were told already.
+    /// The children of a scope must end early; those up to `after` were already told.
     TerminateChildren { scope: Key, after: Key },
     /// Inner instances of a parallel multi-instance body are to begin, until all of its items have one.
     ActivateInnerInstances { body: Key },
@@ -66,7 +66,7 @@ fn batch_command(intent: ProcessInstanceBatchIntent, of: Key, index: i64) -> Com
 }
 
 impl Step {
-    /// The form in which it waits in the work queue.
+    /// Its form in the work queue.
     pub fn into_command(self) -> Command {
         let step = |key, intent, value| Command::new(key, Payload::ProcessInstance(intent, value));
         match self {
@@ -139,7 +139,7 @@ impl Step {
     }
 }
 
-/// Takes one step. A step whose instance is gone or ended meanwhile is done already.
+/// Takes one step. A step whose instance is gone or has ended meanwhile has nothing to do.
 pub(crate) fn take_step(execution: &mut Execution<'_>, step: Step) -> Outcome {
     if is_of_banned(&execution.state, &step) {
         return Ok(());
@@ -253,7 +253,7 @@ fn begin(
     execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
 }
 
-/// Joining gateways of a scope begin if what they wait for cannot come any more.
+/// Joining gateways of a scope begin if what they wait for can no longer come.
 pub(crate) fn look_again_at_joins(execution: &mut Execution<'_>, scope: Key, of: &ProcessInstanceValue) -> Outcome {
     inclusive_gateway::look_again(execution, scope, of)
 }

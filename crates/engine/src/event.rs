@@ -1,8 +1,8 @@
 //! Events: what waits for them, and what happens when they come.
 //!
 //! A catch event belongs to a scope: the element instance that opens its subscription. That is the event's own instance
-//! (intermediate catch event, receive task), the event-based gateway before it, the activity it is attached to (boundary
-//! event), or the process or sub-process around it (start event of an event sub-process).
+//! (intermediate catch event, receive task), the event-based gateway before it, the activity it is attached to
+//! (boundary event), or the enclosing process or sub-process (start event of an event sub-process).
 
 pub(crate) mod catch;
 mod subscribe;

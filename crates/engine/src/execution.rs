@@ -42,7 +42,8 @@ impl From<Rejection> for Failure {
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
-/// One command in the making. Everything it emits is applied at once, so later reads see it; if it fails, all is undone.
+/// One command being processed. Everything it emits is applied at once, so later reads see it; if it fails, all is
+/// undone.
 pub(crate) struct Execution<'a> {
     /// To be read; it changes by what is emitted.
     pub state: StateView<'a>,
@@ -195,7 +196,7 @@ impl Execution<'_> {
         self.output.sends.push(OutgoingCommand { partition, command });
     }
 
-    /// Takes the steps that the command caused, up to the limits; what is left then waits in the work queue.
+    /// Takes the steps that the command caused, up to the limits; the rest waits in the work queue.
     pub fn run_steps(&mut self) -> Outcome {
         for _ in 0..self.steps_max {
             let Some(step) = self.steps.pop_front() else { return Ok(()) };
@@ -209,7 +210,7 @@ impl Execution<'_> {
         self.enqueue_remaining_steps()
     }
 
-    /// What a step cannot store or send is the fault of its instance, which must not take the whole command with it.
+    /// What a step cannot store or send is the fault of its instance and must not fail the whole command.
     fn check_step(&mut self) -> Outcome {
         let fault = self.state.tables.fault().filter(StoreError::concerns_one_command);
         let excess = self.used.excess.take().map(|rejection| rejection.reason.to_string());
@@ -219,7 +220,7 @@ impl Execution<'_> {
         Err(Failure::Broken { process_instance, reason })
     }
 
-    /// Whether what remains to be done is better left to the work queue.
+    /// Whether the remaining steps should be left to the work queue.
     pub fn is_over_budget(&self) -> bool {
         let (used, limits) = (&self.used, self.limits);
         used.records.max(self.steps.len()) >= limits.records_per_command

@@ -1,4 +1,4 @@
-//! Incidents: why an element instance cannot go on, and how it goes on afterwards.
+//! Incidents: why an element instance cannot continue, and how it continues afterwards.
 
 use protocol::{
     ErrorType, IncidentIntent, IncidentValue, JobValue, Key, Payload, ProcessInstanceValue, Rejection, Text,
@@ -69,7 +69,7 @@ fn cut(mut message: String, bytes_max: usize) -> String {
     message
 }
 
-/// The problem is gone, or its element is.
+/// The problem is solved, or its element is gone.
 pub(crate) fn resolve(execution: &mut Execution<'_>, key: Key) {
     if let Some(row) = execution.state.tables.incidents.get(&key.raw()) {
         execution.emit(key, Payload::Incident(IncidentIntent::Resolved, Box::new(row.value.clone())));

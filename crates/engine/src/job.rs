@@ -30,8 +30,8 @@ fn find(execution: &Execution<'_>, key: Key, action: &str) -> Result<Arc<JobRow>
     Ok(job)
 }
 
-/// Whether the job belongs to a banned instance. Such a job is cancelled when its turn or its time comes: it must neither
-/// go to a worker, who could not complete it, nor stay due for ever.
+/// Whether the job belongs to a banned instance. Such a job is cancelled when its turn or its time comes: it must
+/// neither go to a worker, which could not complete it, nor stay due for ever.
 fn is_cancelled_as_banned(execution: &mut Execution<'_>, key: Key) -> bool {
     let Some(job) = execution.state.job(key) else { return false };
     if !execution.state.is_banned(job.value.process_instance_key) {
@@ -41,7 +41,7 @@ fn is_cancelled_as_banned(execution: &mut Execution<'_>, key: Key) -> bool {
     true
 }
 
-/// Refuses commands on jobs that nobody may work on at present.
+/// Refuses commands on jobs that nobody may work on at the moment.
 fn check_workable(key: Key, job: &JobRow, action: &str) -> Result<(), Rejection> {
     match job.state {
         JobState::Activatable | JobState::Activated => Ok(()),

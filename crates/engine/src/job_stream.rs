@@ -71,7 +71,7 @@ fn registered(execution: &Execution<'_>, value: &JobStreamValue, action: &str) -
     }
 }
 
-/// What happens to a stream later names it only: what it wants was said when it was added, and may be long.
+/// Later records of a stream only name it: what it wants was recorded when it was added, and may be long.
 fn emit(execution: &mut Execution<'_>, intent: JobStreamIntent, value: &JobStreamValue) {
     let payload = Payload::JobStream(intent, Box::new(value.clone()));
     execution.emit(Key::NONE, payload.clone());

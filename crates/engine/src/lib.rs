@@ -51,7 +51,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Bytes of changes in memory above which interrupted work waits: other work is admitted up to twice as much.
 const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 256 << 20;
 
-/// What an engine is told when it is made.
+/// The settings of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineOptions {
     /// Its partition.
@@ -80,14 +80,14 @@ impl EngineOptions {
 /// fit the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokenInvariant {
-    /// Nothing of the command stays, its instance is banned with the reason, and the partition goes on.
+    /// Nothing of the command remains, its instance is banned with the reason, and the partition continues.
     FailsTheCommand,
     /// The engine panics. Otherwise a test would only see a command that was refused, which it may expect.
     Stops,
 }
 
 impl Default for BrokenInvariant {
-    /// A build that checks debug assertions stops; one for production goes on without the instance.
+    /// A build with debug assertions stops; a production build continues without the instance.
     fn default() -> Self {
         if cfg!(debug_assertions) { BrokenInvariant::Stops } else { BrokenInvariant::FailsTheCommand }
     }
@@ -220,7 +220,7 @@ impl Engine {
         self.apply_watched(index, batch, &mut Unwatched, output)
     }
 
-    /// As [`Engine::apply`], and somebody is told of each command before it is processed.
+    /// As [`Engine::apply`], and `watch` learns of each command before it is processed.
     ///
     /// # Errors
     /// As [`Engine::apply`].
@@ -277,7 +277,7 @@ impl Engine {
         Some(Command::new(Key::NONE, Payload::Work(WorkIntent::Continue, Box::new(value))))
     }
 
-    /// Whether so much changed since the last checkpoint that work which feeds itself must wait for the next one.
+    /// Whether so much changed since the last checkpoint that self-sustaining work must wait for the next one.
     fn awaits_checkpoint(&self) -> bool {
         // Without a file there is no checkpoint to wait for.
         self.overlay_bytes() > CONTINUATION_OVERLAY_BYTES_MAX && self.state.tables.store().file_bytes() > 0
@@ -304,7 +304,7 @@ impl Engine {
             .then(|| Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::default())))
     }
 
-    /// What a command is about, as far as the state tells.
+    /// What a command is about, as far as the state shows.
     pub fn subject(&self, command: &Command) -> Subject {
         watch::subject(&self.state, command)
     }

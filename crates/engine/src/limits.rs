@@ -27,9 +27,10 @@ pub struct Limits {
     pub message_correlations_bytes_max: usize,
     /// Bytes of what all input or all output mappings of an element give; more are an incident of the element.
     pub mapping_bytes_max: usize,
-    /// Bytes of all inputs and outputs that the evaluation of a decision tells: a client must be able to receive them.
+    /// Bytes of all inputs and outputs that the evaluation of a decision reports: a client must be able to receive
+    /// them.
     pub decision_evaluation_bytes_max: usize,
-    /// How often interrupted work goes on without any wait between; an instance with more is banned.
+    /// How often interrupted work continues without waiting for anything; an instance that exceeds this is banned.
     pub continuations_max: u32,
     /// Entries of the work queue above which the instance that has more than half of them is banned.
     pub work_entries_max: u64,
@@ -40,7 +41,7 @@ pub struct Limits {
     pub output_collection_updates_max: u32,
     /// Bytes that an output collection may reach by such an update; further results of the loop are written at its end.
     pub output_collection_update_bytes_max: usize,
-    /// Bytes of all results of a loop; more are an incident of the inner instance that gives them.
+    /// Bytes of all results of a loop; more are an incident of the inner instance that adds them.
     pub output_collection_bytes_max: usize,
     /// Bytes of the variables that go to a called process, and of those that come back; more are an incident.
     pub called_variables_bytes_max: usize,

@@ -1,4 +1,4 @@
-//! What the engine gives back for an applied batch, besides the changed state.
+//! What the engine returns for an applied batch, besides the changed state.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub struct Output {
     pub replies: Vec<Reply>,
     /// Jobs for streams; already activated in the state.
     pub pushes: Vec<Push>,
-    /// Types whose queue of waiting jobs was empty and is not any more, or got its first job after a failed activation.
+    /// Types whose queue of waiting jobs is no longer empty, or got its first job after a failed activation.
     pub available: Vec<JobsAvailable>,
     /// Commands for other partitions: new outbox entries and acknowledgements.
     pub sends: Vec<OutgoingCommand>,

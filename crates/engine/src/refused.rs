@@ -8,8 +8,9 @@ use crate::execution::Execution;
 use crate::state::{JobState, still_due};
 use crate::{distribution, due};
 
-/// Takes what a refused command was about off its queue, if it is still due there, and puts the instance aside. What was
-/// refused because it is not due any more is left as it is. `is_noted` says that an ERROR record has the reason already.
+/// Takes what a refused command was about off its queue, if it is still due there, and puts the instance aside. What
+/// was refused because it is no longer due is left as it is. `is_noted` says that an ERROR record already has the
+/// reason.
 pub(crate) fn take_off(execution: &mut Execution<'_>, command: &Command, is_noted: bool, reason: &str) {
     if command.request.is_some() || command.source.is_some() {
         return;
@@ -32,7 +33,7 @@ fn take_off_timer(execution: &mut Execution<'_>, key: Key, is_noted: bool, reaso
         return;
     }
     let value = row.value.clone();
-    // A start event has no instance; the record tells why its timer does not come any more.
+    // A start event has no instance; the record says why its timer no longer fires.
     put_aside(execution, value.process_instance_key, is_noted, reason);
     execution.emit(key, Payload::Timer(TimerIntent::Canceled, Box::new(value)));
 }

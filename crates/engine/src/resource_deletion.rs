@@ -88,7 +88,7 @@ fn answer(execution: &mut Execution<'_>, key: Key, deletion: impl Fn(ResourceDel
     }
 }
 
-/// Every partition knows: whoever waits is answered.
+/// Every partition knows: the waiting client is answered.
 pub(crate) fn fully_distributed(
     execution: &mut Execution<'_>,
     key: Key,
@@ -101,7 +101,7 @@ pub(crate) fn fully_distributed(
     }
 }
 
-/// The definition, unless it is gone or going.
+/// The definition, unless it is deleted or being deleted.
 fn find(state: &State, value: &ResourceDeletionValue) -> Option<ProcessMetadata> {
     let row = state.tables.processes.get(&value.resource_key.raw())?;
     let is_of_tenant = value.tenant_id.is_empty() || value.tenant_id == row.metadata.tenant_id;
@@ -131,7 +131,7 @@ fn wait_behind_work(execution: &mut Execution<'_>, command: &Command) {
     execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
 }
 
-/// Nothing begins any more with the definition. If it was the newest version, the one before is the newest again.
+/// Nothing begins with the definition any more. If it was the newest version, the one before is the newest again.
 fn close(execution: &mut Execution<'_>, metadata: &ProcessMetadata) {
     let definition = metadata.process_definition_key;
     let was_newest = newest(&execution.state, metadata) == Some(definition);

@@ -63,7 +63,7 @@ state::tables! {
         pub distributions: state::Table<i64, DistributionRow> = 21,
         /// Partitions that have not acknowledged, by (distribution, partition).
         pub pending_distributions: state::Table<(i64, u16), ()> = 22,
-        /// Instances whose result somebody waits for.
+        /// Instances whose result a client waits for.
         pub awaited_results: state::Table<i64, AwaitedResult> = 23,
         /// Open timers.
         pub timers: state::Table<i64, TimerRow> = 24,
@@ -107,18 +107,19 @@ state::tables! {
         pub message_locks: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 42,
         /// The correlation key of the message that started an instance.
         pub message_lock_keys: state::Table<i64, Arc<str>> = 43,
-        /// A buffered message up to which all of its address were correlated to a process, by (address, BPMN process id).
+        /// A buffered message up to which all messages of its address were correlated to a process, by (address, BPMN
+        /// process id).
         pub message_cursors: state::Table<(MessageAddress, Arc<str>), i64> = 44,
         /// Buffered messages up to there that were rejected and may be correlated again, by ((address, BPMN process id), message).
         pub released_messages: state::Table<((MessageAddress, Arc<str>), i64), ()> = 45,
-        /// What is to happen to instances on their way, by (process instance, BPMN id of the element after which); the id is
-        /// empty when it happens.
+        /// Runtime instructions of living instances, by (process instance, BPMN id of the element after which); the id
+        /// is empty when it happens.
         pub runtime_instructions: state::Table<(i64, Arc<str>), ()> = 60,
         /// How many process instances live, by definition. A banned one is not counted unless another one called it.
         pub living_instances: state::Table<i64, u64> = 61,
         /// The newest version that was deleted and is newer than those that are there, by tenant and BPMN process id.
         pub deleted_versions: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 62,
-        /// Definitions that go as soon as nothing uses them.
+        /// Definitions that are deleted as soon as nothing uses them.
         pub deleting_processes: state::Table<i64, DeletingProcess> = 63,
         /// Versions of graphs of decisions by key.
         pub decision_requirements: state::Table<i64, DecisionRequirementsRow> = 64,
@@ -159,16 +160,16 @@ pub(crate) struct Counters {
     /// Open incidents.
     #[n(4)]
     pub incidents: u64,
-    /// Banned instances; while it is zero, nobody looks them up.
+    /// Banned instances; while it is zero, no lookup is made.
     #[n(5)]
     pub banned_instances: u64,
-    /// Registered streams; while it is zero, nobody looks them up.
+    /// Registered streams; while it is zero, no lookup is made.
     #[n(6)]
     pub job_streams: u64,
     /// Entries in the work queue.
     #[n(7)]
     pub work_entries: u64,
-    /// Instances whose result somebody waits for; while it is zero, nobody looks them up.
+    /// Instances whose result a client waits for; while it is zero, no lookup is made.
     #[n(8)]
     pub awaited_results: u64,
     /// Open timers.
@@ -183,15 +184,15 @@ pub(crate) struct Counters {
     #[n(11)]
     #[cbor(default)]
     pub message_subscriptions: u64,
-    /// Living instances that a message with a correlation key started; while it is zero, nobody looks them up.
+    /// Living instances that a message with a correlation key started; while it is zero, no lookup is made.
     #[n(12)]
     #[cbor(default)]
     pub message_locks: u64,
-    /// Entries about what is to happen to instances on their way; while it is zero, nobody looks them up.
+    /// Runtime instructions of living instances; while it is zero, no lookup is made.
     #[n(13)]
     #[cbor(default)]
     pub runtime_instructions: u64,
-    /// Definitions that are to go and are not used any more; while it is zero, nobody looks for them.
+    /// Definitions that can be deleted because nothing uses them any more; while it is zero, no lookup is made.
     #[n(14)]
     #[cbor(default)]
     pub unused_processes: u64,
@@ -217,11 +218,11 @@ impl std::fmt::Display for Misfit {
 pub(crate) struct State {
     pub tables: Tables,
     pub counters: Counters,
-    /// Counters at the start of the command at hand.
+    /// Counters at the start of the current command.
     saved_counters: Counters,
     pub definitions: Definitions,
     pub partition: PartitionId,
-    /// The first event of the command at hand that did not fit. With it the command must not be committed.
+    /// The first event of the current command that did not fit. The command must not be committed with it.
     pub misfit: Option<Misfit>,
 }
 
@@ -302,7 +303,7 @@ impl State {
         })
     }
 
-    /// Whether the definition is about to go, so that nothing may begin with it.
+    /// Whether the definition is being deleted, so that nothing may begin with it.
     pub fn is_deleting(&self, definition: Key) -> bool {
         self.tables.deleting_processes.contains(&definition.raw())
     }

@@ -1,7 +1,7 @@
-//! Looking on while a batch is applied.
+//! Watching how a batch is applied.
 //!
-//! The engine performs nothing, so it cannot note by itself where it is. Somebody who must know that even if the process
-//! ends in the middle of a command looks on; so does somebody who knows of a command that must not be processed again.
+//! The engine does no I/O, so it cannot record where it is. A watch can, so that this is known even if the process ends
+//! in the middle of a command; it can also refuse a command that must not be processed again.
 
 use protocol::{Command, Key, Payload};
 
@@ -16,7 +16,7 @@ pub enum Decision<'a> {
     Refuse(&'a str),
 }
 
-/// Is told of every command before it is processed.
+/// Sees every command before it is processed.
 pub trait Watch {
     /// The command with this number in its batch, from 1, comes next. `process_instance` is the instance that the command
     /// itself names; none when it names none, and what is only found in the state is not looked up.
@@ -26,7 +26,7 @@ pub trait Watch {
     fn before(&mut self, number: u32, command: &Command, process_instance: Key) -> Decision<'_>;
 }
 
-/// Nobody looks on: every command is processed.
+/// Watches nothing: every command is processed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 
@@ -49,12 +49,12 @@ pub(crate) fn named(command: &Command) -> Key {
     }
 }
 
-/// What a command is about, as far as it can be told.
+/// What a command is about, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The process instance.
     pub process_instance: Option<Key>,
-    /// The process of that instance, or the one of which the command creates an instance.
+    /// The process of that instance, or the process that the command creates an instance of.
     pub bpmn_process_id: Option<String>,
 }
 

@@ -25,7 +25,7 @@ fn created(state: &mut State, key: Key, value: &IncidentValue) {
         let Some(row) = state.job(value.job_key) else {
             return broken(state, format!("job {} is not there", value.job_key));
         };
-        // A job with an incident is nobody's until the incident is resolved.
+        // Nobody can activate a job with an incident until the incident is resolved.
         if row.state == JobState::Activatable {
             job::change(state, value.job_key, JobState::Failed, &row.value.clone());
         }
@@ -36,7 +36,8 @@ fn created(state: &mut State, key: Key, value: &IncidentValue) {
     }
 }
 
-/// What stops while it completes has taken the result of its work into variables: they may change until it goes on.
+/// An element that stops while it completes has already taken the result of its work into variables, which may change
+/// until it continues.
 fn forget_result(state: &mut State, element_instance: Key) {
     let instance = state.element_instance(element_instance);
     if instance.is_some_and(|instance| instance.lifecycle == Lifecycle::Completing && instance.result.is_some()) {
@@ -56,7 +57,7 @@ fn resolved(state: &mut State, key: Key, value: &IncidentValue) {
         state.tables.element_instances.update(&element_instance, |instance| instance.incident = Key::NONE);
         return;
     }
-    // When the job was cancelled or completed, it is gone already.
+    // A cancelled or completed job is already gone.
     if let Some(row) = state.job(value.job_key) {
         state.tables.jobs.update(&value.job_key.raw(), |row| row.incident = Key::NONE);
         job::change(state, value.job_key, JobState::Activatable, &row.value.clone());

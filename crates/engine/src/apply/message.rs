@@ -128,8 +128,8 @@ fn remove(state: &mut State, entry: &(i64, Arc<str>)) {
     count_down(state, "message subscriptions", 1, |counters| &mut counters.message_subscriptions);
 }
 
-/// The message may go to another instance of the process. The subscription that it went to may be gone, or wait for another
-/// one already.
+/// The message may go to another instance of the process. The subscription that it went to may be gone, or may wait for
+/// another one already.
 fn rejected(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscriptionValue) {
     let row = state.tables.message_subscriptions.get(entry);
     if row.is_some_and(|row| row.is_correlating && row.value.message_key == value.message_key) {

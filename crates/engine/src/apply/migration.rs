@@ -17,7 +17,7 @@ pub(super) fn element_migrated(state: &mut State, key: Key, value: &Arc<ProcessI
         process::instance_began(state, value.process_definition_key);
         process::instance_left(state, before.value.process_definition_key);
     }
-    // A process has no scope. An event sub-process that interrupted its scope goes on under another id.
+    // A process has no scope. An event sub-process that interrupted its scope continues under another id.
     let scope = value.flow_scope_key;
     let interrupted_by = state.element_instance(scope).and_then(|scope| scope.interrupted_by.clone());
     if interrupted_by.is_some_and(|element_id| element_id == before.value.element_id) {

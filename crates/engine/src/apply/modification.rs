@@ -4,7 +4,7 @@ use protocol::{ProcessInstanceModificationIntent, ProcessInstanceModificationVal
 
 use crate::state::State;
 
-/// Scopes in which something began go on, whatever interrupted them before.
+/// Scopes in which something began continue, whatever interrupted them before.
 pub(super) fn apply(
     state: &mut State,
     intent: ProcessInstanceModificationIntent,

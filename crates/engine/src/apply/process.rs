@@ -96,7 +96,7 @@ pub(super) fn apply_deletion(
     intent: ResourceDeletionIntent,
     value: &ResourceDeletionValue,
 ) {
-    // It may be a graph of decisions, which goes at once: nothing has to end before.
+    // It may be a graph of decisions, which is deleted at once: nothing has to end before.
     let is_process = state.tables.processes.contains(&value.resource_key.raw());
     if intent == ResourceDeletionIntent::Deleting && is_process {
         let row = DeletingProcess { deletion: key, is_unused: false };
@@ -104,7 +104,7 @@ pub(super) fn apply_deletion(
     }
 }
 
-/// An instance begins, or goes on with another definition.
+/// An instance begins, or continues with another definition.
 pub(super) fn instance_began(state: &mut State, definition: Key) {
     if !state.tables.living_instances.update(&definition.raw(), |count| *count += 1) {
         state.tables.living_instances.put(definition.raw(), 1);

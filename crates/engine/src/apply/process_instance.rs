@@ -87,7 +87,8 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
             format!("fewer than the {consumed} tokens that '{}' takes are in scope {scope}", value.element_id),
         );
     }
-    // What has variables already begins and ends at once when its scope has ended meanwhile: they end with it.
+    // An element that already has variables begins and ends at once when its scope has ended meanwhile, so that the
+    // variables end with it.
     if !has_scope && state.variables_of(key).next().is_none() {
         broken(state, format!("scope {scope} is not there"));
     }
@@ -102,7 +103,8 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     }
 }
 
-/// A called process is tied to the call activity, unless that ended meanwhile: then the process begins only to end at once.
+/// A called process is linked to the call activity, unless that ended meanwhile: then the process begins and ends at
+/// once.
 fn called(state: &mut State, key: Key, value: &ProcessInstanceValue) {
     if value.parent_element_instance_key.is_none() {
         return;
@@ -240,7 +242,7 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
     state.tables.children.delete(&(scope, raw));
     let mut is_inner_instance = false;
     let mut children_left = None;
-    // The scope of what only begins to end may have ended before, see `activating`.
+    // The scope of an element that begins and ends at once may have ended before, see `activating`.
     let has_scope = state.tables.element_instances.update(&scope, |scope| {
         children_left = scope.children.checked_sub(1);
         scope.children = children_left.unwrap_or(0);

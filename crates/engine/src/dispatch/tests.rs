@@ -114,7 +114,7 @@ fn records_that_do_not_fit_are_not_replayed() {
     assert_eq!(other.state_hash().expect("the tables are in memory"), before);
 }
 
-/// Takes the rows out of a state to which entries of queues belong.
+/// Removes the rows that entries of queues refer to.
 fn damage_rows(engine: &mut Engine, damage: impl FnOnce(&mut crate::state::Tables)) {
     engine.state.begin();
     damage(&mut engine.state.tables);

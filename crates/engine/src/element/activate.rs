@@ -115,7 +115,7 @@ pub(super) fn continue_activation(execution: &mut Execution<'_>, key: Key) -> Ou
     }
 }
 
-/// The variables that the element begins with.
+/// The initial variables of the element.
 fn prepare(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
     if token.is_inner_instance() {
         multi_instance::set_loop_variables(execution, token)?;
@@ -199,7 +199,8 @@ fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> 
     Ok(())
 }
 
-/// A process begins at the start event that was triggered, if one was; else it and a sub-process at their none start event.
+/// A process begins at the start event that was triggered, if any; otherwise it begins, like a sub-process, at its none
+/// start event.
 fn begin_container(
     execution: &mut Execution<'_>,
     token: &Token,

@@ -20,7 +20,7 @@ pub(crate) struct Activations<'a> {
     pub process: &'a Arc<ExecutableProcess>,
     /// What was found of flow scopes, by (element, enclosing instance).
     found: BTreeMap<(ElementIndex, Key), Found>,
-    /// What is to begin when its flow scopes have, in order.
+    /// What begins once its flow scopes have begun, in order.
     targets: Vec<(Key, Arc<ProcessInstanceValue>)>,
 }
 
@@ -32,7 +32,7 @@ enum Found {
     Several,
 }
 
-/// Where and how an element begins.
+/// Which element begins, where, and with which variables.
 pub(crate) struct ActivateInstruction<'a> {
     pub element: ElementIndex,
     /// The flow scope in which it begins, or one that encloses it; none to take the only one. It lives in the instance, and
@@ -129,8 +129,8 @@ impl<'a> Activations<'a> {
         Ok(scopes)
     }
 
-    /// Begins the elements one after the other. All of them enter their flow scopes in this application, because nothing in
-    /// the state says before that something is to begin there; the work of those for which it is too much follows later.
+    /// Begins the elements in order. All of them enter their flow scopes in this application, because before that
+    /// nothing in the state says that something will begin there; what exceeds the limits of the command is done later.
     pub fn begin_targets(self, execution: &mut Execution<'_>) -> Outcome {
         for (key, value) in self.targets {
             if !execution.is_over_budget() {
@@ -169,7 +169,7 @@ impl<'a> Activations<'a> {
         }
     }
 
-    /// Refuses a flow scope in which nothing can begin, although the one who modifies may not see that.
+    /// Refuses a flow scope in which nothing can begin, although the client may not know that.
     fn check_open(&self, execution: &Execution<'_>, scope: ElementIndex, key: Key) -> Result<(), Obstacle> {
         let Some(instance) = execution.state.element_instance(key) else { return Ok(()) };
         let scope_id = || self.process.element(scope).id.clone();

@@ -12,7 +12,7 @@ use crate::state::{LatestVersion, Tables};
 /// Keys by tenant, id and version tag.
 type ByVersionTag = state::Table<(Arc<str>, Arc<str>, Arc<str>), i64>;
 
-/// The tables in which one kind of definitions is found by its id.
+/// The tables that find definitions of one kind by their id.
 pub(super) struct Versions<'a> {
     pub latest: &'a state::Table<(Arc<str>, Arc<str>), LatestVersion>,
     pub by_deployment: &'a state::Table<(i64, Arc<str>), i64>,

@@ -50,7 +50,7 @@ pub(super) fn call(execution: &mut Execution<'_>, token: &Token, called: &Called
     Ok(())
 }
 
-/// All that goes to a called process is written at once.
+/// All variables for a called process are written at once.
 fn check_variables(execution: &Execution<'_>, token: &Token, variables: &[Entry]) -> Result<(), Problem> {
     let bytes: usize = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
     let bytes_max = execution.limits.called_variables_bytes_max;

@@ -59,7 +59,7 @@ fn is_expected(execution: &Execution<'_>, token: &Token) -> bool {
         && !runtime_instruction::is_interrupted(execution, value.process_instance_key)
 }
 
-/// Everything between COMPLETING and COMPLETED. Answers whether the loop around an inner instance ends with it.
+/// Everything between COMPLETING and COMPLETED. Returns whether the loop of an inner instance ends with it.
 fn finish_work(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
     if token.value().bpmn_element_type == BpmnElementType::Process {
         call_activity::check_result(execution, token)?;

@@ -41,8 +41,8 @@ pub(super) fn choose_flows(
     Ok(chosen)
 }
 
-/// What keeps joining gateways waiting, as far as the command at hand has found out, by flow scope and gateway. To look
-/// through the whole scope whenever a token arrives would take the square of the number of branches.
+/// What keeps joining gateways waiting, as far as the current command knows, by flow scope and gateway. To look through
+/// the whole scope whenever a token arrives would take the square of the number of branches.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingJoins(BTreeMap<(Key, ElementIndex), Awaited>);
 
@@ -68,7 +68,7 @@ impl WaitingJoins {
     }
 }
 
-/// Whether a joining gateway begins: a token has arrived, and no further one can, by whatever is active in the scope.
+/// Whether a joining gateway begins: a token has arrived, and nothing active in the scope can send another one.
 pub(super) fn can_begin(
     execution: &mut Execution<'_>,
     process: &ExecutableProcess,
@@ -147,7 +147,7 @@ impl Search<'_> {
             if element.is_some_and(|element| self.find_way_from(element).is_some()) {
                 return Some(Awaited { passed, by: None });
             }
-            // All that goes to the same target is passed at once.
+            // Everything with the same target is skipped at once.
             next = (scope, format!("{target}\0").into(), Arc::default());
         }
         None
@@ -178,7 +178,7 @@ impl Search<'_> {
     }
 }
 
-/// A path of the scope ended somewhere: gateways that waited for it may begin now.
+/// A path of the scope ended: gateways that waited for it may begin now.
 pub(super) fn look_again(execution: &mut Execution<'_>, scope: Key, of: &ProcessInstanceValue) -> Outcome {
     let process = execution.process(of)?;
     if process.joining_inclusive_gateways.is_empty() {

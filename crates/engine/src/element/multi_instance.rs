@@ -1,4 +1,4 @@
-//! Multi-instance: an activity runs once for each item of a list, one after the other or all at once.
+//! Multi-instance: an activity runs once for each item of a list, sequentially or in parallel.
 //!
 //! The body holds the loop. Its items are evaluated once and kept in the state, each until its inner instance ends.
 
@@ -28,7 +28,7 @@ impl Token {
     }
 }
 
-/// The body around an inner instance.
+/// The body of an inner instance.
 fn body_of(token: &Token) -> Option<&MultiInstance> {
     let scope = token.element().flow_scope?;
     match &token.process.element(scope).behavior {
@@ -144,7 +144,7 @@ fn variable_name(expression: &Expression) -> Option<&Arc<str>> {
     }
 }
 
-/// The result of an inner instance goes into the output collection. Answers whether the completion condition holds.
+/// The result of an inner instance goes into the output collection. Returns whether the completion condition holds.
 pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
     let Some(body) = body_of(token) else { return Ok(false) };
     if let Some((name, element)) = &body.output {
@@ -155,7 +155,7 @@ pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> 
     expression::boolean_with(execution, token.key, &counts(&scope), condition)
 }
 
-/// What a completion condition can ask, with the inner instance at hand counted as completed.
+/// The counts that a completion condition can use, with the current inner instance counted as completed.
 fn counts(body: &ElementInstance) -> OwnEntries<Text> {
     let count = |name: &str, count: u32| (Arc::from(name), Text::from(count.to_string()));
     let counts: [Entry; 4] = [
@@ -270,12 +270,13 @@ pub(super) fn inner_completed(execution: &mut Execution<'_>, inner: &Token, ends
     Ok(())
 }
 
-/// The last living inner instance was terminated although the body goes on: by a completion condition or by hand.
+/// The last living inner instance was terminated although the body continues: by a completion condition or a
+/// modification.
 pub(super) fn inner_terminated(execution: &mut Execution<'_>, token: &Token) {
     execution.steps.push_back(Step::Complete { key: token.key });
 }
 
-/// The output collection goes to the scope around the body.
+/// The output collection goes to the enclosing scope of the body.
 pub(super) fn propagate_output(
     execution: &mut Execution<'_>,
     token: &Token,

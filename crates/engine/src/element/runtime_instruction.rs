@@ -8,8 +8,9 @@ use super::Step;
 use crate::execution::Execution;
 use crate::state::{ElementInstance, Lifecycle};
 
-/// Carries out what was asked to happen after an element, which has just ended. Answers whether the instance ends by it,
-/// so that nothing follows the element. Of an activity that runs several times, the multi-instance body counts.
+/// Carries out the instruction for what happens after an element, which has just ended. Returns whether it ends the
+/// instance, so that nothing follows the element. Of an activity that runs several times, the multi-instance body
+/// counts.
 pub(super) fn carry_out(execution: &mut Execution<'_>, ended: &ElementInstance) -> bool {
     if execution.state.counters.runtime_instructions == 0 || ended.is_inner_instance() {
         return false;
@@ -35,7 +36,7 @@ pub(super) fn carry_out(execution: &mut Execution<'_>, ended: &ElementInstance) 
     true
 }
 
-/// Whether such an instruction ends the instance, so that nothing in it begins or completes any more.
+/// Whether such an instruction is ending the instance, so that nothing more begins or completes in it.
 pub(super) fn is_interrupted(execution: &Execution<'_>, process_instance: Key) -> bool {
     execution.state.counters.runtime_instructions > 0
         && execution.state.tables.runtime_instructions.contains(&(process_instance.raw(), Arc::default()))

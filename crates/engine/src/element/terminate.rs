@@ -13,8 +13,8 @@ use crate::execution::{Execution, Outcome};
 use crate::message;
 use crate::state::{ElementInstance, Lifecycle};
 
-/// An element instance that ends. What its process looks like matters only to what goes on after it: a banned instance ends
-/// too when its definition is gone.
+/// An element instance that ends. Its process definition matters only for what follows: a banned instance ends even
+/// when its definition is gone.
 struct Ending {
     key: Key,
     instance: Arc<ElementInstance>,
@@ -41,7 +41,8 @@ pub(super) fn terminate(execution: &mut Execution<'_>, key: Key) -> Outcome {
     }
 }
 
-/// What is ending already is not told again. Of a banned instance it is: what it was told may have been lost when it broke.
+/// What is already ending is not told again, except in a banned instance: there the first command may have been lost in
+/// the failure.
 fn can_begin(execution: &Execution<'_>, instance: &ElementInstance) -> bool {
     instance.lifecycle != Lifecycle::Terminating || execution.state.is_banned(instance.value.process_instance_key)
 }
@@ -84,8 +85,8 @@ pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, afte
     Ok(())
 }
 
-/// The children of a scope are to end because an event interrupts it: all at once, as on the reference engine, unless they
-/// are many.
+/// The children of a scope end because an event interrupts it: all at once, as on the reference engine, unless they are
+/// many.
 pub(crate) fn interrupt_children(execution: &mut Execution<'_>, scope: Key) {
     let children = children_after(execution, scope, Key::NONE, INTERRUPTED_CHILDREN_AT_ONCE_MAX);
     execution.steps.extend(children.iter().map(|child| Step::Terminate { key: *child }));
@@ -159,7 +160,7 @@ fn finish_one(execution: &mut Execution<'_>, ending: &Ending) -> Outcome<Option<
     }
 }
 
-/// Answers the call activity that ends with the process that it called.
+/// Returns the call activity that ends with the process that it called.
 fn finish_process(execution: &mut Execution<'_>, ending: &Ending) -> Option<Ending> {
     let value = &ending.instance.value;
     message::start_event::release_after(execution, ending.key, value, |execution| {

@@ -17,7 +17,7 @@ pub(crate) struct Terminations {
     left: usize,
     /// Scopes that something left and that go on.
     scopes: BTreeSet<Key>,
-    /// Scopes that stay, because something begins in them.
+    /// Scopes that are kept, because something begins in them.
     kept: BTreeSet<Key>,
     /// The refusal when there are too many.
     too_many: Rejection,
@@ -71,7 +71,8 @@ impl Terminations {
         Ok(())
     }
 
-    /// When all have ended: a path of a scope that goes on may have been the last that a joining gateway waited for.
+    /// Called when all have ended: a path that ended may have been the last one that a joining gateway of a surviving
+    /// scope waited for.
     pub fn finish(self, execution: &mut Execution<'_>) -> Outcome {
         for scope in self.scopes {
             if let Some(scope) = execution.state.element_instance(scope).map(|instance| (scope, instance)) {

@@ -22,7 +22,8 @@ pub(super) fn throw_error(execution: &mut Execution<'_>, token: &Token, code: &S
     Ok(())
 }
 
-/// The escalation goes to the event that catches it, if there is one; the throwing event goes on unless that interrupts it.
+/// The escalation goes to the event that catches it, if there is one; the throwing event continues unless that
+/// interrupts it.
 pub(super) fn throw_escalation(
     execution: &mut Execution<'_>,
     token: &Token,

@@ -61,7 +61,7 @@ fn prepare_message(
     definition: &MessageDefinition,
 ) -> Result<Opening, Problem> {
     let name = expression::text(execution, token.key, &definition.name)?;
-    // A boundary event looks at the variables around its activity, as on the reference engine.
+    // A boundary event sees the variables outside of its activity, as on the reference engine.
     let is_boundary_event = token.element().boundary_events.contains(&event);
     let scope = if is_boundary_event { token.value().flow_scope_key } else { token.key };
     let correlation = message_subscription::correlation(execution, scope, event, &token.process, &name, definition)?;

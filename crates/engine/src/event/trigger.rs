@@ -1,4 +1,4 @@
-//! An event comes: its element begins, at once or when what it interrupts has ended.
+//! An event occurs: its element begins, at once or when what it interrupts has ended.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::execution::Execution;
 use crate::state::{ElementInstance, EventGate, EventTriggerRow, Lifecycle, State};
 use crate::variable::document;
 
-/// Whether the event may come now: its scope is active and was not interrupted before, and the enclosing scope lets it go on.
-/// An event sub-process goes on in a scope that it has interrupted itself, and so does what waits in it.
+/// Whether the event may come now: its scope is active and was not interrupted before, and the enclosing scope lets it
+/// go on. An event sub-process continues in a scope that it has interrupted itself, and so does what waits in it.
 pub(crate) fn can_trigger(state: &State, scope: &ElementInstance, is_boundary_event: bool) -> bool {
     let is_open = match scope.gate {
         EventGate::Open => true,
@@ -92,7 +92,7 @@ fn begin_event_sub_process(execution: &mut Execution<'_>, scope: &Token, event_s
     execution.steps.push_back(Step::Activate { key: None, value: Arc::new(value) });
 }
 
-/// An instance of a process is to begin at one of its triggered start events.
+/// Starts an instance of a process at one of its triggered start events.
 pub(crate) fn trigger_process(
     execution: &mut Execution<'_>,
     process: &ExecutableProcess,

@@ -11,7 +11,7 @@ use crate::variable::document;
 pub(crate) fn complete(execution: &mut Execution<'_>, key: Key, command: &JobValue) -> Outcome {
     let job = super::find(execution, key, "complete")?;
     super::check_workable(key, &job, "complete")?;
-    // Refused here rather than as an incident later: the worker is the one who can put it right.
+    // Refused here rather than as an incident later, because the worker can fix it.
     document::split(&command.variables, execution.limits.name_bytes_max)?;
     let completed = JobValue { variables: command.variables.clone(), ..(*job.value).clone() };
     let element = completed.element_instance_key;

@@ -45,7 +45,7 @@ impl JobQueue {
     }
 }
 
-/// Gives available jobs to streams that have credit; what stays is announced to pollers.
+/// Gives available jobs to streams that have credit; the remaining ones are announced to pollers.
 pub(crate) fn deliver(execution: &mut Execution<'_>, queue: &JobQueue) {
     if !queue.may_have_credit {
         return;
@@ -82,8 +82,8 @@ fn next_stream(state: &State, (tenant, job_type): &(Arc<str>, Arc<str>)) -> Opti
     })
 }
 
-/// Activates jobs from the front of the queue for a stream, as many as its credit in jobs and bytes holds, and the first one
-/// whatever its size. Answers whether the queue moved.
+/// Activates jobs from the front of the queue for a stream, as many as its credit in jobs and bytes holds, and the
+/// first one whatever its size. Returns whether jobs left the queue.
 fn push_to(execution: &mut Execution<'_>, queue: &(Arc<str>, Arc<str>), stream: &JobStreamValue) -> bool {
     let credit = stream.granted.minus(stream.used);
     let request = Activation {
@@ -118,7 +118,7 @@ fn push_to(execution: &mut Execution<'_>, queue: &(Arc<str>, Arc<str>), stream: 
     true
 }
 
-/// What is wanted of an activation.
+/// What an activation asks for.
 pub(crate) struct Activation<'a> {
     pub worker: &'a Text,
     pub timeout: i64,
@@ -133,14 +133,14 @@ pub(crate) struct Taken {
     pub keys: Vec<Key>,
     /// The jobs as the worker gets them.
     pub jobs: Vec<JobValue>,
-    /// Whether more are there that did not fit.
+    /// Whether there are more that did not fit.
     pub truncated: bool,
     /// How many left the queue without being taken: too large, or of a banned instance.
     pub removed: usize,
 }
 
 /// Reads jobs from the front of a queue as they look when activated. A job that is too large for any message becomes an
-/// incident, so that it does not stand in the way of the others.
+/// incident, so that it does not block the others.
 pub(crate) fn take_jobs(
     execution: &mut Execution<'_>,
     queue: &(Arc<str>, Arc<str>),
@@ -175,7 +175,7 @@ pub(crate) fn take_jobs(
         taken.jobs.push(job);
     }
     taken.removed = too_large.len() + banned.len();
-    // The jobs behind them could have had their room.
+    // The jobs behind them could have used their room.
     taken.truncated |= taken.removed > 0;
     for key in banned {
         super::is_cancelled_as_banned(execution, key);

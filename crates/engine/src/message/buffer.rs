@@ -1,8 +1,8 @@
 //! Messages that are kept until they expire.
 //!
-//! A message goes to a process once, and stays for other processes. So that finding the next one does not pass all that went
-//! to the process before, a cursor is kept for a process that took several messages of an address. What was rejected behind the
-//! cursor is kept apart.
+//! A message goes to a process once and stays for other processes. A cursor is kept for a process that took several
+//! messages of an address, so that finding the next one does not pass over all earlier ones. Messages behind the cursor
+//! that were rejected are kept separately.
 
 use protocol::{Key, Text, Timestamp};
 

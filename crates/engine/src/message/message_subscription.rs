@@ -1,4 +1,4 @@
-//! MESSAGE_SUBSCRIPTION commands: what the partition of the message is told by the partition of the instance.
+//! MESSAGE_SUBSCRIPTION commands: sent to the partition of the message by the partition of the instance.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{buffer, send_to_instance};
 use crate::execution::{Execution, Outcome};
 use crate::state::{MessageSubscriptionRow, SubscriptionState, message_address};
 
-/// An element instance waits from now on. The oldest buffered message that fits goes to it at once.
+/// An element instance starts to wait. The oldest matching buffered message goes to it at once.
 pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &MessageSubscriptionValue) -> Outcome {
     if command.source.is_none() {
         check_is_opening(execution, value)?;
@@ -151,7 +151,7 @@ fn find(execution: &Execution<'_>, value: &MessageSubscriptionValue) -> Option<A
     execution.state.tables.message_subscriptions.get(&entry)
 }
 
-/// Answers whether there was a message.
+/// Returns whether there was a message.
 fn correlate_next_message(execution: &mut Execution<'_>, key: Key, value: &MessageSubscriptionValue) -> bool {
     let address = message_address(&value.tenant_id, &value.message_name, &value.correlation_key);
     let process_id = &value.bpmn_process_id;

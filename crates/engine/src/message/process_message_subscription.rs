@@ -1,4 +1,4 @@
-//! PROCESS_MESSAGE_SUBSCRIPTION commands: what the partition of the instance is told by the partition of the message.
+//! PROCESS_MESSAGE_SUBSCRIPTION commands: sent to the partition of the instance by the partition of the message.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(crate) fn correlate(
 
 const CORRELATE: &str = "correlate process message subscription";
 
-/// Answers whether the element instance can take the message.
+/// Returns whether the element instance can take the message.
 fn trigger(
     execution: &mut Execution<'_>,
     row: &ProcessMessageSubscriptionRow,

@@ -26,7 +26,7 @@ pub(crate) fn publish(execution: &mut Execution<'_>, value: &MessageValue) -> Ou
         send_correlate(execution, subscription);
     }
     if message.time_to_live <= 0 {
-        // Whoever comes later must not find it.
+        // Later subscriptions must not find it.
         execution.emit(key, Payload::Message(MessageIntent::Expired, Box::new(message)));
     }
     Ok(())
@@ -59,10 +59,10 @@ fn check(execution: &Execution<'_>, value: &MessageValue, address: &MessageAddre
     Ok(())
 }
 
-/// Nobody counts who waits for a message that could go to more than this many.
+/// If a message could go to more than this many, its receivers are not counted.
 const RECEIVERS_UNCOUNTED: usize = 30_000;
 
-/// Everybody gets a copy of the variables, and all of them are written at once.
+/// Each receiver gets a copy of the variables, and all copies are written at once.
 fn check_receivers(execution: &Execution<'_>, value: &MessageValue, address: &MessageAddress) -> Result<(), Rejection> {
     let bytes_max = execution.limits.message_correlations_bytes_max;
     let Some(receivers_max) = bytes_max.checked_div(value.variables.len()) else { return Ok(()) };

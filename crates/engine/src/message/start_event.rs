@@ -1,4 +1,4 @@
-//! Message start events: each message starts an instance, with the same correlation key one after the other.
+//! Message start events: each message starts an instance; those with the same correlation key run one at a time.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, metadata: &ProcessMetadata, pr
     }
 }
 
-/// Closes the subscriptions of a version that is not the newest any more.
+/// Closes the subscriptions of a version that is no longer the newest.
 pub(crate) fn close(execution: &mut Execution<'_>, definition: Key) {
     for row in subscriptions_of(&execution.state, definition) {
         emit(execution, row.key, MessageStartEventSubscriptionIntent::Deleted, row.value.clone());
@@ -57,8 +57,8 @@ fn subscriptions_of(state: &State, definition: Key) -> Vec<Arc<MessageStartEvent
     state.tables.message_start_subscriptions.range(range).map(|(_, row)| row).collect()
 }
 
-/// A published message starts an instance of each process with a start event for it, but for those that it was correlated
-/// to, and those of which an instance with its correlation key lives.
+/// A published message starts an instance of each process with a start event for it, except those that it was
+/// correlated to, and those with a living instance of its correlation key.
 pub(super) fn correlate(
     execution: &mut Execution<'_>,
     key: Key,

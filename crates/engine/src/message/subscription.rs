@@ -16,13 +16,13 @@ use crate::name::too_long;
 use crate::state::SubscriptionState;
 use crate::variable::expression;
 
-/// What a message must have to be meant.
+/// What a message must match.
 pub(crate) struct Correlation {
     pub message_name: Text,
     pub correlation_key: Text,
 }
 
-/// Evaluates what a message must have.
+/// Evaluates what a message must match.
 pub(crate) fn correlation(
     execution: &Execution<'_>,
     scope: Key,

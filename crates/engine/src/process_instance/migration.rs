@@ -1,4 +1,4 @@
-//! PROCESS_INSTANCE_MIGRATION MIGRATE: a running instance goes on with another definition, as a whole or not at all.
+//! PROCESS_INSTANCE_MIGRATION MIGRATE: a running instance continues with another definition, completely or not at all.
 
 mod catch_events;
 mod element;
@@ -23,7 +23,7 @@ pub(super) struct Migration {
     pub key: Key,
     /// The process that it leaves.
     pub source: Arc<ExecutableProcess>,
-    /// The process that it goes on with.
+    /// The process that it continues with.
     pub target: Arc<ExecutableProcess>,
     pub target_metadata: ProcessMetadata,
     /// BPMN ids of elements and sequence flows in the target, by those in the source.
@@ -38,7 +38,7 @@ impl Migration {
         self.mapping.get(source_id)
     }
 
-    /// Whether the plan says of something in the source that it goes on here.
+    /// Whether the plan maps something of the source to this.
     pub fn is_target(&self, target_id: &Arc<str>) -> bool {
         self.targets.contains(&Text::from(target_id))
     }

@@ -1,4 +1,5 @@
-//! PROCESS_INSTANCE_MODIFICATION MODIFY: elements of a running instance begin and end by hand, all as asked or none.
+//! PROCESS_INSTANCE_MODIFICATION MODIFY: elements of a running instance are started and ended as asked, all of them or
+//! none.
 
 mod check;
 mod instructions;
@@ -94,7 +95,7 @@ pub(crate) fn modify(execution: &mut Execution<'_>, value: &ProcessInstanceModif
     terminations.finish(execution)
 }
 
-/// Answers the flow scopes around what begins.
+/// Returns the flow scopes of what begins.
 fn begin_scopes(
     execution: &mut Execution<'_>,
     modified: &Modified,
@@ -129,7 +130,7 @@ fn terminate(
     let left = elements_max.saturating_sub(instructions.activate.len());
     let mut terminations = Terminations::new(left, kept, instructions::too_many(modified, elements_max));
     for key in &instructions.terminate {
-        // What ended with another instruction is gone already.
+        // It already ended with another instruction.
         terminations.end(execution, *key, |called| {
             Rejection::invalid_argument(format!(
                 "Expected to modify instance of process '{}' but the given instructions would terminate the instance. It \

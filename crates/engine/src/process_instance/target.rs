@@ -1,4 +1,4 @@
-//! Which elements can be begun by hand: at the creation of an instance, or by its modification.
+//! Which elements an instruction can start: at the creation of an instance, or by its modification.
 
 use bpmn::model::{Behavior, ElementIndex, ElementType, ExecutableProcess};
 use protocol::BpmnElementType;
@@ -24,7 +24,7 @@ impl Target {
         }
     }
 
-    /// The element, or the name of its type when such elements cannot be begun by hand.
+    /// The element, or the name of its type when no instruction can start such elements.
     pub fn supported(self, process: &ExecutableProcess) -> Result<ElementIndex, &'static str> {
         let Target::Element(element) = self else { return Err(BpmnElementType::SequenceFlow.name()) };
         match process.element(element).element_type {
@@ -37,7 +37,7 @@ impl Target {
     }
 }
 
-/// Whether a multi-instance activity is around the element.
+/// Whether a multi-instance activity encloses the element.
 pub(super) fn is_inside_multi_instance(process: &ExecutableProcess, element: ElementIndex) -> bool {
     let enclosing = |element: &ElementIndex| process.element(*element).flow_scope;
     std::iter::successors(enclosing(&element), enclosing)

@@ -1,6 +1,6 @@
 //! Variables as one JSON text.
 
-/// Appends a variable to a JSON object in the making, which begins with its brace.
+/// Appends a variable to an unfinished JSON object, which starts with its brace.
 pub(crate) fn append_variable(joined: &mut String, name: &str, value: &str) {
     if joined.len() > 1 {
         joined.push(',');

@@ -187,7 +187,7 @@ impl JobState {
     }
 }
 
-/// What the record of a thrown error has in the place of the element when nobody catches it, as exporters know it.
+/// What the record of a thrown error has instead of the element when nothing catches it, as exporters know it.
 pub(crate) const NO_CATCH_EVENT_FOUND: &str = "NO_CATCH_EVENT_FOUND";
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -246,7 +246,7 @@ pub(crate) struct DeletingProcess {
     /// The deletion.
     #[n(0)]
     pub deletion: Key,
-    /// Whether it was used and is not any more.
+    /// Whether it was used before but no longer is.
     #[n(1)]
     pub is_unused: bool,
 }

@@ -60,14 +60,14 @@ pub(crate) fn open(execution: &mut Execution<'_>, metadata: &ProcessMetadata, ti
     }
 }
 
-/// Opens the timers of a version that is the newest again. Those that are not due any more stay closed.
+/// Opens the timers of a version that is the newest again. Those that will never be due again stay closed.
 pub(crate) fn reopen(execution: &mut Execution<'_>, metadata: &ProcessMetadata, process: &ExecutableProcess) {
     let turns = timers_of(process).filter_map(|(start, definition)| first_turn(execution, start, definition).ok());
     let turns = turns.collect();
     open(execution, metadata, turns);
 }
 
-/// Cancels the timers of a version that is not the newest any more.
+/// Cancels the timers of a version that is no longer the newest.
 pub(crate) fn close(execution: &mut Execution<'_>, definition: Key) {
     subscription::cancel(execution, definition, |_| true);
 }

@@ -33,7 +33,7 @@ pub(crate) fn first_turn(
     Ok(FirstTurn { due_date, repetitions: timer.repetitions() })
 }
 
-/// Opens the timer of an event for which an element instance waits.
+/// Opens the timer of an event that an element instance waits for.
 pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementIndex, first_turn: &FirstTurn) {
     let value = TimerValue {
         process_definition_key: token.value().process_definition_key,

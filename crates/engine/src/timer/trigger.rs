@@ -99,7 +99,7 @@ fn repeat(
     let Some(Trigger::Timer(definition)) = process.element(event).catch_event().map(|event| &event.trigger) else {
         return;
     };
-    // A cycle that no longer evaluates ends: what it belongs to goes on.
+    // A cycle that no longer evaluates ends; what it belongs to continues.
     let Ok(timer) = super::evaluate(execution, scope, definition) else { return };
     let Some(due_date) = timer.next_due(value.due_date, execution.timestamp) else { return };
     let is_endless = value.repetitions == bpmn::timer::ENDLESS;

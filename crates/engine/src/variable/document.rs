@@ -130,8 +130,8 @@ fn collect_all(state: &State, mut scope: Key, joined: &mut String) {
     }
 }
 
-/// Sets variables where they are found with another value, looking outwards from `scope`, else at the root. A variable that
-/// has the value already hides nothing: as on the reference engine, the look goes on outwards.
+/// Sets variables where they are found with another value, looking outwards from `scope`, else at the root. A variable
+/// that already has the value hides nothing: as on the reference engine, the search continues outwards.
 pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
     for (name, value) in entries {
         let (holder, is_root) = holder_of(&execution.state, scope, &name, &value);

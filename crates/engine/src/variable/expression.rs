@@ -22,7 +22,7 @@ impl OwnText for Text {
     }
 }
 
-/// What an expression sees that has nothing of its own.
+/// What an expression without entries of its own sees.
 pub(crate) const NOTHING: &OwnEntries<Text> = &OwnEntries::new();
 
 /// What an expression sees: entries of its own first, the last of a name, then the variables of a scope, looking outwards.
@@ -229,7 +229,7 @@ pub(crate) fn text(execution: &Execution<'_>, scope: Key, attribute: &StaticOrEx
     }
 }
 
-/// A number attribute. A fraction is cut off, and what is too large becomes the largest there is.
+/// A number attribute. Fractions are cut off, and what is too large becomes the largest number.
 pub(crate) fn integer(execution: &Execution<'_>, scope: Key, attribute: &StaticOrExpression) -> Result<i64, Problem> {
     match attribute {
         StaticOrExpression::Static(text) => text.trim().parse().map_err(|_| {

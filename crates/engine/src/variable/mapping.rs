@@ -39,7 +39,7 @@ pub(crate) fn apply_outputs(execution: &mut Execution<'_>, token: &Token) -> Res
     if !outputs.is_empty() {
         document::set_local(execution, token.key, result);
         let entries = evaluate(execution, token.key, outputs, Merge::Existing)?;
-        // What an inner instance maps out stays in it, for the output element of the loop to read.
+        // The outputs of an inner instance stay in it, for the output element of the loop to read.
         let scope = if token.is_inner_instance() { token.key } else { token.value().flow_scope_key };
         document::propagate(execution, scope, entries);
     } else if !result.is_empty() {
@@ -147,7 +147,7 @@ impl OwnText for Mapped {
     }
 }
 
-/// Mappings are evaluated in order; each sees the entries before it in its own context and in those around.
+/// Mappings are evaluated in order; each sees the entries before it in its own context and in the enclosing ones.
 fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: Merge) -> Result<Vec<Entry>, Problem> {
     check_targets(mappings)?;
     let mut visible = OwnEntries::new();

@@ -1,5 +1,5 @@
-//! What an element instance waits for: mapped events go on waiting as they are, those that are not mapped wait no more, and
-//! new ones of the target begin to wait.
+//! What an element instance waits for: mapped events keep waiting, events that are not mapped are closed, and new ones
+//! of the target are opened.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key:
         message::subscription::close(execution, key, is_unmapped);
         timer::subscription::cancel(execution, key, is_unmapped);
     }
-    // Those that go on are known before others open, whose events may have the same ids.
+    // The ones that continue are collected before others open, because their events may have the same ids.
     let messages = mapped_messages(execution, key);
     let timers = mapped_timers(execution, key);
     subscribe(execution, migration, &token)?;
@@ -95,7 +95,7 @@ fn check_message_name(
     )))
 }
 
-/// The date when it is due stays.
+/// The due date stays the same.
 fn migrate_timer(execution: &mut Execution<'_>, migration: &Migration, key: Key, value: &TimerValue) {
     let Some(event) = migration.mapped(&value.target_element_id) else { return };
     let migrated = TimerValue {

@@ -1,4 +1,4 @@
-//! One element instance goes on as another element, with all that belongs to it.
+//! One element instance becomes an instance of another element, with all that belongs to it.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{catch_events, gateways, preconditions};
 use crate::execution::{Execution, Outcome};
 use crate::state::{ElementInstance, Lifecycle};
 
-/// Answers whether tokens wait at gateways inside.
+/// Returns whether tokens wait at gateways inside.
 pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key: Key) -> Outcome<bool> {
     let Some(instance) = execution.state.element_instance(key) else { return Ok(false) };
     let (_, source) = execution.element_of(&instance.value)?;

@@ -1,4 +1,4 @@
-//! Tokens that wait at joining gateways: each goes on at the flow that the plan says.
+//! Tokens that wait at joining gateways: each moves to the flow that the plan names.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) struct WaitingToken {
     count: u32,
 }
 
-/// The tokens of a scope, of which all must wait at joining gateways and go on at gateways like them.
+/// The tokens of a scope: all must wait at joining gateways and move to gateways of the same kind.
 pub(super) fn waiting_tokens(
     execution: &Execution<'_>,
     migration: &Migration,
@@ -63,7 +63,7 @@ fn is_join(element: &Element) -> bool {
     matches!(element.element_type, ElementType::ParallelGateway | ElementType::InclusiveGateway)
 }
 
-/// The gateway goes on as one of the same kind that waits for as many flows at least.
+/// The gateway becomes one of the same kind that waits for at least as many flows.
 fn check_gateway(migration: &Migration, gateway: &Element) -> Result<(), Rejection> {
     let process = &migration.target;
     let id = &gateway.id;
@@ -92,7 +92,7 @@ fn check_gateway(migration: &Migration, gateway: &Element) -> Result<(), Rejecti
     Ok(())
 }
 
-/// The flow must lead to the gateway that the one before becomes, or its token would wait for ever.
+/// The flow must lead to the gateway that the source gateway is mapped to, or its token would wait for ever.
 fn target_flow(migration: &Migration, gateway: &Element, source_flow: &Text) -> Result<Text, Rejection> {
     let gateway_id = &gateway.id;
     let Some(target_flow) = migration.mapped(source_flow) else {

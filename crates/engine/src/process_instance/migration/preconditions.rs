@@ -226,7 +226,7 @@ fn check_flow_scope(
     )))
 }
 
-/// What waits for an event must wait for an event of the same kind at the same element, each for one of its own.
+/// Whatever waits for an event must wait for an event of the same kind at the same element, each for a different one.
 fn check_events_stay(migration: &Migration, source: ElementIndex, target: ElementIndex) -> Result<(), Rejection> {
     let (source_id, target_id) = (&migration.source.element(source).id, &migration.target.element(target).id);
     let events_of_target = events_of(&migration.target, target);

@@ -192,7 +192,7 @@ fn element_of(modified: &Modified, id: &str, element_type: BpmnElementType) -> E
     modified.process.find(id, element_type).unwrap_or(PROCESS)
 }
 
-/// What begins must not end with a scope around it.
+/// What begins must not end together with an enclosing scope.
 fn check_scopes_stay(
     execution: &Execution<'_>,
     modified: &Modified,

@@ -11,7 +11,7 @@ use super::Modified;
 use crate::element::scopes_of;
 use crate::execution::Execution;
 
-/// What is to begin and what is to end, one by one and in order.
+/// What begins and what ends, item by item and in order.
 pub(super) struct Instructions {
     pub activate: Vec<ModificationActivateInstruction>,
     /// Element instances.
@@ -109,7 +109,7 @@ impl Instructions {
     }
 }
 
-/// The flow scope in which the target of a move begins, or one around that.
+/// The flow scope in which the target of a move begins, or one that encloses it.
 fn ancestor_of_target(
     execution: &Execution<'_>,
     modified: &Modified,
