@@ -84,7 +84,7 @@ pub(crate) struct ApplyingNote {
 }
 
 impl ApplyingNote {
-    /// Opens the note of a partition and counts the end of the process that it tells of, if it does.
+    /// Opens the note of a partition and counts the end of the process that it reports, if any.
     ///
     /// A note that a power loss left damaged is dropped: all that is lost is that the last process ended. One of another
     /// version is refused by name.
@@ -138,7 +138,7 @@ pub(crate) fn read(path: &Path, partition: PartitionId) -> Result<Option<Ended>,
     }
 }
 
-/// What stands between the log of a partition and its engine.
+/// What lies between the log of a partition and its engine.
 #[derive(Debug)]
 pub(crate) struct Guard {
     pub note: ApplyingNote,

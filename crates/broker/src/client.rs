@@ -69,8 +69,8 @@ pub struct PendingRequest {
 }
 
 impl PendingRequest {
-    /// Nobody waits for the answer any more: forgets the reply function, which is then never called. The command is
-    /// carried out all the same.
+    /// The answer is no longer wanted: forgets the reply function, which is then never called. The command is still
+    /// carried out.
     pub fn cancel(self) {
         if let Some((entrance, number)) = self.entrance {
             entrance.requests.forget(number);
@@ -122,8 +122,8 @@ impl Client {
         self.shared.partition_count()
     }
 
-    /// The partition for the next thing that may be created anywhere: one after the other, of those that take commands now.
-    /// When none does, the next one, which says why.
+    /// The partition for the next thing that may be created anywhere: in turn, among those that take commands now. When
+    /// none does, the next one, which says why.
     pub fn next_partition(&self) -> PartitionId {
         let entrances = &self.shared.entrances;
         let mut turns = entrances.iter().map(|_| {

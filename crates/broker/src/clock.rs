@@ -53,7 +53,7 @@ impl Clock {
         Moment { clock: self.now_milliseconds(), is_pinned: self.is_pinned(), steady_milliseconds }
     }
 
-    /// Whether time stands still.
+    /// Whether the clock is pinned.
     pub fn is_pinned(&self) -> bool {
         matches!(*self.setting.read(), Setting::Pinned(_))
     }

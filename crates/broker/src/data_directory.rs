@@ -26,7 +26,7 @@ const PARTITIONS: &str = "partitions";
 const EXPORTERS: &str = "exporters";
 /// Where the data of users lies.
 const PRIVATE: [&str; 3] = [LOG, PARTITIONS, EXPORTERS];
-/// Rights of a file and a directory that are nobody else's business.
+/// Permissions of a file and a directory that only the owner may read.
 pub(crate) const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_DIRECTORY: u32 = 0o700;
 
@@ -55,7 +55,7 @@ pub enum DataDirectoryError {
         /// What is there instead.
         found: String,
     },
-    /// Something that was there is gone.
+    /// Something that was there is missing.
     #[error(
         "the data directory {} has lost its directory '{name}'; put it back, restore a backup or choose another data \
          directory", directory.display()
@@ -63,7 +63,7 @@ pub enum DataDirectoryError {
     Missing {
         /// The directory.
         directory: PathBuf,
-        /// What is gone.
+        /// What is missing.
         name: &'static str,
     },
     /// It was made with other fixed settings.
@@ -81,7 +81,7 @@ pub enum DataDirectoryError {
         /// Its value in the options.
         wanted: u32,
     },
-    /// There is no room to begin with.
+    /// There is not enough room for a start.
     #[error(
         "the disk of the data directory {} has {free_bytes} bytes free, and a start needs at least {FULL_BYTES}; make room \
          on it: everything that was acknowledged is still there", directory.display()
@@ -122,7 +122,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDi
     move |source| DataDirectoryError::Io { action, path, source }
 }
 
-/// A locked data directory that no node runs on. Dropping it gives the lock back.
+/// A locked data directory without a running node. Dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct OfflineDirectory {
     pub paths: Paths,
@@ -137,7 +137,7 @@ impl OfflineDirectory {
     pub fn open(path: &Path) -> Result<Self, DataDirectoryError> {
         let unknown = |found| DataDirectoryError::UnknownFormat { directory: path.to_owned(), found };
         let format = path.join(FORMAT_FILE);
-        // Before the lock, which makes a file: what is no data directory stays as it is.
+        // Before taking the lock, which creates a file: a directory of something else is not changed.
         let text = match std::fs::read_to_string(&format) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -157,7 +157,7 @@ impl OfflineDirectory {
 #[derive(Debug, Clone)]
 pub(crate) struct Paths(PathBuf);
 
-/// The locked data directory of a running node. Dropping it gives the lock back.
+/// The locked data directory of a running node. Dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
     pub paths: Paths,
@@ -252,7 +252,7 @@ fn settings(directory: &Path, options: &NodeOptions) -> Result<Settings, DataDir
         Ok(text) => {
             let unknown = |found| DataDirectoryError::UnknownFormat { directory: directory.to_owned(), found };
             let settings = Settings::parse(&text).map_err(unknown)?;
-            // A log that begins anew would take what was logged since the last checkpoint for what never was.
+            // A new log would lack everything that was logged since the last checkpoint.
             match directory.join(LOG).exists() {
                 true => Ok(settings),
                 false => Err(DataDirectoryError::Missing { directory: directory.to_owned(), name: LOG }),

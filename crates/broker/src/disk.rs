@@ -20,14 +20,14 @@ use space::Space;
 pub(crate) use thread::DiskThread;
 
 const MEBIBYTE: u64 = 1 << 20;
-/// What is kept free unless it is said otherwise: this share of the volume, but at most so many bytes.
+/// How much is kept free by default: this share of the volume, but at most this many bytes.
 const LOW: (u64, u64) = (50, 1 << 30);
-/// On a small volume a share is less than what arrives between two looks at the disk: the low mark is at least so many
-/// bytes, but no more than a quarter of the volume.
+/// On a small volume a share is less than what arrives between two looks at the disk: the low mark is at least this
+/// many bytes, but no more than a quarter of the volume.
 const LOW_LEAST: (u64, u64) = (4, 16 * MEBIBYTE);
 /// The same as [`LOW`] for the reserve.
 const RESERVE: (u64, u64) = (50, 64 * MEBIBYTE);
-/// The reserve is given up in so many pieces.
+/// How many pieces the reserve is given up in.
 const RESERVE_PIECES: u64 = 8;
 /// With less than this left and no reserve, nothing that writes can be relied upon.
 pub(crate) const FULL_BYTES: u64 = MEBIBYTE;
@@ -144,7 +144,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// A disk of this size on which everything is free.
+    /// An empty disk of this size.
     #[cfg(test)]
     pub fn measured(total_bytes: u64, low_bytes: u64, reserve_bytes: u64) -> Disk {
         Disk {
@@ -196,7 +196,8 @@ impl Disk {
         (state != before).then_some(state)
     }
 
-    /// Before anything is written at a start: gives up as much of the reserve as a start needs. Returns what is free then.
+    /// Called before a start writes anything: gives up as much of the reserve as a start needs. Returns what is free
+    /// then.
     pub fn relieve(&self) -> io::Result<u64> {
         let mut reserve = Reserve::of(&self.directory);
         let mut free = Space::of(&self.directory)?.free_bytes;
@@ -243,7 +244,7 @@ impl Disk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plan {
     Nothing,
-    /// Shorten the reserve by so many bytes.
+    /// Shorten the reserve by this many bytes.
     GiveUp(u64),
     /// Make the reserve so large.
     Allocate(u64),

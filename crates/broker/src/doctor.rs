@@ -1,4 +1,4 @@
-//! Looking into a data directory on which no node runs, and deciding about an entry that ends the process.
+//! Inspecting a data directory without a running node, and deciding about an entry that ends the process.
 //!
 //! Nothing is changed but by [`refuse`] and [`retry`] (opening the log cuts off what a crash left half written at its end,
 //! as every start does). What cannot be read is part of the report, so that one damage does not hide the rest.
@@ -77,7 +77,7 @@ pub struct PartitionReport {
 /// What the state of a partition holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Index of the log up to which everything is part of it.
+    /// Index of the log up to which it contains everything.
     pub applied: u64,
     /// Version of the tables' layout.
     pub schema: u32,

@@ -31,8 +31,8 @@ pub enum Health {
     Unhealthy,
     /// It stopped because its state cannot be trusted.
     Dead,
-    /// The node started without it, because its process ended repeatedly while something of it was applied. Another start
-    /// changes nothing, so the node goes on with the others until an operator decides.
+    /// The node started without it, because its process ended repeatedly while something of it was applied. Another
+    /// start changes nothing, so the node continues with the others until an operator decides.
     LeftOut,
 }
 
@@ -95,7 +95,7 @@ impl Entrance {
         SubmitError::ResourceExhausted { partition: self.id, reason: refusal.to_string() }
     }
 
-    /// Answers all waiting requests with an error: their commands were lost, or nobody will report on them.
+    /// Answers all waiting requests with an error: their commands were lost, or their outcome will not be known here.
     pub fn fail_all(&self, error: &SubmitError) {
         self.held.clear();
         self.requests.fail_all(error);
@@ -158,7 +158,7 @@ impl Entrance {
         *self.remark.lock() = Some(remark.to_owned());
     }
 
-    /// What the partition needs for every command and cannot write now.
+    /// What the partition must write for every command and cannot write now.
     pub fn unwritable(&self) -> Option<&'static str> {
         match self.troubles.load(Ordering::Acquire) {
             0 => None,

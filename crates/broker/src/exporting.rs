@@ -1,9 +1,9 @@
 //! The exporter director: one thread per exporter feeds it the records of all partitions.
 //!
-//! Each partition's records come in order and at least once; between partitions there is no order. A record that cannot be
-//! read, or that the exporter refuses, comes again after a pause that grows, and holds up its own partition alone: what is
-//! exported of the others is acknowledged all the same. What the exporter has acknowledged is kept in a small file; after a
-//! restart it goes on from there.
+//! Each partition's records come in order and at least once; between partitions there is no order. A record that cannot
+//! be read, or that the exporter refuses, comes again after a pause that grows, and holds up its own partition alone:
+//! what is exported of the others is acknowledged all the same. What the exporter has acknowledged is kept in a small
+//! file; after a restart it continues from there.
 
 mod positions;
 
@@ -62,7 +62,7 @@ pub struct ExporterPosition {
     pub partition: PartitionId,
     /// Position of the last record handed to it.
     pub exported: u64,
-    /// Position up to which it needs nothing again.
+    /// Position up to which it needs no record again.
     pub acknowledged: u64,
     /// Position of the last record there is.
     pub last: u64,
@@ -113,7 +113,7 @@ impl ExporterProgress {
         &self.name
     }
 
-    /// Position up to which the exporter needs nothing again.
+    /// Position up to which the exporter needs no record again.
     pub fn acknowledged(&self, partition: PartitionId) -> u64 {
         self.controller.acknowledged(partition)
     }
@@ -291,7 +291,7 @@ impl ExporterThread {
             }
         }
         if result.is_ok() {
-            // Also while more waits, and whatever holds up a partition: the exporter acknowledges when it is asked.
+            // Also while more records wait, and whatever delays a partition: the exporter acknowledges when asked.
             result = self.exporter.flush();
         }
         if result.as_ref().is_err_and(ExporterError::is_loss) {
@@ -432,7 +432,7 @@ impl ExporterThread {
 
     fn save_positions(&mut self) {
         for source in &self.sources {
-            // Over skipped records nobody else moves the position; but not while the exporter keeps a record back.
+            // Nothing else moves the position past skipped records; but not while the exporter holds a record back.
             if self.progress.controller.acknowledged(source.partition) >= source.exported {
                 self.progress.controller.acknowledge(source.partition, source.seen);
             }
@@ -449,7 +449,7 @@ impl ExporterThread {
         }
     }
 
-    /// Exports what is left, as long as that works and does not take too long, and lets go of the target.
+    /// Exports the remaining records, as long as that works and does not take too long, and closes the target.
     fn close(&mut self) {
         let until = Instant::now() + STOP_LIMIT;
         let mut more = self.open;

@@ -1,11 +1,11 @@
 //! How much a partition takes at once.
 //!
-//! The number of user commands in flight (taken, but not applied yet) adapts to the latency that it causes behind the log:
-//! as long as commands are applied within the target time after they are committed, and the limit is in use, it grows by a
-//! few for each of its fillings; when they take longer, it shrinks by a tenth, at most once per target time. So what is in
-//! front of the engine stays short whatever the disk can do, and what ends work, which is not held up by this limit, finds
-//! a short queue however much is to be started. What starts work and finds no room waits (`held.rs`), and what finds no
-//! room there either is refused at once.
+//! The number of user commands in flight (taken, but not applied yet) adapts to the latency that it causes behind the
+//! log: as long as commands are applied within the target time after they are committed, and the limit is in use, it
+//! grows by a few for each of its fillings; when they take longer, it shrinks by a tenth, at most once per target time.
+//! So what is in front of the engine stays short whatever the disk can do, and what ends work, which this limit does
+//! not delay, finds a short queue however much is to be started. What starts work waits if there is no room
+//! (`held.rs`), and is refused at once if there is no room there either.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanc
 
 use crate::disk::{Disk, DiskState, DiskView};
 
-/// How much the limit grows while as many commands are applied as it allows at once.
+/// How much the limit grows for each full window of applied commands.
 const GROWTH_PER_FILLING: u32 = 16;
 
 /// Limits of flow control, for each partition.
@@ -250,7 +250,7 @@ impl Limiter {
         Refusal::Commands { partition: self.partition, in_flight: self.in_flight(), limit: self.limit(), min, max }
     }
 
-    /// Counts a command that the client is told was not taken.
+    /// Counts a command that was refused.
     pub fn count_refusal(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -268,7 +268,7 @@ impl Limiter {
         }
         let in_flight = self.bytes.load(Ordering::Relaxed);
         let limit = self.options.inflight_limit_bytes;
-        // A command that is alone in flight is taken whatever its size.
+        // A command that is alone in flight is admitted whatever its size.
         if in_flight > 0 && in_flight.saturating_add(bytes) > limit {
             return Err(Refusal::Bytes { partition, in_flight, limit });
         }
@@ -318,7 +318,7 @@ impl Limiter {
     fn observe(&self, commands: u32, latency: Duration, now: Instant) {
         let limit = self.limit();
         if latency <= self.options.target_latency {
-            // A limit that nobody comes near says nothing about what the partition can do.
+            // A limit that is never reached says nothing about what the partition can do.
             if self.in_flight() >= limit / 2 {
                 let share = u64::from(commands) * u64::from(GROWTH_PER_FILLING) / u64::from(limit.max(1));
                 let step = u32::try_from(share).unwrap_or(u32::MAX).max(1);
@@ -365,7 +365,7 @@ impl Permit {
         self.committed = Some(now);
     }
 
-    /// The commands are applied: gives the share back and lets the limit adapt.
+    /// The commands are applied: returns their share and lets the limit adapt.
     pub fn applied(self, now: Instant) {
         let latency = now.saturating_duration_since(self.committed.unwrap_or(self.admitted));
         self.limiter.observe(self.commands, latency, now);

@@ -14,7 +14,7 @@ use crate::flow_control::{Admission, Refusal};
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::submit_error::SubmitError;
 
-/// Commands that wait for room in one partition, in the order in which they came.
+/// Commands that wait for room in one partition, in the order of their arrival.
 #[derive(Debug)]
 pub(crate) struct Held {
     waiting: Mutex<Waiting>,
@@ -78,7 +78,7 @@ impl Entrance {
         held
     }
 
-    /// Takes in what waits, as far as there is room. Called whenever some was given back.
+    /// Admits waiting commands while there is room. Called whenever room was given back.
     pub fn admit_held(&self, inbox: &Sender<Inbound>) {
         if self.held.is_empty() {
             return;

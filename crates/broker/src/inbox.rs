@@ -70,7 +70,7 @@ pub(crate) enum Work {
         /// Proof for the tables.
         written: state::Written,
     },
-    /// The node's clock was changed: all waits for a time begin anew.
+    /// The node's clock was changed: all waits for a time start again.
     ClockChanged,
     /// Apply what came before, make a last checkpoint and end.
     Stop,

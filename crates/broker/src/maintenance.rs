@@ -1,4 +1,4 @@
-//! The background thread: writes checkpoints, deletes what nobody needs, publishes numbers.
+//! The background thread: writes checkpoints, deletes what is no longer needed, publishes numbers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) enum Maintenance {
     },
     /// Free the memory of a frozen layer.
     Drop(Retired),
-    /// There is room on the disk that was not there before: what could not be written is tried again at once.
+    /// Room on the disk became available: what could not be written is tried again at once.
     TryAgain,
     /// End.
     Stop,
@@ -111,7 +111,7 @@ impl MaintenanceThread {
         }
     }
 
-    /// Writes a checkpoint; gives it back to be tried again when that fails.
+    /// Writes a checkpoint; returns it for another attempt when that fails.
     fn attempt(&self, waiting: Waiting) -> Option<Waiting> {
         let partition = waiting.partition;
         let entrance = self.shared.entrance(partition).ok()?;

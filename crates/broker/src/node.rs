@@ -124,7 +124,7 @@ pub struct Node {
 
 #[derive(Default)]
 struct Threads {
-    /// In the order in which they end: replication, processing, exporters, maintenance, those of the disk.
+    /// In the order in which they are stopped: replication, processing, exporters, maintenance, those of the disk.
     running: Vec<(Stage, String, JoinHandle<()>)>,
 }
 
@@ -422,7 +422,7 @@ impl Threads {
     ) -> Result<(), StartError> {
         let (shared, thread_name) = (shared.clone(), name.clone());
         let guarded = move || {
-            // A node that lost a thread would stop working without a word. What the thread owned is gone with it.
+            // A node that lost a thread would silently stop working. What the thread owned is lost with it.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
                 shared.fail(&format!("the thread '{thread_name}' ended with a panic"));
                 resume_unwind(panic);

@@ -20,13 +20,13 @@ pub struct NodeOptions {
     pub partition_count: u16,
     /// Threads that apply commands; 0 for one per core, but never more than partitions.
     pub processing_threads: usize,
-    /// Host and port at which clients reach the gateway, as told to clients that ask for the topology.
+    /// Host and port at which clients reach the gateway, as reported in the topology.
     pub advertised_address: (String, u16),
     /// Consumers of the record stream.
     pub exporters: Vec<ExporterConfiguration>,
     /// Whether the clock may be changed.
     pub clock_control: bool,
-    /// What a partition takes at once.
+    /// How much a partition takes at once.
     pub flow_control: FlowControlOptions,
     /// What is kept free on the disk.
     pub disk: DiskOptions,

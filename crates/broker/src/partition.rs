@@ -14,14 +14,14 @@ pub use crate::partition_time::{Moment, PartitionTime};
 /// Timing and limits of the work that a partition finds for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionOptions {
-    /// Commands for due work that are under way at once. When half of them are applied, the next ones follow, so that
-    /// the log is written while the others are applied.
+    /// Commands for due work that may be in flight at once. When half of them are applied, the next ones follow, so
+    /// that the log is written while the others are applied.
     pub due_commands_limit: usize,
     /// Time without acknowledgement after which commands to other partitions are sent again.
     pub resend_interval_milliseconds: i64,
     /// While nothing is acknowledged, the pause before the next sending doubles up to this.
     pub resend_pause_limit_milliseconds: i64,
-    /// Commands to one other partition that are sent again at once.
+    /// Commands to one other partition that are sent again at a time.
     pub resend_limit: usize,
     /// Time after which the partition's own commands that were not applied count as lost.
     pub lost_after_milliseconds: i64,
@@ -30,7 +30,7 @@ pub struct PartitionOptions {
 impl Default for PartitionOptions {
     fn default() -> Self {
         PartitionOptions {
-            // Few enough that other work waits for milliseconds only when a million timers are due at once.
+            // Few enough that other work waits only milliseconds when a million timers are due at once.
             due_commands_limit: 128,
             resend_interval_milliseconds: 1_000,
             resend_pause_limit_milliseconds: 30_000,
@@ -155,7 +155,7 @@ impl Partition {
 
     /// This node leads the partition from now on, and everything that was committed before is applied.
     pub fn lead(&mut self, now: Moment, effects: &mut Effects) {
-        // The streams of earlier leaders' gateways register again; until then nobody must be pushed to.
+        // The streams of earlier leaders' gateways register again; until then no job may be pushed.
         effects.submit.extend(self.engine.clear_streams_command());
         let mut leading = Leading {
             due: UnderWay::default(),
@@ -187,7 +187,7 @@ impl Partition {
         self.apply_watched(index, batch, &mut Unwatched, effects)
     }
 
-    /// As [`Partition::apply`], and somebody is told of each command before it is processed.
+    /// As [`Partition::apply`], and a watch sees each command before it is processed.
     ///
     /// # Errors
     /// As [`Partition::apply`].
@@ -247,7 +247,8 @@ impl Partition {
         }
     }
 
-    /// How far the partition's time is ahead of the node's clock, in milliseconds: what is due at a date comes so much early.
+    /// How far the partition's time is ahead of the node's clock, in milliseconds: what is due at a date comes this
+    /// much early.
     pub fn ahead_milliseconds(&mut self, now: Moment) -> i64 {
         self.time.now(now).saturating_sub(now.clock)
     }
@@ -263,8 +264,8 @@ impl Partition {
         NextPoll { clock, steady_milliseconds: [due, continuation, outbox, behind].into_iter().flatten().min() }
     }
 
-    /// Sends again what is the oldest since the last sending: its acknowledgement is overdue. Each time in vain the pause
-    /// grows, because a partition that is gone for long would be sent the same commands without end.
+    /// Sends the oldest command again whose acknowledgement is overdue. The pause grows with each attempt, because
+    /// otherwise a partition that is gone for long would get the same commands without end.
     fn check_outbox(&mut self, now: Moment, effects: &mut Effects) {
         let steady = now.steady_milliseconds;
         let PartitionOptions { resend_pause_limit_milliseconds: limit, resend_interval_milliseconds: interval, .. } =

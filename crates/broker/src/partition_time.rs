@@ -1,15 +1,15 @@
-//! The time of a partition: it never goes back, and it goes on while the clock is behind it.
+//! The time of a partition: it never goes back, and it continues while the clock is behind it.
 //!
-//! Batches carry the time of the leader's clock. When a clock that was far ahead is put right, or another leader's clock is
-//! behind, the time of the newest batch stays ahead of the clock. If time stood still then until the clock has caught up,
-//! no timer that is set meanwhile would fire for hours. So it goes on from there, a little slower than the clock, until the
-//! clock has caught up.
+//! Batches carry the time of the leader's clock. When a clock that was far ahead is put right, or another leader's
+//! clock is behind, the time of the newest batch stays ahead of the clock. If time stood still until the clock caught
+//! up, no timer that is set meanwhile would fire for hours. So it continues from there, a little slower than the clock,
+//! until the clock has caught up.
 
 use protocol::Timestamp;
 
 /// So many milliseconds pass while the clock is behind …
 const PASSING: i64 = 15;
-/// … for so many of steady time.
+/// … for this many of steady time.
 const OF_STEADY: i64 = 16;
 
 /// What the clocks of a node show. The engine's clock can be set by users; waiting for answers must not depend on that.
@@ -28,7 +28,7 @@ pub struct Moment {
 pub struct PartitionTime {
     /// Of the newest batch.
     last: Timestamp,
-    /// Set while the clock is behind: from which time on it goes on, and since when (steady time).
+    /// Set while the clock is behind: the time from which it continues, and since when (steady time).
     ahead: Option<(Timestamp, i64)>,
 }
 

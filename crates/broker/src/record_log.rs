@@ -1,11 +1,11 @@
 //! The record stream of a partition, in segment files.
 //!
-//! Segments are appended to, one write per applied batch, which never waits for the disk: what a crash takes from the end
-//! is derived again from the last checkpoint of the state and the log. So before a checkpoint of the state becomes
-//! durable, the segments up to it are synced ([`RecordLog::sync`]). So that little is left to do then, a thread syncs them
-//! in small pieces all the time ([`WriteBackThread`]): the log, which shares the disk, must not wait behind a large one.
-//! Exporters read behind the writer; a segment is deleted when nobody needs it any more. Where nobody reads, nothing is
-//! written.
+//! Segments are appended to, one write per applied batch, which never waits for the disk: what a crash takes from the
+//! end is derived again from the last checkpoint of the state and the log. So before a checkpoint of the state becomes
+//! durable, the segments up to it are synced ([`RecordLog::sync`]). So that little is left to do then, a thread syncs
+//! them in small pieces all the time ([`WriteBackThread`]): the log, which shares the disk, must not wait behind a
+//! large one. Exporters read behind the writer; a segment is deleted once nothing needs it. Where nobody reads, nothing
+//! is written.
 
 mod format;
 mod range;
@@ -180,7 +180,7 @@ impl RecordLog {
         file.write_all_at(&bytes, segment.synced_bytes).map_err(io)
     }
 
-    /// Deletes the segments of which nothing behind `position` is needed. The last one stays. Returns how many.
+    /// Deletes the segments that end before `position`, but never the last one. Returns how many.
     pub fn delete_up_to(&self, position: u64) -> Result<usize, RecordLogError> {
         let mut deleted = 0;
         loop {
@@ -208,7 +208,7 @@ impl RecordLog {
         segments.iter().filter(|segment| segment.last > position).map(|segment| segment.length_bytes).sum()
     }
 
-    /// The segment in which the record after `position` is or will be.
+    /// The segment that contains, or will contain, the record after `position`.
     fn segment_for(&self, position: u64) -> Segment {
         let segments = self.segments.lock();
         let behind = segments.iter().rev().find(|segment| segment.base <= position);

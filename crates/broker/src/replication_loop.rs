@@ -1,5 +1,5 @@
-//! What the replication thread does between two waits, driven by calls: commands go in, batches are proposed, and what a
-//! round of the Raft groups brings is told to the shell around it.
+//! What the replication thread does between two waits, driven by calls: commands go in, batches are proposed, and what
+//! a round of the Raft groups brings is passed to the shell.
 //!
 //! Nothing here has a thread, a clock or a file of its own, so a simulation drives the same code as production.
 
@@ -37,8 +37,8 @@ pub struct CommittedEntry<S> {
     pub permit: Option<S>,
 }
 
-/// The surroundings of the loop. What it is told about a partition comes in order: entries before the leadership that
-/// depends on them.
+/// What surrounds the loop. What it learns about a partition comes in order: entries before the leadership that depends
+/// on them.
 pub trait Shell {
     /// What commands carry.
     type Permit: Share;
@@ -64,7 +64,7 @@ pub trait Shell {
     /// This node follows, or looks for, a leader that it was not before.
     fn follow(&mut self, partition: PartitionId);
 
-    /// What was proposed here and not committed may be lost: whoever waits for an answer must be told.
+    /// What was proposed here and not committed may be lost: the waiting clients must be told.
     fn lost(&mut self, partition: PartitionId);
 }
 
@@ -220,7 +220,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         }
     }
 
-    /// One round of all groups. What it brings for partitions is told to the shell; the rest is answered: snapshots,
+    /// One round of all groups. What it brings for partitions is passed to the shell; the rest is returned: snapshots,
     /// members, and whether there is more to do already.
     ///
     /// # Errors
@@ -234,7 +234,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             if group.term.is_some() && (!leads || group.term != Some(change.term)) {
                 group.proposed.clear();
                 group.term = None;
-                // First nothing more may come in, then everybody is told who is in.
+                // First nothing more may come in, then all waiting requests are answered.
                 shell.step_down(partition);
                 shell.lost(partition);
             } else if !leads {
@@ -257,8 +257,9 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
 }
 
 impl<S: Share> Group<S> {
-    /// Makes one entry of the waiting commands, with the time at which they happen: never earlier than the batch before,
-    /// also when the clock went back, the leader changed or the node was restarted. It goes on from there then.
+    /// Makes one entry of the waiting commands, with the time at which they happen: never earlier than the batch
+    /// before, also when the clock went back, the leader changed or the node was restarted. Time then continues from
+    /// there.
     fn seal(&mut self, shell: &mut impl Shell<Permit = S>) {
         if self.commands.is_empty() {
             return;
@@ -300,7 +301,7 @@ mod tests {
 
     const PARTITION: PartitionId = PartitionId(1);
 
-    /// A share that nobody counts.
+    /// A share that is not counted.
     struct OfUser;
 
     impl Share for OfUser {

@@ -132,7 +132,7 @@ impl ReplicationThread {
         }
     }
 
-    /// Makes rounds until there is nothing to do. Only an error from which there is no way on is returned.
+    /// Makes rounds until there is nothing to do. Returns only fatal errors.
     fn rounds(&mut self) -> Result<(), ReplicationError> {
         if self.retry_at.is_some_and(|retry| Instant::now() < retry) {
             return Ok(());
@@ -218,7 +218,7 @@ impl Shell for Surroundings {
     }
 
     fn send(&mut self, message: Message) {
-        // A single node has nobody to talk to.
+        // A single node has no peers.
         tracing::debug!(?message, "a message for a node that does not exist was dropped");
     }
 

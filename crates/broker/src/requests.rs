@@ -54,12 +54,12 @@ impl Requests {
         self.waiting.lock().functions.remove(&number)
     }
 
-    /// Nobody waits for this answer any more.
+    /// The answer is no longer wanted.
     pub fn forget(&self, number: u64) {
         drop(self.take(number));
     }
 
-    /// Answers all waiting requests with an error: their commands were lost, or nobody will report on them.
+    /// Answers all waiting requests with an error: their commands were lost, or their outcome will not be known here.
     pub fn fail_all(&self, error: &SubmitError) {
         let functions = std::mem::take(&mut self.waiting.lock().functions);
         for function in functions.into_values() {

@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub unapplied_bytes: AtomicUsize,
     /// The node takes no more commands.
     pub stopping: AtomicBool,
-    /// All threads end at once, without finishing anything, as if the process was killed.
+    /// All threads end at once, without finishing anything, as if the process were killed.
     pub crashed: AtomicBool,
     /// Why the node cannot go on.
     pub failure: Mutex<Option<String>>,
@@ -62,7 +62,7 @@ impl Shared {
         }
     }
 
-    /// Whether all threads are to end at once.
+    /// Whether all threads must end at once.
     pub fn is_crashed(&self) -> bool {
         self.crashed.load(Ordering::Relaxed)
     }

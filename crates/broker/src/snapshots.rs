@@ -1,7 +1,7 @@
 //! The state of a partition on its way from one replica to another.
 //!
-//! What comes in grows beside the state that it is to replace, in `partitions/N/received`, is checked and synced as a
-//! whole, and waits there until the log stands on it. Then one rename puts it into place. So a crash at any point leaves
+//! An incoming state grows next to the one that it will replace, in `partitions/N/received`, is checked and synced as a
+//! whole, and waits there until the log builds on it. Then one rename puts it in place. So a crash at any point leaves
 //! either the old state with its log, or the new one.
 
 use std::fs::{self, File, OpenOptions};
@@ -52,7 +52,7 @@ impl ReceivedStates {
         fs::rename(received.join(STATE_FILE), state.join(STATE_FILE))?;
         sync_directory(state)?;
         fs::remove_dir_all(received)?;
-        // What came before is obsolete; what came after, the log may stand on next.
+        // Earlier ones are obsolete; the log may build on later ones next.
         for entry in fs::read_dir(self.directory(partition))? {
             let path = entry?.path();
             if index_of(&path).is_some_and(|older| older < index) {
@@ -98,7 +98,7 @@ impl StagedSnapshot for Receiving {
         Engine::restore(self.partition, &self.coming, BufReader::new(&self.stream)).map_err(io::Error::other)?;
         fs::remove_file(self.coming.join(STREAM_FILE))?;
         if self.whole.exists() {
-            // The same state came before, and the log may stand on it already: it stays.
+            // The same state came before, and the log may already build on it: it stays.
             return fs::remove_dir_all(&self.coming);
         }
         sync_directory(&self.coming)?;
@@ -111,7 +111,7 @@ impl StagedSnapshot for Receiving {
 pub struct CheckpointSource<'a> {
     /// The state of the partition.
     pub store: &'a Store,
-    /// Where a copy is made, which is gone when it is sent.
+    /// Where a copy is made, which is removed once it is sent.
     pub directory: PathBuf,
 }
 
@@ -120,7 +120,7 @@ impl SnapshotSource for CheckpointSource<'_> {
         let snapshot = self.store.snapshot().map_err(io::Error::other)?;
         let path = self.directory.join("sending");
         let mut copy = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
-        // Without a name it goes away by itself, also when the process ends.
+        // Without a name it vanishes by itself, also when the process ends.
         fs::remove_file(&path)?;
         snapshot.write_to(io::BufWriter::new(&copy)).map_err(io::Error::other)?;
         copy.seek(SeekFrom::Start(0))?;

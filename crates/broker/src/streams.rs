@@ -40,7 +40,7 @@ pub struct StreamSpecification {
 
 /// Where the jobs of a stream go.
 pub trait JobSink: Send + Sync {
-    /// Takes a job. Never blocks: the credit window guarantees room. `false` says that the client is gone: the broker
+    /// Takes a job. Never blocks: the credit window guarantees room. `false` means that the client is gone: the broker
     /// gives the job back. So once the jobs for [`StreamHandle::close`] are collected, it must only answer `false`.
     fn push(&self, push: Push) -> bool;
 }
@@ -99,13 +99,13 @@ struct Stream {
 
 #[derive(Debug, Default)]
 struct Credit {
-    /// The partition was told of the stream.
+    /// The partition knows the stream.
     registered: bool,
     /// What came from the partition, as all that follows since the stream was opened.
     pushed: JobAmount,
     /// What the connection took, or was given back.
     delivered: JobAmount,
-    /// What the partition was told.
+    /// What the partition knows.
     granted: JobAmount,
 }
 
@@ -340,7 +340,7 @@ fn index_of(partition: PartitionId) -> usize {
     usize::from(partition.0.saturating_sub(1))
 }
 
-/// Only what registers a stream tells what it wants: all that follows names it.
+/// Only the registration of a stream says what it wants: everything after that just names it.
 fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: &Credit) -> Command {
     let mut value = JobStreamValue { stream: stream.id, granted: credit.granted, ..JobStreamValue::default() };
     if intent == JobStreamIntent::Add {
@@ -358,7 +358,7 @@ fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: &Credit) -> 
     Command::new(Key::NONE, Payload::JobStream(intent, Box::new(value)))
 }
 
-/// When the node has stopped, nobody needs the command any more.
+/// When the node has stopped, the command is no longer needed.
 fn submit(shared: &Shared, partition: PartitionId, command: &Command, permit: Option<Permit>) {
     let command = QueuedCommand { permit, ..QueuedCommand::internal(partition, command) };
     drop(shared.inbox.send(Inbound::Command(command)));

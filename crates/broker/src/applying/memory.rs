@@ -26,7 +26,7 @@ const WORDS: usize = FILE_BYTES / 8;
 /// Magic, version and partition, checksum.
 const HEADER: usize = 0;
 const HEADER_WORDS: usize = 3;
-/// The note lies in cache lines of its own.
+/// The note has cache lines of its own.
 const NOTE: usize = 8;
 /// Index, number and count, key, process instance, length of the name, name, checksum.
 pub(super) const NOTE_WORDS: usize = 5 + NAME_WORDS + 1;
@@ -189,7 +189,7 @@ fn check_header(
     Ok(Ok(()))
 }
 
-/// Reads the bytes of a file: at which entry the process ended, the last time included.
+/// Reads the bytes of a file: at which entry the process ended, including the last time.
 pub(super) fn read(bytes: &[u8], path: &Path, partition: PartitionId) -> Result<Option<Ended>, DataDirectoryError> {
     let words = words(bytes);
     Ok(check_header(&words, bytes.len(), path, partition)?.ok().and_then(|()| ended(&words)))

@@ -13,7 +13,7 @@ use protocol::PartitionId;
 use crate::data_directory::{DataDirectoryError, write_atomically};
 
 const FIRST_LINE: &str = "osmia refused commands format 1";
-/// So many at most: each stands for a mistake of the product.
+/// The most that can be refused: each of them is a bug of the product.
 pub(crate) const REFUSED_MAX: usize = 1_000;
 
 /// What the rejection says. It is part of the records, so it is the same wherever the batch is applied.

@@ -8,7 +8,7 @@ fn cancel(instance: Key) -> Command {
     Command::new(instance, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()))
 }
 
-/// The process begins to apply a command of an entry, and ends: nothing is dropped, as nothing is when it is killed.
+/// The process begins to apply a command of an entry and ends: nothing is dropped, just as when it is killed.
 fn end_at(path: &Path, index: u64) -> Option<Ended> {
     let note = ApplyingNote::open(path, PARTITION).expect("a directory");
     let found = note.ended().cloned();
@@ -90,7 +90,7 @@ fn a_damaged_note_is_dropped_and_another_version_is_refused_by_name() {
     let path = directory.path().join(FILE_NAME);
     end_at(&path, 120);
     let intact = std::fs::read(&path).expect("there");
-    // Every byte of the note: one that is not whole tells of nothing.
+    // Every byte of the note: a damaged note reports nothing.
     for at in 64..64 + NOTE_WORDS * 8 {
         let mut torn = intact.clone();
         torn[at] ^= 0x20;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::{RESERVE_FILE, space};
 use crate::data_directory::PRIVATE_FILE;
 
-/// Bytes of the blocks in which the size of a file on its disk is told.
+/// The unit in which the system reports the size of a file on its disk, in bytes.
 const STAT_BLOCK_BYTES: u64 = 512;
 
 /// A file whose content means nothing. It may be deleted while the node is stopped.
@@ -33,7 +33,7 @@ impl Reserve {
         self.left_bytes
     }
 
-    /// Shortens the file by so many bytes, or to nothing.
+    /// Shortens the file by this many bytes, or to nothing.
     pub fn give_up(&mut self, bytes: u64) -> io::Result<()> {
         let left = self.left_bytes.saturating_sub(bytes);
         // An empty file still takes its name and nothing else.

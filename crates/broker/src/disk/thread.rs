@@ -1,7 +1,6 @@
 //! The thread that looks at the disk.
 //!
-//! It does nothing else, so that a checkpoint that takes long, or a volume that hangs, keeps nobody from seeing that the
-//! disk fills up.
+//! It does nothing else, so that neither a long checkpoint nor a hanging volume delays the news that the disk fills up.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +15,7 @@ use super::{Disk, DiskState, Plan};
 use crate::maintenance::Maintenance;
 use crate::metrics::DiskMetrics;
 
-/// Time between two looks: shorter than the pause before whatever failed for want of room is tried again.
+/// Time between two looks: shorter than the pause before a retry of whatever failed for lack of room.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Pause before the reserve is allocated again after that failed.
 const ALLOCATION_PAUSE: Duration = Duration::from_secs(10);
@@ -25,7 +24,7 @@ pub(crate) struct DiskThread {
     disk: Arc<Disk>,
     directory: PathBuf,
     reserve: Reserve,
-    /// Told when there is room that was not there before.
+    /// Notified when room becomes available.
     maintenance: Sender<Maintenance>,
     /// Closed when the node stops.
     stop: Receiver<()>,
@@ -53,7 +52,7 @@ impl DiskThread {
         }
     }
 
-    /// Measures, does what is to be done about the reserve, and tells everybody.
+    /// Measures, adjusts the reserve, and publishes the result.
     fn look(&mut self) -> io::Result<()> {
         let mut free = Space::of(&self.directory)?.free_bytes;
         let room = match self.disk.plan(free, self.reserve.left_bytes()) {

@@ -8,7 +8,7 @@ use super::Patient;
 use crate::applying::{Applying, Ended, RefusedCommand, RefusedCommands, decide, describe};
 use crate::replication_loop::group_of;
 
-/// Bytes of the log that are read at once.
+/// Bytes of the log to read at a time.
 const READ_BYTES: u64 = 16 << 20;
 
 /// What is known about an entry at which the process ended.
@@ -29,7 +29,7 @@ pub struct Suspect {
 /// An entry, and the command of it that was being applied.
 #[derive(Debug)]
 pub struct Entry {
-    /// Raft term in which it was proposed.
+    /// The Raft term in which it was proposed.
     pub term: u64,
     /// Its size in bytes.
     pub bytes: usize,

@@ -87,7 +87,7 @@ fn records(directory: &Path, partition: PartitionId) -> (Arc<RecordLog>, RecordW
     RecordLog::open(RecordLogOptions::for_test(partition, &directory, 16 << 20), 0).expect("new")
 }
 
-/// A director that is driven by calls, and what its exporter was told.
+/// A director that is driven by calls, and the calls that its exporter got.
 fn director(directory: &Path, logs: &[Arc<RecordLog>]) -> (ExporterThread, Arc<Mutex<Told>>) {
     let (shared, _) = Shared::for_test(2, 8);
     let told = Arc::new(Mutex::new(Told::default()));

@@ -189,7 +189,7 @@ fn after_a_failed_sync_everything_is_written_again_if_it_proves_itself() {
 fn a_segment_that_cannot_be_made_leaves_nothing_behind() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
-    // A directory stands where the next segment would be.
+    // A directory is in the way of the next segment.
     let obstacle = directory.path().join(format!("{:020}.records", 5));
     std::fs::create_dir(&obstacle).expect("writable");
     (1..=5).for_each(|position| writer.append(&record(position)));

@@ -10,7 +10,7 @@ use crate::shared::Shared;
 
 /// Bytes of a segment after which a piece is brought to the disk.
 pub(super) const PIECE_BYTES: u64 = 512 << 10;
-/// Pause between two pieces, in which the disk belongs to the log of commands.
+/// Pause between two pieces, in which the log of commands has the disk to itself.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Syncs the segments of all partitions piece by piece, long before a checkpoint needs them.

@@ -70,7 +70,7 @@ impl RecordWriter {
     /// Writes what was added. After an error nothing is lost: the next call tries again.
     pub fn flush(&mut self) -> Result<(), RecordLogError> {
         if let Some((position, bytes)) = self.too_large {
-            // Readers would stop at it for ever.
+            // Readers would be stuck at it for ever.
             return Err(RecordLogError::TooLarge { partition: self.log.partition(), position, bytes });
         }
         if self.frames.is_empty() {
@@ -93,7 +93,7 @@ impl RecordWriter {
         }
         self.log.last_position.store(self.last, Ordering::Release);
         for reader in &self.log.options.readers {
-            // A full channel means that the reader is told already; a closed one that it ended.
+            // A full channel means that the reader already knows; a closed one, that it has ended.
             let _ = reader.try_send(());
         }
         if self.piece_bytes >= PIECE_BYTES
