@@ -87,8 +87,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
             format!("fewer than the {consumed} tokens that '{}' takes are in scope {scope}", value.element_id),
         );
     }
-    // An element that already has variables begins and ends at once when its scope has ended meanwhile, so that the
-    // variables end with it.
+    // What already has variables begins and ends at once when its scope has ended meanwhile, together with them.
     if !has_scope && state.variables_of(key).next().is_none() {
         broken(state, format!("scope {scope} is not there"));
     }
