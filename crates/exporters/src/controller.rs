@@ -1,4 +1,4 @@
-//! What an exporter tells about its progress.
+//! What an exporter reports about its progress.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -40,9 +40,8 @@ pub trait Exporter: Send {
     /// When the record was not taken. It comes again, after a pause that grows.
     fn export(&mut self, partition: PartitionId, record: &Record) -> Result<(), ExporterError>;
 
-    /// Time to look whether what was kept back should go now. Called after at most 1,000 records of each partition, however
-    /// many more wait and whether or not those of other partitions can be read, and about once a second while nothing
-    /// happens.
+    /// The exporter may flush now what it kept back. Called after at most 1,000 records of each partition, however many
+    /// more wait and whether or not those of other partitions can be read, and about once a second while nothing happens.
     ///
     /// # Errors
     /// When the target does not take what was kept back. It is called again, after a pause that grows.

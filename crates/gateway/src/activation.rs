@@ -25,7 +25,7 @@ use crate::undelivered::Undelivered;
 /// What is left of a message for the jobs in it.
 const JOBS_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1024;
 
-/// How many jobs one command activates; who wants more asks again.
+/// How many jobs one command activates; a request for more asks again.
 const JOBS_PER_COMMAND_MAX: usize = 1000;
 
 /// What a client asks for, already checked.
@@ -61,7 +61,7 @@ pub(crate) struct Activation {
     start: PartitionId,
     /// Partitions asked in this round.
     asked: Vec<bool>,
-    /// Whether this round began because somebody woke the request.
+    /// Whether this round began because the request was woken.
     woken: bool,
     remaining: usize,
     bytes_left: usize,
@@ -151,7 +151,7 @@ impl Activation {
         if self.expires.is_some() {
             return self.job_type.choose(self.start, &self.asked, self.woken);
         }
-        // Who does not wait gets the truth of all partitions, whatever the hints say.
+        // A request that does not wait asks all partitions, whatever the hints say.
         let count = self.asked.len();
         (0..count)
             .map(|offset| (index(self.start) + offset) % count)
@@ -193,7 +193,7 @@ impl Activation {
         let wanted = self.remaining.min(JOBS_PER_COMMAND_MAX);
         let (sender, receiver) = oneshot::channel();
         self.context.client.submit(partition, self.command(wanted), move |result| {
-            // When the request is gone, this drops the answer and with it gives the jobs back.
+            // When the request is gone, this drops the answer, which gives the jobs back.
             let _ = sender.send(answer(client, question, partition, wanted, result));
         });
         match tokio::time::timeout(self.context.request_timeout, receiver).await {
@@ -240,7 +240,7 @@ impl Activation {
     }
 }
 
-/// Reads the answer of a partition, and tells those who wait for the same type what it means for them.
+/// Reads the answer of a partition, and passes its meaning on to other requests for the same type.
 fn answer(
     client: Client,
     question: Question,

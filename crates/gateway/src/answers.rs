@@ -1,9 +1,9 @@
 //! Answers that clients have not read: bounded in bytes and time.
 //!
-//! A client that opens no window for its answers, but goes on answering pings, looks alive. What it has asked for stays in
+//! A client that opens no window for its answers but keeps answering pings looks alive. What it has asked for stays in
 //! memory here until it is read, so what is not read is counted for each connection and for the gateway, from the moment on
-//! at which a partition is asked until the bytes are in the socket. Who asks for more than there is room waits, and nothing
-//! is done for it meanwhile. A connection that has not read anything for a while is closed.
+//! at which a partition is asked until the bytes are in the socket. A request without room waits, and nothing is done for
+//! it meanwhile. A connection that has not read anything for a while is closed.
 //!
 //! How large an answer will be is not known when a partition is asked, so what is kept for it is what the last ones had.
 //! One that is larger than that may pass the limit; at twice the limit it is refused.
@@ -32,12 +32,12 @@ const CONNECTION_BYTES_MAX: usize = 32 << 20;
 const GATEWAY_BYTES_MAX: usize = 256 << 20;
 /// How long a client may read nothing of what is ready for it.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often is looked whether it did; so long it may take while others wait for room.
+/// How often this is checked, and how long an answer may take while others wait for room.
 const STALL_INTERVAL: Duration = Duration::from_secs(10);
 /// What is kept for an answer at first, and the least later.
 const EXPECTED_BYTES_START: usize = 512 << 10;
 const EXPECTED_BYTES_MIN: usize = 16 << 10;
-/// An answer goes out in pieces of this size, each of which shows that its client reads.
+/// An answer goes out in pieces of this size; each piece shows that the client reads.
 const CHUNK_BYTES: usize = 128 << 10;
 /// By what part of the difference the expectation follows smaller answers.
 const EXPECTATION_PART: usize = 32;
@@ -55,7 +55,7 @@ impl Account {
         Account { bytes: AtomicUsize::new(0), limit_bytes, room: Notify::new() }
     }
 
-    /// Adds bytes up to a limit. What is alone fits, whatever its size.
+    /// Adds bytes up to a limit. A single answer always fits, whatever its size.
     fn add(&self, bytes: usize, limit_bytes: usize) -> bool {
         let sum = |all: usize| (all == 0 || all.saturating_add(bytes) <= limit_bytes).then_some(all + bytes);
         self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, sum).is_ok()
@@ -211,10 +211,10 @@ pub(crate) struct AnswerSlot {
 }
 
 impl AnswerSlot {
-    /// Waits for room for an answer as it is expected to be.
+    /// Waits for room for an answer of the expected size.
     ///
     /// # Errors
-    /// When there is none for so long.
+    /// When there is none for that long.
     pub(crate) async fn reserve(&self, rpc: Rpc, limit: Duration) -> Result<AnswerBytes, Status> {
         let bytes = self.connection.shared.expected[rpc as usize].load(Ordering::Relaxed);
         if self.connection.add(bytes, 1).is_ok() {
@@ -238,7 +238,7 @@ impl AnswerSlot {
             all_room.as_mut().enable();
             match self.connection.add(bytes, 1) {
                 Ok(()) => break,
-                // One who was told and is dropped passes it on.
+                // A waiter that was notified and is dropped passes it on.
                 Err(Full::Connection) => own_room.await,
                 Err(Full::Gateway) => all_room.await,
             }
@@ -248,7 +248,7 @@ impl AnswerSlot {
         all.notify_one();
     }
 
-    /// Counts an answer for which nothing was kept.
+    /// Counts an answer without a reservation.
     ///
     /// # Errors
     /// When it does not fit twice the limit.

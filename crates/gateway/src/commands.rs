@@ -77,7 +77,7 @@ impl Service {
     pub(crate) fn execute(&self, rpc: Rpc, partition: PartitionId, command: Command, limit: Duration) -> Pending {
         let (sender, receiver) = oneshot::channel();
         let registration = self.client.submit(partition, command, move |result| {
-            // Nobody listens any more when the client has given up.
+            // Sending fails when the client has given up.
             let _ = sender.send(result);
         });
         Pending { rpc, partition, limit, receiver, registration: Some(registration) }

@@ -2,7 +2,7 @@
 //! that start more than can be done are not read for a while (`starts.rs`), and those of clients that do not read what they
 //! are sent are not read either: nothing more is asked for than is taken away.
 //!
-//! From the first bytes on, the pings of HTTP/2 find out whether somebody is there.
+//! After the first bytes, the pings of HTTP/2 find out whether the client is alive.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 
 use crate::starts::Gate;
 
-/// How long a client may take to say what it wants.
+/// How long a client may take to send its first bytes.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(20);
 /// What every client sends first: the preface of HTTP/2.
 const FIRST_BYTES: usize = 24;
@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     turn_bytes: usize,
     /// The client does not take what is written.
     is_blocked: bool,
-    /// Who wants to read meanwhile.
+    /// The task that wants to read in the meantime.
     reader: Option<Waker>,
 }
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_decrypted_is_watched_as_well() {
-        // As behind a handshake: the bytes of that say nothing of what the client wants.
+        // As after a TLS handshake: its bytes do not count as a request.
         let (_client, decrypted) = tokio::io::duplex(100);
         let mut greeting = Greeting::with_timeout(decrypted, Duration::from_millis(30));
         assert_eq!(greeting.read(&mut [0; 100]).await.unwrap_err().kind(), ErrorKind::TimedOut);

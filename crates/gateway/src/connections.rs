@@ -18,15 +18,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Sleep;
 
-/// Descriptors that are kept back from connections: a quarter of all, but at least so many.
+/// Descriptors that connections may not use: a quarter of all, but at least this many.
 const KEPT_BACK_MIN: u64 = 256;
-/// The most connections that a node takes unless it is told to take more.
+/// The most connections that a node takes by default.
 const USUAL_MAX: u64 = 16_384;
 /// Connections that only the management port may take.
 const MANAGEMENT_CONNECTIONS: usize = 16;
 /// Time between two lines of the log about the same trouble.
 const REPORT_INTERVAL: Duration = Duration::from_secs(30);
-/// Pause when there are no files for another connection: accepting fails at once, again and again.
+/// Pause when there are no file descriptors for another connection: accepting would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a client of the management port may say nothing.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Shared {
 pub struct ConnectionPlace(Arc<Shared>);
 
 impl Connections {
-    /// At most so many at once.
+    /// At most this many at once.
     pub fn new(limit: usize) -> Self {
         let gauge = metrics::gauge!("osmia_open_connections");
         metrics::gauge!("osmia_connections_limit").set(limit as f64);
@@ -62,7 +62,7 @@ impl Connections {
         Connections(Arc::new(Shared { limit, open: AtomicUsize::new(0), gauge, refused, reported: Mutex::new(None) }))
     }
 
-    /// How many a process with so many descriptors takes unless it is told otherwise.
+    /// How many connections a process with this many descriptors takes by default.
     pub fn usual_limit(open_files_max: u64) -> usize {
         let kept_back = KEPT_BACK_MIN.max(open_files_max / 4);
         let limit = open_files_max.saturating_sub(kept_back).max(open_files_max / 4).min(USUAL_MAX);

@@ -23,7 +23,7 @@ use crate::status::status;
 const BYTES_MAX: usize = 256 << 20;
 /// The largest short request.
 const SHORT_BYTES_MAX: usize = 64 << 10;
-/// What stands before a message: whether it is compressed (a byte), and its length (four, big-endian).
+/// The prefix of a message: whether it is compressed (one byte), and its length (four, big-endian).
 const PREFIX_BYTES: usize = 5;
 /// How long one request may take to arrive.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,7 +47,7 @@ impl Intake {
         Arriving { body, intake, arrival, prefix, received: 0, counted: 0, timeout: None }
     }
 
-    /// Counts more bytes of a request that has so many now.
+    /// Counts more bytes of a request that now has this many.
     fn add(&self, more: usize, of: usize) -> Result<(), Status> {
         let all = self.bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
         let bytes_max = if of <= SHORT_BYTES_MAX { self.bytes_max.saturating_mul(2) } else { self.bytes_max };
@@ -72,7 +72,7 @@ pub(crate) struct Arriving<B> {
     prefix: Prefix,
     received: usize,
     counted: usize,
-    /// Begun when something is waited for: most requests come at once.
+    /// Started when the request must be waited for: most requests arrive whole.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 

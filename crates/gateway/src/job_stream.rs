@@ -95,7 +95,7 @@ impl JobStreams {
         self.clients.set(open.streams.len() as f64);
     }
 
-    /// Counts what is too dear to count at every opening and closing.
+    /// Counts what is too expensive to count at every opening and closing.
     pub(crate) fn count_distinct(&self) {
         let open = self.open.lock();
         let specification = |of: &Arc<StreamSpecification>| {
@@ -158,7 +158,7 @@ impl JobStream {
         let (sender, jobs) = mpsc::unbounded_channel();
         let id = streams.add(&specification)?;
         let shutdown = async move {
-            // An error means that the server is gone altogether.
+            // An error means that the whole server is gone.
             let _ = shutdown.wait_for(|stopping| *stopping).await;
         };
         let mut stream = JobStream {

@@ -24,7 +24,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The place of a request in the order of those that wait for a type.
 pub(crate) type Ticket = u64;
 
-/// How an activation ended, as far as other requests are concerned.
+/// How an activation ended, as it matters to other requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// The partition gave everything it had.
@@ -70,7 +70,7 @@ impl JobType {
         }
     }
 
-    /// A place in the order, and the partition with which to begin: requests take turns, so that none is preferred.
+    /// A position in the order, and the partition to begin with: requests take turns, so that none is preferred.
     pub(crate) fn enter(&self) -> (Ticket, PartitionId) {
         let mut state = self.state.lock();
         state.next_ticket += 1;
@@ -154,7 +154,7 @@ impl State {
         self.partitions.iter().any(|hint| hint.may_have_jobs && hint.questions_in_flight == 0)
     }
 
-    /// Wakes the request that has waited longest, if there is something to ask that nobody is asking.
+    /// Wakes the request that has waited longest, if there is something to ask that no request is asking.
     fn wake_one(&mut self) {
         if !self.has_unasked() {
             return;

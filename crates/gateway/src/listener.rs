@@ -1,7 +1,7 @@
 //! Takes connections and reads requests from them.
 //!
-//! The server of `tonic` hands each request to a task of its own before anybody sees it. Here a request is seen as it comes
-//! off its connection, so that the connection is not read further when too much is unanswered (`starts.rs`).
+//! The server of `tonic` hands each request to a task of its own before anything else sees it. Here a request is seen as it
+//! comes off its connection, so that the connection is not read further when too much is unanswered (`starts.rs`).
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -96,7 +96,7 @@ impl Listener {
 }
 
 async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    // An error means that the gateway itself is gone.
+    // An error means that the gateway itself has ended.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 

@@ -15,7 +15,7 @@ use tonic::{Code, Status};
 use crate::job_type::{JobType, Ticket};
 use crate::status::status;
 
-/// How many job types are remembered that nobody is asking for.
+/// How many job types are remembered without a request for them.
 const IDLE_JOB_TYPES_MAX: usize = 10_000;
 
 /// The job types that clients ask for, with those who wait.
@@ -113,7 +113,7 @@ impl Parked {
     /// Waits until there may be work for this request.
     pub(crate) async fn woken(mut self) {
         if let Some(woken) = &mut self.woken {
-            // An error means that the queue is gone, and with it the reason to wait.
+            // An error means that the queue is gone, so there is nothing to wait for.
             let _ = woken.await;
             // Woken and about to ask: the turn is used.
             self.woken = None;

@@ -1,9 +1,9 @@
 //! How many job streams one connection opens, and how fast.
 //!
-//! To open a stream writes what it wants to the log and the record stream of every partition. A client that opens streams
-//! and gives them up again could so write many times what it sends. Each connection may open many streams at once, as a
-//! worker with many types does when it starts; after that they are opened as slowly as the bytes of their requests come due.
-//! One that is given up before its turn writes nothing. Closing is never held up.
+//! Opening a stream writes its specification to the log and the record stream of every partition. So a client that opens
+//! and closes streams could write many times what it sends. Each connection may open many streams at once, as a worker with
+//! many types does when it starts; after that they are opened as slowly as the bytes of their requests come due. One that
+//! is given up before its turn writes nothing. Closing is never held up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use tonic::{Code, Status};
 
 use crate::status::status;
 
-/// Bytes of requests that a connection may open at once.
+/// Bytes of requests that a connection may have opened at once.
 const BURST_BYTES_MAX: u64 = 4 << 20;
 /// Bytes of requests a second after that.
 const BYTES_PER_SECOND: u64 = 256 << 10;
@@ -36,7 +36,7 @@ struct Opened {
 pub(crate) struct Place(Arc<Mutex<Opened>>);
 
 impl Openings {
-    /// For a connection that may hold so many streams.
+    /// For a connection that may hold this many streams.
     pub(crate) fn new(streams_max: usize) -> Self {
         Openings(Arc::new(Mutex::new(Opened { streams: 0, streams_max, due: None })))
     }
@@ -104,7 +104,7 @@ mod tests {
         let at_once = waits.iter().filter(|wait| wait.is_zero()).count();
         assert!((200..=256).contains(&at_once), "{at_once}");
         assert!(waits.is_sorted());
-        // What a loop of opening and giving up writes in a minute: what was opened at once, and a minute's bytes.
+        // What a loop of opening and closing writes in a minute: the initial burst, and the bytes of a minute.
         let opened = waits.iter().filter(|wait| **wait <= Duration::from_secs(60)).count() as u64;
         assert!(opened * (16 << 10) <= BURST_BYTES_MAX + 60 * BYTES_PER_SECOND, "{opened}");
         let later = now + Duration::from_secs(3_600);

@@ -113,7 +113,7 @@ impl Gateway {
         self.streams.clone()
     }
 
-    /// Ends when the server does, although nobody stopped it: then nobody is served any more.
+    /// Completes when the server ends without being stopped: then no client is served any more.
     pub async fn ended(&mut self) {
         if let Err(error) = (&mut self.server).await {
             tracing::error!(%error, "the gRPC server failed");
@@ -126,7 +126,7 @@ impl Gateway {
         self.health.set_service_status("", ServingStatus::NotServing).await;
         self.health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::NotServing).await;
         self.background.iter().for_each(JoinHandle::abort);
-        // Nobody listening means that the server has ended by itself.
+        // If nothing listens, the server has ended by itself.
         let _ = self.shutdown.send(true);
         if self.is_over {
             return;

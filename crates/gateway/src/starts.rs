@@ -1,4 +1,4 @@
-//! How many requests that start work are let in at once.
+//! How many requests that start work are admitted at once.
 //!
 //! All requests of this gateway share its threads, first come, first served. With thousands of creations waiting there,
 //! each completion and each pushed job would wait behind them at every step it takes, and less would be completed the more
@@ -23,7 +23,7 @@ const TARGET_DELAY: Duration = Duration::from_millis(5);
 const MEASURE_INTERVAL: Duration = Duration::from_millis(5);
 /// Measurements between two decreases: it takes a while until one shows.
 const DECREASE_PAUSE: u32 = 4;
-/// A connection that waits is read a little after so many measurements all the same, so that the pings of HTTP/2 are.
+/// A waiting connection is still read a little after this many measurements, so that the pings of HTTP/2 are answered.
 const PASS_MEASUREMENTS: u32 = 200;
 /// Bounds of the number that is let in, its value at the start, and its growth at each measurement.
 const LIMIT_MIN: isize = 32;
@@ -55,7 +55,7 @@ struct Shared {
     limit: AtomicIsize,
     /// Told when something is unanswered again.
     first: Notify,
-    /// Connections that wait to be read, in the order in which they began to.
+    /// Connections that wait to be read, longest first.
     waiting: Mutex<VecDeque<Arc<GateState>>>,
 }
 
@@ -69,9 +69,9 @@ pub(crate) struct Gate {
 #[derive(Default)]
 struct GateState {
     unanswered: AtomicUsize,
-    /// It may be read once, whatever there is.
+    /// It may be read once, regardless of the limit.
     pass: AtomicBool,
-    /// Who reads the connection, while it stands in the queue of those that wait.
+    /// The task that reads the connection, while the connection is in the queue.
     reader: Mutex<Option<Waker>>,
 }
 
@@ -132,7 +132,7 @@ impl Starts {
             self.0.limit.store((limit - limit / 10 - 1).max(LIMIT_MIN), Ordering::Relaxed);
             return DECREASE_PAUSE;
         }
-        // A limit that nobody comes near says nothing about what the threads can do.
+        // A limit that is never reached says nothing about what the threads can do.
         if self.0.unanswered.load(Ordering::Relaxed) >= limit / 2 {
             let grown = (limit + LIMIT_GROWTH).min(LIMIT_MAX);
             self.0.limit.store(grown, Ordering::Relaxed);
@@ -191,7 +191,7 @@ impl Gate {
     }
 
     /// Whether the connection may be read; if not, the reader is woken when it may. A connection that has nothing
-    /// unanswered always may, so that whoever asks for one thing after the other is not held up by those who do not.
+    /// unanswered always may, so that clients that send one request at a time are not delayed by those that do not.
     pub(crate) fn poll_open(&self, context: &Context<'_>) -> Poll<()> {
         if self.is_open() {
             return Poll::Ready(());
@@ -204,7 +204,7 @@ impl Gate {
         if self.is_open() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Whether there is so much to start that the limit may be met soon.
+    /// Whether so much is being started that the limit may be reached soon.
     pub(crate) fn is_busy(&self) -> bool {
         let starts = &self.starts.0;
         starts.unanswered.load(Ordering::Relaxed) >= starts.limit.load(Ordering::Relaxed) / 2
@@ -217,7 +217,7 @@ impl Gate {
 }
 
 impl GateState {
-    /// Wakes who waits to read the connection, if somebody does. Its place in the queue is found empty later.
+    /// Wakes the task that waits to read the connection, if any. Its entry in the queue is skipped later.
     fn wake(&self) -> bool {
         let reader = self.reader.lock().take();
         let waited = reader.is_some();

@@ -30,7 +30,7 @@ pub(crate) fn status(code: Code, message: impl Into<String>) -> Status {
     Status::with_details(code, message, details.into())
 }
 
-/// A request that is wrong whatever the state is.
+/// A request that is wrong regardless of the state.
 pub(crate) fn invalid_argument(message: impl Into<String>) -> Status {
     status(Code::InvalidArgument, message)
 }

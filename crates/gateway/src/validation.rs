@@ -6,14 +6,14 @@ use tonic::Status;
 
 use crate::status::{invalid_argument, rejected};
 
-/// Names in a request for jobs. Many requests wait at once, each with its names.
+/// The names in a request for jobs, in bytes. Many requests wait at the same time, each with its names.
 const JOB_REQUEST_BYTES_MAX: usize = 16 << 10;
 /// How many tags an instance may have.
 const TAGS_MAX: usize = 10;
 /// How long a tag may be.
 const TAG_BYTES_MAX: usize = 100;
 
-/// The variables of a request: the text as it came when it is a JSON object; no text stands for no variables.
+/// The variables of a request: the text as it came when it is a JSON object; an empty text means no variables.
 pub(crate) fn variables(text: String) -> Result<Text, Status> {
     // The Go client says `null` when it was given no map.
     if text.is_empty() || text == "null" {

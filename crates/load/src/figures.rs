@@ -215,7 +215,7 @@ impl Figures {
         }
     }
 
-    /// The figures of a window of so many seconds, for a reader.
+    /// The figures of a window of this many seconds, for the report.
     pub fn measured(&self, seconds: f64) -> Measured {
         let per_second = |count: u64| {
             if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
@@ -343,7 +343,7 @@ pub struct Irregularities {
     pub unknown_jobs: u64,
     /// Jobs of tasks that the instance had reached before, or cannot have reached yet.
     pub unexpected_jobs: u64,
-    /// Jobs that no stream took and the poll beside the streams found.
+    /// Jobs that no stream took, found by the poll that runs alongside.
     pub polled_beside_streams: u64,
 }
 

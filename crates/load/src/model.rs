@@ -104,7 +104,7 @@ fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("writing to a string cannot fail");
 }
 
-/// Names an instance in its own variables, so that a job says to which instance it belongs.
+/// Names an instance in its own variables, so that a job shows which instance it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tag(pub u64);
 
@@ -115,7 +115,7 @@ const TAG_NAME: &str = "\"loadTag\"";
 impl Tag {
     pub const DIGITS: usize = 16;
 
-    /// Says by itself which send this is, and when it was made in microseconds since the start of the run.
+    /// Contains which send this is, and when it was made, in microseconds since the start of the run.
     pub fn of_send(number: u32, sent: u32) -> Tag {
         Tag(u64::from(number) << 32 | u64::from(sent))
     }
@@ -133,7 +133,7 @@ impl Tag {
     }
 }
 
-/// As it stands in the variables, and as a correlation key.
+/// As it is written in the variables, and as a correlation key.
 impl Display for Tag {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{:016x}", self.0)

@@ -162,7 +162,7 @@ pub struct SurgeOptions {
     /// How long to wait for the last instances afterwards.
     #[serde(serialize_with = "seconds")]
     pub drain_limit: Duration,
-    /// Creations without an answer at once; beyond it creations are held back.
+    /// How many creations may be unanswered at once; beyond it creations are held back.
     pub in_flight: usize,
 }
 
@@ -176,7 +176,7 @@ pub enum Misbehaviour {
     Ignoring,
 }
 
-/// Instances at a fixed rate, first alone, then beside instances of another process whose only worker misbehaves.
+/// Instances at a fixed rate, first alone, then together with instances of another process whose only worker misbehaves.
 #[derive(Clone, Debug, Serialize)]
 pub struct MisbehavingOptions {
     /// The process that is measured, and its workers.
@@ -193,7 +193,7 @@ pub struct MisbehavingOptions {
     /// Time before the measurement.
     #[serde(serialize_with = "seconds")]
     pub warm_up: Duration,
-    /// Time of the measurement, first alone and then beside the other worker.
+    /// Length of the measurement, first alone and then with the other worker.
     #[serde(serialize_with = "seconds")]
     pub duration: Duration,
 }
@@ -205,9 +205,9 @@ pub struct DrainOptions {
     pub job_type: String,
     /// Who completes them.
     pub worker: WorkerOptions,
-    /// End after so many; without it, when no job has come for `silence`.
+    /// End after this many jobs; without it, when no job has come for `silence`.
     pub jobs: Option<u64>,
-    /// End when no job has come for so long.
+    /// End when no job has come for this long.
     #[serde(serialize_with = "seconds")]
     pub silence: Duration,
     /// What runs meanwhile.
@@ -250,9 +250,9 @@ pub struct Work {
     pub payload_bytes: usize,
     /// Who completes the tasks.
     pub worker: WorkerOptions,
-    /// Creations without an answer at once; beyond it sends are late, then skipped.
+    /// How many creations may be unanswered at once; beyond it sends are late, then skipped.
     pub creations_in_flight: usize,
-    /// Instances neither completed nor failed at once; beyond it sends are late, then skipped.
+    /// How many instances may be outstanding at once; beyond it sends are late, then skipped.
     pub outstanding_instances: usize,
     /// What the timer catch event of [`Profile::TenTasksTwoTimers`] waits; no part of the overhead.
     #[serde(serialize_with = "seconds")]
@@ -277,7 +277,7 @@ pub struct WorkerOptions {
     /// How long a worker holds each job.
     #[serde(serialize_with = "seconds")]
     pub delay: Duration,
-    /// Jobs that one worker holds at once.
+    /// How many jobs one worker may hold at once.
     pub jobs_in_flight: usize,
     /// How long a job is locked for its worker.
     #[serde(serialize_with = "seconds")]
@@ -488,7 +488,7 @@ impl WaitingOptions {
 }
 
 impl TimersOptions {
-    /// So many timers, due half a minute after the first is created, beside 150 instances per second.
+    /// This many timers, due half a minute after the first is created, and 150 instances per second meanwhile.
     pub fn new(work: Work, timers: u64) -> Self {
         TimersOptions {
             work,
@@ -577,7 +577,7 @@ impl SurgeOptions {
 }
 
 impl MisbehavingOptions {
-    /// Half a minute alone and half a minute beside 100 instances per second for the other worker.
+    /// Half a minute alone, and half a minute with 100 instances per second for the other worker.
     pub fn new(work: Work, rate: f64, behaviour: Misbehaviour) -> Self {
         MisbehavingOptions {
             work,
@@ -611,7 +611,7 @@ impl DrainBeside {
     }
 }
 
-/// Profiles whose instances are created by the schedule can run beside something else.
+/// Profiles whose instances are created by the schedule can run together with something else.
 fn beside(option: &'static str, profile: Profile) -> Result<(), LoadError> {
     require(
         !matches!(profile, Profile::Messages | Profile::Timers),

@@ -279,7 +279,7 @@ fn throughput(formatter: &mut Formatter<'_>, measured: &Measured) -> fmt::Result
     )
 }
 
-/// A row for each latency of which there is a value.
+/// A row for each latency that has a value.
 fn latencies(formatter: &mut Formatter<'_>, measured: &Measured) -> fmt::Result {
     for (name, quantiles) in [
         ("process latency", &measured.process_latency),

@@ -5,7 +5,7 @@ use minicbor::{Decode, Encode};
 use crate::codec::{DecodeError, decode};
 use crate::{Key, PartitionId, Payload, Timestamp};
 
-/// Somebody who waits for the answer to a command: a request of the gateway of one node.
+/// Who waits for the answer to a command: a request at the gateway of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 pub struct Request {
     /// The node that holds the connection.
@@ -27,7 +27,7 @@ pub struct OutboxSource {
     pub sequence: u64,
 }
 
-/// A wish, as it is replicated.
+/// A command, as it is replicated.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Command {
     /// The entity it is about; none for wishes that make one.
@@ -48,7 +48,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command that nobody waits for.
+    /// A command without a waiting request.
     pub fn new(key: Key, payload: Payload) -> Self {
         Command { key, payload, request: None, operation_reference: None, source: None }
     }

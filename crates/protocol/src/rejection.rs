@@ -14,7 +14,7 @@ pub enum RejectionType {
     /// What it names does not exist.
     #[n(1)]
     NotFound,
-    /// What it wants to make exists.
+    /// What it would create exists.
     #[n(2)]
     AlreadyExists,
     /// What it names is in a state that does not allow it.
@@ -82,7 +82,7 @@ impl Rejection {
         Self::new(RejectionType::InvalidArgument, reason)
     }
 
-    /// What the command wants to make exists.
+    /// What the command would create exists.
     pub fn already_exists(reason: impl Into<Text>) -> Self {
         Self::new(RejectionType::AlreadyExists, reason)
     }

@@ -18,7 +18,7 @@ pub fn encode<C, T: Encode<C>, W: Write>(
     value.as_ref().encode(encoder, context)
 }
 
-/// Reads a value of its own.
+/// Reads a value into an `Arc` of its own.
 ///
 /// # Errors
 /// Those of the value.

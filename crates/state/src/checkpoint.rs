@@ -104,7 +104,7 @@ impl Written {
 }
 
 impl Checkpoint {
-    /// The log index up to which the frozen state goes.
+    /// The log index that the frozen state includes.
     pub fn applied(&self) -> u64 {
         self.applied
     }

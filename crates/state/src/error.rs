@@ -112,7 +112,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether only the command at hand is at fault, so that rolling it back puts everything right.
+    /// Whether only the current command is at fault, so that rolling it back repairs everything.
     pub fn concerns_one_command(&self) -> bool {
         matches!(self, Self::KeyTooLong { .. })
     }

@@ -28,7 +28,7 @@ pub(crate) struct Front<K> {
     pub(crate) in_file: InFile<K>,
 }
 
-/// Fronts by prefix. Whatever is forgotten, results stay the same.
+/// Fronts by prefix. Forgetting any of them never changes a result.
 #[derive(Debug)]
 pub(crate) struct Fronts<P, K> {
     by_prefix: BTreeMap<P, (Front<K>, u64)>,

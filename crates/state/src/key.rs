@@ -214,7 +214,7 @@ macro_rules! text_key {
 
 text_key!(String, Arc<str>, Box<str>);
 
-/// Adds two lengths of which either may be unknown.
+/// Adds two lengths, either of which may be unknown.
 const fn joined(first: Option<usize>, second: Option<usize>) -> Option<usize> {
     match (first, second) {
         (Some(first), Some(second)) => Some(first + second),
@@ -257,7 +257,7 @@ tuple_key!(A, B);
 tuple_key!(A, B, C);
 tuple_key!(A, B, C, D);
 
-/// A key that begins with a part of type `P`: entries with the same part stand together.
+/// A key that begins with a part of type `P`: entries with the same part are adjacent.
 pub trait PrefixedKey<P: TableKey>: TableKey {
     /// Whether the key begins with this part.
     fn begins_with(&self, prefix: &P) -> bool;

@@ -5,17 +5,17 @@
 //! 1. the *overlay*: what was written since the last freeze;
 //! 2. the *frozen overlay*: what a background thread is writing into the file right now, if a checkpoint is under way;
 //! 3. the *file*: one LMDB tree, in the state of the last released checkpoint. Of each table it is known which is the last
-//!    key there, and a table with few entries there is read from memory; so most looks for what is not there end early.
+//! key there, and a table with few entries there is read from memory; so most lookups of absent keys end early.
 //!
 //! The life of a checkpoint: `freeze` moves the overlays aside (a few instructions per table), [`Checkpoint::write`] runs
-//! on another thread and makes them durable with the applied log index in one synced transaction, `release` switches
-//! reads to the new file and gives the frozen layer back as [`Retired`], to be freed on that other thread. After a crash the
-//! file holds exactly the last written checkpoint, and the log is applied again from its index.
+//! on another thread and makes them durable with the applied log index in one synced transaction, `release` switches reads
+//! to the new file and returns the frozen layer as [`Retired`], to be freed on that other thread. After a crash the file
+//! holds exactly the last written checkpoint, and the log is applied again from its index.
 //!
 //! An entry inserted and deleted between two freezes leaves nothing behind. That holds only for entries that no layer below
 //! can contain, which every overlay entry knows; any other deletion leaves a mark, or the old value would come back.
 //!
-//! Every write belongs to the command at hand, ended by `commit` or `rollback`.
+//! Every write belongs to the current command, which ends with `commit` or `rollback`.
 
 mod checkpoint;
 mod error;

@@ -36,8 +36,8 @@ impl<K: TableKey, V: TableValue> FrozenTable for Frozen<K, V> {
 
 /// What is known about a table's part of the file without looking into it.
 ///
-/// Keys are mostly generated in ascending order, so nearly all looks for what a young instance does not have end here. So do
-/// those for what is due soon, in indexes of which the file has only what is due later.
+/// Keys are mostly generated in ascending order, so nearly all looks for what a young instance does not have end here. So
+/// do those for what is due soon, in indexes whose part in the file is due later.
 #[derive(Debug)]
 pub(crate) enum FilePart<K, V> {
     /// All of it: there are few entries, or none.
@@ -52,7 +52,7 @@ pub(crate) enum FilePart<K, V> {
 }
 
 impl<K: TableKey, V: TableValue> FilePart<K, V> {
-    /// Whether the key may be in the file, as far as that is known without a look.
+    /// Whether the key may be in the file, as far as that is known without reading it.
     fn may_contain(&self, key: &K) -> bool {
         match self {
             Self::Small(entries) => entries.contains_key(key),

@@ -35,7 +35,7 @@ impl<'a, K: TableKey> FileScan<'a, K> {
         Self { store, table, known_first: None, start, end, chunk: VecDeque::new(), chunk_entries: 1, finished: false }
     }
 
-    /// A scan from a key of which it is known that the file has it.
+    /// A scan from a key that the file is known to have.
     pub(crate) fn from_known(store: &'a Store, table: TableId, first: K, end: Bound<SmallKey>) -> Self {
         let start = encode_bound(Bound::Included(&first));
         Self { known_first: Some(first), ..Self::new(store, table, start, end) }
@@ -78,7 +78,7 @@ pub(crate) fn encode_bound<K: TableKey>(bound: Bound<&K>) -> Bound<SmallKey> {
     })
 }
 
-/// Where a scan ends, beside the ends of the layers' own ranges. It is asked for deleted keys too, so that a neighbour's
+/// Where a scan ends, besides the ends of the layers' own ranges. It is asked for deleted keys too, so that a neighbour's
 /// deletions cost nothing.
 pub(crate) trait ScanEnd<K> {
     fn is_beyond(&self, key: &K) -> bool;

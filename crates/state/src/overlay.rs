@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::key::TableKey;
 use crate::value::TableValue;
 
-/// What an entry costs beside its key and value: the map's node, the reference counts and the allocator's rounding.
+/// What an entry costs besides its key and value: the map's node, the reference counts and the allocator's rounding.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 
 /// What the layer says about a key.
@@ -52,7 +52,7 @@ pub(crate) enum Update<F> {
 #[derive(Debug)]
 pub(crate) struct Overlay<K, V> {
     pub(crate) entries: BTreeMap<K, Entry<V>>,
-    /// For every key written by the command at hand, in order, what was there before.
+    /// What was there before, for every key that the current command wrote, in order.
     undo: Vec<(K, Option<Entry<V>>)>,
     /// Counts the commands that wrote here; entries compare theirs with it, so that one undo record per command suffices.
     command: u64,
@@ -96,7 +96,7 @@ impl<K: TableKey, V: TableValue> Overlay<K, V> {
         }
     }
 
-    /// Deletes a key. An entry that no layer below can hold vanishes; otherwise a mark stays that hides what is below.
+    /// Deletes a key. An entry that no layer below can hold vanishes; otherwise a mark remains that hides what is below.
     #[inline]
     pub(crate) fn delete(&mut self, key: &K, below: impl FnOnce(&K) -> bool) {
         match self.entries.entry(key.clone()) {
@@ -160,7 +160,7 @@ impl<K: TableKey, V: TableValue> Overlay<K, V> {
         Update::Done
     }
 
-    /// Keeps what the command at hand wrote.
+    /// Keeps what the current command wrote.
     #[inline]
     pub(crate) fn commit(&mut self) {
         if !self.undo.is_empty() {

@@ -43,7 +43,7 @@ pub struct StoreOptions {
     /// The version of the tables' layout; a file with another one is refused.
     pub schema_version: u32,
     /// The address space reserved for the file, which is also the most that it can grow to until it is opened again. Where
-    /// there is not so much, it is less.
+    /// less is available, it is smaller.
     pub map_size_bytes: usize,
     /// The file's part of a table is kept in memory as long as it has at most this many entries.
     pub small_table_entries: usize,
@@ -56,10 +56,10 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// The address space for each of so many stores in one process.
+    /// The address space for each store when one process has this many.
     pub fn map_size_of(stores: u16) -> usize {
         let share = ADDRESS_SPACE_BYTES / usize::from(stores.max(1));
-        // LMDB wants whole pages, of whatever size.
+        // LMDB needs whole pages of the system's size.
         (share & !(MAP_SIZE_STEP_BYTES - 1)).min(MAP_SIZE_MAX_BYTES)
     }
 }
@@ -90,7 +90,7 @@ struct Shared {
     /// Whether `fault` holds something, so that the common answer costs one load.
     faulted: AtomicBool,
     fault: Mutex<Option<StoreError>>,
-    /// The tables that were opened, for messages about entries of which only the number is at hand.
+    /// The tables that were opened, for messages about entries whose table is known only by number.
     tables: Mutex<Vec<TableId>>,
 }
 
@@ -352,7 +352,7 @@ fn decode_entry<K: TableKey>(encoded: &[u8], record: &[u8]) -> Result<(K, Vec<u8
     }
 }
 
-/// Opens the file, with less address space where there is not so much.
+/// Opens the file, with less address space if less is available.
 fn map(directory: &Path, map_size_bytes: usize) -> heed::Result<Env<WithoutTls>> {
     let mut size = map_size_bytes;
     loop {

@@ -129,7 +129,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         entries.map(|entry| (entry.key, entry.value))
     }
 
-    /// Deletes the entries whose keys begin with `prefix`; answers how many there were.
+    /// Deletes the entries whose keys begin with `prefix`; returns how many there were.
     pub fn remove_prefix<P: TableKey>(&mut self, prefix: &P) -> u64
     where
         K: PrefixedKey<P>,
@@ -183,7 +183,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         Merge::new([Some(overlay), frozen, small], file, EndOfRange)
     }
 
-    /// Whether the key fits into the file; if not, the command at hand fails.
+    /// Whether the key fits into the file; if not, the current command fails.
     #[inline]
     fn accepts(&self, key: &K) -> bool {
         if K::ENCODED_BYTES.is_some_and(|bytes| bytes <= LONGEST_KEY_BYTES) {

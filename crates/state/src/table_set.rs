@@ -53,11 +53,11 @@ pub trait AnyTable {
     fn id(&self) -> TableId;
     /// The length of the longest encoded key when each text in it takes at most this many bytes, without its end.
     fn longest_key_bytes(&self, text_bytes: usize) -> usize;
-    /// Whether the command at hand has written here.
+    /// Whether the current command has written here.
     fn is_command_open(&self) -> bool;
-    /// Keeps what the command at hand wrote.
+    /// Keeps what the current command wrote.
     fn commit(&mut self);
-    /// Takes back what the command at hand wrote.
+    /// Undoes what the current command wrote.
     fn rollback(&mut self);
     /// Freezes the overlay, if it holds anything.
     fn freeze(&mut self) -> Option<Arc<dyn FrozenTable>>;
@@ -69,7 +69,7 @@ pub trait AnyTable {
     fn visit(&self, visitor: &mut EntryVisitor<'_>) -> io::Result<()>;
 }
 
-/// What the set of all tables knows beside the tables.
+/// What the set of all tables knows besides the tables.
 #[derive(Debug)]
 pub struct TableSetCore {
     store: Store,
@@ -347,7 +347,7 @@ macro_rules! tables {
                 $crate::statistics(self)
             }
 
-            /// A hash over all entries in order, by which replicas compare their states.
+            /// A hash over all entries in order, with which replicas compare their states.
             $visibility fn state_hash(&self) -> Result<u128, $crate::StoreError> {
                 $crate::state_hash(self)
             }

@@ -15,7 +15,7 @@ pub trait TableValue: Debug + Send + Sync + Sized + 'static {
     /// Decodes a value from exactly these bytes.
     fn decode(bytes: &[u8]) -> Result<Self, CorruptionError>;
 
-    /// About how many bytes the value holds beside its own size (texts, lists), so that the overlay's size is known.
+    /// About how many bytes the value holds besides its own size (texts, lists), so that the overlay's size is known.
     fn heap_bytes(&self) -> usize {
         0
     }

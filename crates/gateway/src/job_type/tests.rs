@@ -87,7 +87,7 @@ fn requests_begin_at_different_partitions() {
     assert_eq!(starts, [2, 3, 1, 2]);
 }
 
-/// Requests and partitions as they behave in a node, without the clock: nobody calls `tick`.
+/// Requests and partitions as they behave in a node, without the clock: `tick` is never called.
 mod model {
     use std::collections::VecDeque;
 
@@ -154,7 +154,7 @@ mod model {
             self.jobs[partition] += count;
         }
 
-        /// A request goes on, if it can.
+        /// A request continues, if it can.
         fn step(&mut self, number: usize) -> bool {
             match &mut self.requests[number] {
                 Request::Parked(woken) => {
@@ -182,7 +182,7 @@ mod model {
             }
         }
 
-        /// A partition carries out its next command: a request wants one job.
+        /// A partition carries out its next command: a request for one job.
         fn apply(&mut self, partition: usize) -> bool {
             let Some((request, question)) = self.commands[partition].pop_front() else { return false };
             let jobs = self.jobs[partition].min(1);
@@ -241,7 +241,7 @@ mod model {
             }
         }
 
-        /// Everything that can happen happens, except that nobody comes or goes.
+        /// Everything that can happen happens, except that no request arrives or leaves.
         fn settle(&mut self) {
             while (0..REQUESTS).any(|number| self.step(number))
                 || (0..PARTITIONS).any(|partition| self.apply(partition) || self.report(partition, false))

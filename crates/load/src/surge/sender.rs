@@ -1,4 +1,4 @@
-//! Sends the creations of a run with a surge, on a thread of its own: every creation at its time, or never.
+//! Sends the creations of a run with a surge, on a separate thread: every creation at its time, or never.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -101,7 +101,7 @@ impl Numbers {
 pub(super) struct SenderSettings {
     pub addresses: Vec<String>,
     pub connections: usize,
-    /// Creations without an answer at once.
+    /// How many creations may be unanswered at once.
     pub in_flight: usize,
     pub request_timeout: Duration,
     pub timeline: Timeline,
@@ -216,7 +216,7 @@ impl SenderThread {
         }
     }
 
-    /// Sends what is due and takes what was answered.
+    /// Sends what is due and reads the answers.
     fn exchange(&mut self, sending: &mut Sending) {
         let now = self.settings.timeline.now();
         let due = self.settings.plan.due(now);

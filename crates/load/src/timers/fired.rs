@@ -43,7 +43,7 @@ pub struct FiredReport {
     pub completed_after: Quantiles,
     /// Jobs that came a second time.
     pub duplicate_jobs: u64,
-    /// Jobs that no stream took and the poll beside the streams found.
+    /// Jobs that no stream took, found by the poll that runs alongside.
     pub polled_beside_streams: u64,
     /// Completions that failed for good.
     pub rejected_completions: Failures,

@@ -46,13 +46,13 @@ pub struct MessageValue {
     /// Given by the publisher to have the message only once; empty for none.
     #[n(2)]
     pub message_id: Text,
-    /// Milliseconds for which it is kept.
+    /// How many milliseconds it is kept.
     #[n(3)]
     pub time_to_live: i64,
     /// When it expires.
     #[n(4)]
     pub deadline: Timestamp,
-    /// Variables for whoever it is correlated to, a JSON object.
+    /// Variables for the instance that it is correlated to, a JSON object.
     #[n(5)]
     #[serde(serialize_with = "json")]
     pub variables: Text,

@@ -37,7 +37,7 @@ pub struct OutboxValue {
     /// Position in the order of commands between the two, from 1.
     #[n(1)]
     pub sequence: u64,
-    /// The distribution that waits for it; none if nobody does.
+    /// The distribution that waits for it, if any.
     #[n(2)]
     pub distribution_key: Key,
     /// The command, while it is kept.

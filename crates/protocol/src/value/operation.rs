@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::json;
 use crate::{Key, Text};
 
-/// The wish to move an instance by hand: all of it, or nothing.
+/// A modification of an instance: all of it, or nothing.
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceModificationValue {
@@ -19,13 +19,13 @@ pub struct ProcessInstanceModificationValue {
     /// What is to begin.
     #[n(2)]
     pub activate_instructions: Vec<ModificationActivateInstruction>,
-    /// What is to end and begin elsewhere.
+    /// What ends here and begins elsewhere.
     #[n(3)]
     pub move_instructions: Vec<ModificationMoveInstruction>,
     /// Tenant.
     #[n(4)]
     pub tenant_id: Text,
-    /// Once it is done: the scopes in which something began, and those around them.
+    /// Once it is done: the scopes in which something began, and the scopes that enclose them.
     #[n(5)]
     #[cbor(default)]
     pub ancestor_scope_keys: Vec<Key>,
@@ -50,7 +50,7 @@ pub struct ModificationActivateInstruction {
     /// BPMN id of the element.
     #[n(0)]
     pub element_id: Text,
-    /// The element instance in which it begins, or one around it; none to find it.
+    /// The element instance in which it begins, or one that encloses it; none to find it.
     #[n(1)]
     pub ancestor_scope_key: Key,
     /// Variables to set before.
@@ -87,7 +87,7 @@ pub struct ModificationMoveInstruction {
     /// Variables to set before.
     #[n(3)]
     pub variable_instructions: Vec<ModificationVariableInstruction>,
-    /// The element instance in which it begins, or one around it; none to find it.
+    /// The element instance in which it begins, or one that encloses it; none to find it.
     #[n(4)]
     pub ancestor_scope_key: Key,
     /// Whether it begins in the same scope as the one that ended, whatever `ancestor_scope_key` says.

@@ -147,7 +147,7 @@ fn start_instructions<S: Serializer>(element_ids: &[Text], serializer: S) -> Res
     serializer.collect_seq(element_ids.iter().map(|element_id| StartInstruction { element_id }))
 }
 
-/// The result of an instance that somebody waits for.
+/// The result of an instance that a client waits for.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceResultValue {
