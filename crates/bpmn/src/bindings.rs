@@ -44,7 +44,7 @@ pub(crate) fn binding(node: Node, problems: &mut Problems) -> Option<Binding> {
     Some(binding)
 }
 
-/// What a deployment has.
+/// What a deployment contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deployed<'a> {
     /// A process, by its id.
@@ -55,7 +55,7 @@ pub enum Deployed<'a> {
 
 /// Checks what only the deployment as a whole shows: a call activity or business rule task with the binding `deployment`
 /// and a static id must find what it names in the same deployment. `processes` are those of the file `resource_name`;
-/// `is_deployed` tells whether the deployment has something.
+/// `is_deployed` says whether the deployment contains something.
 ///
 /// # Errors
 /// When something is missing; everything missing is reported.

@@ -12,7 +12,7 @@ use crate::events::message_reference;
 use crate::model::{Behavior, ElementIndex, MessageDefinition, PROCESS, StaticOrExpression, Trigger};
 use crate::report::Problems;
 
-/// Reports events of one scope of which more than one would catch the same.
+/// Reports events of one scope if several would catch the same.
 pub(crate) fn check(draft: &Draft, problems: &mut Problems) {
     for (index, element) in draft.elements_with_indexes() {
         let node = draft.node(index);

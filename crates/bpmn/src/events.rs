@@ -16,7 +16,7 @@ use crate::timer_definitions::{self, TimerPlace};
 use crate::vocabulary::{self, NodeKind};
 use crate::xml::{BPMN_NAMESPACE, is_in, is_true_or_absent, present};
 
-/// Where a start event begins something.
+/// The kind of scope that a start event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartPlace {
     Process,
@@ -24,7 +24,7 @@ pub(crate) enum StartPlace {
     EventSubProcess,
 }
 
-/// What is told about an event that has too many or too few definitions, or one of a wrong type.
+/// The message about an event that has too many or too few definitions, or one of a wrong type.
 struct Rule {
     types: &'static [EventType],
     /// `None` where an event needs no definition.
@@ -108,7 +108,7 @@ pub(crate) fn behavior(
         (NodeKind::StartEvent, StartPlace::Process) => &PROCESS_START_EVENT,
         (NodeKind::StartEvent, StartPlace::EventSubProcess) => &EVENT_SUB_PROCESS_START_EVENT,
         (NodeKind::StartEvent, StartPlace::SubProcess) => {
-            // That it must be a none event is told of the sub-process.
+            // The report about the sub-process says that it must be a none event.
             definitions(node)
                 .filter(|definition| !is_executed(*definition))
                 .for_each(|it| problems.refuse_element_type(it));
@@ -277,7 +277,7 @@ fn message(
     Some(MessageDefinition { name: name?, correlation_key: Some(correlation_key?) })
 }
 
-/// The name of a message that starts a process: nothing is there yet from which it could be computed.
+/// The name of a message that starts a process: there are no variables yet to compute it from.
 fn constant_name(node: Node, name: StaticOrExpression, problems: &mut Problems) -> Option<StaticOrExpression> {
     let StaticOrExpression::Expression(expression) = &name else {
         return Some(name);

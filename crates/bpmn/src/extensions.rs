@@ -1,4 +1,4 @@
-//! What stands in `extensionElements`: task definition, headers, mappings, called element and the like.
+//! The content of `extensionElements`: task definition, headers, mappings, called element and the like.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::xml::{self, BPMN_NAMESPACE, ZEEBE_NAMESPACE, present};
 const MAXIMUM_MAPPINGS: usize = 5_000;
 /// Retries of a job whose task definition does not say how many.
 const DEFAULT_RETRIES: &str = "3";
-/// Header keys that begin like this are the engine's.
+/// Header keys with this prefix belong to the engine.
 const RESERVED_HEADER_PREFIX: &str = "io.camunda.zeebe:";
 /// Words of FEEL that cannot name a variable.
 const RESERVED_WORDS: [&str; 11] =
@@ -41,7 +41,7 @@ pub(crate) struct Extensions<'a, 'input> {
     pub(crate) subscription: Option<Node<'a, 'input>>,
     /// Of `multiInstanceLoopCharacteristics`.
     pub(crate) loop_characteristics: Option<Node<'a, 'input>>,
-    /// Names of the ones that were refused, so that what they stand for is not reported as missing too.
+    /// Names of the refused ones, so that their content is not reported as missing too.
     refused: Vec<&'a str>,
 }
 
@@ -103,8 +103,8 @@ impl<'a, 'input> Extensions<'a, 'input> {
         self.refused.contains(&name) && !problems.is_deployed()
     }
 
-    /// The job of a task or message event of `element_type`; `None` after a problem. `other` are the extension
-    /// elements of its event definition, where the alternative to a task definition may stand.
+    /// The job of a task or message event of `element_type`; `None` after a problem. `other` are the extension elements of
+    /// its event definition, where the alternative to a task definition may be.
     pub(crate) fn job_definition(
         &self,
         task: Node,
@@ -368,8 +368,8 @@ fn is_variable_name(text: &str) -> bool {
         && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-/// Children of a flow element that stand where they have no meaning or mean what this version does not execute. Those
-/// that `is_read` knows are looked at elsewhere.
+/// Children of a flow element that have no meaning there, or one that this version does not execute. Those that `is_read`
+/// knows are looked at elsewhere.
 pub(crate) fn check_children(parent: Node, is_read: impl Fn(&str) -> bool, problems: &mut Problems) {
     for node in parent.children().filter(Node::is_element) {
         let name = node.tag_name().name();
@@ -381,7 +381,7 @@ pub(crate) fn check_children(parent: Node, is_read: impl Fn(&str) -> bool, probl
     }
 }
 
-/// `extension` stands directly in `parent`, where Zeebe would not look for it.
+/// `extension` is directly in `parent`, where Zeebe would not look for it.
 pub(crate) fn refuse_misplaced_extension(parent: Node, extension: Node, problems: &mut Problems) {
     problems.add_for_new(
         parent,

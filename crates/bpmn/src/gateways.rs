@@ -47,7 +47,7 @@ fn check_event(
     let target = draft.element(event);
     match target.behavior {
         Behavior::IntermediateCatchEvent(_) => {}
-        // It has a problem of its own.
+        // It has already been reported.
         Behavior::PassThrough if target.element_type == ElementType::IntermediateCatchEvent => return,
         _ => {
             problems.add(

@@ -9,7 +9,7 @@
 //! something; boundary events and links are in the scope of what they belong to; behind an event-based gateway are only
 //! intermediate catch events.
 //!
-//! Beside the rules that these need there are others that only keep people from mistakes: among them that no cycle runs
+//! Besides the rules that these need there are others that only protect people from mistakes: among them that no cycle runs
 //! through a task without a wait state. [`parse_deployed`] leaves them out.
 
 #![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]

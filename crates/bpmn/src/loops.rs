@@ -1,10 +1,10 @@
 //! Cycles that would run for ever without waiting for anything.
 //!
-//! Looked for are cycles of elements that pass tokens on at once, with at least one task (undefined, manual, or with a
-//! script), call activity or intermediate throw event in them. A cycle also runs through a sub-process or multi-instance activity that can end without waiting,
-//! from a link to its catch event, and through a call activity into a process of the same file; so a process that calls
-//! itself is found, but not one that goes on after a call. Cycles of gateways alone are accepted: Zeebe accepts them, and
-//! models have such paths whose conditions keep them from being taken for ever.
+//! The search finds cycles of elements that pass tokens on at once, with at least one task (undefined, manual, or with a
+//! script), call activity or intermediate throw event in them. A cycle also runs through a sub-process or multi-instance
+//! activity that can end without waiting, from a link to its catch event, and through a call activity into a process of the
+//! same file; so a process that calls itself is found, but not one that continues after a call. Cycles of gateways alone
+//! are accepted: Zeebe accepts them, and models have such paths whose conditions keep them from being taken for ever.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -100,7 +100,7 @@ impl<'a> Graph<'a> {
                 Passage::At(target) => vec![vertex(target)],
                 Passage::Leaves | Passage::LeavesOneWay => leaving,
                 Passage::Through(inner) => {
-                    // The exit of the process itself leads nowhere, as does one that is not reached at once.
+                    // The exit of the process itself leads nowhere; so does one that is not reached at once.
                     if element.flow_scope.is_some() && inner.is_some_and(|inner| ends_at_once[inner.0 as usize]) {
                         *exit_of_element = leaving;
                     }
@@ -193,7 +193,7 @@ impl<'a> Graph<'a> {
 enum Passage<'a> {
     /// It stays until something happens.
     Waits,
-    /// It goes on at another element of the same scope.
+    /// It continues at another element of the same scope.
     At(ElementIndex),
     /// It takes every outgoing flow.
     Leaves,
@@ -220,7 +220,7 @@ fn passage(element: &Element) -> Passage<'_> {
         | Behavior::LinkCatchEvent
         | Behavior::EscalationThrowEvent { .. }
         | Behavior::ParallelGateway => Passage::Leaves,
-        // An error leaves its scope in a way of its own; it is not followed.
+        // An error leaves its scope in a different way; it is not followed.
         Behavior::ErrorEndEvent { .. }
         | Behavior::CallActivity(_)
         | Behavior::EventSubProcess { .. }

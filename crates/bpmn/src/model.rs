@@ -124,7 +124,7 @@ pub enum Behavior {
         /// The targets of the outgoing flows, in document order of the flows.
         events: Vec<ElementIndex>,
     },
-    /// Where a link arrives: passes at once.
+    /// The target of a link: completes at once.
     LinkCatchEvent,
     /// Goes on at the catch event of the same name in the same scope.
     LinkThrowEvent {
@@ -152,7 +152,7 @@ pub enum Behavior {
     Script(Script),
     /// A business rule task with `zeebe:calledDecision`: the engine evaluates it, and the task is done.
     CalledDecision(CalledDecision),
-    /// Manual or undefined task, none intermediate throw event: passes at once.
+    /// Manual or undefined task, none intermediate throw event: completes at once.
     PassThrough,
     /// Takes the first flow whose condition holds, else the default flow.
     ExclusiveGateway {
@@ -257,7 +257,7 @@ pub enum Binding {
 pub struct MultiInstance {
     /// The activity that runs once per item.
     pub inner: ElementIndex,
-    /// Whether the items are worked on one after the other.
+    /// Whether the items are processed one at a time.
     pub is_sequential: bool,
     /// Must evaluate to a list.
     pub input_collection: Expression,

@@ -49,7 +49,7 @@ pub(crate) fn check_target(node: Node, path: &str, problems: &mut Problems) {
     }
 }
 
-/// As much of a long name as tells which one it is.
+/// Enough of a long name to recognize it.
 fn beginning(name: &str) -> String {
     const SHOWN_CHARACTERS: usize = 40;
     name.chars().take(SHOWN_CHARACTERS).chain(['…']).collect()

@@ -1,4 +1,4 @@
-//! Problems found in a file and the text that tells a person about them.
+//! Problems found in a file, and their text for people.
 
 use std::fmt;
 
@@ -189,14 +189,14 @@ impl Problems {
         self.push(Some((node.tag_name().name(), element_id)), Place::Element(shorten(path)), message.into());
     }
 
-    /// A problem at `node` with which the model is sound: it refuses a new deployment only.
+    /// A problem at `node` that leaves the model sound: it only refuses new deployments.
     pub(crate) fn add_for_new(&mut self, node: Node, message: impl Into<String>) {
         if !self.is_deployed {
             self.add(node, message);
         }
     }
 
-    /// A problem at a part of an element of which the XML is not at hand.
+    /// A problem at a part of an element whose XML is not available.
     pub(crate) fn add_to_element(&mut self, element_id: &str, part: &str, path: String, message: String) {
         self.push(Some((part, Some(element_id.to_owned()))), Place::Element(shorten(path)), message);
     }
@@ -212,7 +212,7 @@ impl Problems {
         self.add(node, unsupported(node));
     }
 
-    /// `node` is a part of something executed, or stands beside it, and this version does not know what it means.
+    /// `node` is part of something executed, or next to it, and this version does not know what it means.
     pub(crate) fn refuse_part(&mut self, node: Node) {
         self.add_for_new(node, unsupported(node));
     }
@@ -228,7 +228,7 @@ fn unsupported(node: Node) -> String {
             event.unwrap_or_default()
         );
     }
-    // Of events it is the definition that tells a reader which one is meant.
+    // For events, the definition shows the reader which one is meant.
     let definition = node
         .children()
         .map(|child| child.tag_name().name())

@@ -1,4 +1,4 @@
-//! Messages, errors and escalations: the elements beside the processes that events refer to.
+//! Messages, errors and escalations: the root elements that events refer to.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;

@@ -10,7 +10,7 @@ use crate::roots::local_part;
 use crate::vocabulary;
 use crate::xml::present;
 
-/// The start events of `scope`. What is inside a scope follows it, so the search begins there.
+/// The start events of `scope`. The content of a scope follows it, so the search begins there.
 fn start_events(draft: &Draft, scope: ElementIndex) -> Vec<ElementIndex> {
     draft
         .elements_with_indexes()

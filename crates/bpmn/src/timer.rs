@@ -9,9 +9,9 @@
 //!
 //! # Cycles
 //!
-//! Each due date of a repeating interval follows from the one before, not from the time when the timer was seen, so
-//! that delays do not add up. It is never before the current time, though: a timer that was late, or whose start is
-//! in the past, is due at once, and goes on from there. A cron expression is always looked up from the current time.
+//! Each due date of a repeating interval follows from the one before, not from the time when the timer was seen, so that
+//! delays do not add up. It is never before the current time, though: a timer that was late, or whose start is in the past,
+//! is due at once, and continues from there. A cron expression is always looked up from the current time.
 //!
 //! # Time zones
 //!
@@ -79,7 +79,7 @@ impl Timer {
     /// Reads the text of a timer, which must not have white space around it.
     ///
     /// # Errors
-    /// When the text is not of the kind; the error is a sentence that tells what was expected.
+    /// When the text is not of the kind; the error is a sentence that says what was expected.
     pub fn parse(kind: TimerKind, text: &str) -> Result<Timer, String> {
         let timer = if text.len() > MAXIMUM_TEXT_BYTES {
             Err(format!("it is longer than {MAXIMUM_TEXT_BYTES} bytes"))

@@ -103,7 +103,7 @@ fn evaluate_without_variables(kind: TimerKind, expression: &Expression) -> Resul
     })
 }
 
-/// The timer that a value of an expression stands for. The error is a sentence.
+/// The timer that the value of an expression describes. The error is a sentence.
 fn timer_of(kind: TimerKind, value: &Value) -> Result<Timer, String> {
     let expected = match (kind, value) {
         (_, Value::String(text)) => return Timer::parse(kind, text),

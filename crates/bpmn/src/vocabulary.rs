@@ -25,7 +25,7 @@ pub(crate) enum NodeKind {
     EndEvent,
     /// A task done by a job worker.
     JobTask(ElementType),
-    /// A task that passes at once.
+    /// A task that completes at once.
     PassThroughTask(ElementType),
     ReceiveTask,
     CallActivity,
@@ -122,7 +122,7 @@ pub(crate) fn has_output_mappings(element_type: ElementType, behavior: &Behavior
             | Behavior::LinkThrowEvent { .. }
             | Behavior::EscalationThrowEvent { .. }
             | Behavior::NoneEndEvent => true,
-            // Of what passes at once, only the none intermediate throw event has outputs.
+            // Of the elements that complete at once, only the none intermediate throw event has outputs.
             Behavior::PassThrough => element_type == ElementType::IntermediateThrowEvent,
             _ => false,
         }
@@ -156,7 +156,7 @@ pub(crate) fn flow_element(name: &str) -> FlowElement {
     }
 }
 
-/// Whether the BPMN element `name` may stand inside any flow element without a meaning for execution.
+/// Whether the BPMN element `name` may be inside any flow element without a meaning for execution.
 pub(crate) fn is_annotation(name: &str) -> bool {
     matches!(
         name,

@@ -11,7 +11,7 @@ const YEARS_SEARCHED: i64 = 100;
 /// Bit 0, 7, 14, 21 and 28: the same day of the week, a month long.
 const WEEKLY: u32 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28;
 
-/// One or more expressions, of which the one that is due first counts.
+/// One or more expressions; the one that is due first counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cron {
     alternatives: Box<[Fields]>,
@@ -145,7 +145,7 @@ impl Fields {
 }
 
 impl DaysOfMonth {
-    /// A month is told by the weekday of its first day and by its length.
+    /// A month is identified by the weekday of its first day and by its length.
     fn days(self, first_weekday: u8, length: u8) -> u32 {
         let weekday = |day: u8| (first_weekday + day - 1) % 7;
         let day = match self {

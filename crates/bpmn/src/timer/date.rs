@@ -4,7 +4,7 @@ use feel::calendar::{Date, SECONDS_PER_DAY};
 use feel::zone::{LARGEST_OFFSET_SECONDS, Zone};
 use protocol::Timestamp;
 
-/// A point in time and the zone that it was told in.
+/// A point in time and the zone that it was given in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ZonedDate {
     /// Rounded down to a millisecond.
@@ -51,7 +51,7 @@ fn bracketed_zone(text: &str) -> Result<Zone, String> {
     zone.ok_or_else(|| format!("'{}' is not a zone of the time zone database", super::shortened(name)))
 }
 
-/// `+01:00` or `+01:00:00`, where an offset stands for a zone.
+/// `+01:00` or `+01:00:00`, where an offset is used as a zone.
 fn exact_offset(text: &str) -> Option<i64> {
     let mut reader = Reader { rest: text };
     let offset = reader.offset().ok()?;
