@@ -251,7 +251,7 @@ impl<'a> Compiler<'a> {
         (body, parameters, parameter_types)
     }
 
-    /// Makes names known that look like paths, as long as a function is compiled; gives the names to go back to.
+    /// Makes names known that look like paths, while a function is compiled; returns the names to restore.
     fn with_names(&mut self, parameters: &[Arc<str>]) -> Option<Names> {
         let special: Vec<&str> = parameters.iter().map(|name| &**name).filter(|name| name.contains('.')).collect();
         if special.is_empty() {
@@ -263,7 +263,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Elements beside the expression of a decision, an entry, a row or a part.
+/// Elements next to the expression of a decision, an entry, a row or a part.
 fn is_description(name: &str) -> bool {
     !matches!(
         name,

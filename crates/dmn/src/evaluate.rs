@@ -23,13 +23,13 @@ use crate::types::TypeReference;
 /// One evaluation as its caller sees it, with the functions that it makes.
 pub(crate) struct Session {
     graph: Arc<Graph>,
-    /// What was evaluated so far. Functions are called one after the other; the lock is only there because values can be
-    /// sent to other threads.
+    /// What was evaluated so far. Functions are called one at a time; the lock is only there because values can be sent to
+    /// other threads.
     log: Arc<Mutex<Vec<EvaluatedDecision>>>,
 }
 
-/// The results of decisions with one scope. Graphs are told by where they are, because models may be imported on several
-/// ways.
+/// The results of decisions with one scope. Graphs are identified by their address, because models may be imported on
+/// several ways.
 #[derive(Default)]
 pub(crate) struct Results(BTreeMap<(*const Graph, u32), Value>);
 
@@ -210,13 +210,13 @@ impl<'a> Evaluator<'a> {
         Ok(self.budget.spend(steps)?)
     }
 
-    /// To be called before so many values are kept in lists.
+    /// Call before this many values are kept in lists.
     fn allocate(&mut self, values: usize) -> Result<(), Failure> {
         self.spend(values)?;
         Ok(self.budget.build(LIST_BYTES.saturating_add(values.saturating_mul(2 * size_of::<Value>())))?)
     }
 
-    /// To be called before so many entries of contexts are made.
+    /// Call before this many entries of contexts are made.
     fn allocate_entries(&mut self, entries: usize) -> Result<(), Failure> {
         self.spend(entries)?;
         Ok(self.budget.build(CONTEXT_BYTES.saturating_add(entries.saturating_mul(ENTRY_BYTES)))?)
@@ -242,7 +242,7 @@ impl<'a> Evaluator<'a> {
 
     fn take(&mut self, outcome: Result<Evaluation, EvaluationError>) -> Result<Evaluation, Failure> {
         let evaluation = outcome.map_err(limit)?;
-        // Every expression costs something, however small it is.
+        // Every expression costs something, no matter how small.
         self.spend(1)?;
         Ok(evaluation)
     }

@@ -97,7 +97,7 @@ impl<'a> Interval<'a> {
                     [Some(start), Some(end)] if start == end => start?,
                     _ => return None,
                 };
-                // Booleans are equal or not, but have no order of their own.
+                // Booleans are equal or not, but have no order.
                 (kind != Kind::Boolean).then_some(Interval { kind, start, end })
             }
         }

@@ -49,7 +49,7 @@ pub struct DecisionRequirementsGraph {
 /// What is known of a decision without evaluating it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecisionDescription<'a> {
-    /// The id, by which it is evaluated.
+    /// The id that names it in an evaluation.
     pub id: &'a str,
     /// The name.
     pub name: &'a str,
@@ -131,7 +131,7 @@ impl DecisionRequirementsGraph {
         self.evaluate_within(decision_id, scope, environment, &Budget::of(environment))
     }
 
-    /// The same with what is left of a budget.
+    /// The same with the rest of a budget.
     pub fn evaluate_within(
         &self,
         decision_id: &str,

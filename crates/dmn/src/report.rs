@@ -1,4 +1,4 @@
-//! Problems found in a file and the text that tells a person about them.
+//! Problems found in a file, and their text for people.
 
 use std::fmt;
 

@@ -5,7 +5,7 @@ use roxmltree::Node;
 use crate::model::{Graph, Knowledge};
 use crate::report::Problems;
 
-/// Adds a problem for every cycle of requirements that a search from the first element on finds.
+/// Adds a problem for every cycle of requirements that a search from the first element finds.
 pub(crate) fn check_cycles(
     graph: &Graph,
     decisions: &[Node],
@@ -69,7 +69,7 @@ impl Search<'_> {
         service.outputs.iter().map(|index| *index as usize).collect()
     }
 
-    /// The first cycle that a search in depth finds, which goes on where an earlier one ended.
+    /// The first cycle that a depth-first search finds, continued where an earlier one ended.
     fn cycle_from(&self, start: usize, states: &mut [State]) -> Option<Vec<usize>> {
         if states[start] != State::New {
             return None;

@@ -11,7 +11,7 @@ use crate::model::{Aggregation, DecisionTable, HitPolicy, InputTest, Rule, RuleR
 use crate::report::Problems;
 use crate::xml::{child, children, present, trimmed_text};
 
-/// So much of an input expression is shown where the input has no label.
+/// How much of an input expression is shown if the input has no label.
 const SHOWN_CHARACTERS: usize = 30;
 
 /// The decision table, or none if a problem was added.

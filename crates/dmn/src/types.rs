@@ -19,7 +19,7 @@ const MAXIMUM_TYPE_DEPTH: u32 = 256;
 /// In the name of a type, behind how many points the name of an import may end.
 const MAXIMUM_POINTS: usize = 16;
 
-/// Where a type is meant.
+/// Where a type is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypeReference {
     /// Every value is of this type. Types that the file does not define are treated like this too, as the dialect does.
@@ -122,7 +122,7 @@ impl Types {
         }
     }
 
-    /// A component is a definition without a name of its own in the file.
+    /// A component is a definition without a name in the file.
     fn component(&mut self, node: Node, names: &Names, problems: &mut Problems) -> Option<(Arc<str>, TypeReference)> {
         let Some(name) = present(node, "name") else {
             problems.add(node, "An item component must have a name. Give it one.");
@@ -215,7 +215,7 @@ impl Types {
         }
     }
 
-    /// The value as a value of the type; `None` if it is none. A list of one item stands for the item where that is of the
+    /// The value as a value of the type; `None` if it is none. A list of one item counts as the item if that is of the
     /// type. Null is of every type. Each step of work is taken from the budget; without budget, nothing is of a type.
     pub(crate) fn conform(&self, value: &Value, reference: TypeReference, budget: &mut usize) -> Option<Value> {
         let check = &mut Check { budget, depth: 0, constrained: true };

@@ -18,7 +18,7 @@ impl Evaluator<'_> {
         self.shallow(value)
     }
 
-    /// One call per kind, so that this frame, which recursion repeats, stays small.
+    /// One function per kind, so that this frame, which recursion repeats, stays small.
     fn boxed_inner(&mut self, logic: &Boxed, scope: &dyn Scope) -> Outcome {
         match &logic.kind {
             BoxedKind::Literal(expression) => self.expression(expression, scope),

@@ -41,7 +41,7 @@ impl NativeFunction for Native {
         let graph = &self.session.graph;
         let before = (budget.steps_used(), budget.bytes_built());
         let mut evaluator = Evaluator::new(&self.session, environment, budget);
-        // After a failure that gives null, the caller goes on at its own level.
+        // After a failure that gives null, the caller continues at its own level.
         let outcome = budget.nested(|| match &self.body {
             Body::Knowledge(Knowledge::Model(index)) => {
                 evaluator.model(&graph.models[*index as usize], arguments, &self.captured)

@@ -98,7 +98,7 @@ impl Evaluator<'_> {
         Ok(row)
     }
 
-    /// Without a matching rule, the default outputs as far as there are any.
+    /// Without a matching rule, the default outputs, if any.
     fn defaults(&mut self, outputs: &[TableOutput], scope: &dyn Scope) -> Outcome {
         let mut context = Context::new();
         for output in outputs {
@@ -114,7 +114,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// What the rows of the matched rules, of which there is at least one, give together.
+    /// The combined result of the matched rules, of which there is at least one.
     fn hit(&mut self, table: &DecisionTable, mut rows: Vec<Row>) -> Outcome {
         let outputs = &table.outputs;
         self.allocate(rows.len())?;
@@ -130,7 +130,7 @@ impl Evaluator<'_> {
                 self.spend(rows.len())?;
                 let mut distinct: Vec<Row> = Vec::new();
                 for row in &rows {
-                    // One more than are shown says that there are more.
+                    // One more than are shown, to say that there are more.
                     if distinct.len() <= SHOWN_ROWS && !self.is_among(row, &distinct)? {
                         distinct.push(row.clone());
                     }
@@ -226,7 +226,7 @@ fn holds(test: &ConstantTest, input: &Value) -> bool {
     }
 }
 
-/// Says in which rule, counted from 1, something failed.
+/// Adds in which rule, counted from 1, something failed.
 fn at(mut failure: Failure, position: usize) -> Failure {
     if let Failed::Message(_, rule @ None) = &mut *failure {
         *rule = u32::try_from(position).ok().and_then(|position| position.checked_add(1));
