@@ -116,7 +116,7 @@ impl Budget {
         self.steps_max - self.steps.get()
     }
 
-    /// To be called before so many steps of work are done.
+    /// Call before this many steps of work are done.
     #[inline]
     pub fn spend(&self, steps: usize) -> Result<(), Exceeded> {
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
@@ -128,7 +128,7 @@ impl Budget {
         Ok(())
     }
 
-    /// To be called before so many bytes of a variable are passed over.
+    /// Call before this many bytes of a variable are read.
     #[inline]
     pub fn read(&self, bytes: usize) -> Result<(), Exceeded> {
         let read = self.bytes_read.get().saturating_add(bytes);
@@ -140,7 +140,7 @@ impl Budget {
         Ok(())
     }
 
-    /// To be called before so much memory is taken. The time to fill it is charged apart.
+    /// Call before this much memory is taken. The time to fill it is charged separately.
     #[inline]
     pub fn build(&self, bytes: usize) -> Result<(), Exceeded> {
         let built = self.bytes_built.get().saturating_add(bytes);
@@ -176,7 +176,7 @@ impl Budget {
         result
     }
 
-    /// Does work that takes its steps one by one from what is left; work that uses up all of it has no valid result.
+    /// Does work that takes its steps one by one from the rest of the budget; work that uses it up has no valid result.
     pub fn counted<T>(&self, work: impl FnOnce(&mut usize) -> T) -> Result<T, Exceeded> {
         let before = self.steps_left() as usize;
         let mut left = before;
@@ -191,14 +191,15 @@ impl Budget {
         self.randoms.get()
     }
 
-    /// The value as compact JSON of at most so many bytes. It is charged as it grows, and nothing is written behind a limit.
+    /// The value as compact JSON of at most this many bytes. It is charged as it grows, and nothing is written beyond a
+    /// limit.
     pub fn to_json(&self, value: &Value, bytes_max: usize) -> Result<String, EvaluationError> {
         let mut out = String::new();
         self.write_json(value, &mut out, bytes_max)?;
         Ok(out)
     }
 
-    /// Appends the value as compact JSON, as long as the whole text is no longer than so many bytes.
+    /// Appends the value as compact JSON, as long as the whole text has at most this many bytes.
     pub fn write_json(&self, value: &Value, out: &mut String, bytes_max: usize) -> Result<(), EvaluationError> {
         if value.depth() > DEPTH_LIMIT {
             return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT));
@@ -206,7 +207,7 @@ impl Budget {
         self.write(out, bytes_max, |out, limit| value.write_json_until(out, limit))
     }
 
-    /// Does work that appends to a text and ends soon behind a limit in bytes. Nothing stays of what exceeds it.
+    /// Does work that appends to a text and ends soon after a limit in bytes. What exceeds the limit is removed.
     pub(crate) fn write(
         &self,
         out: &mut String,
@@ -214,7 +215,7 @@ impl Budget {
         work: impl FnOnce(&mut String, usize),
     ) -> Result<(), EvaluationError> {
         let before = out.len();
-        // A text that grows is moved now and then to where there is room, and at the end to where it stays.
+        // A growing text is moved occasionally to where there is room, and in the end to its final place.
         let built_max = (self.bytes_built_max - self.bytes_built.get()) / 2;
         let steps_max = (self.steps_left() as usize).saturating_mul(BYTES_BUILT_PER_STEP / 4);
         let room = built_max.min(steps_max);

@@ -9,7 +9,7 @@ pub const LARGEST_YEAR: i64 = 999_999_999;
 /// The calendar, weekdays included, repeats itself after 400 years.
 pub const DAYS_PER_CYCLE: i64 = 146_097;
 
-/// From 0000-03-01, where leap days stand at the end of the year, to 1970-01-01.
+/// From 0000-03-01, where leap days are at the end of the year, to 1970-01-01.
 const DAYS_FROM_MARCH_OF_YEAR_ZERO: i64 = 719_468;
 
 /// A day of the calendar; its year is within [`LARGEST_YEAR`] on both sides of zero.
@@ -83,7 +83,7 @@ impl Date {
         Date::new(year, month, self.day.min(days_in_month(year, month)))
     }
 
-    /// The day so many days later; `None` beyond [`LARGEST_YEAR`].
+    /// The day that many days later; `None` beyond [`LARGEST_YEAR`].
     pub fn plus_days(self, days: i64) -> Option<Date> {
         // Mostly it is in the same month.
         match i64::from(self.day).checked_add(days) {

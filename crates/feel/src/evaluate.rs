@@ -178,7 +178,7 @@ impl<'a> Evaluator<'a> {
         self.spend(bytes / 16)
     }
 
-    /// Does work that takes its steps from a budget, which is what is left.
+    /// Does work that takes its steps from the rest of the budget.
     fn counted<T>(&mut self, work: impl FnOnce(&mut usize) -> T) -> Result<T, Failure> {
         Ok(self.budget.counted(work)?)
     }
@@ -205,7 +205,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Counts memory before it is taken. What has become free is not given back: this bounds the time as well.
+    /// Counts memory before it is taken. Freed memory is not given back, so this bounds the time too.
     #[inline]
     pub(crate) fn allocate(&mut self, bytes: usize) -> Result<(), Failure> {
         Ok(self.budget.build(bytes)?)
@@ -229,7 +229,7 @@ impl<'a> Evaluator<'a> {
         self.allocate(2 * size_of::<Value>())
     }
 
-    /// To be called before a context with so many entries is built.
+    /// Call before a context with this many entries is built.
     pub(crate) fn allocate_context(&mut self, entries: usize) -> Result<(), Failure> {
         self.allocate(CONTEXT_BYTES.saturating_add(entries.saturating_mul(ENTRY_BYTES)))
     }
@@ -248,17 +248,17 @@ impl<'a> Evaluator<'a> {
         self.allocate(bytes.saturating_add(STRING_BYTES))
     }
 
-    /// To be called before so many bytes are added to a string of this length.
+    /// Call before this many bytes are added to a string of this length.
     pub(crate) fn lengthen_string(&mut self, length: usize, bytes: usize) -> Result<(), Failure> {
         if length.saturating_add(bytes) > self.environment.string_limit_bytes {
             return Err(EvaluationError::StringTooLong(self.environment.string_limit_bytes).into());
         }
         self.spend(1 + bytes / 64)?;
-        // A text that grows is moved now and then to where there is room, and at the end to where it stays.
+        // A growing text is moved occasionally to where there is room, and in the end to its final place.
         self.allocate(bytes.saturating_mul(2))
     }
 
-    /// The text that the work gives, which ends soon behind the limit that it is told.
+    /// The text that the work produces; it ends soon after the given limit.
     pub(crate) fn written(&mut self, work: impl FnOnce(&mut String, usize)) -> Outcome {
         self.allocate(STRING_BYTES)?;
         let mut out = String::new();
@@ -371,7 +371,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// One call per kind of node, so that this frame, which recursion repeats, stays small.
+    /// One function per kind of node, so that this frame, which recursion repeats, stays small.
     fn evaluate_inner(&mut self, node: &Node) -> Outcome {
         match node {
             Node::Constant(_) | Node::Local(_) | Node::Variable(_) | Node::VariablePath(..) => self.evaluate(node),
@@ -440,7 +440,7 @@ impl<'a> Evaluator<'a> {
 
     #[inline(never)]
     fn call(&mut self, call: &Call) -> Outcome {
-        // Arguments that are constants take no steps of their own.
+        // Constant arguments take no steps.
         self.spend(call.arguments.len() / 8)?;
         // What cannot be called does not evaluate its arguments.
         let function = match &call.target {

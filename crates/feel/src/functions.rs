@@ -98,7 +98,7 @@ fn illegal(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Ou
     }))
 }
 
-/// Null, with a warning that tells why the function failed.
+/// Null, with a warning that says why the function failed.
 fn failed(evaluator: &mut Evaluator<'_>, name: &str, why: impl FnOnce() -> String) -> Outcome {
     Ok(evaluator
         .warn(WarningKind::FunctionInvocationFailure, || format!("Failed to invoke function '{name}': {}", why())))

@@ -23,9 +23,9 @@ pub enum JsonError {
     /// The text does not follow the grammar.
     #[error("Expected {expected} at byte {offset} of the JSON text, but found {found}.")]
     Syntax {
-        /// What could stand here.
+        /// What is allowed here.
         expected: &'static str,
-        /// What stands here.
+        /// What was found here.
         found: String,
         /// Where, counted in bytes from 0.
         offset: usize,
@@ -158,7 +158,7 @@ pub(crate) fn read_within(text: &str, room: &mut usize) -> Parsed<Value> {
     Ok(value)
 }
 
-/// What stands at a path of member names in a text.
+/// The value at a path of member names in a text.
 pub(crate) enum Found<'a> {
     /// The text of the member.
     Member(&'a str),
@@ -185,7 +185,7 @@ pub(crate) enum Item<'a> {
     Other(Value),
 }
 
-/// The items of a list in a text, read one after the other, and of objects only what is wanted.
+/// The items of a list in a text, read one at a time; only the wanted members of objects are read.
 pub(crate) struct Items<'a> {
     reader: Reader<'a>,
     names: SharedNames,

@@ -1,5 +1,5 @@
-//! Splits an expression into tokens. Words stay words: which of them form a name is decided by the parser and, for
-//! variables, at evaluation.
+//! Splits an expression into tokens. Words stay words: the parser decides which of them form a name, and, for variables, at
+//! evaluation.
 
 use crate::names::Names;
 use crate::parser::ParseError;
@@ -224,8 +224,8 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Decodes the escapes of a string literal. An unknown escape stands for itself, backslash included: patterns like
-/// `\d` need no doubling.
+/// Decodes the escapes of a string literal. An unknown escape is kept, including its backslash: patterns like `\d` need no
+/// doubling.
 pub(crate) fn unescape(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;

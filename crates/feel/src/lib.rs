@@ -96,7 +96,7 @@ impl Expression {
         self.evaluate_within(scope, environment, &Budget::of(environment))
     }
 
-    /// Evaluates the expression with what is left of a budget.
+    /// Evaluates the expression with the rest of a budget.
     pub fn evaluate_within(
         &self,
         scope: &dyn Scope,

@@ -112,8 +112,8 @@ pub(crate) enum Test {
     /// `-`: every value.
     Any,
     Compare(Comparison, Node),
-    /// Equal to the value, or contained in it if that is a list or a range; `boolean` says that the expression
-    /// mentions the input (`?`) and is a condition of its own.
+    /// Equal to the value, or contained in it if that is a list or a range; `boolean` says that the expression mentions the
+    /// input (`?`) and is a separate condition.
     Value {
         node: Node,
         boolean: bool,

@@ -34,9 +34,9 @@ pub const LENGTH_LIMIT_BYTES: usize = 1 << 20;
 pub struct ParseError {
     /// The expression, shortened if it is long.
     pub expression: String,
-    /// What could stand at the place.
+    /// What is allowed there.
     pub expected: String,
-    /// What stands there.
+    /// What was found there.
     pub found: String,
     /// Counted from 1.
     pub line: usize,
@@ -262,7 +262,7 @@ impl<'a> Parser<'a> {
                 self.advance();
             }
             left = self.infix_operation(left, infix)?;
-            // Operators that join any number of operands are one link; what is left are comparisons of comparisons.
+            // Operators that join any number of operands are one link; the rest are comparisons of comparisons.
             links += 1;
             if links > CHAIN_LIMIT {
                 return Err(self.error("fewer comparisons in a row"));

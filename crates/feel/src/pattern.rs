@@ -71,7 +71,7 @@ impl Pattern {
         budget.spend(self.cost.steps(text.len()))
     }
 
-    /// To be called before a search goes on behind the match that ends here.
+    /// Call before a search continues after the match that ends here.
     pub(crate) fn charge_next(&self, text: &str, from: usize, budget: &Budget) -> Result<(), Exceeded> {
         self.cost.charge_next(text, from, budget)
     }
@@ -144,7 +144,7 @@ impl Template {
         Template { pieces }
     }
 
-    /// The texts that stand for a match, in order. Groups that did not take part in it are empty.
+    /// The texts of a match, in order. Groups that did not take part in it are empty.
     pub(crate) fn expand<'a>(&'a self, captures: &'a Captures<'_>) -> impl Iterator<Item = &'a str> {
         self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text,

@@ -1,7 +1,7 @@
 //! What random values follow from.
 
-/// One number for many: any other parts give another one that tells nothing about them (the finalizer of SplitMix64 after
-/// each part).
+/// One number from several: other parts give another number, which reveals nothing about them (the finalizer of SplitMix64
+/// after each part).
 pub fn seed_of(parts: &[u64]) -> u64 {
     parts.iter().fold(0, |seed, part| {
         let mut mixed = (seed ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -2,7 +2,7 @@
 
 use crate::value::Value;
 
-/// A type of FEEL's own that has a name of its own.
+/// A named type of FEEL itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimpleType {
     /// `string`

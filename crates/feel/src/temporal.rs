@@ -219,7 +219,7 @@ impl Time {
     }
 }
 
-/// Whether a 'T' stands between a date and a time. The name of a zone behind them can have one as well.
+/// Whether there is a 'T' between a date and a time. The name of a zone after them can contain one too.
 pub(crate) fn has_date_and_time(text: &str) -> bool {
     text.split(['@', '[']).next().is_some_and(|told| told.contains('T'))
 }
@@ -241,7 +241,7 @@ impl Local {
         self.date.epoch_day() * SECONDS_PER_DAY + second_of_day(self.time)
     }
 
-    /// What clocks show when they are so many seconds ahead of UTC.
+    /// What clocks show when they are this many seconds ahead of UTC.
     fn of_instant(instant: SignedDuration, ahead: i64) -> Option<Local> {
         let (whole, nanoseconds) = floor(instant);
         let second = whole.checked_add(ahead)?;

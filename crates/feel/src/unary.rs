@@ -59,8 +59,8 @@ impl UnaryTests {
         &self.compiled.source.variables
     }
 
-    /// Whether the input passes: true, false, or null where that is unknown, for instance because it cannot be compared.
-    /// The budget is one of its own.
+    /// Whether the input passes: true, false, or null where that is unknown, for instance because it cannot be compared. It
+    /// has a budget of its own.
     pub fn evaluate(
         &self,
         input: &Value,
@@ -70,7 +70,7 @@ impl UnaryTests {
         self.evaluate_within(input, scope, environment, &Budget::of(environment))
     }
 
-    /// The same with what is left of a budget.
+    /// The same with the rest of a budget.
     pub fn evaluate_within(
         &self,
         input: &Value,
@@ -82,8 +82,8 @@ impl UnaryTests {
         evaluate::evaluate(&self.compiled.source, root, scope, environment, budget).map_err(|error| *error)
     }
 
-    /// The tests, one of which the input must pass, if each of them compares it only with constants: what an index over
-    /// many rules can be made of. `None` if any of them needs an evaluation.
+    /// The tests, one of which the input must pass, if each of them compares it only with constants: this is what an index
+    /// over many rules can be made of. `None` if any of them needs an evaluation.
     pub fn constants(&self) -> Option<Vec<ConstantTest>> {
         self.compiled.tests.iter().map(constant).collect()
     }

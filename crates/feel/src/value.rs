@@ -87,8 +87,8 @@ impl Value {
         self.write_json_until(out, usize::MAX);
     }
 
-    /// Like [`Value::write_json`], but goes on only as long as `out` is no longer than `limit` bytes: parts of a value may be
-    /// shared, so that its text can be far larger than the value.
+    /// Like [`Value::write_json`], but stops once `out` is longer than `limit` bytes: parts of a value may be shared, so
+    /// that its text can be far larger than the value.
     pub(crate) fn write_json_until(&self, out: &mut String, limit: usize) {
         if out.len() > limit {
             return;
@@ -389,7 +389,7 @@ impl PartialEq for Value {
     }
 }
 
-/// Values that are visited, of which several take a step.
+/// Counts visited values, several of which take one step.
 pub(crate) struct Nodes<'a> {
     steps: &'a mut usize,
     visited: usize,
@@ -418,7 +418,7 @@ pub(crate) const ENTRY_BYTES: usize = 128;
 /// About the memory of a string without its text.
 pub(crate) const STRING_BYTES: usize = 32;
 
-/// Takes so much from the budget; false if nothing is left.
+/// Takes this much from the budget; false if it is used up.
 fn take_some(budget: &mut usize, amount: usize) -> bool {
     *budget = budget.saturating_sub(amount);
     *budget > 0
@@ -641,5 +641,5 @@ impl Range {
     }
 }
 
-/// Values are moved all the time; they stay within three words.
+/// Values are moved all the time; they must fit three words.
 const _: () = assert!(size_of::<Value>() == 24);

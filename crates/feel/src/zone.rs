@@ -1,4 +1,4 @@
-//! Where a time is told: a fixed offset from UTC, or a zone with rules for its clocks.
+//! The zone of a time: a fixed offset from UTC, or a zone with rules for its clocks.
 //!
 //! The rules come with the program (`jiff` with its bundled zone database), so that every replica computes the same
 //! whatever zone files its machine has.
@@ -91,7 +91,7 @@ impl Zone {
     }
 }
 
-/// A second at the same place of the calendar that is not far from 1970.
+/// A second at the same point of the calendar that is not far from 1970.
 fn nearer(second: i64) -> i64 {
     if second > NEAR_SECONDS {
         NEAR_SECONDS + (second - NEAR_SECONDS) % SECONDS_PER_CYCLE

@@ -90,8 +90,8 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
-    /// Whether a variable, or what its path leads to, is this string: compared as it stands in the text. `None` if it has
-    /// to be read to know.
+    /// Whether a variable, or what its path leads to, is this string: compared with the raw text. `None` if it has to be
+    /// read to know.
     pub(super) fn text_equals(&mut self, node: &Node, string: &str) -> Result<Option<bool>, Failure> {
         let (index, path): (usize, &[Arc<str>]) = match node {
             Node::Variable(index) => (*index as usize, &[]),

@@ -147,7 +147,7 @@ impl std::fmt::Debug for Function {
 /// About the memory of a function without what it captures.
 const FUNCTION_BYTES: usize = 128;
 
-/// A call of a native function nests as deeply as so many levels of an expression.
+/// A call of a native function nests as deeply as this many levels of an expression.
 const NATIVE_CALL_LEVELS: u32 = 4;
 
 impl Evaluator<'_> {
@@ -175,7 +175,7 @@ impl Evaluator<'_> {
         Ok(Value::Function(Arc::new(Function { body: Body::Builtin { builtin, parameters }, depth: 0 })))
     }
 
-    /// To be called before so many local values are copied.
+    /// Call before this many local values are copied.
     fn capture(&mut self, values: usize) -> Result<(), Failure> {
         self.spend(values / 8)?;
         self.allocate(FUNCTION_BYTES.saturating_add(values.saturating_mul(size_of::<Value>())))

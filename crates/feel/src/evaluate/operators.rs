@@ -14,7 +14,7 @@ use crate::value::Value;
 impl Evaluator<'_> {
     #[inline(never)]
     pub(super) fn arithmetic_chain(&mut self, first: &Node, rest: &[(Operator, Node)]) -> Outcome {
-        // As many steps as if the operations were nested: operands that are constants take none of their own.
+        // As many steps as if the operations were nested: constant operands take none.
         if rest.len() > 1 {
             self.spend(rest.len() - 1)?;
         }
@@ -37,8 +37,8 @@ impl Evaluator<'_> {
         Ok(left.value())
     }
 
-    /// The result if it and all operands are whole numbers that stand in the text or on the stack: in loops this is the
-    /// common case, which needs no values to be moved.
+    /// The result if it and all operands are whole numbers in the text or on the stack: in loops this is the common case,
+    /// which needs no values to be moved.
     #[inline]
     fn whole_numbers(&self, first: &Node, rest: &[(Operator, Node)]) -> Option<i64> {
         let mut left = self.whole_number(first)?;
@@ -64,7 +64,7 @@ impl Evaluator<'_> {
         if let Value::Number(Number::Integer(number)) = value { Some(*number) } else { None }
     }
 
-    /// Arithmetic with values of which at least one is no number.
+    /// Arithmetic with values, at least one of which is not a number.
     #[inline(never)]
     fn arithmetic(&mut self, operator: Operator, left: Value, right: Value) -> Outcome {
         if let (Operator::Add, Value::String(a), Value::String(b)) = (operator, &left, &right) {

@@ -75,7 +75,7 @@ fn put(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value]) -> Outcom
     if keys.is_empty() || keys.len() != expected {
         return illegal(evaluator, name, arguments);
     }
-    // Each key nests the value one level deeper: what would be too deep is never built, because nobody could drop it.
+    // Each key nests the value one level deeper: what would be too deep is never built, because it could not be dropped.
     let levels_left = DEPTH_LIMIT.saturating_sub(arguments[2].depth());
     if keys.len() > levels_left as usize {
         return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT).into());

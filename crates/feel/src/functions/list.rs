@@ -66,7 +66,7 @@ fn append(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     Ok(items.iter().chain(&arguments[1..]).cloned().collect())
 }
 
-/// All items of the lists; what is no list stands for itself.
+/// All items of the lists; anything else counts as one item.
 fn items_of(arguments: &[Value]) -> impl Iterator<Item = &Value> {
     arguments.iter().flat_map(|argument| match argument {
         Value::List(items) => &items[..],

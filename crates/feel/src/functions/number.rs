@@ -113,7 +113,7 @@ fn modulo(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     }
 }
 
-/// Functions of real numbers, in double precision, by a library that gives the same in every build.
+/// Functions of real numbers, in double precision, by a library with the same results in every build.
 fn real(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], compute: fn(f64) -> f64) -> Outcome {
     let Some(number) = arguments[0].as_number() else {
         return illegal(evaluator, name, arguments);

@@ -12,7 +12,7 @@ const RANGE_POINT: &[&[&str]] = &[&["range", "point"], &["range1", "range2"]];
 const RANGES: &[&[&str]] = &[&["range1", "range2"]];
 const ANY: &[&[&str]] = &[&["point1", "point2"], &["point", "range"], &["range", "point"], &["range1", "range2"]];
 
-/// No range is told longer.
+/// No range is shown with more text.
 const LONGEST_TEXT_BYTES: usize = 1_024;
 
 pub(super) const FUNCTIONS: &[Builtin] = &[

@@ -151,7 +151,7 @@ fn replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     Ok(Value::string(out))
 }
 
-/// Adds to a text that is being built, as far as one may be long: looked at before it grows.
+/// Adds to a text that is being built; its length is checked before it grows.
 fn append(evaluator: &mut Evaluator<'_>, out: &mut String, piece: &str) -> Result<(), Failure> {
     evaluator.lengthen_string(out.len(), piece.len())?;
     out.push_str(piece);

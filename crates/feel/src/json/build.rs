@@ -59,7 +59,7 @@ impl SharedNames {
             return self.known[index].clone();
         }
         let fresh: Arc<str> = Arc::from(name);
-        // A name that needs escapes cannot be compared with the text as it stands.
+        // A name that needs escapes cannot be compared with the raw text.
         if self.known.len() < Self::LIMIT && !name.contains(['"', '\\']) {
             self.known.push(fresh.clone());
         }

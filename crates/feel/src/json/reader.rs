@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         &self.text[start..self.position]
     }
 
-    /// Passes over the bracket at the cursor, and over the closing one if it follows at once (true).
+    /// Skips the bracket at the cursor, and the closing one if it follows immediately (true).
     #[inline]
     pub(super) fn open(&mut self, close: u8) -> Parsed<bool> {
         self.depth += 1;
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
                     if self.depth + open.len() == DEPTH_LIMIT {
                         return Err(Box::new(JsonError::TooDeep { offset: at }));
                     }
-                    // In ASCII the closing brackets stand two behind the opening ones.
+                    // In ASCII the closing brackets are two after the opening ones.
                     let closing = bracket + 2;
                     at = self.behind_space(at + 1);
                     if bytes.get(at) != Some(&closing) {
@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
         self.expected_at(at, if close == b'}' { "',' or '}'" } else { "',' or ']'" })
     }
 
-    /// The value of the word that stands here, and where it ends.
+    /// The value of the word at the cursor, and where it ends.
     fn word_at(&self, at: usize) -> Parsed<(Value, usize)> {
         let rest = self.bytes().get(at..).unwrap_or_default();
         for (word, value) in [("true", Value::Boolean(true)), ("false", Value::Boolean(false)), ("null", Value::Null)] {

@@ -14,7 +14,7 @@ enum Binding {
 #[derive(Default)]
 struct ItemUses {
     entries: Vec<Arc<str>>,
-    /// The item itself, or more entries than are worth to be told apart.
+    /// The item itself, or too many entries to keep apart.
     whole: bool,
 }
 

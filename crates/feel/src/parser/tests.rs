@@ -9,7 +9,7 @@ use crate::node::{Call, Comparison, Node, Target, Test};
 const NEGATED_TOKENS_MAX: usize = 1_000;
 
 impl Parser<'_> {
-    /// The tests of a decision table's cell: `-`, or tests of which one must hold, or `not(…)`.
+    /// The tests of a decision table's cell: `-`, or alternatives, or `not(…)`.
     pub(super) fn unary_tests(&mut self) -> Result<Vec<Test>, ParseError> {
         let mut tests = vec![self.joined_tests()?];
         while self.take(Kind::Comma) {
@@ -18,7 +18,7 @@ impl Parser<'_> {
         Ok(tests)
     }
 
-    /// What stands behind `in`: one test, or several in parentheses.
+    /// What follows `in`: one test, or several in parentheses.
     pub(super) fn in_tests(&mut self) -> Result<Vec<Test>, ParseError> {
         self.bindings.push_question();
         let tests = if self.kind() == Kind::LeftParenthesis { self.parenthesized_tests()? } else { vec![self.test()?] };
@@ -113,7 +113,7 @@ impl Parser<'_> {
                 self.leave();
                 return Ok(Test::Not(tests.into_iter().map(inside_not).collect()));
             }
-            // `(< 5)`: a test in parentheses of its own.
+            // `(< 5)`: a single test in parentheses.
             Kind::LeftParenthesis if is_comparison(self.kind_at(1)) => {
                 self.enter()?;
                 self.advance();
@@ -177,7 +177,7 @@ fn inside_not(test: Test) -> Test {
     }
 }
 
-/// The node of a test among others: what compares the input remains a test, what is a condition of its own is a node.
+/// The node of one test: a comparison with the input remains a test, a separate condition is a node.
 fn condition(test: Test) -> Node {
     match test {
         Test::Value { node: node @ Node::Range(_), .. } => Node::Test(Box::new(Test::Value { node, boolean: false })),

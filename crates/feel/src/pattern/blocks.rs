@@ -10,7 +10,7 @@ pub(super) struct Block {
     pub(super) is_script_too: bool,
 }
 
-/// The block of this name, in which letter case, blanks, hyphens and underscores do not matter.
+/// The block of this name; letter case, blanks, hyphens and underscores do not matter.
 pub(super) fn find(name: &str) -> Option<&'static Block> {
     if name.len() > LONGEST_NAME_BYTES {
         return None;

@@ -20,8 +20,8 @@ use crate::budget::{Budget, Exceeded};
 const CHUNK_BYTES: usize = 4 << 10;
 
 pub(super) struct Cost {
-    /// The places of the pattern at which a search can be at once: classes, and characters that repeat. Without them a
-    /// search takes as long as with a plain text, however long that is.
+    /// The positions of the pattern that a search can be in at the same time: classes, and characters that repeat. Without
+    /// them a search takes as long as with a plain text, however long that is.
     weight: usize,
     /// Bytes that a match can have; `None` if there is no limit.
     longest_match: Option<usize>,
@@ -50,7 +50,7 @@ impl Cost {
         Cost { weight, longest_match, pattern: pattern.into(), flags, meter: OnceCell::new() }
     }
 
-    /// The steps of a search through so many bytes.
+    /// The steps of a search through this many bytes.
     pub(super) fn steps(&self, bytes: usize) -> usize {
         (bytes / 16).saturating_add(bytes.saturating_mul(self.weight) / 8)
     }
@@ -82,7 +82,7 @@ impl Cost {
         DFA::builder().syntax(syntax).configure(config).thompson(nfa).build(&self.pattern).ok().map(Box::new)
     }
 
-    /// Walks as far as a search from there does, and charges it.
+    /// Advances as far as a search from there does, and charges it.
     fn walk(&self, meter: &DFA, text: &str, from: usize, budget: &Budget) -> Result<(), Exceeded> {
         let all = |at: usize| budget.spend(1 + self.steps(text.len() - at));
         let mut cache = meter.create_cache();
@@ -96,7 +96,7 @@ impl Cost {
             let mut walked = at;
             while walked < end {
                 match meter.next_state(&mut cache, state, bytes[walked]) {
-                    // It gives up on what it does not know: then the search may go anywhere.
+                    // It gives up on anything unknown: then the search may be anywhere.
                     Ok(next) if next.is_quit() => return all(at),
                     Err(_) => return all(at),
                     Ok(next) if next.is_dead() => return budget.spend(1 + self.steps(walked - at)),

@@ -34,7 +34,7 @@ struct Class {
 }
 
 impl Translation {
-    /// Takes the next character, or the escape that it begins; gives what follows.
+    /// Takes the next character, or the escape that starts with it; returns the rest.
     fn step<'a>(&mut self, rest: &'a str, character: char) -> &'a str {
         let after = &rest[character.len_utf8()..];
         match character {
@@ -62,12 +62,12 @@ impl Translation {
         after
     }
 
-    /// Whether a closing bracket ends a class: as its first character it stands for itself.
+    /// Whether a closing bracket ends a class: as its first character it is literal.
     fn closes(&self) -> bool {
         self.classes.last().is_some_and(|class| !matches!(&self.out[class.start..], "[" | "[^"))
     }
 
-    /// The class around the one that has just ended ends as well. If there was a hyphen before, `[^a-z-[x]` becomes
+    /// The class that encloses the one that just ended ends too. If there was a hyphen before, `[^a-z-[x]` becomes
     /// `[[^a-z]--[x]`.
     fn subtract(&mut self) {
         if let Some(Class { start, hyphen: Some(hyphen) }) = self.classes.last_mut()

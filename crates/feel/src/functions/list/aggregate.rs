@@ -48,7 +48,7 @@ fn numbers(
     Ok(Ok(numbers))
 }
 
-/// To be called before so many numbers are sorted.
+/// Call before this many numbers are sorted.
 fn spend_on_sort(evaluator: &mut Evaluator<'_>, numbers: usize) -> Result<(), Failure> {
     evaluator.spend(numbers.saturating_mul(numbers.checked_ilog2().unwrap_or(0) as usize) / 4)
 }
