@@ -15,7 +15,7 @@ pub enum LogError {
         /// The directory.
         directory: PathBuf,
     },
-    /// The log was used, and its files are gone.
+    /// The log was used before, and its files are missing.
     #[error(
         "The log directory {directory} has lost its directory 'files' with everything that was logged: put it back, or restore a backup."
     )]
@@ -158,7 +158,7 @@ pub enum ProposeError {
     /// The group is not open on this node.
     #[error("Group {0} is not open on this node.")]
     UnknownGroup(GroupId),
-    /// Another node leads the group, or nobody does at the moment.
+    /// Another node leads the group, or none does at the moment.
     #[error("This node does not lead group {group}; the leader is {}.", leader.map_or_else(|| "not known at the moment".to_owned(), |node| format!("node {node}")))]
     NotLeader {
         /// The group.
@@ -174,7 +174,7 @@ pub enum ProposeError {
         /// The future leader.
         to: NodeId,
     },
-    /// An entry without bytes cannot be told from Raft's own.
+    /// An entry without bytes looks like one of Raft's own.
     #[error("An entry must hold at least one byte.")]
     Empty,
     /// The entry exceeds the limit.
@@ -217,7 +217,7 @@ pub enum StepError {
     /// The group is not open on this node.
     #[error("Group {0} is not open on this node.")]
     UnknownGroup(GroupId),
-    /// The message is for somebody else.
+    /// The message is for another node.
     #[error("A message for node {to} arrived at node {here}.")]
     WrongNode {
         /// The addressee.

@@ -144,7 +144,7 @@ impl<L: LogStore> Group<L> {
         Ok(())
     }
 
-    /// What a [`Ready`] has to say: at once, and after the sync. To be asked before [`Self::write_of`].
+    /// The messages of a [`Ready`]: those to send at once, and those after the sync. Call before [`Self::write_of`].
     ///
     /// A leader's entries may overtake its own disk. Raft hands all messages of a leader out for that, but two kinds have
     /// to wait, which a sole voter produces because it wins its election on the spot: answers that it owes as a follower

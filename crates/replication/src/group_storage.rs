@@ -23,7 +23,7 @@ pub(crate) struct GroupStorage<L> {
     /// The newest entries, without gaps, up to `last_index`.
     recent: VecDeque<Entry>,
     recent_bytes: u64,
-    /// The members at and after the checkpoint: each configuration with the index from which it holds.
+    /// The members at and after the checkpoint: each configuration with the index from which it is valid.
     membership_history: Vec<(u64, ConfState)>,
     /// The newest durable state of the state machine, from which a snapshot can be sent.
     checkpoint: Option<(Position, ConfState)>,
@@ -92,7 +92,7 @@ impl<L: LogStore> GroupStorage<L> {
         self.anchor = anchor;
     }
 
-    /// Forgets entries in memory up to `handed_out` (nobody here needs them any more) while they exceed the limit.
+    /// Forgets entries in memory up to `handed_out` (they are no longer needed here) while they exceed the limit.
     pub(crate) fn trim_recent(&mut self, handed_out: u64, limit_bytes: u64) {
         while self.recent_bytes > limit_bytes {
             let Some(entry) = self.recent.pop_front_if(|entry| entry.index <= handed_out) else {

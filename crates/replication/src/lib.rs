@@ -13,7 +13,7 @@
 //! 1. [`Replicas::propose`] gives an entry to the leader; a [`Replicas::round`] makes it durable and hands it out when it
 //!    is committed: with one voter in the same call.
 //! 2. The state machine applies it, and from time to time makes a durable checkpoint: [`Replicas::applied`].
-//! 3. [`Replicas::compact`] drops entries up to the checkpoint; [`LogStore::reclaim_space`] gives their space back.
+//! 3. [`Replicas::compact`] drops entries up to the checkpoint; [`LogStore::reclaim_space`] frees their space.
 //! 4. A follower that needs dropped entries gets the checkpoint instead ([`Round::snapshots_to_send`]).
 //! 5. After a restart, [`Replicas::create_group`] with the checkpoint's index hands out again what is behind it.
 //!

@@ -18,9 +18,9 @@ pub trait LogStore: Send + Sync + 'static {
     /// What the log knows about a group, without its entries.
     fn load(&self, group: GroupId) -> Result<Option<StoredGroup>, LogError>;
 
-    /// Writes all of the batch or nothing of it, in order, and returns when it is durable: one write and one sync,
-    /// however many groups take part. After an error nothing of the batch is visible, and the same batch may be
-    /// written again, except after [`LogError::SyncFailed`], from which there is no return.
+    /// Writes all of the batch or nothing of it, in order, and returns when it is durable: one write and one sync, however
+    /// many groups take part. After an error nothing of the batch is visible, and the same batch may be written again,
+    /// except after [`LogError::SyncFailed`], which is final.
     fn write(&self, batch: &WriteBatch) -> Result<WriteReport, LogError>;
 
     /// Reads the entries `from..to`, at most `max_bytes` of them but at least one.
@@ -35,13 +35,13 @@ pub trait LogStore: Send + Sync + 'static {
 pub struct StoredGroup {
     /// Raft's term, vote and commit index.
     pub hard_state: HardState,
-    /// Where the log starts, and with which members.
+    /// The position before the log's first entry, and the members there.
     pub anchor: Anchor,
     /// The last index in the log; that of the anchor if there are no entries.
     pub last_index: u64,
 }
 
-/// What a group's log stands on.
+/// The state that a group's log builds on.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Anchor {
     /// The last position that is not in the log any more; entries follow from `compacted.index + 1`.
@@ -62,16 +62,16 @@ pub struct WriteBatch {
 /// What is written for one group.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GroupWrite {
-    /// The group starts anew: it was created, or it installs a snapshot. Whatever the log knew about it is gone.
+    /// The group starts afresh: it was created, or it installs a snapshot. Whatever the log knew about it is dropped.
     Replace {
         /// Raft's term, vote and commit index.
         hard_state: HardState,
-        /// What the log stands on.
+        /// What the log builds on.
         anchor: Anchor,
         /// The entries directly after the anchor.
         entries: Vec<Entry>,
     },
-    /// The group goes on.
+    /// The group continues.
     Append {
         /// New entries without gaps. They replace existing ones from the first one's index on.
         entries: Vec<Entry>,

@@ -26,7 +26,7 @@ use blocks::Blocks;
 use directory::LockedDirectory;
 pub use prepared_files::PreparedFiles;
 
-/// The region in which the catalogue of groups is kept. Regions of groups start at `1 << 32`.
+/// The region that holds the catalogue of groups. Regions of groups start at `1 << 32`.
 const CATALOGUE: u64 = 0;
 /// A group's key in the catalogue is this and its number. (Keys that start with underscores belong to the engine.)
 const CATALOGUE_KEY: &[u8] = b"group ";
@@ -185,7 +185,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
         Ok(())
     }
 
-    /// Calls the engine. When a sync fails, it panics on purpose: what is on disk then is unknown, and stays unknown.
+    /// Calls the engine. When a sync fails, it panics on purpose: from then on it is unknown what is on disk.
     fn guarded<T>(&self, action: &'static str, call: impl FnOnce() -> raft_engine::Result<T>) -> Result<T, LogError> {
         match catch_unwind(AssertUnwindSafe(call)) {
             Ok(result) => result.map_err(|error| self.directory.io(action, error)),

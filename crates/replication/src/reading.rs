@@ -11,7 +11,7 @@ use crate::types::{Entry, GroupId, Position};
 pub struct LogRange {
     /// Index of the first entry; one more than `last` when there is none.
     pub first_index: u64,
-    /// The last entry, or what the log stands on when there is none.
+    /// The last entry, or the entry before the log if it is empty.
     pub last: Position,
     /// Index up to which entries were known to be committed when the log was last written.
     pub committed_index: u64,
@@ -19,7 +19,7 @@ pub struct LogRange {
     pub term: u64,
 }
 
-/// Where the log of a group begins and ends; none when the log does not know the group.
+/// Where the log of a group begins and ends; none if the log does not know the group.
 pub fn range(log: &impl LogStore, group: GroupId) -> Result<Option<LogRange>, LogError> {
     let Some(stored) = log.load(group)? else { return Ok(None) };
     let (first_index, end) = (stored.anchor.compacted.index + 1, stored.last_index + 1);

@@ -83,7 +83,7 @@ impl<L: LogStore> Replicas<L> {
     /// they are known to be committed.
     ///
     /// A group that the log does not know is created: all of its first members create it with the same `voters`; a node
-    /// that joins an existing group creates it without any. A group that the log knows goes on with the members it has.
+    /// that joins an existing group creates it without any. A group that the log knows continues with the members it has.
     ///
     /// [`ReplicationError::StateBehindLog`] means that a snapshot was accepted, but not installed before the node
     /// stopped: install the staged state of that position and try again.
@@ -125,7 +125,7 @@ impl<L: LogStore> Replicas<L> {
     }
 
     /// This node takes no part in a group any more until it is opened anew, because its state machine is lost: it does not
-    /// lead, vote or take entries, so that nothing piles up in a log that nobody compacts. What the group has in the log
+    /// lead, vote or take entries, so that nothing piles up in a log that is never compacted. What the group has in the log
     /// stays. If this node leads, it does so no more from the next round on, and takes no proposals from now on.
     ///
     /// # Errors
@@ -217,8 +217,8 @@ impl<L: LogStore> Replicas<L> {
             | MessageType::MsgCheckQuorum) => {
                 return Err(StepError::UnexpectedKind(format!("{kind:?}")));
             }
-            // A leader's heartbeat names a commit index that this node has acknowledged, so Raft panics if the entries
-            // are not there (somebody put an older disk in).
+            // A leader's heartbeat names a commit index that this node has acknowledged, so Raft panics if the entries are
+            // missing (an older disk was put in).
             MessageType::MsgHeartbeat
                 if message.raft.term >= raft.term && message.raft.commit > raft.raft_log.last_index() =>
             {
@@ -286,7 +286,7 @@ impl<L: LogStore> Replicas<L> {
         }))
     }
 
-    /// A snapshot was sent to the node (or could not be): Raft goes on with the entries behind it, or tries again.
+    /// A snapshot was sent to the node (or could not be): Raft continues with the entries after it, or tries again.
     pub fn snapshot_sent(&mut self, id: GroupId, to: NodeId, delivered: bool) {
         if let Some(group) = self.groups.get_mut(&id) {
             let status = if delivered { SnapshotStatus::Finish } else { SnapshotStatus::Failure };
@@ -434,7 +434,7 @@ fn anchor_write<L: LogStore>(group: &Group<L>) -> GroupWrite {
     GroupWrite::Append { entries: Vec::new(), hard_state: None, anchor: Some(group.storage().anchor.clone()) }
 }
 
-/// Sends messages; those that announce a snapshot wait until somebody opens the state.
+/// Sends messages; those that announce a snapshot wait until the state is opened.
 fn dispatch(group: GroupId, messages: Vec<eraftpb::Message>, outbox: &mut impl Outbox, round: &mut Round) {
     for message in messages {
         if message.get_msg_type() == MessageType::MsgSnapshot {

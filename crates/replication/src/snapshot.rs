@@ -26,8 +26,8 @@ pub trait SnapshotSource {
 
 /// The state machine's side of receiving.
 pub trait SnapshotSink {
-    /// Starts to stage the state of the group at the position, beside the group's present state. What was staged before for
-    /// the group is obsolete.
+    /// Starts to stage the state of the group at the position, next to the group's current state. What was staged before
+    /// for the group is obsolete.
     fn stage(&mut self, group: GroupId, position: Position) -> io::Result<Box<dyn StagedSnapshot>>;
 }
 
@@ -195,7 +195,7 @@ impl SnapshotReceiver {
         let problem = |problem| SnapshotError::OutOfOrder { group, problem };
         let mut incoming = self.incoming.remove(&group).ok_or_else(|| problem("it was not announced"))?;
         if (incoming.position, incoming.message.from()) != (chunk.position, chunk.from) {
-            // A part of an older stream; the present one goes on.
+            // A part of an older stream; the current one continues.
             self.incoming.insert(group, incoming);
             return Err(problem("a part of another snapshot came in between"));
         }

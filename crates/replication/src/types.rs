@@ -41,7 +41,7 @@ pub struct Position {
     pub term: u64,
 }
 
-/// A committed entry: the bytes that somebody proposed and where they are in the log.
+/// A committed entry: the bytes that were proposed and their position in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Index in the log. Strictly increasing, but not gapless: Raft's own entries are not handed out.
@@ -83,7 +83,7 @@ impl Membership {
         [&self.voters, &self.learners, &self.outgoing_voters].into_iter().any(|members| members.contains(&node))
     }
 
-    /// Whether two configurations hold at once, in the middle of a change.
+    /// Whether two configurations are valid at once, in the middle of a change.
     #[must_use]
     pub fn is_joint(&self) -> bool {
         !self.outgoing_voters.is_empty()

@@ -49,7 +49,7 @@ impl<L: LogStore> Group<L> {
         self.jitter.ticks = shortest + usize::try_from(self.jitter.next() % span).expect("less than the timeout");
     }
 
-    /// A sole voter waits for nobody: it leads as soon as everything it has is durable and handed out.
+    /// A sole voter need not wait for others: it leads as soon as everything it has is durable and handed out.
     pub(crate) fn should_lead_alone(&self) -> bool {
         let committed = self.node.raft.raft_log.committed;
         !self.retired && self.is_alone() && !self.is_leader() && self.handed_out >= committed && !self.node.has_ready()

@@ -121,7 +121,7 @@ impl<L: LogStore> Group<L> {
         }
     }
 
-    /// Raft lets a leader that is no voter any more lead on, without a say of its own and unable to propose.
+    /// Raft lets a leader that is no longer a voter keep leading, without a vote and unable to propose.
     pub(crate) fn step_down_if_removed(&mut self) {
         if self.is_leader() && !self.node.raft.promotable() {
             let term = self.node.raft.term;

@@ -50,7 +50,7 @@ impl LockedDirectory {
             .map_err(|error| io("Reading the format marker", &marker, error))?;
         let expected = marker_text(FORMAT);
         if found.is_empty() && is_missing_or_empty(&files) {
-            // The marker comes last: where it stands, the directory is there, or was lost.
+            // The marker comes last: where it exists, the directory exists, or was lost.
             fs::create_dir_all(&files)
                 .and_then(|()| sync_directory(path))
                 .map_err(|error| io("Creating the log directory", &files, error))?;

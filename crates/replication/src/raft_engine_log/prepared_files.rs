@@ -20,14 +20,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use raft_engine::env::{DefaultFileSystem, FileSystem, Permission, WriteExt};
 
-/// What is written and synced at once.
+/// How much is written and synced at a time.
 const PIECE_BYTES: usize = 512 << 10;
-/// Pause between two pieces, in which the disk belongs to others.
+/// Pause between two pieces, which leaves the disk to others.
 const PIECE_PAUSE: Duration = Duration::from_millis(5);
 /// Files of this kind are written to all the time; others only while space is reclaimed.
 const EXTENSION: &str = "raftlog";
 
-/// The files of a log, of which the next one is prepared.
+/// The files of a log, the next of which is prepared.
 pub struct PreparedFiles(Arc<NextFile>);
 
 /// The file that will be used next.
@@ -103,7 +103,7 @@ impl NextFile {
         *self.state.lock() = if ready { State::Ready } else { State::Missing };
     }
 
-    /// `false` if it was told to stop before the end.
+    /// `false` if it was stopped before the end.
     fn write_zeros(&self) -> io::Result<bool> {
         let file = File::create(&self.path)?;
         let zeros = vec![0; PIECE_BYTES];

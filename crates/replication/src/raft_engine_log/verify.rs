@@ -1,19 +1,19 @@
 //! Tells a torn tail from damage before the engine opens its files.
 //!
 //! The engine itself cuts the newest file off at the first record that it cannot read, wherever that is, and looks at the
-//! content of old entries only when somebody reads them. So a flipped bit could silently take acknowledged entries away.
-//! This pass reads every byte first. A record that does not verify is a torn tail only at the end of the newest file, with
-//! no valid record behind it: every batch is synced before the next is written, so only the last one can be incomplete.
-//! (A damaged last record cannot be told from a torn one. If the state machine already has it, opening the group reports
-//! that the state is ahead of the log.)
+//! content of old entries only when they are read. So a flipped bit could silently remove acknowledged entries. This pass
+//! reads every byte first. A record that does not verify is a torn tail only at the end of the newest file, with no valid
+//! record behind it: every batch is synced before the next is written, so only the last one can be incomplete. (A damaged
+//! last record looks like a torn one. If the state machine already has it, opening the group reports that the state is
+//! ahead of the log.)
 //!
 //! A file behind it that holds no record, because the disk was full when it was begun, does not count.
 //!
-//! File: magic, version (u64), alignment (u64), records. The engine writes version 2. But a newest file whose header was torn it
-//! begins anew with version 1, which has no alignment and does not sign its records with the file's number.
-//! Record: `length << 8 | compression` (u64), offset of the items (u64),
-//! entries with a CRC-32 (absent if there are none), items with a CRC-32 that is XORed with the file's number, so that
-//! the remains of a recycled file are not mistaken for its new content. All numbers are big-endian, the checksums little-endian.
+//! File: magic, version (u64), alignment (u64), records. The engine writes version 2. But a newest file whose header was
+//! torn it starts again with version 1, which has no alignment and does not sign its records with the file's number.
+//! Record: `length << 8 | compression` (u64), offset of the items (u64), entries with a CRC-32 (absent if there are none),
+//! items with a CRC-32 that is XORed with the file's number, so that the remains of a recycled file are not mistaken for
+//! its new content. All numbers are big-endian, the checksums little-endian.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::error::LogError;
 
 const MAGIC: &[u8] = b"RAFT-LOG-FILE-HEADER-9986AB3E47F320B394C8E84916EB0ED5";
 const FILE_HEADER_BYTES: usize = MAGIC.len() + 16;
-/// Of a file that the engine begins anew.
+/// Of a file that the engine starts again.
 const UNSIGNED_HEADER_BYTES: usize = MAGIC.len() + 8;
 const RECORD_HEADER_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 4;
@@ -74,9 +74,9 @@ fn verify_files(files: &[(u64, PathBuf)], queue: Queue) -> Result<(), LogError> 
     Ok(())
 }
 
-/// When the disk is full, the engine begins the next file, fails, and goes on in the one before. After a crash that one may
-/// have a torn tail, as it was the newest in truth; the engine would refuse it. So what begins no record is removed from
-/// behind a file that is not whole. Answers whether it was.
+/// When the disk is full, the engine begins the next file, fails, and continues in the one before. After a crash that one
+/// may have a torn tail, because it really was the newest; the engine would refuse it. So files without a record are
+/// removed after a file that is not whole. Returns whether it was.
 fn remove_failed_successor(files: &mut Vec<(u64, PathBuf)>, error: &LogError) -> Result<bool, LogError> {
     let [.., (_, path), (next_number, next_path)] = files.as_slice() else { return Ok(false) };
     if !matches!(error, LogError::Damaged { file, .. } if file == path)
@@ -189,8 +189,7 @@ fn verify_file(path: &Path, bytes: &[u8], number: u64, newest: Option<Queue>) ->
             "the log ends with an incomplete record, which was never acknowledged; it is cut off"
         );
     }
-    // The engine cuts off records that it cannot read, but of all records but the last it reads the entries only when somebody
-    // wants them.
+    // The engine cuts off records that it cannot read, but reads the entries of all records except the last only on demand.
     if offset >= header.bytes && begins(offset, header.signature) {
         cut_off(path, offset).map_err(|error| io("Cutting off an incomplete record", path, &error))?;
     }
