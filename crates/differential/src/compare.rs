@@ -1,4 +1,4 @@
-//! Compares what two sides tell, knowing what is meant to differ.
+//! Compares what two sides report, knowing the intended differences.
 
 use std::path::Path;
 
@@ -145,7 +145,7 @@ pub fn show_reasons(reference: &str, ours: &str) -> String {
     line('-', reference) + &line('+', ours)
 }
 
-/// Two lists of lines beside each other: `-` only the reference, `+` only ours.
+/// Two lists of lines merged: `-` only the reference, `+` only ours.
 pub fn show(reference: &[String], ours: &[String]) -> String {
     let marked = if reference.len().saturating_mul(ours.len()) > TABLE_CELLS_MAX {
         let mark = |mark: char| move |line: &String| (mark, line.clone());

@@ -48,8 +48,8 @@ fn request_with(case: &Case, variables: &str) -> String {
     line
 }
 
-/// Compares the table of expressions and so many random cases; whether all agree but for reasons that are known. What is known is shown
-/// only if asked for.
+/// Compares the table of expressions and this many random cases; returns whether all agree except for known reasons. What
+/// is known is shown only if asked for.
 ///
 /// # Errors
 /// When the reference cannot be asked.

@@ -15,7 +15,7 @@ struct Makers {
 pub struct Grammar {
     random: Random,
     types: BTreeMap<char, Makers>,
-    /// The types that now and then take the place of another one.
+    /// The types that occasionally replace another one.
     exchanged: &'static [char],
     /// The types whose place is never taken.
     exact: &'static [char],
@@ -24,8 +24,8 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// Reads lines: `x = text` is an operand of the type `x`, `x < text` a template with operands in it: `{y}` stands for any of
-    /// the type `y`, doubled braces for braces. Lines that begin with `#` say something about it.
+    /// Reads lines: `x = text` is an operand of the type `x`, `x < text` a template with operands in it: `{y}` means any of
+    /// the type `y`, doubled braces mean braces. Lines that begin with `#` are comments.
     ///
     /// # Panics
     /// When a line is none of these.
@@ -80,7 +80,7 @@ impl Grammar {
         Some(self.fill(template, depth))
     }
 
-    /// An expression of a type, now and then of another one.
+    /// An expression of a type, occasionally of another one.
     pub fn expression(&mut self, wanted: char, depth: usize) -> String {
         let is_exchanged = !self.exact.contains(&wanted) && self.random.below(25) == 0;
         let wanted = if is_exchanged { *self.random.pick(self.exchanged) } else { wanted };

@@ -2,8 +2,8 @@
 //! models.
 //!
 //! A [`scenario`] is a list of [`steps`](step). A [`session`] carries them out on a [`driver`]: the engine of this
-//! workspace in memory, or the reference engine as a child process. Keys and times never appear in a step or a trace:
-//! the [`tracker`] gives every element instance a name that is the same on both sides, and the [`trace`] tells in these
+//! workspace in memory, or the reference engine as a child process. Keys and times never appear in a step or a trace: the
+//! [`tracker`] gives every element instance a name that is the same on both sides, and the [`trace`] describes in these
 //! names what happened, so that two traces can be compared line by line.
 //!
 //! [`expressions`] compares only the evaluation of random expressions, with the reference's FEEL engine, and [`tables`] that

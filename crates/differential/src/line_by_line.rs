@@ -43,7 +43,7 @@ pub fn answers(launch: &Launch, class: &str, lines: Vec<String>) -> Result<Vec<S
 pub struct KnownReasons(Vec<(Regex, &'static str)>);
 
 impl KnownReasons {
-    /// Reads lines `reason :: regular expression`. Lines that begin with `#` say something about them.
+    /// Reads lines `reason :: regular expression`. Lines that begin with `#` are comments.
     ///
     /// # Errors
     /// When a line is none of these.
@@ -62,7 +62,7 @@ impl KnownReasons {
     }
 }
 
-/// A case, what it is on both sides, and a note that is shown with it.
+/// A case, its result on both sides, and a note that is printed with it.
 type Shown = [String; 4];
 
 /// What was compared so far.
@@ -79,7 +79,7 @@ impl Comparison {
         self.same += 1;
     }
 
-    /// Counts a difference, which is known if a pattern finds `case TAB theirs TAB ours`. The note is shown with it.
+    /// Counts a difference, which is known if a pattern finds `case TAB theirs TAB ours`. The note is printed with it.
     pub fn differ(&mut self, known: &KnownReasons, case: &str, [theirs, ours]: [&str; 2], note: &str) {
         let shown = [case, theirs, ours, note].map(str::to_owned);
         match known.of(&format!("{case}\t{theirs}\t{ours}")) {

@@ -80,7 +80,7 @@ pub enum ModelError {
         /// What is wrong with it.
         problem: String,
     },
-    /// An item is at a place where it means nothing.
+    /// An item is where it has no meaning.
     #[error("'{keyword} {id}' means nothing here; the keywords are listed in crates/differential/src/model.rs")]
     Misplaced {
         /// The keyword of the item.
@@ -158,7 +158,7 @@ impl Model {
     /// The model as a BPMN file.
     ///
     /// # Errors
-    /// When an item stands where it means nothing.
+    /// When an item is where it has no meaning.
     pub fn to_xml(&self) -> Result<String, ModelError> {
         xml::write(self)
     }

@@ -43,7 +43,7 @@ fn problem(problem: impl std::fmt::Display) -> DriverError {
 }
 
 impl Ours {
-    /// A side with so many partitions. Nothing runs before it is reset.
+    /// A side with this many partitions. Nothing runs before it is reset.
     pub fn new(partition_count: u16) -> Self {
         Ours {
             partition_count,
@@ -64,7 +64,7 @@ impl Ours {
         PartitionId(partition as u16 + 1)
     }
 
-    /// Applies a command somebody waits for; answers the number of the request.
+    /// Applies a command with a waiting request; returns the number of the request.
     fn submit(&mut self, partition: PartitionId, command: Command) -> Result<u64, DriverError> {
         self.requests += 1;
         let request = Some(RequestId { node: 0, number: self.requests });

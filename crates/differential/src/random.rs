@@ -34,7 +34,7 @@ impl Random {
         (self.next() % limit.max(1) as u64) as usize
     }
 
-    /// True so many times in a hundred.
+    /// True with this percentage.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -15,7 +15,7 @@ use tonic::{Code, Status};
 
 use crate::driver::{Answer, Driver, DriverError, Refusal, Request};
 
-/// A process that has served so many engines is replaced by a new one, so that it cannot grow slow.
+/// A process that has served this many engines is replaced by a new one, so that it cannot become slow.
 const ENGINES_PER_PROCESS_MAX: usize = 200;
 /// How long the process may take for anything.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);

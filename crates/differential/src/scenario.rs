@@ -11,7 +11,7 @@
 //! > create order {"total": 5} as A
 //! ```
 //!
-//! What happens is in a file beside it with the ending `.trace`: each step, and below it what it caused.
+//! What happens is in a file next to it with the ending `.trace`: each step, and below it what it caused.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

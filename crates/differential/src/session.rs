@@ -1,4 +1,4 @@
-//! Carries out steps on one side and tells what happened.
+//! Carries out steps on one side and reports what happened.
 
 use gateway_interface::*;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What somebody outside does, one step a line.
+//! What clients do, one step per line.
 //!
 //! | step | does |
 //! |---|---|
@@ -21,9 +21,9 @@
 //! | `migrate INSTANCE to ID [version N] a=>b …` | migrates an instance |
 //! | `delete ID [version N]` | deletes a process |
 //!
-//! A job is named by its element. An element is named `[INSTANCE/]ID[#N]`: the Nth instance of the element, counted in
-//! the process instance; without a number the first one that is there, and without a process instance the first one that
-//! has it. The body of a multi-instance activity is `ID[]`. The name `missing` is nobody's.
+//! A job is named by its element. An element is named `[INSTANCE/]ID[#N]`: the Nth instance of the element, counted in the
+//! process instance; without a number the first one that is there, and without a process instance the first one that has
+//! it. The body of a multi-instance activity is `ID[]`. The name `missing` refers to nothing.
 
 mod read;
 mod write;

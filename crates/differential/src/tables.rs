@@ -27,7 +27,7 @@ fn request(seed: u64) -> String {
     Value::from(vec![model.write(), decision, variables]).to_string()
 }
 
-/// Compares so many models, each with a seed of its own; whether all agree but for reasons that are known. What is known is
+/// Compares this many models, each with its own seed; returns whether all agree except for known reasons. What is known is
 /// shown only if asked for.
 ///
 /// # Errors
@@ -66,7 +66,7 @@ fn judge<'a>(answers: impl Iterator<Item = (u64, &'a str)>) -> Result<(Compariso
     Ok((comparison, counts))
 }
 
-/// Stores what the reference says of so many models.
+/// Stores what the reference says about this many models.
 ///
 /// # Errors
 /// When the reference cannot be asked, or the file not written.
@@ -104,7 +104,7 @@ fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// How many outcomes were of which kind, so that a generator that makes only failures is seen.
+/// How many outcomes were of which kind, so that a generator that makes only failures is noticed.
 #[derive(Default)]
 struct Counts {
     refused: usize,

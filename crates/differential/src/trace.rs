@@ -1,9 +1,9 @@
 //! Tells what happened in one step, as lines that are equal when two engines behave alike.
 //!
 //! For every process instance come its element transitions in order. What else belongs to an element instance (its job,
-//! variables, timers, incidents and so on) stands below the last transition of that element instance, or before all
-//! transitions when there was none in this step: its order in the life of the element instance is told, its order among
-//! the records of other elements is not.
+//! variables, timers, incidents and so on) is listed below the last transition of that element instance, or before all
+//! transitions when there was none in this step: its order in the life of the element instance is told, its order among the
+//! records of other elements is not.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -236,7 +236,7 @@ fn decision(record: Record<'_>) -> String {
     }
 }
 
-/// The evaluation of a decision with all that it went through. What went wrong is told in words of one's own.
+/// The evaluation of a decision with all its steps. Each side words its failures differently.
 fn evaluation(record: Record<'_>) -> String {
     let items = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
@@ -311,7 +311,7 @@ fn with_variables(record: Record<'_>) -> String {
     }
 }
 
-/// A moment after the start, without the milliseconds by which each step of the clock goes on.
+/// A moment after the start, without the milliseconds that each step of the clock adds.
 pub fn moment(milliseconds: i64) -> String {
     format!("{}s", milliseconds.div_euclid(1_000))
 }

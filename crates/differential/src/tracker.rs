@@ -58,7 +58,7 @@ pub struct Instance {
     pub is_called: bool,
     /// Whether it still runs.
     pub is_open: bool,
-    /// Whether somebody waits for its result.
+    /// Whether a client waits for its result.
     pub is_awaited: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// The next instance of a process that nobody calls gets this name.
+    /// The next instance of a process that is not called gets this name.
     pub fn expect_instance(&mut self, process: &str, name: Option<String>, is_awaited: bool) {
         self.next_name = Some((process.to_owned(), name, is_awaited));
     }

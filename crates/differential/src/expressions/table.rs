@@ -32,7 +32,7 @@ fn rows() -> Result<Vec<Row>, Failure> {
     rows.collect()
 }
 
-/// Whether the rows without a source of their own give the same on both sides, and the others do not.
+/// Whether the rows without another source give the same on both sides, and the others do not.
 ///
 /// # Errors
 /// When the reference cannot be asked, or the table not be read.

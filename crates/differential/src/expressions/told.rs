@@ -1,4 +1,4 @@
-//! Values as `reference/Expressions.java` tells them: with their types.
+//! Values as `reference/Expressions.java` prints them: with their types.
 
 use std::collections::BTreeMap;
 

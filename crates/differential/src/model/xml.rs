@@ -33,7 +33,7 @@ struct Scope {
     flows: Vec<Flow>,
 }
 
-/// What stands beside the processes: messages, errors and the like, each once.
+/// The root elements besides the processes: messages, errors and the like, each once.
 #[derive(Default)]
 struct Definitions {
     entries: Vec<(String, String)>,
@@ -118,7 +118,7 @@ impl Scope {
         }
     }
 
-    /// Items one after the other; answers what is left open at the end.
+    /// Items in sequence; returns what is left open at the end.
     fn sequence(
         &mut self,
         items: &[&Item],

@@ -86,7 +86,7 @@ impl Chooser<'_> {
         Step::Create { process: "main".to_owned(), variables, options: CreateOptions { result, ..Default::default() } }
     }
 
-    /// Variables that the expressions of the models read, each of them there so many times in a hundred.
+    /// Variables that the expressions of the models read, each present with this percentage.
     fn variables(&mut self, percent: usize) -> String {
         let choice = self.random.below(4);
         let all = [
@@ -206,7 +206,7 @@ impl Chooser<'_> {
     }
 
     /// Indexes of the instances that may be modified. Where a scope has not begun or cannot complete because of an
-    /// incident, the reference accepts what is to begin in it and then forgets it.
+    /// incident, the reference accepts what should begin in it and then forgets it.
     fn modifiable(&self, tracker: &Tracker) -> Vec<usize> {
         let is_stuck = |index: usize| {
             tracker.incidents.iter().filter(|incident| incident.is_open).any(|incident| {

@@ -1,5 +1,5 @@
-//! Differences of random models that are known. What follows one is not compared, as the sides are in different states then;
-//! docs/conformance.md tells users the same.
+//! Differences of random models that are known. What follows one is not compared, as the sides are in different states
+//! then; docs/conformance.md says the same to users.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const LOOKED_AGAIN: &str = "an inclusive join looks again when a token has left 
 const CLOSED: &str = "what waits directly inside an event sub-process is closed with it";
 const NOT_ESCALATED: &str = "an escalation goes on when its event sub-process cannot come any more";
 
-/// How the lines begin that tell that something waits no more.
+/// How the lines begin that say that something no longer waits.
 const CLOSINGS: [&str; 4] = [
     "TIMER CANCELED ",
     "PROCESS_MESSAGE_SUBSCRIPTION DELETING ",
@@ -47,7 +47,7 @@ fn parts(line: &str) -> Option<(&str, &str)> {
     Some((label.split('#').next().unwrap_or(label), what))
 }
 
-/// Whether the element has thrown an escalation in this step that somebody should have caught.
+/// Whether the element has thrown an escalation in this step that should have been caught.
 fn is_not_escalated(lines: &[String], id: &str) -> bool {
     let thrown = format!(" from {id} to ");
     lines.iter().any(|line| line.contains("ESCALATION NOT_ESCALATED ") && line.contains(&thrown))

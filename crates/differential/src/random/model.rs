@@ -88,7 +88,7 @@ pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
     Model { processes }
 }
 
-/// Begin of the ids of inclusive gateways whose branches tokens may leave, or to which a boundary event may lead again.
+/// Prefix of the ids of inclusive gateways whose branches tokens may leave, or to which a boundary event may lead again.
 pub(super) const LEAVING: &str = "leaving";
 
 struct Maker<'a> {

@@ -20,7 +20,7 @@ pub struct Sides<'a> {
     pub reference: &'a mut dyn Driver,
     /// Ours.
     pub ours: &'a mut dyn Driver,
-    /// What is meant to differ.
+    /// The intended differences.
     pub known: &'a KnownDifferences,
 }
 
@@ -75,7 +75,7 @@ enum Taken {
 pub struct Outcome {
     /// How the sides differ, if they do.
     pub finding: Option<Finding>,
-    /// The known reason for which they differ, so that the run ended before its time.
+    /// The known reason why they differ, which ended the run early.
     pub known: Option<&'static str>,
     /// Steps that were taken.
     pub steps: usize,

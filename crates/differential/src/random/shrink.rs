@@ -7,7 +7,7 @@ use crate::model::Item;
 /// How often a smaller case is tried.
 const TRIES_MAX: usize = 200;
 
-/// A smaller case in which the sides still differ, though perhaps in another place.
+/// A smaller case in which the sides still differ, perhaps elsewhere.
 ///
 /// # Errors
 /// When a side is gone.

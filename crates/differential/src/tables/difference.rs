@@ -67,7 +67,7 @@ fn evaluated(case: &Case, theirs: &Value, ours: &Value) -> Option<Difference> {
     }
     let [some_theirs, some_ours] = [theirs, ours].map(unrepeated);
     let pairs = some_theirs.iter().zip(&some_ours).take_while(|(theirs, ours)| theirs["id"] == ours["id"]);
-    // What a decision is made of tells more than what came after it.
+    // The parts of a decision tell more than what came after them.
     pairs.into_iter().find_map(|(theirs, ours)| decision(case, theirs, ours)).or_else(|| {
         let is_repeated = theirs.len() > ours.len() && ids(&some_theirs) == ids(&some_ours);
         let repeated = if is_repeated { " but for functions that are repeated" } else { "" };
@@ -143,7 +143,7 @@ fn is_equal(left: &Rule, right: &Rule) -> bool {
     left.id.is_none() && right.id.is_none() && left_entries == right_entries
 }
 
-/// Whether an input passes a test on our side, as far as the test mentions only variables.
+/// Whether an input passes a test on our side, if the test mentions only variables.
 fn passes(case: &Case, test: &str, input: &Value) -> bool {
     let variables = feel::Value::from_json(&case.variables).unwrap_or_default();
     let (Ok(tests), Some(variables)) = (UnaryTests::parse(test), variables.as_context()) else {
@@ -171,7 +171,7 @@ fn results(table: &Table, theirs: &Value, ours: &Value) -> Option<Difference> {
     Some(difference("outputs of a rule", theirs, ours))
 }
 
-/// The rule of the table that is told.
+/// The rule of the table that is reported.
 fn rule_of<'a>(table: &'a Table, told: &Value) -> Option<&'a Rule> {
     let index = usize::try_from(told["index"].as_u64()?).ok()?;
     table.rules.get(index.checked_sub(1)?)
@@ -243,7 +243,7 @@ fn same(theirs: &Value, ours: &Value) -> bool {
     }
 }
 
-/// Whether two numbers are the same in 64 bits but for how they were rounded: the reference tells no more digits.
+/// Whether two numbers are the same in 64 bits except for rounding: the reference reports no more digits.
 fn are_close(theirs: f64, ours: f64) -> bool {
     (theirs - ours).abs() <= theirs.abs() * 2.0 * f64::EPSILON
 }

@@ -146,7 +146,7 @@ impl Generator {
         (decision, letter)
     }
 
-    /// The name of a type, now and then of another one.
+    /// The name of a type, occasionally of another one.
     fn type_of(&mut self, letter: char) -> &'static str {
         let letter = if self.percent(10) { *self.grammar.random().pick(&TYPES) } else { letter };
         match letter {
@@ -158,7 +158,7 @@ impl Generator {
         }
     }
 
-    /// Decision tables, and now and then something else, with the type of the result.
+    /// Decision tables, and occasionally something else, with the type of the result.
     fn logic(&mut self) -> (Logic, char) {
         match self.below(20) {
             0 | 1 => {
@@ -215,7 +215,7 @@ impl Generator {
         Knowledge { id: "rate".to_owned(), parameters, logic }
     }
 
-    /// Binds the parameters, now and then not all.
+    /// Binds the parameters, occasionally not all.
     fn invocation(&mut self, knowledge: &Knowledge) -> Logic {
         let mut bindings = Vec::new();
         for (name, _) in &knowledge.parameters {
@@ -248,7 +248,7 @@ impl Generator {
             table.outputs.push(output);
         }
         let rules = if self.percent(20) { 8 + self.below(20) } else { self.below(6) };
-        // Not so many of a hundred rows of tests let all pass.
+        // Few of a hundred rows of tests let everything pass.
         let dashes = if self.percent(50) { 10 } else { 35 };
         for number in 1..=rules {
             let tests = types.iter().map(|(_, tests)| self.test(*tests, dashes)).collect();
@@ -366,7 +366,7 @@ impl Generator {
             if !self.percent(if name == "u" { 10 } else { 95 }) {
                 continue;
             }
-            // Lists stand for their only item, and items for lists, which the reference does not know.
+            // Lists count as their only item, and items as lists, which the reference does not support.
             let is_scalar = !matches!(name, "l" | "m" | "c");
             let values = if is_scalar && self.percent(2) { names[self.below(SCALARS)].1 } else { values };
             entries.push(format!("\"{name}\":{}", self.grammar.random().word(values)));

@@ -1,4 +1,4 @@
-//! Evaluates decisions with the crate `dmn` and tells the outcome as `reference/Decisions.java` does.
+//! Evaluates decisions with the crate `dmn` and reports the outcome as `reference/Decisions.java` does.
 
 use dmn::{DecisionEvaluation, EvaluatedDecision, MatchedRule};
 use feel::Environment;
