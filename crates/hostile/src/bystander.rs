@@ -1,4 +1,4 @@
-//! Ordinary instances at a fixed rate, in an open loop: each counts from the time at which it was to be created.
+//! Ordinary instances at a fixed rate, in an open loop: each counts from its intended creation time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,7 +15,7 @@ use tonic::{Request, Status};
 const PROCESS: &str = "bystander";
 /// How long an instance may take before it counts as one that never ended.
 const INSTANCE_LIMIT: Duration = Duration::from_secs(100);
-/// Instances without an end at once; more are not begun, and counted as late as they can be.
+/// How many instances may be unfinished at once; further ones are not begun, and counted with the worst latency.
 const IN_FLIGHT_MAX: usize = 5_000;
 const PAUSE_BEFORE_AGAIN: Duration = Duration::from_millis(50);
 
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// The latency that so many of a thousand instances did not exceed.
+    /// The latency that this many of a thousand instances did not exceed.
     pub fn quantile(&self, thousandths: usize) -> Duration {
         let mut sorted = self.latencies.clone();
         sorted.sort_unstable();

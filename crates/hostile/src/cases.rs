@@ -14,7 +14,7 @@ use std::pin::Pin;
 
 use crate::victim::{Verdict, Victim};
 
-/// One thing that nobody should send.
+/// One kind of hostile input.
 pub struct Case {
     /// What it attacks.
     pub group: &'static str,
@@ -58,7 +58,7 @@ pub fn all() -> Vec<Case> {
     .collect()
 }
 
-/// A variable `text` of so many bytes.
+/// A variable `text` of this many bytes.
 fn text(bytes: usize) -> String {
     format!("{{\"text\":\"{}\"}}", "x".repeat(bytes))
 }

@@ -1,10 +1,10 @@
-//! HTTP/2 by hand, to send what no client library would.
+//! HTTP/2 written by hand, to send what no client library would.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Until a read gives up, if nothing else is said.
+/// How long a read waits by default.
 const READ_LIMIT: Duration = Duration::from_secs(120);
 
 /// What a client says first.
@@ -14,7 +14,7 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub const DATA: u8 = 0;
 /// The headers of a request or an answer.
 pub const HEADERS: u8 = 1;
-/// What a side wants of the other.
+/// The settings that a side sends.
 pub const SETTINGS: u8 = 4;
 /// A question whether the other side is there.
 pub const PING: u8 = 6;
@@ -29,7 +29,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame_of_length(u32::try_from(payload.len()).expect("it is short"), kind, flags, stream, payload)
 }
 
-/// A frame that says that it has this length, whatever its payload has.
+/// A frame that claims this length, whatever its payload has.
 pub fn frame_of_length(length: u32, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = length.to_be_bytes()[1..].to_vec();
     frame.extend([kind, flags]);
@@ -70,7 +70,7 @@ pub fn message_prefix(length: u32) -> Vec<u8> {
 pub struct Raw(TcpStream);
 
 impl Raw {
-    /// A connection on which nothing was said yet.
+    /// A connection on which nothing was sent yet.
     pub fn connect(grpc: &str) -> Raw {
         let stream = TcpStream::connect(grpc.trim_start_matches("http://")).expect("the gateway listens");
         stream.set_write_timeout(Some(Duration::from_millis(500))).expect("a socket has time-outs");

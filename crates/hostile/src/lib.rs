@@ -1,4 +1,4 @@
-//! Hostile models, data and clients against a real node, each beside ordinary instances that must not notice.
+//! Hostile models, data and clients against a real node, each while ordinary instances run, which must not notice.
 //!
 //! A case sends something and says what became of it: the sentence of a refusal, an incident, or that it was carried out. A
 //! wrong answer fails the case, and so does a node that ends, or takes more memory than [`MEMORY_MEBIBYTES_MAX`]. After each
@@ -14,8 +14,8 @@ mod victim;
 pub use cases::{Case, all};
 pub use run::{Options, Summary, run};
 
-/// The memory of its own that the node may hold at any time. Mapped files are not counted: their pages are a cache of the
-/// system, which drops them when somebody needs the room.
+/// The private memory that the node may hold at any time. Mapped files are not counted: their pages are a cache of the
+/// system, which drops them when the room is needed.
 pub const MEMORY_MEBIBYTES_MAX: u64 = 512;
 /// How late 99 of 100 ordinary instances may end, in milliseconds.
 pub const BYSTANDER_P99_MILLISECONDS_MAX: u64 = 250;

@@ -1,4 +1,4 @@
-//! `osmia-hostile`: sends what nobody should to a node, and says what it could not stand.
+//! `osmia-hostile`: sends hostile input to a node, and reports what it could not withstand.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ struct Arguments {
     /// The binary of the node.
     #[arg(long, default_value = "target/release/osmia")]
     binary: PathBuf,
-    /// Only cases in whose name, or that of their group, this text stands.
+    /// Only cases whose name or group contains this text.
     #[arg(long, default_value = "")]
     only: String,
     /// The shortened set, which measures no time.
@@ -25,7 +25,7 @@ struct Arguments {
     /// How long a case may take, in seconds.
     #[arg(long, default_value_t = 120)]
     limit: u64,
-    /// Ordinary instances per second beside the cases.
+    /// Ordinary instances per second during the cases.
     #[arg(long, default_value_t = 100)]
     rate: u64,
 }

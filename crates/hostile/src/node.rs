@@ -16,7 +16,7 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(10);
 /// What a process holds, in MiB.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Memory {
-    /// Memory of its own, which the system can only take back by ending it.
+    /// Private memory, which the system can take back only by ending the process.
     pub own: u64,
     /// With the pages of files that it has mapped, which the system drops as soon as another process needs the room.
     pub resident: u64,
@@ -106,7 +106,7 @@ impl Node {
 
     /// How the process ended, if it has.
     pub fn ended(&mut self) -> Option<String> {
-        // A process that ends gives its memory back first, and may write it to a file before that.
+        // A process that ends frees its memory first, and may write it to a file before that.
         let ending = self.addresses.memory().is_none();
         let ended = if ending { self.child.wait().map(Some) } else { self.child.try_wait() };
         ended.ok().flatten().map(|status| status.to_string())
@@ -148,7 +148,7 @@ impl Addresses {
         response.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
     }
 
-    /// Memory now; none once the process gives it back.
+    /// Memory now; none once the process has freed it.
     pub fn memory(&self) -> Option<Memory> {
         let status = std::fs::read_to_string(self.file("status")).ok()?;
         let field = |name: &str| -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Runs cases one after the other and says what each did to the node and to those beside it.
+//! Runs cases in sequence and reports what each did to the node and to the ordinary instances.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::node::{Memory, Node};
 use crate::victim::Victim;
 use crate::{BYSTANDER_P99_MILLISECONDS_MAX, MEMORY_MEBIBYTES_MAX};
 
-/// What is alone beside the ordinary instances after each start.
+/// What runs alone with the ordinary instances after each start.
 const QUIET: Duration = Duration::from_secs(1);
 const CLEAN_UP_LIMIT: Duration = Duration::from_secs(30);
-/// Ordinary instances end within this after a case, whatever the case did.
+/// Ordinary instances must end within this after a case, whatever the case did.
 const GOES_ON_WITHIN: Duration = Duration::from_secs(60);
 
 /// How to run.
@@ -39,7 +39,7 @@ pub struct Summary {
     pub failed: usize,
 }
 
-/// A node with those beside it.
+/// A node with its ordinary instances.
 struct Stage {
     node: Node,
     bystander: Bystander,

@@ -44,7 +44,7 @@ impl Victim {
         self.client.clone()
     }
 
-    /// A connection of its own.
+    /// A separate connection.
     pub async fn another_client(&self) -> Result<Client, String> {
         client(&self.addresses.grpc).await
     }
@@ -190,7 +190,7 @@ pub(crate) fn refusal(status: &Status) -> Verdict {
     }
 }
 
-/// A refusal with this status, in which these words stand.
+/// A refusal with this status that contains these words.
 pub(crate) fn refused<T>(outcome: Result<T, Status>, code: Code, words: &str) -> Verdict {
     match outcome {
         Ok(_) => Err(format!("it was not refused with '{words}'")),

@@ -94,7 +94,7 @@ async fn task_with_jobs(victim: &Victim, id: &str, jobs: usize, bytes: usize) ->
     Ok(format!("{jobs} instances"))
 }
 
-/// Opens streams on connections of their own, and reads so many jobs of each.
+/// Opens streams on separate connections, and reads this many jobs of each.
 async fn unread(victim: &Victim, job_type: &str, streams: usize, jobs: usize, bytes: usize) -> Verdict {
     let mut open = Vec::new();
     for _ in 0..streams {
@@ -186,7 +186,7 @@ async fn many_connections(victim: Victim) -> Verdict {
     Ok(format!("{} connections, {} descriptors", clients.len(), victim.addresses.descriptors()))
 }
 
-/// On a node of its own, which has a certificate.
+/// On a separate node with a certificate.
 async fn silent_encrypted_connections(victim: Victim) -> Verdict {
     const COUNT: usize = 200;
     let data = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -216,7 +216,7 @@ async fn silent_encrypted_connections(victim: Victim) -> Verdict {
         let name = ServerName::try_from("localhost").map_err(|error| error.to_string())?;
         open.push(connector.connect(name, socket).await.map_err(|error| error.to_string())?);
     }
-    // The node must end them: reading gives the end, after what it said at the beginning.
+    // The node must end them: reading reaches the end, after what it sent at the beginning.
     let ended = async {
         for connection in &mut open {
             let mut buffer = [0; 1_024];

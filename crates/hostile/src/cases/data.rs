@@ -34,7 +34,7 @@ pub(super) async fn complete_one(victim: &Victim, job_type: &str) -> Result<(), 
     let jobs = activate(victim, job_type, 1).await.map_err(|status| status.to_string())?;
     let job = jobs.first().ok_or_else(|| format!("there is no job of type {job_type}"))?;
     let request = CompleteJobRequest { job_key: job.key, ..CompleteJobRequest::default() };
-    // That it is refused is an answer as well.
+    // A refusal is an answer, too.
     let _ = victim.client().complete_job(request).await;
     Ok(())
 }
@@ -56,7 +56,7 @@ async fn activate(victim: &Victim, job_type: &str, count: i32) -> Result<Vec<Act
     Ok(jobs)
 }
 
-/// Deploys a process with one task, on which nobody works but the case.
+/// Deploys a process with one task that only the case works on.
 async fn one_task(victim: &Victim, id: &str) -> Result<(), String> {
     let xml = ProcessBuilder::new(id).start("start").service_task("task", id).end("end").to_xml();
     victim.deploy(&format!("{id}.bpmn"), xml).await.map_err(|status| status.to_string())
@@ -132,7 +132,7 @@ async fn large_result(victim: Victim) -> Verdict {
         request_timeout: 30_000,
         fetch_variables: Vec::new(),
     };
-    // A client as it is by default takes 4 MiB, and must be told the reason by the node and not by its library.
+    // A client takes 4 MiB by default, and must learn the reason from the node and not from its library.
     let client = victim.another_client().await?.max_decoding_message_size(4 << 20);
     let outcome = client.clone().create_process_instance_with_result(request).await;
     match outcome {

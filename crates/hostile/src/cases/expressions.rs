@@ -46,7 +46,7 @@ fn script(id: &str, expression: &str) -> String {
         .to_xml()
 }
 
-/// A text of so many times one letter.
+/// One letter repeated this many times.
 fn letters(letter: &str, count: usize) -> String {
     format!("{{\"text\":\"{}\"}}", letter.repeat(count))
 }

@@ -38,7 +38,7 @@ fn number(number: usize) -> u32 {
     u32::try_from(number).expect("streams are few")
 }
 
-/// A message of Protocol Buffers with two texts, framed as gRPC wants it.
+/// A message of Protocol Buffers with two texts, framed as gRPC requires.
 fn message(fields: &[(u8, &str)]) -> Vec<u8> {
     let mut content = Vec::new();
     for (field, text) in fields {
@@ -86,7 +86,7 @@ async fn unread_answers(victim: Victim) -> Verdict {
     Ok(format!("{said}, at most {}", victim.addresses.peak()))
 }
 
-/// Sends so many pieces on one connection; says how many were taken before the node had enough.
+/// Sends this many pieces on one connection; returns how many were taken before the node closed it.
 async fn flood(victim: &Victim, count: usize, piece: impl Fn(usize) -> Vec<u8> + Send + 'static) -> Verdict {
     blocking(victim, move |grpc| {
         let mut raw = Raw::open(grpc);
