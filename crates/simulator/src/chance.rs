@@ -12,7 +12,7 @@ impl Chance {
         Chance(seed)
     }
 
-    /// A stream of its own for some part, so that what happens there does not shift what happens elsewhere.
+    /// A separate stream for some part, so that what happens there does not shift what happens elsewhere.
     pub fn fork(&mut self) -> Chance {
         Chance(self.next())
     }
@@ -39,7 +39,7 @@ impl Chance {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
 
-    /// True about once in so many calls.
+    /// True about once in this many calls.
     pub fn one_in(&mut self, calls: u64) -> bool {
         self.below(calls) == 0
     }

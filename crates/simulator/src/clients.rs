@@ -1,5 +1,5 @@
-//! The clients of the cluster: they deploy, create, work, publish, cancel and resolve, note what they were told, and ask
-//! again when nobody answers.
+//! The clients of the cluster: they deploy, create, work, publish, cancel and resolve, note the answers, and ask again when
+//! there is none.
 
 mod operators;
 
@@ -26,7 +26,7 @@ const INSTANCES_MIN: u64 = 8;
 pub struct Ask {
     /// Where it goes.
     pub partition: PartitionId,
-    /// The number by which the answer is known.
+    /// The number that identifies the answer.
     pub number: u64,
     /// The command without its request, which the node adds that takes it.
     pub command: Command,
@@ -52,7 +52,7 @@ pub struct Clients {
     is_finishing: bool,
     published: u64,
     answers: BTreeMap<&'static str, (u64, u64)>,
-    /// What operators do by hand, if there are some.
+    /// What operators do, if there are any.
     operators: Option<Operators>,
 }
 
@@ -234,11 +234,11 @@ impl Clients {
         let alive: Vec<Key> = accounting.roots().collect();
         let mut known: Vec<String> = alive.iter().filter_map(|key| self.instances.get(key).cloned()).collect();
         if self.is_finishing && known.len() > 2 {
-            // Enough for everybody in the end, and never more than the cluster gets done.
+            // Enough for all in the end, and never more than the cluster can handle.
             known = vec![self.chance.choose(&known).clone(), self.chance.choose(&known).clone()];
         }
         if !self.is_finishing {
-            // Also for instances that are gone, or that nobody was told of.
+            // Also for instances that are gone, or whose creation was not answered.
             known = vec![format!("key-{}", 1 + self.chance.below(self.created + 1))];
         }
         let mut asks = Vec::new();
@@ -307,7 +307,7 @@ impl Clients {
         asks
     }
 
-    /// What became of a command; nothing if nobody knows.
+    /// The outcome of a command; none if it is unknown.
     pub fn answered(&mut self, number: u64, reply: Option<&Reply>) {
         let Some(kind) = self.pending.remove(&number) else { return };
         if matches!(kind, Kind::Deploy) {

@@ -1,4 +1,4 @@
-//! The disk of a node: real files, of which it is known what was synced, so that a crash can take back or tear the rest.
+//! The disk of a node: real files that track what was synced, so that a crash can undo or tear the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -12,10 +12,10 @@ use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 
 use crate::chance::Chance;
 
-/// What a disk writes at once or not at all.
+/// What a disk writes completely or not at all.
 const SECTOR_BYTES: usize = 512;
 
-/// About as long as what the files of the log begin with.
+/// About the length of the headers of the log's files.
 const HEADER_BYTES: u64 = 80;
 
 /// The files of one node's log, over all its lives. What is created, renamed or deleted is so at once.
@@ -43,7 +43,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Unsynced {
-    /// The file as it is for sure.
+    /// The durable content of the file.
     synced: Vec<u8>,
     /// Where it was written since.
     writes: Vec<(u64, usize)>,
@@ -54,7 +54,7 @@ struct Unsynced {
 pub enum Tearing {
     /// They are all there.
     Keeps,
-    /// They are all gone.
+    /// They are all lost.
     Loses,
     /// Of each sector the old or the new content is there.
     Mixes,
@@ -124,7 +124,7 @@ impl Disk {
     }
 
     /// Damages a synced place of a file that was written before the last write: a flipped bit, or a sector of zeros.
-    /// Answers what was done.
+    /// Returns what was done.
     ///
     /// # Errors
     /// When the real files cannot be read or written.
@@ -267,7 +267,7 @@ impl FileSystem for SimulatedFiles {
     }
 }
 
-/// The error of a write that finds no room, in the word by which `raft-engine` tells it from others.
+/// The error of a write that finds no room, in the words by which `raft-engine` recognizes it.
 fn full_disk() -> Error {
     Error::new(ErrorKind::StorageFull, "nospace")
 }

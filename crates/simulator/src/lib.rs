@@ -31,7 +31,7 @@ pub fn swarm(seed: u64) -> Swarm {
     Swarm::draw(&mut chance::Chance::new(seed ^ 0x5357_4152_4d00_0000))
 }
 
-/// Runs a seed with its own mixture of faults, in a scratch directory that is gone afterwards.
+/// Runs a seed with its own mixture of faults, in a scratch directory that is removed afterwards.
 ///
 /// # Errors
 /// The broken promise.

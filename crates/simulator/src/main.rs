@@ -19,7 +19,7 @@ struct Arguments {
     /// How many run at once; 0 for one on each core.
     #[arg(long, default_value_t = 0)]
     threads: usize,
-    /// Stop after so many broken promises.
+    /// Stop after this many broken promises.
     #[arg(long, default_value_t = 10)]
     failures: usize,
     /// Run the seeds that once found something, before all others.

@@ -40,7 +40,7 @@ pub fn called() -> String {
     builder.move_to("called-choice").default_flow().end("called-end").to_xml()
 }
 
-/// A process of which there are several versions, some with a step more than others.
+/// A process with several versions, some with an additional step.
 pub const VERSIONED: &str = "versioned";
 
 /// A version of it, with a job and perhaps a second one, or a wait.

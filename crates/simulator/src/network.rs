@@ -1,4 +1,4 @@
-//! The network between nodes: what is sent gets lost, comes late, twice, or in another order.
+//! The network between nodes: messages get lost, or arrive late, twice, or out of order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::options::{Milliseconds, Swarm};
 pub enum Parcel {
     /// A frame with a message of Raft.
     Frame(Vec<u8>),
-    /// A state, over a connection of its own: its frames in order, as many as arrived before the connection broke.
+    /// A state, over a separate connection: its frames in order, as many as arrived before the connection broke.
     State {
         /// The frames that arrived.
         frames: Vec<Vec<u8>>,
@@ -32,7 +32,7 @@ pub enum Parcel {
 #[derive(Debug)]
 pub struct Network {
     chance: Chance,
-    /// Directions in which nothing passes.
+    /// Directions that are blocked.
     cut: BTreeSet<(NodeId, NodeId)>,
     /// When the last parcel of each connection arrives.
     last_arrivals: BTreeMap<(NodeId, NodeId), Milliseconds>,

@@ -32,7 +32,7 @@ pub struct Swarm {
     pub crash: u64,
     /// Of these, how many stop in the middle of an operation of their disk.
     pub crash_in_operation: u64,
-    /// Nodes that stand still for a while, each second.
+    /// Nodes that freeze for a while, each second.
     pub pause: u64,
     /// Pairs of nodes that do not reach each other for a while, each second.
     pub partition: u64,
@@ -52,7 +52,7 @@ pub struct Swarm {
     pub clock_jump_milliseconds: Milliseconds,
     /// Leaders that are asked to hand over, each second.
     pub transfer: u64,
-    /// Whether one node is replaced by another while all that goes on.
+    /// Whether one node is replaced by another meanwhile.
     pub replaces_node: bool,
     /// Jobs that a stream of each leader takes at once; 0 for none, so that all jobs are polled.
     pub stream_credit: u32,

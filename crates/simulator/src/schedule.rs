@@ -51,7 +51,7 @@ pub enum Event {
     Act,
     /// A client's command reaches a node.
     Request { to: NodeId, partition: PartitionId, number: u64, bytes: Vec<u8> },
-    /// A client learns what became of a command; nothing if nobody knows.
+    /// A client learns the outcome of a command; none if it is unknown.
     Answer(u64, Option<Box<Reply>>),
 }
 

@@ -1,4 +1,4 @@
-//! What operators do by hand: they modify and migrate instances, and deploy and delete versions of a process.
+//! What operators do: they modify and migrate instances, and deploy and delete versions of a process.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ use crate::oracle::Accounting;
 pub(super) struct Operators {
     /// How many versions they deployed.
     versions: u64,
-    /// Instances that they modified: nobody knows how these end.
+    /// Instances that they modified: how these end is not predicted.
     modified: BTreeSet<Key>,
 }
 
 impl Clients {
-    /// One act by hand, if there are operators.
+    /// One intervention, if there are operators.
     pub(super) fn operate(&mut self, accounting: &Accounting) -> Option<Ask> {
         self.operators.as_ref()?;
         if self.is_finishing {
@@ -32,7 +32,7 @@ impl Clients {
         }
     }
 
-    /// What was begun by hand may wait for something that never comes.
+    /// What an operator started may wait for something that never comes.
     fn cancel_modified(&mut self, accounting: &Accounting) -> Option<Ask> {
         let modified = &mut self.operators.as_mut()?.modified;
         modified.retain(|instance| accounting.process_of(*instance).is_some());
