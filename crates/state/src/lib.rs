@@ -5,7 +5,7 @@
 //! 1. the *overlay*: what was written since the last freeze;
 //! 2. the *frozen overlay*: what a background thread is writing into the file right now, if a checkpoint is under way;
 //! 3. the *file*: one LMDB tree, in the state of the last released checkpoint. Of each table it is known which is the last
-//! key there, and a table with few entries there is read from memory; so most lookups of absent keys end early.
+//!    key there, and a table with few entries there is read from memory; so most lookups of absent keys end early.
 //!
 //! The life of a checkpoint: `freeze` moves the overlays aside (a few instructions per table), [`Checkpoint::write`] runs
 //! on another thread and makes them durable with the applied log index in one synced transaction, `release` switches reads
