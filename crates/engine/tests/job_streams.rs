@@ -45,6 +45,19 @@ fn a_job_of_any_size_goes_to_a_stream_with_a_byte_of_credit() {
 }
 
 #[test]
+fn jobs_that_go_together_fit_the_credit_with_the_name_of_their_worker() {
+    let (_, bytes) = partition(JobAmount { jobs: 3, bytes: u64::MAX }, 3, 10);
+    let (mut partition, _) = partition(JobAmount::default(), 3, 10);
+    let short_by_one = JobAmount { jobs: 3, bytes: bytes - 1 };
+    let output = partition.stream_of(1, "work", short_by_one, JobStreamIntent::Grant);
+    let together = output.records.iter().filter_map(|record| match &record.payload {
+        Payload::JobBatch(_, batch) => Some(batch.jobs.len()),
+        _ => None,
+    });
+    assert_eq!(together.collect::<Vec<_>>(), [2, 1], "the last one goes as long as there is a byte left");
+}
+
+#[test]
 fn grants_that_are_lost_late_or_repeated_change_nothing() {
     let granted = |jobs| JobAmount { jobs, bytes: u64::MAX };
     let (mut partition, _) = partition(granted(2), 12, 10);

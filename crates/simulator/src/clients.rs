@@ -51,6 +51,9 @@ pub struct Clients {
     /// No new instances from now on, and everything is worked on.
     is_finishing: bool,
     published: u64,
+    payloads: u64,
+    /// How long the longest texts in variables are.
+    payload_bytes: usize,
     answers: BTreeMap<&'static str, (u64, u64)>,
     /// What operators do, if there are any.
     operators: Option<Operators>,
@@ -78,6 +81,10 @@ impl Clients {
         if chance.one_in(2) {
             resources.push(resource(model::STARTED, &model::started_by_message()));
         }
+        if chance.one_in(2) {
+            resources.push(resource(model::CROWD, &model::crowd()));
+            processes.push(model::CROWD.to_owned());
+        }
         let operators = swarm.has_operators.then(Operators::default);
         if operators.is_some() {
             resources.push(resource(model::VERSIONED, &model::versioned(0)));
@@ -100,6 +107,8 @@ impl Clients {
             jobs: Vec::new(),
             is_finishing: false,
             published: 0,
+            payloads: 0,
+            payload_bytes: swarm.payload_bytes,
             answers: BTreeMap::new(),
             operators,
         }
@@ -176,7 +185,9 @@ impl Clients {
     fn create(&mut self) -> Ask {
         self.created += 1;
         let key = format!("key-{}", self.created);
-        let variables = format!(r#"{{"key":"{key}","choice":{},"items":[1,2,3]}}"#, self.chance.below(4));
+        let choice = self.chance.below(4);
+        let payload = self.payload(&key);
+        let variables = format!(r#"{{"key":"{key}","choice":{choice},"items":[1,2,3],"payload":"{payload}"}}"#);
         let value = ProcessInstanceCreationValue {
             bpmn_process_id: self.chance.choose(&self.processes).as_str().into(),
             version: -1,
@@ -194,6 +205,17 @@ impl Clients {
         self.ask(Kind::Create(key), partition, Key::NONE, payload)
     }
 
+    /// A text that nobody else has, which says whose it is; sometimes a long one.
+    fn payload(&mut self, key: &str) -> String {
+        self.payloads += 1;
+        let bytes = if self.chance.one_in(4) { self.payload_bytes } else { 0 };
+        let mut text = format!("{key}:{}:", self.payloads);
+        while text.len() < bytes {
+            text += &format!("{:x}", self.chance.below(u64::MAX));
+        }
+        text
+    }
+
     fn poll(&mut self) -> Ask {
         let value = JobBatchValue {
             job_type: model::JOB_TYPE.into(),
@@ -209,8 +231,12 @@ impl Clients {
 
     fn work(&mut self, job: Key) -> Option<Ask> {
         let partition = job.partition()?;
-        let (kind, intent, value) = match self.chance.below(if self.is_finishing { 1 } else { 12 }) {
+        let (kind, intent, value) = match self.chance.below(if self.is_finishing { 1 } else { 13 }) {
             10 => return None,
+            12 => {
+                let value = JobValue { timeout: 4_000, ..JobValue::default() };
+                ("update time-out", JobIntent::UpdateTimeout, value)
+            }
             11 => {
                 let retries = i32::try_from(self.chance.below(3)).unwrap_or(0);
                 let retry_backoff = if self.chance.one_in(2) { 1_000 } else { 0 };
@@ -245,11 +271,13 @@ impl Clients {
         for correlation_key in known {
             self.published += 1;
             let starts = !self.is_finishing && self.chance.one_in(4);
-            let message_id = if self.chance.one_in(3) { format!("id-{}", self.published) } else { String::new() };
+            let message_id = self.message_id();
+            let variables = format!(r#"{{"told":"{}"}}"#, self.payload(&correlation_key));
             let value = MessageValue {
                 name: if starts { model::START_MESSAGE } else { model::MESSAGE }.into(),
                 correlation_key: correlation_key.as_str().into(),
                 message_id: message_id.as_str().into(),
+                variables: variables.as_str().into(),
                 time_to_live: if self.chance.one_in(2) { 10_000 } else { 0 },
                 tenant_id: TENANT.into(),
                 ..MessageValue::default()
@@ -259,6 +287,15 @@ impl Clients {
             asks.push(self.ask(Kind::Other("publish"), partition, Key::NONE, payload));
         }
         asks
+    }
+
+    /// Most messages have no id, some have one of their own, and some one that was used before.
+    fn message_id(&mut self) -> String {
+        match self.chance.below(6) {
+            0 => format!("id-{}", self.published),
+            1 => format!("again-{}", self.chance.below(3)),
+            _ => String::new(),
+        }
     }
 
     fn any_instance(&mut self) -> Option<Key> {
@@ -278,10 +315,12 @@ impl Clients {
 
     fn set_variables(&mut self) -> Option<Ask> {
         let instance = self.any_instance()?;
+        let key = self.instances[&instance].clone();
+        let variables = format!(r#"{{"set":true,"payload":"{}"}}"#, self.payload(&key));
         let value = VariableDocumentValue {
             scope_key: instance,
             update_semantics: VariableDocumentUpdateSemantics::Local,
-            variables: r#"{"set":true}"#.into(),
+            variables: variables.as_str().into(),
             tenant_id: TENANT.into(),
         };
         let payload = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));

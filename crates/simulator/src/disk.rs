@@ -28,6 +28,8 @@ struct Inner {
     unsynced: BTreeMap<PathBuf, Unsynced>,
     /// Where each file was written last, and synced. Damage there could not be told from a torn write.
     last_write: BTreeMap<PathBuf, std::ops::Range<u64>>,
+    /// Files with damage.
+    damaged: BTreeSet<PathBuf>,
     /// How many more writes and syncs work before the power fails.
     crash_after: Option<u64>,
     /// The power has failed: nothing works until the node starts again.
@@ -100,6 +102,19 @@ impl Disk {
         inner.crash_after = None;
     }
 
+    /// Whether a file that is there was damaged, since it was used anew.
+    pub fn is_damaged(&self) -> bool {
+        !self.0.lock().damaged.is_empty()
+    }
+
+    /// Whether damage is the reason for this: it is said of the log, and if it is said of a file, then of one that was damaged.
+    pub fn explains(&self, reason: &str) -> bool {
+        let inner = self.0.lock();
+        let names_file = reason.contains("The log file ");
+        let is_of_log = ["log", "a panic"].iter().any(|word| reason.contains(word));
+        is_of_log && inner.damaged.iter().any(|file| !names_file || reason.contains(&*file.to_string_lossy()))
+    }
+
     /// How many syncs there were.
     pub fn syncs(&self) -> u64 {
         self.0.lock().syncs
@@ -129,7 +144,7 @@ impl Disk {
     /// # Errors
     /// When the real files cannot be read or written.
     pub fn damage(&self, directory: &Path, chance: &mut Chance) -> Result<Option<String>> {
-        let inner = self.0.lock();
+        let mut inner = self.0.lock();
         let mut files = Vec::new();
         for entry in std::fs::read_dir(directory)? {
             files.push(entry?.path());
@@ -149,6 +164,7 @@ impl Disk {
         file.read_exact_at(&mut byte, at)?;
         let bit = chance.below(8);
         file.write_all_at(&[byte[0] ^ (1 << bit)], at)?;
+        inner.damaged.insert(path.clone());
         Ok(Some(format!("bit {bit} of byte {at} in {} flipped", path.display())))
     }
 
@@ -243,6 +259,7 @@ impl FileSystem for SimulatedFiles {
     fn delete<P: AsRef<Path>>(&self, path: P) -> Result<()> {
         let Some(mut inner) = self.0.operation()? else { return Ok(()) };
         inner.unsynced.remove(path.as_ref());
+        inner.damaged.remove(path.as_ref());
         inner.last_write.remove(path.as_ref());
         std::fs::remove_file(path)
     }
@@ -253,6 +270,7 @@ impl FileSystem for SimulatedFiles {
             inner.unsynced.insert(target.as_ref().to_path_buf(), unsynced);
         }
         // What was written before the file was used again means nothing any more.
+        inner.damaged.remove(source.as_ref());
         inner.last_write.remove(source.as_ref());
         inner.last_write.remove(target.as_ref());
         std::fs::rename(source, target)

@@ -63,6 +63,25 @@ pub fn started_by_message() -> String {
     builder.service_task("message-task", JOB_TYPE).end("message-end").to_xml()
 }
 
+/// A process whose tasks nobody works on: they end together when the time of the sub-process around them is over.
+pub const CROWD: &str = "crowd";
+/// How many tasks there are, each with a timer that comes again and again: so often that it comes between two slices of the end.
+const CROWD_TASKS: usize = 8;
+
+/// Its only version.
+pub fn crowd() -> String {
+    let mut builder = ProcessBuilder::new(CROWD).start("start").sub_process("around").start("start-within");
+    builder = builder.parallel_gateway("fork");
+    for number in 0..CROWD_TASKS {
+        let (task, timer) = (format!("task-{number}"), format!("timer-{number}"));
+        builder = builder.move_to("fork").service_task(&task, "nobody").end(&format!("end-{number}"));
+        builder = builder.boundary(&timer, &task, Event::Cycle("R9/PT0.15S")).non_interrupting();
+        builder = builder.end(&format!("end-of-{timer}"));
+    }
+    let builder = builder.end_sub_process().move_to("around").boundary("over", "around", Event::Duration("PT1S"));
+    builder.end("end-of-time").move_to("around").end("end").to_xml()
+}
+
 const DEPTH_MAX: usize = 3;
 
 impl Writer<'_> {

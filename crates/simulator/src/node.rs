@@ -15,7 +15,7 @@ use broker::snapshots::{CheckpointSource, ReceivedStates};
 use engine::{BrokenInvariant, Engine, EngineOptions, Limits};
 use protocol::{PartitionId, Timestamp};
 use replication::{
-    Frame, GroupId, LogError, LogOptions, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
+    Frame, GroupId, LogError, LogOptions, LogStore, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
     ReplicationError, Round, SnapshotReceiver, SnapshotStream, StepError,
 };
 
@@ -32,8 +32,8 @@ use shell::Front;
 pub const EPOCH: Timestamp = 1_800_000_000_000;
 /// Time between two ticks of Raft's clock.
 pub const TICK: Milliseconds = 100;
-/// The nodes that start the cluster.
-pub const FOUNDERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+/// The nodes that can start a cluster; as many of them do as it has voters.
+const FOUNDERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 /// Pause before a failed write of the log is tried again.
 const RETRY_PAUSE: Milliseconds = 200;
 const FRAME_LIMIT_BYTES: usize = 64 << 20;
@@ -72,8 +72,6 @@ pub struct Node {
     pub is_slow: bool,
     /// Nothing happens there before this time.
     pub paused_until: Milliseconds,
-    /// Set when it may refuse to start, because its disk was damaged.
-    pub was_damaged: bool,
     /// Why it does not start any more.
     pub refuses: Option<String>,
     lives: u64,
@@ -107,6 +105,11 @@ enum Inbound {
     Checkpointed(PartitionId, u64),
     StateSent(GroupId, NodeId, bool),
     Transfer(GroupId, NodeId),
+}
+
+/// The nodes that start the cluster.
+pub fn founders(swarm: &Swarm) -> &'static [NodeId] {
+    &FOUNDERS[..swarm.voters.min(FOUNDERS.len())]
 }
 
 impl Drop for Node {
@@ -171,7 +174,6 @@ impl Node {
             clock_offset: 0,
             is_slow: false,
             paused_until: 0,
-            was_damaged: false,
             refuses: None,
             lives: 0,
             running: None,
@@ -191,6 +193,14 @@ impl Node {
     /// Where the files of the log are.
     pub fn log_files(&self) -> PathBuf {
         self.directory.join("log").join("files")
+    }
+
+    /// Lets the log give back the space of what it does not need.
+    pub fn reclaim_space(&self) {
+        if let Some(running) = &self.running {
+            let reclaimed = running.replication.replicas().log().reclaim_space();
+            reclaimed.expect("nothing is wrong with the disk any more");
+        }
     }
 
     /// Whether the node takes commands for the partition.
@@ -267,7 +277,8 @@ impl Node {
         partition: PartitionId,
         swarm: &Swarm,
     ) -> Result<Engine, String> {
-        let voters = if FOUNDERS.contains(&self.id) { FOUNDERS.as_slice() } else { &[] };
+        let founders = founders(swarm);
+        let voters = if founders.contains(&self.id) { founders } else { &[] };
         let mut engine = open_engine(partition, &self.state_directory(partition), swarm)?;
         match replicas.create_group(group_of(partition), voters, engine.applied()) {
             Ok(()) => Ok(engine),
@@ -429,9 +440,12 @@ impl Node {
             return;
         }
         let is_written = running.retry_at <= now;
-        for partition in (1..=surroundings.swarm.partitions).map(PartitionId).filter(|_| is_written) {
+        for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
             let status = self.status(partition).expect("it runs");
-            surroundings.oracles.durable(id, partition, &status);
+            surroundings.oracles.seen(id, partition, &status);
+            if is_written {
+                surroundings.oracles.durable(id, partition, &status);
+            }
         }
         self.send_states(&rest, surroundings);
         self.wanted_checkpoints(&rest, surroundings);
@@ -440,7 +454,7 @@ impl Node {
 
     /// The node cannot go on: its process ends, and is started again.
     fn fail(&mut self, reason: &str, surroundings: &mut Surroundings<'_>) {
-        let has_fault = self.was_damaged || self.disk.is_crashed();
+        let has_fault = self.disk.explains(reason) || self.disk.is_crashed();
         surroundings.oracles.node_failed(self.id, reason, has_fault);
         self.stop(surroundings);
         surroundings.schedule.after(surroundings.chance.within(50..1_000), Event::Start(self.id));

@@ -8,6 +8,8 @@ pub type Milliseconds = u64;
 /// The mixture of one run. Probabilities are in thousandths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swarm {
+    /// How many nodes start the cluster: three, or one as it is shipped.
+    pub voters: usize,
     /// How many partitions there are.
     pub partitions: u16,
     /// How long there are faults.
@@ -56,6 +58,8 @@ pub struct Swarm {
     pub replaces_node: bool,
     /// Jobs that a stream of each leader takes at once; 0 for none, so that all jobs are polled.
     pub stream_credit: u32,
+    /// How long the longest texts in variables are.
+    pub payload_bytes: usize,
     /// Whether operators modify and migrate instances, and deploy and delete versions.
     pub has_operators: bool,
 }
@@ -92,12 +96,17 @@ impl Swarm {
         swarm.replaces_node = chance.one_in(4);
         swarm.stream_credit = *chance.choose(&[0, 0, 1, 3]);
         swarm.has_operators = chance.one_in(2);
+        swarm.payload_bytes = *chance.choose(&[0, 300, 5_000, 100_000]);
+        swarm.voters = *chance.choose(&[1, 3]);
+        // Nobody could take the place of the only one.
+        swarm.replaces_node &= swarm.voters > 1;
         swarm
     }
 
     /// The same run without any fault.
     pub fn without_faults(self) -> Self {
         Swarm {
+            voters: self.voters,
             partitions: self.partitions,
             faults_for: self.faults_for,
             steps_per_command: self.steps_per_command,
@@ -107,6 +116,7 @@ impl Swarm {
             message_milliseconds: self.message_milliseconds,
             stream_credit: self.stream_credit,
             has_operators: self.has_operators,
+            payload_bytes: self.payload_bytes,
             ..Swarm::default()
         }
     }

@@ -8,18 +8,23 @@ mod acknowledged;
 mod bounded;
 mod distributed;
 mod due;
+mod jobs;
 mod kept;
 mod keys;
+mod leaders;
+mod lives;
 mod once;
 mod replicas;
+mod streams;
 mod trace;
+mod variables;
 
 use engine::{Engine, Reply};
-use protocol::{Key, PartitionId, Record, Timestamp};
+use protocol::{Command, JobAmount, Key, PartitionId, Record, StreamId, Timestamp};
 use replication::{GroupStatus, NodeId};
 
 pub use accounting::Accounting;
-pub use bounded::left_over;
+pub use bounded::{check_log_bytes, left_over};
 pub use distributed::deployed;
 
 /// A batch that a node applied.
@@ -37,8 +42,14 @@ pub struct Oracles {
     replicas: replicas::Replicas,
     acknowledged: acknowledged::Acknowledged,
     accounting: Accounting,
+    compacted: bounded::Compacted,
     due: due::Due,
+    jobs: jobs::Jobs,
     kept: kept::Kept,
+    leaders: leaders::Leaders,
+    lives: lives::Lives,
+    streams: streams::Streams,
+    variables: variables::Variables,
     once: once::Once,
     keys: keys::Keys,
     trace: trace::Trace,
@@ -53,8 +64,14 @@ impl Oracles {
             replicas: replicas::Replicas::default(),
             acknowledged: acknowledged::Acknowledged::default(),
             accounting: Accounting::default(),
+            compacted: bounded::Compacted::default(),
             due: due::Due::default(),
+            jobs: jobs::Jobs::default(),
             kept: kept::Kept::default(),
+            leaders: leaders::Leaders::default(),
+            lives: lives::Lives::default(),
+            streams: streams::Streams::default(),
+            variables: variables::Variables::default(),
             once: once::Once::default(),
             keys: keys::Keys::new(partitions),
             trace: trace::Trace::default(),
@@ -74,8 +91,33 @@ impl Oracles {
             self.keys.record(applied.partition, record);
             self.once.record(record);
             self.due.record(record);
+            self.jobs.record(applied.partition, applied.index, record);
+            self.streams.record(applied.partition, record);
+            self.lives.record(record);
+            self.variables.record(record);
             self.accounting.record(record);
         }
+        self.compare_counts(applied.partition, applied.engine);
+    }
+
+    /// What the records say is there is what the state says.
+    fn compare_counts(&self, partition: PartitionId, engine: &Engine) {
+        self.accounting.check_counts(partition, engine);
+        let counted = engine.statistics();
+        let (timers, messages) = (self.due.count("timer", partition), self.due.count("message", partition));
+        let streams = self.streams.count(partition);
+        let (counted, by_records) =
+            ((counted.timers, counted.messages, counted.job_streams), (timers, messages, streams));
+        assert!(
+            counted == by_records,
+            "{partition} counts {counted:?} timers, messages and streams in its state and {by_records:?} by its records"
+        );
+    }
+
+    /// A client sends a command.
+    pub fn asked(&mut self, number: u64, command: &Command) {
+        self.accounting.asked(command);
+        self.variables.asked(number, command);
     }
 
     /// A node answers a client, after it has applied the log up to an index.
@@ -83,11 +125,24 @@ impl Oracles {
         let numbers = [partition.0.into(), index, reply.request.number];
         self.trace("answers", &numbers, reply.payload.intent_name());
         self.acknowledged.answered(partition, index, reply);
+        self.accounting.answered(reply);
+        self.variables.answered(reply);
     }
 
-    /// A job was pushed to a worker.
-    pub fn pushed(&mut self, job: Key, is_here: bool) {
-        self.trace("pushes", &[job.raw().cast_unsigned(), is_here.into()], "");
+    /// A job was pushed to a stream, because of the batch at an index.
+    pub fn pushed(&mut self, partition: PartitionId, index: u64, job: Key, stream: StreamId) {
+        self.trace("pushes", &[job.raw().cast_unsigned(), stream.node.into(), stream.number], "");
+        self.jobs.pushed(partition, index, job, stream);
+    }
+
+    /// The worker of a stream says how much it can take in all.
+    pub fn offered(&mut self, partition: PartitionId, stream: StreamId, total: JobAmount) {
+        self.streams.offered(partition, stream, total);
+    }
+
+    /// What a node takes itself for.
+    pub fn seen(&mut self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        self.leaders.seen(node, partition, status);
     }
 
     /// A node replaced a state by that of another node.
@@ -98,12 +153,19 @@ impl Oracles {
 
     /// Everything that a node's log has for a partition is synced.
     pub fn durable(&mut self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        self.compacted.check(node, partition, status);
         self.kept.durable(node, partition, status);
     }
 
     /// A node starts with what its log has for a partition.
-    pub fn found(&self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+    pub fn found(&mut self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        self.compacted.started(node, partition);
         self.kept.found(node, partition, status);
+    }
+
+    /// A node's checkpoint is on the disk.
+    pub fn checkpointed(&mut self, node: NodeId, partition: PartitionId, applied: u64) {
+        self.compacted.checkpointed(node, partition, applied);
     }
 
     /// A node's process ends because it cannot go on.
@@ -147,6 +209,11 @@ impl Oracles {
         self.replicas.last(partition)
     }
 
+    /// The bytes of the batches from an index on.
+    pub fn bytes_from(&self, partition: PartitionId, index: u64) -> u64 {
+        self.replicas.bytes_from(partition, index)
+    }
+
     /// How many batches were applied.
     pub fn batches(&self) -> u64 {
         self.replicas.batches()
@@ -156,7 +223,19 @@ impl Oracles {
     pub fn check_end(&mut self, node: NodeId, partition: PartitionId, engine: &Engine) {
         self.acknowledged.check(node, partition, engine.applied());
         self.replicas.check(node, partition, engine);
-        self.accounting.check(partition, engine);
+        self.compare_counts(partition, engine);
+    }
+
+    /// At the end: the rows of a state are what the records say.
+    pub fn check_rows(&self, partition: PartitionId, rows: &[String]) {
+        self.accounting.check();
+        self.accounting.check_rows(partition, rows);
+        self.streams.check(partition, rows);
+    }
+
+    /// The open streams of a partition.
+    pub fn streams(&self, partition: PartitionId) -> Vec<StreamId> {
+        self.streams.open(partition)
     }
 
     /// At the end: the records alone rebuild the state.

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use protocol::{PartitionId, Request};
+use protocol::{PartitionId, Request, StreamId};
 use replication::{MembershipChange, NodeId, Role};
 
 use crate::chance::Chance;
 use crate::clients::{Ask, Clients};
 use crate::network::Network;
-use crate::node::{EPOCH, FOUNDERS, Node, Surroundings};
+use crate::node::{EPOCH, Node, Surroundings, founders};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::{self, Oracles, left_over};
 use crate::schedule::{Event, Life, Schedule};
+use crate::worker;
 
 /// Time between two acts of the clients.
 const ACT_INTERVAL: Milliseconds = 40;
@@ -69,7 +70,9 @@ pub fn run(seed: u64, swarm: Swarm, directory: &Path) -> Report {
     simulation.until(simulation.swarm.faults_for);
     simulation.heal();
     simulation.finish();
-    simulation.check();
+    if !simulation.is_lost() {
+        simulation.check();
+    }
     Report {
         trace_hash: simulation.oracles.trace_hash(),
         virtual_milliseconds: simulation.schedule.now(),
@@ -84,7 +87,7 @@ impl Simulation {
     fn new(seed: u64, swarm: Swarm, directory: &Path) -> Self {
         let mut chance = Chance::new(seed);
         let node = |id: NodeId| Node::new(id, directory.join(format!("node-{id}")));
-        let mut nodes: Vec<Node> = FOUNDERS.into_iter().map(node).collect();
+        let mut nodes: Vec<Node> = founders(&swarm).iter().copied().map(node).collect();
         if swarm.replaces_node {
             nodes.push(node(SPARE));
         }
@@ -94,7 +97,7 @@ impl Simulation {
             network: Network::new(&swarm, chance.fork()),
             oracles: Oracles::new(swarm.partitions),
             clients: Clients::new(&swarm, chance.fork()),
-            damageable: *chance.choose(&FOUNDERS),
+            damageable: *chance.choose(founders(&swarm)),
             replaced: None,
             chance,
             swarm,
@@ -217,6 +220,7 @@ impl Simulation {
         }
         let to = *self.chance.choose(&leading);
         let mut command = ask.command;
+        self.oracles.asked(ask.number, &command);
         let node = u32::try_from(to.0).expect("few nodes");
         command.request = Some(Request { node, number: ask.number });
         let bytes = protocol::encode_to_vec(&command);
@@ -245,7 +249,7 @@ impl Simulation {
             self.schedule.after(self.chance.within(100..2_000), Event::Start(id));
             return;
         }
-        assert!(node.was_damaged, "node {id} does not start, and nothing was damaged there: {reason}");
+        assert!(node.disk.explains(&reason), "node {id} does not start, and no damage there explains it: {reason}");
         let names_it = ["damaged", "cannot be read", "missing", "ahead of"].iter().any(|word| reason.contains(word))
             || reason.contains("its log ends");
         assert!(names_it, "node {id} does not say what is damaged: {reason}");
@@ -303,7 +307,7 @@ impl Simulation {
             self.with(id, |node, _| node.clock_offset = jump);
         }
         if self.drawn(swarm.transfer) {
-            let to = *self.chance.choose(&FOUNDERS);
+            let to = *self.chance.choose(founders(&swarm));
             let partition = PartitionId(1 + u16::try_from(self.chance.below(swarm.partitions.into())).expect("few"));
             self.with(id, |node, surroundings| node.transfer(partition, to, surroundings));
         }
@@ -333,7 +337,6 @@ impl Simulation {
             if files.exists()
                 && let Some(what) = node.disk.damage(&files, surroundings.chance).expect("the scratch directory")
             {
-                node.was_damaged = true;
                 tracing::debug!(%id, what, "the disk was damaged");
             }
         });
@@ -343,7 +346,8 @@ impl Simulation {
         if !self.drawn(self.swarm.partition) {
             return;
         }
-        let (one, other) = (*self.chance.choose(&FOUNDERS), *self.chance.choose(&FOUNDERS));
+        let founders = founders(&self.swarm);
+        let (one, other) = (*self.chance.choose(founders), *self.chance.choose(founders));
         let one_way = self.chance.per_mille(self.swarm.one_way);
         // Either one link, or all links of a node.
         let others: Vec<NodeId> =
@@ -362,7 +366,8 @@ impl Simulation {
     fn replace(&mut self) {
         let leaves = *self.replaced.get_or_insert(self.damageable);
         let changes = [MembershipChange::AddVoter(SPARE), MembershipChange::Remove(leaves)];
-        let members: BTreeSet<NodeId> = FOUNDERS.into_iter().chain([SPARE]).filter(|id| *id != leaves).collect();
+        let members: BTreeSet<NodeId> =
+            founders(&self.swarm).iter().copied().chain([SPARE]).filter(|id| *id != leaves).collect();
         for partition in (1..=self.swarm.partitions).map(PartitionId) {
             let leads = |node: &&Node| node.status(partition).is_some_and(|status| status.role == Role::Leader);
             let Some(leader) =
@@ -401,9 +406,9 @@ impl Simulation {
             self.schedule.after(1, Event::Start(id));
         }
         // A minority may stay away for ever: the others must go on without it.
-        let is_damaged = self.nodes.iter().any(|node| node.was_damaged);
-        if !is_damaged && self.chance.one_in(3) && self.replaced.is_none() {
-            let id = *self.chance.choose(&FOUNDERS);
+        let is_damaged = self.nodes.iter().any(|node| node.disk.is_damaged());
+        if self.swarm.voters > 1 && !is_damaged && self.chance.one_in(3) && self.replaced.is_none() {
+            let id = *self.chance.choose(founders(&self.swarm));
             self.with(id, |node, surroundings| {
                 node.stop(surroundings);
                 node.refuses = Some("it stays away".to_owned());
@@ -411,10 +416,15 @@ impl Simulation {
         }
     }
 
+    /// Whether the only voter refuses to start, because its disk was damaged: nobody else has what was there.
+    fn is_lost(&self) -> bool {
+        self.swarm.voters == 1 && self.nodes.iter().any(|node| node.refuses.is_some())
+    }
+
     /// Everything that can end has to end now, and then the rest is cancelled.
     fn finish(&mut self) {
         let limit = self.schedule.now() + LIVENESS_LIMIT;
-        while !self.is_at_rest() {
+        while !self.is_at_rest() && !self.is_lost() {
             let accounting = self.oracles.accounting();
             assert!(
                 self.schedule.now() < limit,
@@ -450,7 +460,18 @@ impl Simulation {
         self.clients.has_begun()
             && self.nodes.iter().all(|node| node.is_running() || node.refuses.is_some())
             && self.oracles.accounting().active() == 0
-            && partitions().all(|partition| self.is_even(partition) && nothing_left(partition))
+            && partitions().all(|partition| {
+                self.is_even(partition) && nothing_left(partition) && self.foreign_streams(partition).is_empty()
+            })
+    }
+
+    /// Streams of a partition that are not those of its present leader: nobody would take what is pushed to them.
+    fn foreign_streams(&self, partition: PartitionId) -> Vec<StreamId> {
+        let leaders = self.nodes.iter().filter(|node| node.is_leading(partition));
+        let own: Vec<StreamId> = leaders.map(|node| worker::stream(node.id, node.life().number)).collect();
+        let mut open = self.oracles.streams(partition);
+        open.retain(|stream| !own.contains(stream));
+        open
     }
 
     fn running(&self) -> impl Iterator<Item = &Node> {
@@ -464,6 +485,7 @@ impl Simulation {
     }
 
     fn check(&mut self) {
+        self.check_logs();
         let mut deployed = None;
         for partition in (1..=self.swarm.partitions).map(PartitionId) {
             let replaced = self.replaced;
@@ -474,9 +496,27 @@ impl Simulation {
             let node = self.running().next().expect("a quorum runs");
             let engine = node.engine(partition).expect("it runs");
             self.oracles.check_fold(partition, engine, self.swarm.partitions);
-            let here = oracle::deployed(&node.rows(partition));
+            let rows = node.rows(partition);
+            self.oracles.check_rows(partition, &rows);
+            let here = oracle::deployed(&rows);
             let first = deployed.get_or_insert_with(|| here.clone());
             assert!(*first == here, "{partition} has other definitions than partition 1: {here:?} and {first:?}");
+        }
+    }
+
+    fn check_logs(&self) {
+        for node in self.running() {
+            // Once moves what is still needed, once more frees what it was moved from.
+            for _ in 0..3 {
+                node.reclaim_space();
+            }
+            let needed = (1..=self.swarm.partitions).map(PartitionId).map(|partition| {
+                let first = node.status(partition).map_or(0, |status| status.first_index);
+                self.oracles.bytes_from(partition, first)
+            });
+            // A file ends behind the entry that makes it large enough.
+            let file_bytes = self.swarm.log_file_bytes + self.swarm.payload_bytes as u64;
+            oracle::check_log_bytes(node.id, &node.log_files(), file_bytes, needed.sum());
         }
     }
 
@@ -491,6 +531,7 @@ impl Simulation {
                 };
                 let status = node.status(partition);
                 let status = status.map(|status| (status.role, status.term, status.leader, status.commit));
+                text += &format!("\n  {partition} has streams of others: {:?}", self.foreign_streams(partition));
                 let rows = node.rows(partition);
                 let left = left_over(&rows);
                 text += &format!(

@@ -19,6 +19,11 @@ fn window(credit: u32) -> JobAmount {
     JobAmount { jobs: credit.into(), bytes: u64::from(credit) * 300 }
 }
 
+/// How much a stream may have taken in all when its worker has taken so much.
+pub fn offer(taken: JobAmount, credit: u32) -> JobAmount {
+    taken.plus(window(credit))
+}
+
 fn command(intent: JobStreamIntent, stream: StreamId, taken: JobAmount, credit: u32) -> Command {
     let value = JobStreamValue {
         stream,
@@ -26,7 +31,7 @@ fn command(intent: JobStreamIntent, stream: StreamId, taken: JobAmount, credit: 
         worker: "stream".into(),
         timeout: 3_000,
         tenant_ids: vec!["<default>".into()],
-        granted: taken.plus(window(credit)),
+        granted: offer(taken, credit),
         used: taken,
         ..JobStreamValue::default()
     };

@@ -159,6 +159,7 @@ pub(crate) fn take_jobs(
         let mut job = (*row.value).clone();
         job.variables =
             document::collect(&execution.state, job.element_instance_key, activation.fetch_variables).into();
+        job.worker = activation.worker.clone();
         let size = job.message_bytes();
         if size > execution.limits.job_bytes_max {
             too_large.push((Key::from_raw(key), job, size));
@@ -169,7 +170,6 @@ pub(crate) fn take_jobs(
             break;
         }
         bytes += size;
-        job.worker = activation.worker.clone();
         job.deadline = execution.timestamp.saturating_add(activation.timeout);
         taken.keys.push(Key::from_raw(key));
         taken.jobs.push(job);

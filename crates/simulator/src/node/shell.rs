@@ -141,11 +141,14 @@ impl Shell for Around<'_, '_> {
     fn push(&mut self, push: Push) {
         // The worker sits on the node of its stream; a stream of an earlier life has nobody to push to.
         let is_here = push.stream == worker::stream(self.life.node, self.life.number);
-        self.surroundings.oracles.pushed(push.key, is_here);
+        let applied = self.front().applied;
+        self.surroundings.oracles.pushed(self.partition, applied, push.key, push.stream);
         let commands = if is_here {
             let front = &mut self.fronts[index_of(self.partition)];
             front.taken = front.taken.plus(JobAmount::of(&push.job));
             let credit = self.surroundings.swarm.stream_credit;
+            let offer = worker::offer(front.taken, credit);
+            self.surroundings.oracles.offered(self.partition, push.stream, offer);
             worker::answer(&push, front.taken, credit, self.surroundings.chance)
         } else {
             vec![worker::yielded(&push)]
@@ -185,6 +188,8 @@ impl Shell for Around<'_, '_> {
         self.surroundings.oracles.trace("leads", &[node.0, self.partition.0.into()], "");
         let (taken, credit) = (self.front().taken, self.surroundings.swarm.stream_credit);
         if credit > 0 {
+            let offer = worker::offer(taken, credit);
+            self.surroundings.oracles.offered(self.partition, worker::stream(node, number), offer);
             self.submit(worker::register(node, number, taken, credit));
         }
     }
@@ -203,6 +208,7 @@ impl Shell for Around<'_, '_> {
 
     fn checkpointed(&mut self, retired: Retired, statistics: &CheckpointStatistics, _: Duration) {
         drop(retired);
+        self.surroundings.oracles.checkpointed(self.life.node, self.partition, statistics.applied);
         self.inbox.push(Inbound::Checkpointed(self.partition, statistics.applied));
     }
 

@@ -1,21 +1,34 @@
-//! Accounting: what was created is completed, terminated or still active, by the records and by the state alike. An
-//! instance that is none of these is lost, and nobody would look for it.
+//! Accounting: every instance was asked for by a client, a message or another instance, once, and is completed, terminated or
+//! still active, by the records and by the state alike. An instance that is none of these is lost, and nobody would look for
+//! it; one that nobody asked for does its work twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::Engine;
+use engine::{Engine, Reply};
 use protocol::{
-    BpmnElementType, IncidentIntent, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, Record,
-    RecordType, Text,
+    BpmnElementType, Command, IncidentIntent, Key, MessageStartEventSubscriptionIntent, PartitionId, Payload,
+    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent, Record, RecordType,
+    Text,
 };
 
 /// What the records say, as an operator would see it.
 #[derive(Default)]
 pub struct Accounting {
-    created: u64,
-    ended: u64,
+    /// Commands to create an instance that clients sent.
+    asked: u64,
+    /// What is known of each definition.
+    totals: BTreeMap<Key, Totals>,
+    /// Instances that began, by what they began with.
+    by_command: BTreeSet<Key>,
+    by_message: BTreeSet<Key>,
+    called: BTreeSet<Key>,
+    begun: BTreeSet<Key>,
+    /// Instances of which somebody was told that they are to be cancelled or are terminated.
+    ends: BTreeSet<Key>,
     /// Instances that live, with their caller.
     active: BTreeMap<Key, (Key, Text)>,
+    /// The definition of each of them.
+    definition_of: BTreeMap<Key, Key>,
     /// Open incidents, with their job if they are of one.
     incidents: BTreeMap<Key, (Key, Key)>,
     /// Element instances that live, but for the instances of processes.
@@ -24,6 +37,14 @@ pub struct Accounting {
     element_ids: BTreeMap<Text, BTreeSet<Text>>,
     /// Deployed definitions with the ids of their processes; nothing for those that were deleted.
     definitions: BTreeMap<Key, Option<Text>>,
+}
+
+/// The instances of one definition.
+#[derive(Default)]
+struct Totals {
+    created: u64,
+    completed: u64,
+    terminated: u64,
 }
 
 /// An element instance that lives.
@@ -43,27 +64,19 @@ impl Accounting {
         match &record.payload {
             Payload::ProcessInstance(intent, value) => {
                 let is_process = value.bpmn_element_type == BpmnElementType::Process;
-                match intent {
-                    ProcessInstanceIntent::ElementActivating => {
-                        if is_process {
-                            self.created += 1;
-                            let entry = (value.parent_process_instance_key, value.bpmn_process_id.clone());
-                            self.active.insert(record.key, entry);
-                        } else {
-                            let (instance, id) = (value.process_instance_key, value.element_id.clone());
-                            self.element_ids.entry(value.bpmn_process_id.clone()).or_default().insert(id.clone());
-                            self.elements.insert(record.key, Element { instance, id });
-                        }
-                    }
-                    ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated => {
-                        self.elements.remove(&record.key);
-                        if is_process {
-                            self.ended += 1;
-                            self.active.remove(&record.key);
-                        }
-                    }
-                    _ => {}
+                if is_process {
+                    self.instance(*intent, record.key, value);
+                } else {
+                    self.element(*intent, record.key, value);
                 }
+            }
+            Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Created, value) => {
+                let is_new = self.by_command.insert(value.process_instance_key);
+                assert!(is_new, "the instance {} was created twice", value.process_instance_key);
+            }
+            Payload::MessageStartEventSubscription(MessageStartEventSubscriptionIntent::Correlated, value) => {
+                let is_new = self.by_message.insert(value.process_instance_key);
+                assert!(is_new, "the instance {} was started twice by messages", value.process_instance_key);
             }
             Payload::Process(ProcessIntent::Created, value) => {
                 // Every partition says so, perhaps after the first one has said that it is deleted.
@@ -83,9 +96,93 @@ impl Accounting {
         }
     }
 
+    fn element(&mut self, intent: ProcessInstanceIntent, key: Key, value: &ProcessInstanceValue) {
+        match intent {
+            ProcessInstanceIntent::ElementActivating => {
+                let (instance, id) = (value.process_instance_key, value.element_id.clone());
+                self.element_ids.entry(value.bpmn_process_id.clone()).or_default().insert(id.clone());
+                self.elements.insert(key, Element { instance, id });
+            }
+            ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated => {
+                self.elements.remove(&key);
+            }
+            _ => {}
+        }
+    }
+
+    fn instance(&mut self, intent: ProcessInstanceIntent, key: Key, value: &ProcessInstanceValue) {
+        let definition = value.process_definition_key;
+        match intent {
+            ProcessInstanceIntent::ElementActivating => {
+                let parent = value.parent_process_instance_key;
+                if parent != Key::NONE {
+                    // It may have ended meanwhile; then what it called ends at once.
+                    assert!(self.begun.contains(&parent), "{key} is called by {parent}, which never began");
+                    self.called.insert(key);
+                }
+                self.begun.insert(key);
+                self.totals.entry(definition).or_default().created += 1;
+                self.active.insert(key, (parent, value.bpmn_process_id.clone()));
+                self.definition_of.insert(key, definition);
+            }
+            ProcessInstanceIntent::ElementTerminating => drop(self.ends.insert(key)),
+            ProcessInstanceIntent::ElementMigrated => {
+                // It counts for the definition that it goes on with.
+                if let Some(before) = self.definition_of.insert(key, definition) {
+                    self.totals.entry(before).or_default().created -= 1;
+                    self.totals.entry(definition).or_default().created += 1;
+                }
+            }
+            ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated => {
+                assert!(self.active.remove(&key).is_some(), "the instance {key} ends, and is not there");
+                let of = self.definition_of.remove(&key);
+                assert!(of == Some(definition), "the instance {key} ends as one of {definition}, and was of {of:?}");
+                let totals = self.totals.entry(definition).or_default();
+                match intent {
+                    ProcessInstanceIntent::ElementCompleted => totals.completed += 1,
+                    _ => totals.terminated += 1,
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A client sends a command.
+    pub fn asked(&mut self, command: &Command) {
+        self.asked += u64::from(matches!(command.payload, Payload::ProcessInstanceCreation(..)));
+    }
+
+    /// A client is answered: what it is told is in the records.
+    pub fn answered(&self, reply: &Reply) {
+        if reply.rejection.is_some() {
+            return;
+        }
+        match &reply.payload {
+            Payload::ProcessInstanceCreation(_, value) => {
+                let key = value.process_instance_key;
+                assert!(self.by_command.contains(&key), "a client was told of the instance {key}, which never began");
+            }
+            Payload::ProcessInstance(ProcessInstanceIntent::Cancel | ProcessInstanceIntent::ElementTerminating, _) => {
+                let key = reply.key;
+                assert!(self.ends.contains(&key), "a client was told that {key} is cancelled, and it never ended");
+            }
+            _ => {}
+        }
+    }
+
     /// How many instances there were.
     pub fn created(&self) -> u64 {
-        self.created
+        self.begun.len() as u64
+    }
+
+    /// What the records say is there is what the state says, after a batch.
+    pub fn check_counts(&self, partition: PartitionId, engine: &Engine) {
+        let incidents = self.incidents.keys().filter(|key| key.partition() == Some(partition)).count() as u64;
+        let counted = engine.statistics().incidents;
+        assert!(
+            counted == incidents,
+            "{partition} counts {counted} incidents in its state and {incidents} by its records"
+        );
     }
 
     /// Instances that live and were not called by others.
@@ -125,23 +222,35 @@ impl Accounting {
         self.incidents.iter().map(|(incident, (_, job))| (*incident, *job))
     }
 
-    /// At the end, on each node.
-    pub fn check(&self, partition: PartitionId, engine: &Engine) {
-        assert!(
-            self.created == self.ended + self.active.len() as u64,
-            "{} instances were created, {} ended and {} are active",
-            self.created,
-            self.ended,
-            self.active.len()
-        );
-        let of =
-            |keys: &mut dyn Iterator<Item = Key>| keys.filter(|key| key.partition() == Some(partition)).count() as u64;
-        let incidents = of(&mut self.incidents.keys().copied());
-        let statistics = engine.statistics();
-        assert!(
-            statistics.incidents == incidents,
-            "{partition} has {} incidents in its state and {incidents} by its records",
-            statistics.incidents
-        );
+    /// At the end: by the records nobody is missing, and nobody is there whom nobody asked for.
+    pub fn check(&self) {
+        for (definition, totals) in &self.totals {
+            let active = self.definition_of.values().filter(|of| *of == definition).count() as u64;
+            assert!(
+                totals.created == totals.completed + totals.terminated + active,
+                "of {definition} {} instances were created, {} completed, {} terminated and {active} are active",
+                totals.created,
+                totals.completed,
+                totals.terminated
+            );
+        }
+        let asked_for: BTreeSet<Key> =
+            [&self.by_command, &self.by_message, &self.called].into_iter().flatten().copied().collect();
+        let differs: Vec<&Key> = self.begun.symmetric_difference(&asked_for).take(3).collect();
+        assert!(differs.is_empty(), "not both asked for and begun: {differs:?}");
+        let kinds = self.by_command.len() + self.by_message.len() + self.called.len();
+        assert!(kinds == asked_for.len(), "{kinds} beginnings of {} instances", asked_for.len());
+        let by_command = self.by_command.len() as u64;
+        assert!(by_command <= self.asked, "{} commands created {by_command} instances", self.asked);
+    }
+
+    /// At the end: the state of a partition counts the same instances of each definition.
+    pub fn check_rows(&self, partition: PartitionId, rows: &[String]) {
+        let here = self.active.keys().filter(|key| key.partition() == Some(partition)).count();
+        let there = rows
+            .iter()
+            .filter(|row| row.starts_with("element_instances ") && row.contains("bpmn_element_type: Process,"));
+        let there = there.count();
+        assert!(here == there, "{partition} has {there} instances in its state and {here} by its records");
     }
 }

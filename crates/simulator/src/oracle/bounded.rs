@@ -1,5 +1,11 @@
 //! Bounded: when all instances have ended, nothing is left of them: no job, timer, subscription, variable, lock or entry
-//! of an outbox. Otherwise a node that runs for a year would grow without end.
+//! of an outbox; and the log holds nothing that a checkpoint made unnecessary. Otherwise a node that runs for a year would grow
+//! without end.
+
+use std::collections::BTreeMap;
+
+use protocol::PartitionId;
+use replication::{GroupStatus, NodeId};
 
 /// Tables that hold something when nothing is under way: what was deployed, how far other partitions are, and streams.
 const STAYS: &[&str] = &[
@@ -17,6 +23,47 @@ const STAYS: &[&str] = &[
     "job_streams_by_type",
     "served_streams",
 ];
+
+/// What each node's log does not need any more, by its checkpoints since it started.
+#[derive(Default)]
+pub struct Compacted {
+    up_to: BTreeMap<(NodeId, PartitionId), u64>,
+}
+
+impl Compacted {
+    /// A node starts: it compacts its log at the next checkpoint.
+    pub fn started(&mut self, node: NodeId, partition: PartitionId) {
+        self.up_to.remove(&(node, partition));
+    }
+
+    /// A checkpoint is on the disk.
+    pub fn checkpointed(&mut self, node: NodeId, partition: PartitionId, applied: u64) {
+        self.up_to.insert((node, partition), applied);
+    }
+
+    /// A node has made a round and written its log.
+    pub fn check(&self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        let Some(up_to) = self.up_to.get(&(node, partition)) else { return };
+        let first = status.first_index;
+        assert!(first > *up_to, "node {node} keeps the log of {partition} from {first}, with a checkpoint at {up_to}");
+    }
+}
+
+/// Files of the log that there may be beside those with what is needed: two sequences, the room below which nothing is given
+/// back, and files that wait to be used again.
+const LOG_FILES_MAX: u64 = 24;
+
+/// The log of a node has given back the space of what it does not need.
+pub fn check_log_bytes(node: NodeId, files: &std::path::Path, file_bytes: u64, needed_bytes: u64) {
+    let entries = std::fs::read_dir(files).expect("the scratch directory is readable");
+    let bytes: u64 = entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum();
+    // What is needed may be moved, and a file goes only as a whole.
+    let limit = LOG_FILES_MAX * file_bytes + 3 * needed_bytes;
+    assert!(
+        bytes <= limit,
+        "the log of node {node} has {bytes} bytes, more than {limit}, and {needed_bytes} are needed"
+    );
+}
 
 /// The rows of a state that should not be there any more.
 pub fn left_over(rows: &[String]) -> Vec<&String> {

@@ -1,9 +1,12 @@
 //! Due: timers fire, messages expire, and jobs that were taken or wait for another try are there again, soon after their
-//! time. Otherwise what waits for them waits for ever, and only a cancellation would end it.
+//! time, and never before it. Otherwise what waits for them waits for ever, and only a cancellation would end it; or a
+//! reminder comes before there is anything to remind of, and a job is taken from a worker who still has it.
 
 use std::collections::BTreeMap;
 
-use protocol::{JobBatchIntent, JobIntent, Key, MessageIntent, Payload, Record, RecordType, TimerIntent, Timestamp};
+use protocol::{
+    JobBatchIntent, JobIntent, Key, MessageIntent, PartitionId, Payload, Record, RecordType, TimerIntent, Timestamp,
+};
 
 /// How late that may be while nothing is wrong with the cluster, in milliseconds.
 const LATE_MAX: i64 = 60_000;
@@ -26,26 +29,56 @@ impl Due {
                 let jobs = batch.job_keys.iter().map(|job| (("job", *job), after(batch.timeout)));
                 self.waiting.extend(jobs);
             }
-            Payload::Job(JobIntent::Failed, job) if job.retries > 0 && job.retry_backoff > 0 => {
-                self.waiting.insert(("job", key), after(job.retry_backoff));
+            Payload::Job(intent, job) => {
+                if let JobIntent::TimedOut | JobIntent::RecurredAfterBackoff = intent {
+                    self.comes("job", record);
+                }
+                let at = match intent {
+                    JobIntent::RetriesUpdated | JobIntent::Migrated => return,
+                    JobIntent::TimeoutUpdated => Some(job.deadline),
+                    JobIntent::Failed if job.retries > 0 && job.retry_backoff > 0 => Some(after(job.retry_backoff)),
+                    _ => None,
+                };
+                self.waits("job", key, at);
             }
-            Payload::Job(intent, _) if *intent != JobIntent::RetriesUpdated && *intent != JobIntent::Migrated => {
-                self.waiting.remove(&("job", key));
-            }
-            Payload::Timer(TimerIntent::Created, timer) => {
-                self.waiting.insert(("timer", key), timer.due_date);
-            }
-            Payload::Timer(TimerIntent::Triggered | TimerIntent::Canceled, _) => {
-                self.waiting.remove(&("timer", key));
+            Payload::Timer(TimerIntent::Created, timer) => self.waits("timer", key, Some(timer.due_date)),
+            Payload::Timer(intent @ (TimerIntent::Triggered | TimerIntent::Canceled), _) => {
+                if *intent == TimerIntent::Triggered {
+                    self.comes("timer", record);
+                }
+                self.waits("timer", key, None);
             }
             Payload::Message(MessageIntent::Published, message) => {
-                self.waiting.insert(("message", key), after(message.time_to_live));
+                self.waits("message", key, Some(after(message.time_to_live)));
             }
             Payload::Message(MessageIntent::Expired, _) => {
-                self.waiting.remove(&("message", key));
+                self.comes("message", record);
+                self.waits("message", key, None);
             }
             _ => {}
         }
+    }
+
+    fn waits(&mut self, what: &'static str, key: Key, until: Option<Timestamp>) {
+        match until {
+            Some(until) => drop(self.waiting.insert((what, key), until)),
+            None => drop(self.waiting.remove(&(what, key))),
+        }
+    }
+
+    /// What was waited for is said to be due.
+    fn comes(&self, what: &'static str, record: &Record) {
+        let Some(at) = self.waiting.get(&(what, record.key)) else {
+            panic!("the {what} {} became due, and nothing waited for that", record.key);
+        };
+        let early = at - record.timestamp;
+        assert!(early <= 0, "the {what} {} became due {early} ms before its time", record.key);
+    }
+
+    /// How many timers and messages of a partition wait.
+    pub fn count(&self, what: &'static str, partition: PartitionId) -> u64 {
+        let of = |(kind, key): &&(&'static str, Key)| *kind == what && key.partition() == Some(partition);
+        self.waiting.keys().filter(of).count() as u64
     }
 
     /// Nothing has been wrong for a while, and this is the time.

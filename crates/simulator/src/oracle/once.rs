@@ -1,10 +1,10 @@
-//! Once: each job completes once, each timer fires once, each message correlates once with a process, and each element
-//! instance ends once. Anything else is a payment made twice.
+//! Once: each job completes once, each timer fires once, each message correlates once with a process, each element instance ends
+//! once, and of messages with the same id one at a time is there. Anything else is a payment made twice.
 
 use std::collections::BTreeMap;
 
 use protocol::{
-    JobIntent, Key, MessageStartEventSubscriptionIntent, Payload, ProcessInstanceIntent,
+    JobIntent, Key, MessageIntent, MessageStartEventSubscriptionIntent, Payload, ProcessInstanceIntent,
     ProcessMessageSubscriptionIntent, Record, RecordType, Text, TimerIntent,
 };
 
@@ -13,6 +13,8 @@ use protocol::{
 pub struct Once {
     ended: BTreeMap<(&'static str, Key), &'static str>,
     correlated: BTreeMap<(Key, Text), Key>,
+    /// Messages that wait, by name, correlation key and id.
+    identified: BTreeMap<(Text, Text, Text), Key>,
 }
 
 impl Once {
@@ -39,6 +41,21 @@ impl Once {
             }
             Payload::MessageStartEventSubscription(MessageStartEventSubscriptionIntent::Correlated, value) => {
                 self.correlate(value.message_key, &value.bpmn_process_id, record.key);
+            }
+            Payload::Message(intent, value) if !value.message_id.is_empty() => {
+                let id = (value.name.clone(), value.correlation_key.clone(), value.message_id.clone());
+                match intent {
+                    MessageIntent::Published => {
+                        let before = self.identified.insert(id, record.key);
+                        assert!(
+                            before.is_none(),
+                            "the message {} was taken while {before:?} with the same id '{}' was there",
+                            record.key,
+                            value.message_id
+                        );
+                    }
+                    _ => drop(self.identified.remove(&id)),
+                }
             }
             _ => {}
         }

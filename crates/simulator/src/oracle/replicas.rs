@@ -27,6 +27,7 @@ pub struct Replicas {
 struct Batch {
     data: u64,
     records: u64,
+    bytes: u64,
     first: NodeId,
 }
 
@@ -58,7 +59,7 @@ impl Replicas {
         let last = self.last.entry(partition).or_insert(0);
         assert!(index > *last, "node {node} applied {partition}/{index}, which the nodes before skipped");
         *last = index;
-        self.history.insert((partition, index), Batch { data, records, first: node });
+        self.history.insert((partition, index), Batch { data, records, bytes: applied.data.len() as u64, first: node });
         self.records.entry(partition).or_default().extend(applied.records.iter().cloned());
         self.compare_state(node, partition, index, applied.engine);
         true
@@ -76,6 +77,11 @@ impl Replicas {
     pub fn installed(&mut self, node: NodeId, partition: PartitionId, index: u64, engine: &Engine) {
         assert!(engine.applied() <= index, "the state of {partition} on node {node} is ahead of its place {index}");
         self.compare_state(node, partition, engine.applied(), engine);
+    }
+
+    /// The bytes of the batches from an index on.
+    pub fn bytes_from(&self, partition: PartitionId, index: u64) -> u64 {
+        self.history.range((partition, index)..=(partition, u64::MAX)).map(|(_, batch)| batch.bytes).sum()
     }
 
     /// How many batches there were.

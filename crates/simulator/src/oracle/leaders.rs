@@ -1,0 +1,23 @@
+//! One leader a term: two would both take commands, and acknowledge what only one of them can keep.
+
+use std::collections::BTreeMap;
+
+use protocol::PartitionId;
+use replication::{GroupStatus, NodeId, Role};
+
+/// Who led which term.
+#[derive(Default)]
+pub struct Leaders {
+    terms: BTreeMap<(PartitionId, u64), NodeId>,
+}
+
+impl Leaders {
+    /// What a node takes itself for.
+    pub fn seen(&mut self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        if status.role != Role::Leader {
+            return;
+        }
+        let first = *self.terms.entry((partition, status.term)).or_insert(node);
+        assert!(first == node, "nodes {first} and {node} both lead {partition} in term {}", status.term);
+    }
+}
