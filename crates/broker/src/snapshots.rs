@@ -76,7 +76,7 @@ impl SnapshotSink for ReceivedStates {
         if coming.exists() {
             fs::remove_dir_all(&coming)?;
         }
-        fs::create_dir_all(&coming)?;
+        state::create_directory(&coming)?;
         let stream = OpenOptions::new().read(true).write(true).create_new(true).open(coming.join(STREAM_FILE))?;
         Ok(Box::new(Receiving { partition, coming, whole, stream }))
     }

@@ -2,14 +2,15 @@
 
 #[path = "support/accounting.rs"]
 mod accounting;
+#[path = "support/exported.rs"]
+mod exported;
 mod support;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
-use accounting::{Ledger, Load, Random, seed, settle};
+use accounting::{Load, Random, seed, settle};
+use exported::{Lines, audit_records};
 use support::*;
 
 const CLIENTS: usize = 8;
@@ -57,38 +58,5 @@ async fn fifty_kills_under_load_lose_nothing_and_do_nothing_twice() {
     assert!(totals.created > kills() && totals.completed > kills() && totals.published > kills(), "{totals:?}");
     assert!(totals.unclear > 0, "no kill hit anything: {totals:?}");
     assert_eq!(server.terminate(), Some(0));
-    audit_records(&records, &ledgers);
-}
-
-/// The exporter's file as a second source: every acknowledged deed is one record, and what was exported again after a
-/// kill is the same record.
-fn audit_records(path: &Path, ledgers: &[Ledger]) {
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut records = BTreeMap::new();
-    for line in text.lines() {
-        let record: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
-        let place = (record["partitionId"].as_i64().unwrap(), record["position"].as_i64().unwrap());
-        let before = records.insert(place, line);
-        assert!(before.is_none_or(|before| before == line), "two records at {place:?}:\n{}\n{line}", before.unwrap());
-    }
-    let mut happened = [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()];
-    for line in records.values() {
-        let record: serde_json::Value = serde_json::from_str(line).unwrap();
-        let kind = match (record["valueType"].as_str().unwrap(), record["intent"].as_str().unwrap()) {
-            ("PROCESS_INSTANCE", "ELEMENT_ACTIVATED") if record["value"]["bpmnElementType"] == "PROCESS" => 0,
-            ("JOB", "COMPLETED") => 1,
-            ("MESSAGE", "PUBLISHED") => 2,
-            _ => continue,
-        };
-        assert!(happened[kind].insert(record["key"].as_i64().unwrap()), "it happened twice: {line}");
-    }
-    for ledger in ledgers {
-        let (instances, jobs, messages) = ledger.acknowledged();
-        for (kind, keys) in [instances, jobs, messages].iter().enumerate() {
-            for key in keys {
-                assert!(happened[kind].contains(key), "there is no record of {key} (kind {kind})");
-            }
-        }
-    }
-    println!("{} records, {} lines", records.len(), text.lines().count());
+    audit_records(&records, Lines::Whole, &ledgers);
 }

@@ -38,7 +38,7 @@ pub use error::{CorruptionError, StoreError};
 pub use key::{LONGEST_KEY_BYTES, PrefixedKey, SmallKey, TableKey};
 pub use queue::Queue;
 pub use snapshot::{Snapshot, SnapshotSummary};
-pub use store::{Recovered, Store, StoreOptions, TableId};
+pub use store::{Recovered, Store, StoreOptions, TableId, create_directory};
 pub use table::{Entries, Table};
 pub use table_set::{AnyTable, EntryVisitor, LayerSizes, Statistics, TableSet, TableSetCore};
 #[doc(hidden)]

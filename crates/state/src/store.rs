@@ -114,7 +114,7 @@ impl Store {
     pub fn open(directory: &Path, options: &StoreOptions) -> Result<Self, StoreError> {
         let path = directory.join(FILE_NAME);
         let is_new = !path.exists();
-        std::fs::create_dir_all(directory).map_err(|error| file_error("create", &path, error.into()))?;
+        create_directory(directory).map_err(|error| file_error("create", &path, error.into()))?;
         let env = map(directory, options.map_size_bytes).map_err(|error| file_error("open", &path, error))?;
         check_length(&env, &path)?;
         if is_new {
@@ -383,6 +383,24 @@ fn check_length(env: &Env<WithoutTls>, path: &Path) -> Result<(), StoreError> {
         return Err(damaged(path, format!("it has {length} bytes, but its tree needs {needed}")));
     }
     Ok(())
+}
+
+/// Creates a directory and those above it, so that the names of all that were missing survive a power loss. What is synced in a
+/// directory is lost with its name.
+///
+/// # Errors
+/// When the file system refuses.
+pub fn create_directory(directory: &Path) -> std::io::Result<()> {
+    let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match std::fs::create_dir(directory) {
+        Ok(()) => sync_directory(above),
+        Err(_) if directory.is_dir() => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            create_directory(above)?;
+            create_directory(directory)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes the names in a directory survive a power loss.

@@ -64,7 +64,7 @@ impl Memory {
                 );
             }
             if let Some(directory) = path.parent() {
-                std::fs::create_dir_all(directory).map_err(io("create"))?;
+                state::create_directory(directory).map_err(io("create"))?;
             }
             // Written and not only made longer: later stores must not need room on the disk.
             let content = empty(partition);

@@ -22,7 +22,7 @@ impl PositionsFile {
             move |source| DataDirectoryError::Io { action, path, source }
         };
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(io("create", directory))?;
+            state::create_directory(directory).map_err(io("create", directory))?;
         }
         let mut positions = match std::fs::read(&path) {
             Ok(bytes) => decode(&bytes).unwrap_or_else(|problem| {

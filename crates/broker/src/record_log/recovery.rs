@@ -19,7 +19,7 @@ pub(super) fn recover(
     checkpoint_position: u64,
 ) -> Result<VecDeque<Segment>, RecordLogError> {
     let directory = &options.directory;
-    std::fs::create_dir_all(directory).map_err(|error| RecordLogError::io("create", directory, error))?;
+    state::create_directory(directory).map_err(|error| RecordLogError::io("create", directory, error))?;
     let mut segments = VecDeque::from(list(options)?);
     let bases: Vec<u64> = segments.iter().map(|segment| segment.base).collect();
     for index in 0..segments.len() {
