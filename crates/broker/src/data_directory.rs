@@ -32,6 +32,7 @@ const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// The data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum DataDirectoryError {
     /// Another process uses it.
     #[error(
@@ -39,7 +40,6 @@ pub enum DataDirectoryError {
         directory.display()
     )]
     InUse {
-        /// The directory.
         directory: PathBuf,
         /// Who uses it, for example "process 4711".
         holder: String,
@@ -50,7 +50,6 @@ pub enum DataDirectoryError {
          it or choose another data directory", directory.display()
     )]
     UnknownFormat {
-        /// The directory.
         directory: PathBuf,
         /// What is there instead.
         found: String,
@@ -60,21 +59,14 @@ pub enum DataDirectoryError {
         "the data directory {} has lost its directory '{name}'; put it back, restore a backup or choose another data \
          directory", directory.display()
     )]
-    Missing {
-        /// The directory.
-        directory: PathBuf,
-        /// What is missing.
-        name: &'static str,
-    },
+    Missing { directory: PathBuf, name: &'static str },
     /// It was made with other fixed settings.
     #[error(
         "the data directory {} was made with {setting} {found}, and it cannot be changed to {wanted}; start with \
          {setting} {found} or choose another data directory", directory.display()
     )]
     Changed {
-        /// The directory.
         directory: PathBuf,
-        /// The setting.
         setting: &'static str,
         /// Its value in the directory.
         found: u32,
@@ -86,19 +78,13 @@ pub enum DataDirectoryError {
         "the disk of the data directory {} has {free_bytes} bytes free, and a start needs at least {FULL_BYTES}; make room \
          on it: everything that was acknowledged is still there", directory.display()
     )]
-    Full {
-        /// The directory.
-        directory: PathBuf,
-        /// What is free.
-        free_bytes: u64,
-    },
+    Full { directory: PathBuf, free_bytes: u64 },
     /// More is to be kept free than there is.
     #[error(
         "the volume of the data directory {} has {total_bytes} bytes, and {low_bytes} bytes of it are to stay free; lower \
          disk-free-space-low or choose a larger volume", directory.display()
     )]
     VolumeTooSmall {
-        /// The directory.
         directory: PathBuf,
         /// Size of the volume.
         total_bytes: u64,
@@ -108,9 +94,7 @@ pub enum DataDirectoryError {
     /// The operating system refused.
     #[error("could not {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
         action: &'static str,
-        /// With which file.
         path: PathBuf,
         /// The operating system's words.
         source: io::Error,

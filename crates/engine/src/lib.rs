@@ -95,21 +95,16 @@ impl Default for BrokenInvariant {
 
 /// The state cannot be read or trusted any more; the partition must stop.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum Fault {
     /// The tables met an error.
     #[error("the state of partition {partition} met an error: {source}")]
-    Store {
-        /// The partition.
-        partition: PartitionId,
-        /// The error.
-        source: StoreError,
-    },
+    Store { partition: PartitionId, source: StoreError },
     /// A record does not fit the state, and that of no single command, which would only have been refused.
     #[error(
         "a record of partition {partition} does not fit its state, which is damaged or met a mistake of the engine: {reason}"
     )]
     Misfit {
-        /// The partition.
         partition: PartitionId,
         /// The record, and what it did not find.
         reason: String,
@@ -117,7 +112,6 @@ pub enum Fault {
     /// The counters saved with the state cannot be read.
     #[error("the counters saved with the state of partition {partition} cannot be read: {reason}")]
     Counters {
-        /// The partition.
         partition: PartitionId,
         /// What is wrong with them.
         reason: String,

@@ -2,11 +2,11 @@
 
 /// An exporter cannot do what it was asked.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum ExporterError {
     /// There is no exporter of this class.
     #[error("the exporter '{name}' asks for the class '{class}', which does not exist; known classes are: {known}")]
     UnknownClass {
-        /// The exporter.
         name: String,
         /// The class that was asked for.
         class: String,
@@ -16,33 +16,17 @@ pub enum ExporterError {
     /// An argument is missing or wrong.
     #[error("the argument '{argument}' of the exporter '{name}' {problem}")]
     Argument {
-        /// The exporter.
         name: String,
-        /// The argument.
         argument: String,
         /// What is wrong and what to do, as the rest of the sentence.
         problem: String,
     },
     /// The target did not take the records; the same records are tried again.
     #[error("the exporter '{name}' could not {action}: {source}")]
-    Target {
-        /// The exporter.
-        name: String,
-        /// What was tried.
-        action: String,
-        /// Why it failed.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Target { name: String, action: String, source: Box<dyn std::error::Error + Send + Sync> },
     /// What the exporter took since its last acknowledgement may be lost. It is opened anew and gets that again.
     #[error("the exporter '{name}' could not {action}: {source}; it begins again after the last acknowledged records")]
-    Lost {
-        /// The exporter.
-        name: String,
-        /// What was tried.
-        action: String,
-        /// Why it failed.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Lost { name: String, action: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl ExporterError {

@@ -86,31 +86,17 @@ pub struct TlsFiles {
 
 /// Why a gateway does not serve.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum StartError {
     /// The address cannot be used.
     #[error("Cannot listen for gRPC clients on {address}: {source}. Choose another port, where 0 takes a free one.")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
+    Bind { address: SocketAddr, source: std::io::Error },
     /// A file cannot be read.
     #[error("Cannot read the TLS file {path}: {source}")]
-    TlsFile {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    TlsFile { path: PathBuf, source: std::io::Error },
     /// The content of the files is not what it should be.
     #[error(
         "Cannot use the TLS file {path}: {reason}. Certificate and key must be PEM files, and the key must belong to the certificate"
     )]
-    Tls {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Tls { path: PathBuf, reason: String },
 }

@@ -5,21 +5,19 @@ use std::path::PathBuf;
 /// Why a run could not be made or had to end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum LoadError {
     /// An option has an invalid value.
     #[error("The option {option} is {value}, but must be {expected}.")]
     Option {
         /// The option as the user knows it.
         option: &'static str,
-        /// What was given.
         value: String,
-        /// What is expected.
         expected: &'static str,
     },
     /// The address cannot be read as an address.
     #[error("\"{address}\" is not an address of a gateway: {reason}. Give a host and a port, such as 127.0.0.1:26500.")]
     Address {
-        /// What was given.
         address: String,
         /// What is wrong with it.
         reason: String,
@@ -48,7 +46,6 @@ pub enum LoadError {
          measure. Workers: {failures}"
     )]
     NothingCompletes {
-        /// The process.
         process: String,
         /// How many instances were acknowledged.
         created: u64,
@@ -88,7 +85,6 @@ pub enum LoadError {
     /// A process to observe is not there.
     #[error("Process {pid} cannot be observed: {reason}. Give the id of a running process.")]
     Process {
-        /// Its id.
         pid: u32,
         /// What the system said.
         reason: String,
@@ -98,7 +94,6 @@ pub enum LoadError {
         "The sync probe cannot write to {path}: {source}. Give a directory on the disk of the server that can be written."
     )]
     FsyncProbe {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,

@@ -3,8 +3,8 @@
 use minicbor::{Decode, Encode};
 
 macro_rules! intents {
-    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $code:literal $text:literal),* $(,)? })*) => {$(
-        $(#[$doc])*
+    ($($name:ident { $($variant:ident = $code:literal $text:literal),* $(,)? })*) => {$(
+        /// The intents of one value type.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode)]
         #[cbor(index_only)]
         #[allow(missing_docs, reason = "the names are the record schema's own")]
@@ -20,7 +20,6 @@ macro_rules! intents {
 }
 
 intents! {
-    /// Intents of `JOB`.
     JobIntent {
         Created = 0 "CREATED", Complete = 1 "COMPLETE", Completed = 2 "COMPLETED", TimeOut = 3 "TIME_OUT",
         TimedOut = 4 "TIMED_OUT", Fail = 5 "FAIL", Failed = 6 "FAILED", UpdateRetries = 7 "UPDATE_RETRIES",
@@ -30,13 +29,11 @@ intents! {
         UpdateTimeout = 17 "UPDATE_TIMEOUT", TimeoutUpdated = 18 "TIMEOUT_UPDATED", Migrated = 19 "MIGRATED",
         Update = 20 "UPDATE", Updated = 21 "UPDATED",
     }
-    /// Intents of `DEPLOYMENT`.
     DeploymentIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Distribute = 2 "DISTRIBUTE", Distributed = 3 "DISTRIBUTED",
         FullyDistributed = 4 "FULLY_DISTRIBUTED", Reconstruct = 5 "RECONSTRUCT", Reconstructed = 6 "RECONSTRUCTED",
         ReconstructedAll = 7 "RECONSTRUCTED_ALL",
     }
-    /// Intents of `PROCESS_INSTANCE`.
     ProcessInstanceIntent {
         Cancel = 0 "CANCEL", SequenceFlowTaken = 1 "SEQUENCE_FLOW_TAKEN", ElementActivating = 2 "ELEMENT_ACTIVATING",
         ElementActivated = 3 "ELEMENT_ACTIVATED", ElementCompleting = 4 "ELEMENT_COMPLETING",
@@ -47,123 +44,95 @@ intents! {
         CompleteExecutionListener = 12 "COMPLETE_EXECUTION_LISTENER", AncestorMigrated = 13 "ANCESTOR_MIGRATED",
         ContinueTerminatingElement = 14 "CONTINUE_TERMINATING_ELEMENT",
     }
-    /// Intents of `INCIDENT`.
     IncidentIntent {
         Created = 0 "CREATED", Resolve = 1 "RESOLVE", Resolved = 2 "RESOLVED", Migrated = 3 "MIGRATED",
     }
-    /// Intents of `MESSAGE`.
     MessageIntent {
         Publish = 0 "PUBLISH", Published = 1 "PUBLISHED", Expire = 2 "EXPIRE", Expired = 3 "EXPIRED",
     }
-    /// Intents of `MESSAGE_SUBSCRIPTION`.
     MessageSubscriptionIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Correlating = 8 "CORRELATING", Correlate = 2 "CORRELATE",
         Correlated = 3 "CORRELATED", Reject = 4 "REJECT", Rejected = 5 "REJECTED", Delete = 6 "DELETE",
         Deleted = 7 "DELETED", Migrate = 9 "MIGRATE", Migrated = 10 "MIGRATED",
     }
-    /// Intents of `PROCESS_MESSAGE_SUBSCRIPTION`.
     ProcessMessageSubscriptionIntent {
         Creating = 0 "CREATING", Create = 1 "CREATE", Created = 2 "CREATED", Correlate = 3 "CORRELATE",
         Correlated = 4 "CORRELATED", Deleting = 5 "DELETING", Delete = 6 "DELETE", Deleted = 7 "DELETED",
         Migrated = 8 "MIGRATED",
     }
-    /// Intents of `JOB_BATCH`.
     JobBatchIntent {
         Activate = 0 "ACTIVATE", Activated = 1 "ACTIVATED",
     }
-    /// Intents of `TIMER`.
     TimerIntent {
         Created = 0 "CREATED", Trigger = 1 "TRIGGER", Triggered = 2 "TRIGGERED", Cancel = 3 "CANCEL",
         Canceled = 4 "CANCELED", Migrated = 5 "MIGRATED",
     }
-    /// Intents of `MESSAGE_START_EVENT_SUBSCRIPTION`.
     MessageStartEventSubscriptionIntent {
         Created = 0 "CREATED", Correlated = 1 "CORRELATED", Deleted = 2 "DELETED",
     }
-    /// Intents of `VARIABLE`.
     VariableIntent {
         Created = 0 "CREATED", Updated = 1 "UPDATED", Migrated = 2 "MIGRATED",
     }
-    /// Intents of `VARIABLE_DOCUMENT`.
     VariableDocumentIntent {
         Update = 0 "UPDATE", Updated = 1 "UPDATED", Updating = 2 "UPDATING", UpdateDenied = 3 "UPDATE_DENIED",
     }
-    /// Intents of `PROCESS_INSTANCE_CREATION`.
     ProcessInstanceCreationIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", CreateWithAwaitingResult = 2 "CREATE_WITH_AWAITING_RESULT",
     }
-    /// Intents of `ERROR`.
     ErrorIntent {
         Created = 0 "CREATED",
     }
-    /// Intents of `PROCESS_INSTANCE_RESULT`.
     ProcessInstanceResultIntent {
         Completed = 0 "COMPLETED",
     }
-    /// Intents of `PROCESS`.
     ProcessIntent {
         Created = 0 "CREATED", Deleting = 1 "DELETING", Deleted = 2 "DELETED",
     }
-    /// Intents of `DEPLOYMENT_DISTRIBUTION`.
     DeploymentDistributionIntent {
         Distributing = 0 "DISTRIBUTING", Complete = 1 "COMPLETE", Completed = 2 "COMPLETED",
     }
-    /// Intents of `PROCESS_EVENT`.
     ProcessEventIntent {
         Triggering = 0 "TRIGGERING", Triggered = 1 "TRIGGERED",
     }
-    /// Intents of `DECISION`.
     DecisionIntent {
         Created = 0 "CREATED", Deleted = 1 "DELETED",
     }
-    /// Intents of `DECISION_REQUIREMENTS`.
     DecisionRequirementsIntent {
         Created = 0 "CREATED", Deleted = 1 "DELETED",
     }
-    /// Intents of `DECISION_EVALUATION`.
     DecisionEvaluationIntent {
         Evaluated = 0 "EVALUATED", Failed = 1 "FAILED", Evaluate = 2 "EVALUATE",
     }
-    /// Intents of `PROCESS_INSTANCE_MODIFICATION`.
     ProcessInstanceModificationIntent {
         Modify = 0 "MODIFY", Modified = 1 "MODIFIED",
     }
-    /// Intents of `ESCALATION`.
     EscalationIntent {
         Escalated = 0 "ESCALATED", NotEscalated = 1 "NOT_ESCALATED",
     }
-    /// Intents of `SIGNAL_SUBSCRIPTION`.
     SignalSubscriptionIntent {
         Created = 0 "CREATED", Deleted = 1 "DELETED", Migrated = 2 "MIGRATED",
     }
-    /// Intents of `SIGNAL`.
     SignalIntent {
         Broadcast = 0 "BROADCAST", Broadcasted = 1 "BROADCASTED",
     }
-    /// Intents of `RESOURCE_DELETION`.
     ResourceDeletionIntent {
         Delete = 0 "DELETE", Deleting = 1 "DELETING", Deleted = 2 "DELETED",
     }
-    /// Intents of `COMMAND_DISTRIBUTION`.
     CommandDistributionIntent {
         Started = 0 "STARTED", Distributing = 1 "DISTRIBUTING", Acknowledge = 2 "ACKNOWLEDGE",
         Acknowledged = 3 "ACKNOWLEDGED", Finished = 4 "FINISHED", Enqueued = 5 "ENQUEUED",
         ContinuationRequested = 6 "CONTINUATION_REQUESTED", Continued = 7 "CONTINUED", Finish = 8 "FINISH",
         Continue = 9 "CONTINUE",
     }
-    /// Intents of `PROCESS_INSTANCE_BATCH`.
     ProcessInstanceBatchIntent {
         Terminate = 0 "TERMINATE", Activate = 1 "ACTIVATE", Terminated = 2 "TERMINATED", Activated = 3 "ACTIVATED",
     }
-    /// Intents of `MESSAGE_BATCH`.
     MessageBatchIntent {
         Expire = 0 "EXPIRE",
     }
-    /// Intents of `FORM`.
     FormIntent {
         Created = 0 "CREATED", Deleted = 1 "DELETED",
     }
-    /// Intents of `USER_TASK`.
     UserTaskIntent {
         Creating = 0 "CREATING", Created = 1 "CREATED", Complete = 2 "COMPLETE", Completing = 3 "COMPLETING",
         Completed = 4 "COMPLETED", Canceling = 5 "CANCELING", Canceled = 6 "CANCELED", Assign = 7 "ASSIGN",
@@ -174,67 +143,54 @@ intents! {
         AssignmentDenied = 19 "ASSIGNMENT_DENIED", Claiming = 20 "CLAIMING", UpdateDenied = 21 "UPDATE_DENIED",
         Create = 22 "CREATE", Cancel = 23 "CANCEL",
     }
-    /// Intents of `PROCESS_INSTANCE_MIGRATION`.
     ProcessInstanceMigrationIntent {
         Migrate = 0 "MIGRATE", Migrated = 1 "MIGRATED",
     }
-    /// Intents of `COMPENSATION_SUBSCRIPTION`.
     CompensationSubscriptionIntent {
         Created = 0 "CREATED", Triggered = 1 "TRIGGERED", Completed = 2 "COMPLETED", Deleted = 3 "DELETED",
         Migrated = 4 "MIGRATED",
     }
-    /// Intents of `MESSAGE_CORRELATION`.
     MessageCorrelationIntent {
         Correlate = 1 "CORRELATE", Correlating = 2 "CORRELATING", Correlated = 3 "CORRELATED",
         NotCorrelated = 4 "NOT_CORRELATED",
     }
-    /// Intents of `USER`.
     UserIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Update = 2 "UPDATE", Updated = 3 "UPDATED", Delete = 4 "DELETE",
         Deleted = 5 "DELETED", CreateInitialAdmin = 6 "CREATE_INITIAL_ADMIN",
         InitialAdminCreated = 7 "INITIAL_ADMIN_CREATED",
     }
-    /// Intents of `CLOCK`.
     ClockIntent {
         Pin = 0 "PIN", Pinned = 1 "PINNED", Reset = 2 "RESET", Resetted = 3 "RESETTED",
     }
-    /// Intents of `AUTHORIZATION`.
     AuthorizationIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Delete = 2 "DELETE", Deleted = 3 "DELETED", Update = 4 "UPDATE",
         Updated = 5 "UPDATED",
     }
-    /// Intents of `RESOURCE`.
     ResourceIntent {
         Created = 0 "CREATED", Deleted = 1 "DELETED", Fetch = 2 "FETCH", Fetched = 3 "FETCHED",
     }
-    /// Intents of `TENANT`.
     TenantIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Update = 2 "UPDATE", Updated = 3 "UPDATED", Delete = 4 "DELETE",
         Deleted = 5 "DELETED", AddEntity = 6 "ADD_ENTITY", EntityAdded = 7 "ENTITY_ADDED",
         RemoveEntity = 8 "REMOVE_ENTITY", EntityRemoved = 9 "ENTITY_REMOVED",
     }
-    /// Intents of `GROUP`.
     GroupIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Update = 2 "UPDATE", Updated = 3 "UPDATED", Delete = 4 "DELETE",
         Deleted = 5 "DELETED", AddEntity = 6 "ADD_ENTITY", EntityAdded = 7 "ENTITY_ADDED",
         RemoveEntity = 8 "REMOVE_ENTITY", EntityRemoved = 9 "ENTITY_REMOVED",
     }
-    /// Intents of `MAPPING_RULE`.
     MappingRuleIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Delete = 2 "DELETE", Deleted = 3 "DELETED", Update = 4 "UPDATE",
         Updated = 5 "UPDATED",
     }
-    /// Intents of `IDENTITY_SETUP`.
     IdentitySetupIntent {
         Initialize = 0 "INITIALIZE", Initialized = 1 "INITIALIZED",
     }
-    /// Intents of `ROLE`.
     RoleIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Update = 2 "UPDATE", Updated = 3 "UPDATED", Delete = 4 "DELETE",
         Deleted = 5 "DELETED", AddEntity = 6 "ADD_ENTITY", EntityAdded = 7 "ENTITY_ADDED",
         RemoveEntity = 8 "REMOVE_ENTITY", EntityRemoved = 9 "ENTITY_REMOVED",
     }
-    /// Intents of `BATCH_OPERATION_CREATION`.
     BatchOperationCreationIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Initialize = 2 "INITIALIZE", Initializing = 3 "INITIALIZING",
         FinishInitialization = 4 "FINISH_INITIALIZATION", Initialized = 5 "INITIALIZED", Fail = 6 "FAIL",
@@ -244,57 +200,45 @@ intents! {
         PartitionCompleted = 17 "PARTITION_COMPLETED", FailPartition = 18 "FAIL_PARTITION",
         PartitionFailed = 19 "PARTITION_FAILED",
     }
-    /// Intents of `BATCH_OPERATION_EXECUTION`.
     BatchOperationExecutionIntent {
         Execute = 0 "EXECUTE", Executing = 1 "EXECUTING", Executed = 2 "EXECUTED",
     }
-    /// Intents of `BATCH_OPERATION_CHUNK`.
     BatchOperationChunkIntent {
         Create = 0 "CREATE", Created = 1 "CREATED",
     }
-    /// Intents of `AD_HOC_SUB_PROCESS_INSTRUCTION`.
     AdHocSubProcessInstructionIntent {
         Activate = 0 "ACTIVATE", Activated = 1 "ACTIVATED", Complete = 2 "COMPLETE", Completed = 3 "COMPLETED",
     }
-    /// Intents of `ASYNC_REQUEST`.
     AsyncRequestIntent {
         Received = 0 "RECEIVED", Processed = 1 "PROCESSED",
     }
-    /// Intents of `USAGE_METRIC`.
     UsageMetricIntent {
         Export = 0 "EXPORT", Exported = 1 "EXPORTED",
     }
-    /// Intents of `MULTI_INSTANCE`.
     MultiInstanceIntent {
         InputCollectionEvaluated = 0 "INPUT_COLLECTION_EVALUATED",
         // Our own: the result of one inner instance of a long loop.
         OutputElementEvaluated = 100 "OUTPUT_ELEMENT_EVALUATED",
     }
-    /// Intents of `RUNTIME_INSTRUCTION`.
     RuntimeInstructionIntent {
         Interrupted = 0 "INTERRUPTED",
     }
-    /// Intents of `SCALE`.
     ScaleIntent {
         ScaleUp = 1 "SCALE_UP", ScalingUp = 2 "SCALING_UP", ScaledUp = 3 "SCALED_UP", Status = 4 "STATUS",
         StatusResponse = 5 "STATUS_RESPONSE", MarkPartitionBootstrapped = 6 "MARK_PARTITION_BOOTSTRAPPED",
         PartitionBootstrapped = 7 "PARTITION_BOOTSTRAPPED",
     }
-    /// Intents of `CHECKPOINT`.
     CheckpointIntent {
         Create = 0 "CREATE", Created = 1 "CREATED", Ignored = 2 "IGNORED", ConfirmBackup = 3 "CONFIRM_BACKUP",
         ConfirmedBackup = 4 "CONFIRMED_BACKUP",
     }
-    /// Intents of `JOB_STREAM`.
     JobStreamIntent {
         Add = 0 "ADD", Added = 1 "ADDED", Remove = 2 "REMOVE", Removed = 3 "REMOVED", Grant = 4 "GRANT",
         Granted = 5 "GRANTED", Clear = 6 "CLEAR", Cleared = 7 "CLEARED",
     }
-    /// Intents of `WORK`.
     WorkIntent {
         Enqueued = 0 "ENQUEUED", Continue = 1 "CONTINUE", Dequeued = 2 "DEQUEUED", Abandoned = 3 "ABANDONED",
     }
-    /// Intents of `OUTBOX`.
     OutboxIntent {
         Enqueued = 0 "ENQUEUED", Acknowledge = 1 "ACKNOWLEDGE", Acknowledged = 2 "ACKNOWLEDGED",
         Received = 3 "RECEIVED",

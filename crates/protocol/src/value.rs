@@ -1,4 +1,7 @@
-//! The values of records: what commands want and what events say.
+//! The values of records: what commands ask for and what events say. Fields have the names of the record schema, and a
+//! comment only where the name does not say it all.
+
+#![allow(missing_docs, reason = "the names are the record schema's own")]
 
 mod decision;
 mod deployment;

@@ -6,29 +6,23 @@ use crate::types::{GroupId, NodeId};
 
 /// The log of a node cannot be opened, read or written.
 #[derive(Debug, Clone, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum LogError {
     /// Another process uses the directory.
     #[error(
         "The log directory {directory} is in use by another process: stop that process or choose another data directory."
     )]
-    InUse {
-        /// The directory.
-        directory: PathBuf,
-    },
+    InUse { directory: PathBuf },
     /// The log was used before, and its files are missing.
     #[error(
         "The log directory {directory} has lost its directory 'files' with everything that was logged: put it back, or restore a backup."
     )]
-    FilesMissing {
-        /// The directory.
-        directory: PathBuf,
-    },
+    FilesMissing { directory: PathBuf },
     /// The directory holds something that this version does not understand.
     #[error(
         "The log directory {directory} has {found}, but this version understands only log format {supported}: start the version that wrote it, or restore a backup."
     )]
     UnknownFormat {
-        /// The directory.
         directory: PathBuf,
         /// What is there instead.
         found: String,
@@ -40,7 +34,6 @@ pub enum LogError {
         "The log file {file} is damaged at byte {offset}: {problem}. Entries behind this place were acknowledged, so the node does not start without them: restore this node's data from a backup, or remove it and let it catch up as a new replica."
     )]
     Damaged {
-        /// The damaged file.
         file: PathBuf,
         /// Where in the file the damaged record starts.
         offset: u64,
@@ -52,9 +45,7 @@ pub enum LogError {
         "The log record {record} of group {group} cannot be read: {problem}. Restore this node's data from a backup, or remove it and let it catch up as a new replica."
     )]
     Unreadable {
-        /// The group.
         group: GroupId,
-        /// Which record.
         record: String,
         /// What does not fit.
         problem: String,
@@ -62,7 +53,6 @@ pub enum LogError {
     /// The entries asked for are no longer (or not yet) in the log.
     #[error("The log of group {group} holds the entries {first_index} to {last_index}, not {wanted}.")]
     OutOfRange {
-        /// The group.
         group: GroupId,
         /// The index that was asked for.
         wanted: u64,
@@ -74,9 +64,7 @@ pub enum LogError {
     /// The operating system refused. The same write may be tried again.
     #[error("{action} in {place} failed: {problem}.")]
     Io {
-        /// What was tried.
         action: &'static str,
-        /// Where.
         place: PathBuf,
         /// The operating system's words.
         problem: String,
@@ -86,7 +74,6 @@ pub enum LogError {
         "Syncing the log in {place} failed ({problem}): it is unknown what reached the disk, so this process must stop. Check the disk, then start again: the log is verified at the start."
     )]
     SyncFailed {
-        /// Where.
         place: PathBuf,
         /// What the sync answered.
         problem: String,
@@ -98,6 +85,7 @@ pub enum LogError {
 
 /// Replication cannot go on, for a group or for the node.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum ReplicationError {
     /// The log failed.
     #[error(transparent)]
@@ -105,9 +93,7 @@ pub enum ReplicationError {
     /// An option makes no sense.
     #[error("The replication option {option} is {value}, but {rule}.")]
     Option {
-        /// The option's name.
         option: &'static str,
-        /// Its value.
         value: u64,
         /// What it must be.
         rule: &'static str,
@@ -123,9 +109,7 @@ pub enum ReplicationError {
         "The state of group {group} is at index {applied}, but its log starts after index {compacted}: install the snapshot of index {compacted} (or a newer one) before opening the group."
     )]
     StateBehindLog {
-        /// The group.
         group: GroupId,
-        /// The checkpoint's index.
         applied: u64,
         /// The last index that is not in the log any more.
         compacted: u64,
@@ -135,25 +119,19 @@ pub enum ReplicationError {
         "The state of group {group} is at index {applied}, but its log ends at index {last_index}: log and state do not belong together. Restore both from the same backup, or remove both and let this node catch up as a new replica."
     )]
     StateAheadOfLog {
-        /// The group.
         group: GroupId,
-        /// The checkpoint's index.
         applied: u64,
         /// The last index in the log.
         last_index: u64,
     },
     /// Raft refuses the stored state.
     #[error("Raft refuses the stored state of group {group}: {problem}.")]
-    Raft {
-        /// The group.
-        group: GroupId,
-        /// Raft's words.
-        problem: String,
-    },
+    Raft { group: GroupId, problem: String },
 }
 
 /// A proposal was not accepted; nothing was appended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum ProposeError {
     /// The group is not open on this node.
     #[error("Group {0} is not open on this node.")]
@@ -161,51 +139,30 @@ pub enum ProposeError {
     /// Another node leads the group, or none does at the moment.
     #[error("This node does not lead group {group}; the leader is {}.", leader.map_or_else(|| "not known at the moment".to_owned(), |node| format!("node {node}")))]
     NotLeader {
-        /// The group.
         group: GroupId,
         /// The leader, if known.
         leader: Option<NodeId>,
     },
     /// The leadership is being handed to another node.
     #[error("The leadership of group {group} is being transferred to node {to}.")]
-    TransferInProgress {
-        /// The group.
-        group: GroupId,
-        /// The future leader.
-        to: NodeId,
-    },
+    TransferInProgress { group: GroupId, to: NodeId },
     /// An entry without bytes looks like one of Raft's own.
     #[error("An entry must hold at least one byte.")]
     Empty,
     /// The entry exceeds the limit.
     #[error("The entry has {bytes} bytes, more than the {limit_bytes} bytes that one entry may have.")]
-    TooLarge {
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit_bytes: usize,
-    },
+    TooLarge { bytes: usize, limit_bytes: usize },
     /// Too much was proposed that is not committed yet.
     #[error(
         "Group {group} has {limit_bytes} bytes of proposals that are not committed yet, which is the limit: propose again later."
     )]
-    Backlog {
-        /// The group.
-        group: GroupId,
-        /// The limit.
-        limit_bytes: u64,
-    },
+    Backlog { group: GroupId, limit_bytes: u64 },
     /// A change of members is under way; only one is allowed at a time.
     #[error("A change of the members of group {0} is under way: try again when it is done.")]
     MembershipChangeInProgress(GroupId),
     /// The change makes no sense.
     #[error("The members of group {group} cannot be changed so: {problem}.")]
-    InvalidMembershipChange {
-        /// The group.
-        group: GroupId,
-        /// Why not.
-        problem: String,
-    },
+    InvalidMembershipChange { group: GroupId, problem: String },
     /// The last write failed and has to be repeated first.
     #[error("The log did not accept the last write, so nothing can be proposed until it does.")]
     LogUnavailable,
@@ -213,18 +170,14 @@ pub enum ProposeError {
 
 /// A message from another node was not processed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum StepError {
     /// The group is not open on this node.
     #[error("Group {0} is not open on this node.")]
     UnknownGroup(GroupId),
     /// The message is for another node.
     #[error("A message for node {to} arrived at node {here}.")]
-    WrongNode {
-        /// The addressee.
-        to: NodeId,
-        /// This node.
-        here: NodeId,
-    },
+    WrongNode { to: NodeId, here: NodeId },
     /// The message is of a kind that never travels between nodes here.
     #[error("A message of kind {0} does not travel between nodes.")]
     UnexpectedKind(String),
@@ -233,7 +186,6 @@ pub enum StepError {
         "The leader of group {group} counts on this node for entry {commit}, but the log here ends at {last_index}: acknowledged entries were lost. Remove this replica and add it again."
     )]
     EntriesLost {
-        /// The group.
         group: GroupId,
         /// The commit index that the leader named.
         commit: u64,
@@ -242,12 +194,7 @@ pub enum StepError {
     },
     /// Raft refused.
     #[error("Raft refused a message for group {group}: {problem}.")]
-    Refused {
-        /// The group.
-        group: GroupId,
-        /// Raft's words.
-        problem: String,
-    },
+    Refused { group: GroupId, problem: String },
     /// The last write failed and has to be repeated first.
     #[error("The log did not accept the last write, so no message is taken until it does.")]
     LogUnavailable,
@@ -255,15 +202,11 @@ pub enum StepError {
 
 /// Bytes from another node are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum DecodeError {
     /// More bytes than allowed.
     #[error("A frame of {bytes} bytes exceeds the limit of {limit_bytes} bytes.")]
-    TooLarge {
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit_bytes: usize,
-    },
+    TooLarge { bytes: usize, limit_bytes: usize },
     /// The bytes are no frame of this protocol.
     #[error("The bytes from another node are not a valid frame: {0}.")]
     Malformed(String),

@@ -145,19 +145,14 @@ struct Incoming {
 
 /// A snapshot cannot be sent or received.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum SnapshotError {
     /// The state machine's side failed.
     #[error("The snapshot of group {group} cannot be read or staged: {problem}.")]
-    State {
-        /// The group.
-        group: GroupId,
-        /// What happened.
-        problem: String,
-    },
+    State { group: GroupId, problem: String },
     /// A frame is missing or came twice. The rest of the stream is worthless; the leader has to send it again.
     #[error("The snapshot of group {group} cannot be received: {problem}. The leader has to send it again.")]
     OutOfOrder {
-        /// The group.
         group: GroupId,
         /// What does not fit.
         problem: &'static str,

@@ -21,6 +21,7 @@ impl CorruptionError {
 
 /// An error of a store.
 #[derive(Clone, Debug, Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum StoreError {
     /// A stored entry is damaged.
     #[error(
@@ -40,7 +41,6 @@ pub enum StoreError {
     /// The record that names the format, the applied index and the metadata is damaged, or the whole file is.
     #[error("the state file {} is damaged: {reason}; restore the partition from another replica or a backup", file.display())]
     DamagedFile {
-        /// The file.
         file: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -51,7 +51,6 @@ pub enum StoreError {
          program that wrote it", file.display()
     )]
     UnknownVersion {
-        /// The file.
         file: PathBuf,
         /// Which of the versions is unknown: "format" (of this crate) or "schema" (of the tables).
         what: &'static str,
@@ -71,9 +70,7 @@ pub enum StoreError {
     /// The file could not be opened, read or written.
     #[error("could not {action} the state file {}: {source}", file.display())]
     File {
-        /// What was tried.
         action: &'static str,
-        /// The file.
         file: PathBuf,
         /// The operating system's or the B-tree's reason.
         source: Arc<heed::Error>,
@@ -84,7 +81,6 @@ pub enum StoreError {
          sure that the disk has room and is in order", file.display()
     )]
     Checkpoint {
-        /// The file.
         file: PathBuf,
         /// The operating system's or the B-tree's reason.
         source: Arc<heed::Error>,
@@ -103,12 +99,7 @@ pub enum StoreError {
     CommandOpen,
     /// A snapshot cannot be read or written.
     #[error("could not {action} a snapshot of the state: {reason}")]
-    Snapshot {
-        /// What was tried.
-        action: &'static str,
-        /// Why it failed.
-        reason: String,
-    },
+    Snapshot { action: &'static str, reason: String },
 }
 
 impl StoreError {

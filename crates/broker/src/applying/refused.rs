@@ -48,6 +48,7 @@ impl RefusedCommand {
 
 /// The list cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum RefusedError {
     /// It is damaged or of another version.
     #[error(
@@ -56,9 +57,7 @@ pub enum RefusedError {
          of the partition", path.display()
     )]
     Unreadable {
-        /// The partition.
         partition: PartitionId,
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,

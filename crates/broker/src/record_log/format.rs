@@ -17,13 +17,12 @@ pub(super) const RECORD_LIMIT_BYTES: usize = 256 << 20;
 
 /// The record stream of a partition cannot be read or written.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message says what each field is")]
 pub enum RecordLogError {
     /// The operating system refused.
     #[error("could not {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
         action: &'static str,
-        /// With which file.
         path: PathBuf,
         /// The operating system's words.
         source: io::Error,
@@ -34,7 +33,6 @@ pub enum RecordLogError {
          that wrote it, or move the file away (exporters then miss its records)", path.display()
     )]
     NotASegment {
-        /// The file.
         path: PathBuf,
         /// The partition whose segment was expected.
         partition: PartitionId,
@@ -46,21 +44,13 @@ pub enum RecordLogError {
         "the record at position {position} of partition {partition} has {bytes} bytes, and at most {RECORD_LIMIT_BYTES} can be \
          written and read; this is a mistake of the engine, whose records have a limit of their own: report it with this line"
     )]
-    TooLarge {
-        /// The partition.
-        partition: PartitionId,
-        /// The record.
-        position: u64,
-        /// Its size.
-        bytes: usize,
-    },
+    TooLarge { partition: PartitionId, position: u64, bytes: usize },
     /// A record that was written cannot be read back.
     #[error(
         "the record segment {} is damaged at byte {offset}: {problem}; restore the partition's data from a backup, or \
          move the file away (exporters then miss its records)", path.display()
     )]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Where the damaged frame starts.
         offset: u64,

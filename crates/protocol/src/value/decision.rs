@@ -17,7 +17,6 @@ pub struct DecisionRequirementsMetadata {
     /// Name of the graph.
     #[n(1)]
     pub decision_requirements_name: Text,
-    /// Version.
     #[n(2)]
     pub decision_requirements_version: i32,
     /// This version.
@@ -37,7 +36,6 @@ pub struct DecisionRequirementsMetadata {
     /// Whether it is the same as the version before, so that no new version was made.
     #[n(7)]
     pub duplicate: bool,
-    /// Tenant.
     #[n(8)]
     pub tenant_id: Text,
 }
@@ -67,7 +65,6 @@ pub struct DecisionValue {
     /// Name of the decision.
     #[n(1)]
     pub decision_name: Text,
-    /// Version.
     #[n(2)]
     pub version: i32,
     /// Version tag; empty when there is none.
@@ -88,7 +85,6 @@ pub struct DecisionValue {
     /// The deployment that made this version.
     #[n(8)]
     pub deployment_key: Key,
-    /// Tenant.
     #[n(9)]
     pub tenant_id: Text,
 }
@@ -146,7 +142,6 @@ pub struct DecisionEvaluationValue {
     /// The decision that went wrong; empty when none did.
     #[n(15)]
     pub failed_decision_id: Text,
-    /// Tenant.
     #[n(16)]
     pub tenant_id: Text,
 }
@@ -182,7 +177,6 @@ pub struct EvaluatedDecisionValue {
     /// Rules that matched.
     #[n(8)]
     pub matched_rules: Vec<MatchedRuleValue>,
-    /// Tenant.
     #[n(9)]
     pub tenant_id: Text,
 }

@@ -18,10 +18,8 @@ pub struct DeploymentValue {
     /// The processes found in them.
     #[n(1)]
     pub processes_metadata: Vec<ProcessMetadata>,
-    /// The deployment.
     #[n(2)]
     pub deployment_key: Key,
-    /// Tenant.
     #[n(3)]
     pub tenant_id: Text,
     /// Who waits until every partition has it.
@@ -56,16 +54,13 @@ pub struct DeploymentResource {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessMetadata {
-    /// BPMN process id.
     #[n(0)]
     pub bpmn_process_id: Text,
-    /// Version.
     #[n(1)]
     pub version: i32,
     /// Version tag; empty when there is none.
     #[n(2)]
     pub version_tag: Text,
-    /// The definition.
     #[n(3)]
     pub process_definition_key: Key,
     /// File it came from.
@@ -82,7 +77,6 @@ pub struct ProcessMetadata {
     /// The deployment that made this version.
     #[n(7)]
     pub deployment_key: Key,
-    /// Tenant.
     #[n(8)]
     pub tenant_id: Text,
 }

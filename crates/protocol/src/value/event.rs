@@ -10,7 +10,6 @@ use crate::{Key, Text, Timestamp};
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TimerValue {
-    /// The definition.
     #[n(0)]
     pub process_definition_key: Key,
     /// The element instance that waits; none for a start event of a process.
@@ -28,7 +27,6 @@ pub struct TimerValue {
     /// How often it is due, this time included; -1 for ever.
     #[n(5)]
     pub repetitions: i32,
-    /// Tenant.
     #[n(6)]
     pub tenant_id: Text,
 }
@@ -37,7 +35,6 @@ pub struct TimerValue {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageValue {
-    /// Name.
     #[n(0)]
     pub name: Text,
     /// Correlation key; may be empty.
@@ -56,7 +53,6 @@ pub struct MessageValue {
     #[n(5)]
     #[serde(serialize_with = "json")]
     pub variables: Text,
-    /// Tenant.
     #[n(6)]
     pub tenant_id: Text,
 }
@@ -65,7 +61,6 @@ pub struct MessageValue {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageBatchValue {
-    /// The messages.
     #[n(0)]
     pub message_keys: Vec<Key>,
 }
@@ -74,19 +69,16 @@ pub struct MessageBatchValue {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageSubscriptionValue {
-    /// The instance.
     #[n(0)]
     pub process_instance_key: Key,
     /// The element instance that waits.
     #[n(1)]
     pub element_instance_key: Key,
-    /// BPMN process id.
     #[n(2)]
     pub bpmn_process_id: Text,
     /// Name of the message.
     #[n(3)]
     pub message_name: Text,
-    /// Correlation key.
     #[n(4)]
     pub correlation_key: Text,
     /// The message that is correlated.
@@ -99,7 +91,6 @@ pub struct MessageSubscriptionValue {
     #[n(7)]
     #[serde(serialize_with = "json")]
     pub variables: Text,
-    /// Tenant.
     #[n(8)]
     pub tenant_id: Text,
 }
@@ -108,13 +99,11 @@ pub struct MessageSubscriptionValue {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessMessageSubscriptionValue {
-    /// The instance.
     #[n(0)]
     pub process_instance_key: Key,
     /// The element instance that waits.
     #[n(1)]
     pub element_instance_key: Key,
-    /// BPMN process id.
     #[n(2)]
     pub bpmn_process_id: Text,
     /// The message that is correlated.
@@ -123,7 +112,6 @@ pub struct ProcessMessageSubscriptionValue {
     /// Name of the message.
     #[n(4)]
     pub message_name: Text,
-    /// Correlation key.
     #[n(5)]
     pub correlation_key: Text,
     /// BPMN id of the catch event.
@@ -136,7 +124,6 @@ pub struct ProcessMessageSubscriptionValue {
     #[n(8)]
     #[serde(serialize_with = "json")]
     pub variables: Text,
-    /// Tenant.
     #[n(9)]
     pub tenant_id: Text,
 }
@@ -145,10 +132,8 @@ pub struct ProcessMessageSubscriptionValue {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageStartEventSubscriptionValue {
-    /// The definition.
     #[n(0)]
     pub process_definition_key: Key,
-    /// BPMN process id.
     #[n(1)]
     pub bpmn_process_id: Text,
     /// BPMN id of the start event.
@@ -163,14 +148,12 @@ pub struct MessageStartEventSubscriptionValue {
     /// Correlation key of the message.
     #[n(5)]
     pub correlation_key: Text,
-    /// The message.
     #[n(6)]
     pub message_key: Key,
     /// Variables of the message, a JSON object.
     #[n(7)]
     #[serde(serialize_with = "json")]
     pub variables: Text,
-    /// Tenant.
     #[n(8)]
     pub tenant_id: Text,
 }
@@ -186,17 +169,14 @@ pub struct ProcessEventValue {
     /// BPMN id of the catch event.
     #[n(1)]
     pub target_element_id: Text,
-    /// The definition.
     #[n(2)]
     pub process_definition_key: Key,
-    /// The instance.
     #[n(3)]
     pub process_instance_key: Key,
     /// Variables that the event brings, a JSON object.
     #[n(4)]
     #[serde(serialize_with = "json")]
     pub variables: Text,
-    /// Tenant.
     #[n(5)]
     pub tenant_id: Text,
 }
@@ -205,10 +185,8 @@ pub struct ProcessEventValue {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EscalationValue {
-    /// The instance.
     #[n(0)]
     pub process_instance_key: Key,
-    /// Code.
     #[n(1)]
     pub escalation_code: Text,
     /// BPMN id of the throwing element.
@@ -217,7 +195,6 @@ pub struct EscalationValue {
     /// BPMN id of the catching element; empty when there is none.
     #[n(3)]
     pub catch_element_id: Text,
-    /// Tenant.
     #[n(4)]
     pub tenant_id: Text,
 }

@@ -53,7 +53,6 @@ pub struct WorkValue {
     /// Position in the queue.
     #[n(0)]
     pub sequence: u64,
-    /// The instance.
     #[n(1)]
     pub process_instance_key: Key,
     /// What is to be done, in order.

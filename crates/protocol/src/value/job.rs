@@ -45,16 +45,13 @@ pub struct JobValue {
     /// BPMN id of the element.
     #[n(10)]
     pub element_id: Text,
-    /// The element instance.
     #[n(11)]
     pub element_instance_key: Key,
-    /// BPMN process id.
     #[n(12)]
     pub bpmn_process_id: Text,
     /// Version of the definition.
     #[n(13)]
     pub process_definition_version: i32,
-    /// The definition.
     #[n(14)]
     pub process_definition_key: Key,
     /// What the job is for.
@@ -66,14 +63,12 @@ pub struct JobValue {
     /// Tags of the instance.
     #[n(17)]
     pub tags: Vec<Text>,
-    /// The instance.
     #[n(18)]
     pub process_instance_key: Key,
     /// Variables given to or by the worker, a JSON object.
     #[n(19)]
     #[serde(serialize_with = "json")]
     pub variables: Text,
-    /// Tenant.
     #[n(20)]
     pub tenant_id: Text,
 }
@@ -150,7 +145,6 @@ pub struct JobBatchValue {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobStreamValue {
-    /// Which stream.
     #[n(0)]
     pub stream: StreamId,
     /// Type of the jobs.

@@ -10,7 +10,6 @@ use crate::{Key, Text};
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceModificationValue {
-    /// The instance.
     #[n(0)]
     pub process_instance_key: Key,
     /// What is to end.
@@ -22,7 +21,6 @@ pub struct ProcessInstanceModificationValue {
     /// What ends here and begins elsewhere.
     #[n(3)]
     pub move_instructions: Vec<ModificationMoveInstruction>,
-    /// Tenant.
     #[n(4)]
     pub tenant_id: Text,
     /// Once it is done: the scopes in which something began, and the scopes that enclose them.
@@ -102,7 +100,6 @@ pub struct ModificationMoveInstruction {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceMigrationValue {
-    /// The instance.
     #[n(0)]
     pub process_instance_key: Key,
     /// The definition to go on with.
@@ -111,7 +108,6 @@ pub struct ProcessInstanceMigrationValue {
     /// Which element becomes which.
     #[n(2)]
     pub mapping_instructions: Vec<MigrationMappingInstruction>,
-    /// Tenant.
     #[n(3)]
     pub tenant_id: Text,
 }
@@ -135,7 +131,6 @@ pub struct ResourceDeletionValue {
     /// The resource: a process definition, for example.
     #[n(0)]
     pub resource_key: Key,
-    /// Tenant.
     #[n(1)]
     pub tenant_id: Text,
 }

@@ -10,13 +10,11 @@ use crate::{BpmnElementType, BpmnEventType, ErrorType, Key, Request, Text};
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceValue {
-    /// BPMN process id.
     #[n(0)]
     pub bpmn_process_id: Text,
     /// Version of the process definition.
     #[n(1)]
     pub version: i32,
-    /// The process definition.
     #[n(2)]
     pub process_definition_key: Key,
     /// The instance that this belongs to.
@@ -40,7 +38,6 @@ pub struct ProcessInstanceValue {
     /// Tags given at creation.
     #[n(9)]
     pub tags: Vec<Text>,
-    /// Tenant.
     #[n(10)]
     pub tenant_id: Text,
     /// Kind of the event, if the element is one.
@@ -79,13 +76,11 @@ pub struct ProcessInstanceCreationValue {
     #[n(5)]
     #[serde(serialize_with = "start_instructions")]
     pub start_instructions: Vec<Text>,
-    /// Tags.
     #[n(6)]
     pub tags: Vec<Text>,
     /// The instance that was created.
     #[n(7)]
     pub process_instance_key: Key,
-    /// Tenant.
     #[n(8)]
     pub tenant_id: Text,
     /// Who waits for the result.
@@ -126,13 +121,11 @@ pub enum RuntimeInstructionType {
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeInstructionValue {
-    /// The instance.
     #[n(0)]
     pub process_instance_key: Key,
     /// BPMN id of the element after which it happened.
     #[n(1)]
     pub element_id: Text,
-    /// Tenant.
     #[n(2)]
     pub tenant_id: Text,
 }
@@ -151,26 +144,20 @@ fn start_instructions<S: Serializer>(element_ids: &[Text], serializer: S) -> Res
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceResultValue {
-    /// BPMN process id.
     #[n(0)]
     pub bpmn_process_id: Text,
-    /// Version.
     #[n(1)]
     pub version: i32,
-    /// The definition.
     #[n(2)]
     pub process_definition_key: Key,
-    /// The instance.
     #[n(3)]
     pub process_instance_key: Key,
     /// Variables of the root scope at the end, a JSON object.
     #[n(4)]
     #[serde(serialize_with = "json")]
     pub variables: Text,
-    /// Tags.
     #[n(5)]
     pub tags: Vec<Text>,
-    /// Tenant.
     #[n(6)]
     pub tenant_id: Text,
 }
@@ -179,7 +166,6 @@ pub struct ProcessInstanceResultValue {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceBatchValue {
-    /// The instance.
     #[n(0)]
     pub process_instance_key: Key,
     /// The element instance whose children are worked on.
@@ -188,7 +174,6 @@ pub struct ProcessInstanceBatchValue {
     /// Where the next slice starts: the key of a child, or -1 for the first.
     #[n(2)]
     pub index: i64,
-    /// Tenant.
     #[n(3)]
     pub tenant_id: Text,
 }
@@ -197,7 +182,6 @@ pub struct ProcessInstanceBatchValue {
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VariableValue {
-    /// Name.
     #[n(0)]
     pub name: Text,
     /// JSON text of the value.
@@ -206,16 +190,12 @@ pub struct VariableValue {
     /// The element instance that holds it.
     #[n(2)]
     pub scope_key: Key,
-    /// The instance.
     #[n(3)]
     pub process_instance_key: Key,
-    /// The definition.
     #[n(4)]
     pub process_definition_key: Key,
-    /// BPMN process id.
     #[n(5)]
     pub bpmn_process_id: Text,
-    /// Tenant.
     #[n(6)]
     pub tenant_id: Text,
 }
@@ -234,7 +214,6 @@ pub struct VariableDocumentValue {
     #[n(2)]
     #[serde(serialize_with = "json")]
     pub variables: Text,
-    /// Tenant.
     #[n(3)]
     pub tenant_id: Text,
 }
@@ -262,19 +241,15 @@ pub struct IncidentValue {
     /// The problem in a sentence.
     #[n(1)]
     pub error_message: Text,
-    /// BPMN process id.
     #[n(2)]
     pub bpmn_process_id: Text,
-    /// The definition.
     #[n(3)]
     pub process_definition_key: Key,
-    /// The instance.
     #[n(4)]
     pub process_instance_key: Key,
     /// BPMN id of the element.
     #[n(5)]
     pub element_id: Text,
-    /// The element instance.
     #[n(6)]
     pub element_instance_key: Key,
     /// The job, when the problem is one of a job.
@@ -283,7 +258,6 @@ pub struct IncidentValue {
     /// The scope whose variables matter.
     #[n(8)]
     pub variable_scope_key: Key,
-    /// Tenant.
     #[n(9)]
     pub tenant_id: Text,
 }
