@@ -84,6 +84,16 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+impl TlsFiles {
+    /// Whether a server can be started with them.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or are not a certificate with its key.
+    pub fn check(&self) -> Result<(), StartError> {
+        listener::tls(self).map(drop)
+    }
+}
+
 /// Why a gateway does not serve.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message says what each field is")]

@@ -4,6 +4,7 @@
 //! `grpc-port` of the file; where Camunda has a variable for the same thing, it is understood too.
 
 mod sources;
+mod unknown;
 mod values;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,13 @@ use values::{bytes, directory, number, port, switch};
 pub(crate) struct Setting {
     pub name: &'static str,
     pub camunda: &'static [&'static str],
+}
+
+impl Setting {
+    /// Its own variable.
+    fn variable(&self) -> String {
+        format!("OSMIA_{}", self.name.replace('-', "_").to_ascii_uppercase())
+    }
 }
 
 const fn setting(name: &'static str, camunda: &'static [&'static str]) -> Setting {
@@ -113,6 +121,8 @@ pub(crate) struct Configuration {
     /// Filter of the log lines: a level, or levels by module.
     pub log: String,
     pub exporters: BTreeMap<String, ExporterConfiguration>,
+    /// Names of variables of the environment that look like settings and have no effect.
+    pub unknown_variables: Vec<String>,
 }
 
 /// An exporter by its name.
@@ -135,6 +145,8 @@ pub(crate) enum ConfigurationError {
     Value { origin: String, value: String, expected: &'static str },
     #[error("{origin} is '{value}', but this version of Osmia runs single nodes: only '{only}' is possible.")]
     Unsupported { origin: String, value: String, only: &'static str },
+    #[error("{name} is '{value}', which asks for protection that this node would not have; {instead}.")]
+    Protection { name: String, value: String, instead: &'static str },
     #[error("'tls-certificate' and 'tls-key' belong together, but only '{given}' is given.")]
     HalfTls { given: &'static str },
     #[error("The demo is a client without TLS, so it cannot run together with 'tls-certificate'.")]
@@ -153,7 +165,9 @@ impl Configuration {
                 return Err(ConfigurationError::Unsupported { origin: name.to_owned(), value, only });
             }
         }
+        let tls = tls(sources)?;
         let configuration = Configuration {
+            unknown_variables: sources.unknown_variables(tls.is_some())?,
             data: sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data")),
             partitions: sources.get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?,
             host: sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()),
@@ -171,7 +185,7 @@ impl Configuration {
                 .unwrap_or(20_000),
             connections_max: sources
                 .get("connections-max", |text| number(text, 2, 1_000_000, "a number from 2 to 1000000"))?,
-            tls: tls(sources)?,
+            tls,
             log: sources.get("log", |text| Ok(text.to_lowercase()))?.unwrap_or_else(|| DEFAULT_LOG.to_owned()),
             exporters: sources.exporters()?,
         };

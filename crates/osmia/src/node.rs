@@ -28,6 +28,11 @@ pub(crate) async fn start(start: Start) -> Outcome {
     let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
     let configuration = Configuration::read(&sources)?;
     log(&configuration)?;
+    warn_of(&configuration);
+    if let Some(tls) = &configuration.tls {
+        // Before anything is made that a second try would find.
+        tls.check()?;
+    }
     let open_files_max = raise_open_files_limit();
     let mut signals = Signals::new()?;
     let metrics = Metrics::install()?;
@@ -46,6 +51,20 @@ pub(crate) async fn start(start: Start) -> Outcome {
     managed.stopping();
     let stopped = tokio::task::spawn_blocking(move || node.stop()).await?;
     outcome.and(stopped.map_err(Into::into))
+}
+
+/// Says what is most likely a mistake and is not refused.
+fn warn_of(configuration: &Configuration) {
+    for name in &configuration.unknown_variables {
+        tracing::warn!(name, "this variable of the environment means nothing to this version and has no effect");
+    }
+    let is_loopback = resolve(&configuration.host, 0).is_ok_and(|address| address.ip().is_loopback());
+    if configuration.clock_control && !is_loopback {
+        tracing::warn!(
+            host = configuration.host,
+            "everybody who reaches this host's management port can change the clock; leave out clock-control outside of tests"
+        );
+    }
 }
 
 /// Serves clients until a signal comes or the node cannot go on.
@@ -170,9 +189,13 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, Box<dyn std::error::Erro
 }
 
 fn bind_error(what: &str, host: &str, port: u16, error: &std::io::Error) -> String {
-    format!(
-        "Cannot listen on {host}:{port} ({what}): {error}. Choose another port with --{what}-port, where 0 takes a free one."
-    )
+    let advice = match error.kind() {
+        std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied => {
+            format!("Choose another port with --{what}-port, where 0 takes a free one.")
+        }
+        _ => "Is it a name or an address of this machine? --host sets it.".to_owned(),
+    };
+    format!("Cannot listen on {host}:{port} ({what}): {error}. {advice}")
 }
 
 fn log(configuration: &Configuration) -> Outcome {

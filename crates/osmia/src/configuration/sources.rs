@@ -8,7 +8,7 @@ use figment::providers::{Format, Yaml};
 use figment::value::{Dict, Value};
 use serde_json::{Map, Value as Json};
 
-use super::{ConfigurationError, ExporterConfiguration, SETTINGS};
+use super::{ConfigurationError, ExporterConfiguration, SETTINGS, unknown};
 
 const EXPORTERS: &str = "exporters";
 const EXPORTERS_VARIABLES: &str = "OSMIA_EXPORTERS_";
@@ -36,12 +36,17 @@ impl Environment {
         Self::new(std::env::vars_os().filter_map(text))
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
     }
 }
 
-fn relaxed(name: &str) -> String {
+/// A name without underscores, in capitals.
+pub(super) fn relaxed(name: &str) -> String {
     name.chars().filter(|character| *character != '_').map(|character| character.to_ascii_uppercase()).collect()
 }
 
@@ -110,17 +115,22 @@ impl Sources {
         if let Some(value) = self.flags.get(name) {
             return Some((format!("--{name}"), value));
         }
-        let own = format!("OSMIA_{}", name.replace('-', "_").to_ascii_uppercase());
+        let setting = SETTINGS.iter().find(|setting| setting.name == name)?;
+        let own = setting.variable();
         if let Some(value) = self.environment.get(&own) {
             return Some((own, value));
         }
-        let setting = SETTINGS.iter().find(|setting| setting.name == name)?;
         for camunda in setting.camunda {
             if let Some(value) = self.environment.relaxed.get(&relaxed(camunda)) {
                 return Some(((*camunda).to_owned(), value));
             }
         }
         self.file.get(name).map(|value| (format!("'{name}' in the configuration file"), value.as_str()))
+    }
+
+    /// Variables that look like settings and are none; refuses those that ask for protection.
+    pub(crate) fn unknown_variables(&self, is_encrypted: bool) -> Result<Vec<String>, ConfigurationError> {
+        unknown::unknown(&self.environment, is_encrypted)
     }
 
     /// A variable of Camunda, however it is split into words.
