@@ -12,7 +12,7 @@ type Listener = Arc<dyn Fn() + Send + Sync>;
 
 /// A change was asked of a clock that does not allow changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the clock of this node cannot be controlled; start the node with clock control to allow it")]
+#[error("The clock of this node cannot be controlled. Start the node with clock control to allow it.")]
 pub struct NotControllable;
 
 /// The system's time plus an offset, or a pinned time. Time inside the engine is taken from here.

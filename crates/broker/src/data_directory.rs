@@ -36,7 +36,7 @@ const PRIVATE_DIRECTORY: u32 = 0o700;
 pub enum DataDirectoryError {
     /// Another process uses it.
     #[error(
-        "the data directory {} is in use by {holder}; stop that process or choose another data directory",
+        "The data directory {} is in use by {holder}. Stop that process or choose another data directory.",
         directory.display()
     )]
     InUse {
@@ -46,8 +46,8 @@ pub enum DataDirectoryError {
     },
     /// It was written by another version.
     #[error(
-        "the data directory {} has {found}, and this version understands format {FORMAT}; start the version that wrote \
-         it or choose another data directory", directory.display()
+        "The data directory {} has {found}, and this version understands format {FORMAT}. Start the version that wrote \
+         it or choose another data directory.", directory.display()
     )]
     UnknownFormat {
         directory: PathBuf,
@@ -56,14 +56,14 @@ pub enum DataDirectoryError {
     },
     /// Something that was there is missing.
     #[error(
-        "the data directory {} has lost its directory '{name}'; put it back, restore a backup or choose another data \
-         directory", directory.display()
+        "The data directory {} has lost its directory '{name}'. Put it back, restore a backup or choose another data \
+         directory.", directory.display()
     )]
     Missing { directory: PathBuf, name: &'static str },
     /// It was made with other fixed settings.
     #[error(
-        "the data directory {} was made with {setting} {found}, and it cannot be changed to {wanted}; start with \
-         {setting} {found} or choose another data directory", directory.display()
+        "The data directory {} was made with {setting} {found}, and it cannot be changed to {wanted}. Start with \
+         {setting} {found} or choose another data directory.", directory.display()
     )]
     Changed {
         directory: PathBuf,
@@ -75,14 +75,14 @@ pub enum DataDirectoryError {
     },
     /// There is not enough room for a start.
     #[error(
-        "the disk of the data directory {} has {free_bytes} bytes free, and a start needs at least {FULL_BYTES}; make room \
-         on it: everything that was acknowledged is still there", directory.display()
+        "The disk of the data directory {} has {free_bytes} bytes free, and a start needs at least {FULL_BYTES}. Make room \
+         on it: everything that was acknowledged is still there.", directory.display()
     )]
     Full { directory: PathBuf, free_bytes: u64 },
     /// More is to be kept free than there is.
     #[error(
-        "the volume of the data directory {} has {total_bytes} bytes, and {low_bytes} bytes of it are to stay free; lower \
-         disk-free-space-low or choose a larger volume", directory.display()
+        "The volume of the data directory {} has {total_bytes} bytes, and {low_bytes} bytes of it are to stay free. Lower \
+         disk-free-space-low or choose a larger volume.", directory.display()
     )]
     VolumeTooSmall {
         directory: PathBuf,
@@ -92,7 +92,7 @@ pub enum DataDirectoryError {
         low_bytes: u64,
     },
     /// The operating system refused.
-    #[error("could not {action} {}: {source}", path.display())]
+    #[error("Could not {action} {}: {source}", path.display())]
     Io {
         action: &'static str,
         path: PathBuf,
@@ -468,7 +468,7 @@ mod tests {
         let log = made(directory.path()).paths.log();
         std::fs::remove_dir_all(log).expect("there");
         let error = DataDirectory::open(&options(directory.path())).expect_err("the log is gone").to_string();
-        assert!(error.contains("has lost its directory 'log'; put it back"), "{error}");
+        assert!(error.contains("has lost its directory 'log'. Put it back"), "{error}");
     }
 
     #[test]
@@ -522,7 +522,7 @@ mod tests {
         options.disk.free_space_low_bytes = Some(1 << 60);
         let error = DataDirectory::open(&options).expect_err("no volume is so large").to_string();
         assert!(
-            error.contains("1152921504606846976 bytes of it are to stay free; lower disk-free-space-low"),
+            error.contains("1152921504606846976 bytes of it are to stay free. Lower disk-free-space-low"),
             "{error}"
         );
     }

@@ -46,13 +46,13 @@ const PARTITION_COUNT_MAX: u16 = PartitionId::MAX.0;
 pub enum StartError {
     /// The number of partitions makes no sense.
     #[error(
-        "the partition count is {0}, and it must be between 1 and {PARTITION_COUNT_MAX}; change the partition count"
+        "The partition count is {0}, and it must be between 1 and {PARTITION_COUNT_MAX}. Change the partition count."
     )]
     PartitionCount(u16),
     /// A command that is allowed would not fit an entry of the log.
     #[error(
-        "the command limit is {command_limit_bytes} bytes and the batch limit is {batch_limit_bytes} bytes; both must be \
-         at least 1 and at most {max_bytes}; change them"
+        "The command limit is {command_limit_bytes} bytes and the batch limit is {batch_limit_bytes} bytes. Both must be \
+         at least 1 and at most {max_bytes}. Change them."
     )]
     BatchLimit {
         /// The limit of a command.
@@ -63,7 +63,7 @@ pub enum StartError {
         max_bytes: usize,
     },
     /// Two exporters have the same name.
-    #[error("there are two exporters with the name '{0}'; give each exporter a name of its own")]
+    #[error("There are two exporters with the name '{0}'. Give each exporter a name of its own.")]
     DuplicateExporter(String),
     /// The data directory cannot be used.
     #[error(transparent)]
@@ -87,7 +87,7 @@ pub enum StartError {
     #[error(transparent)]
     Exporter(#[from] ExporterError),
     /// The operating system gives no thread.
-    #[error("could not start the thread '{name}': {source}")]
+    #[error("Could not start the thread '{name}': {source}")]
     Thread {
         /// The thread's name.
         name: String,
@@ -100,10 +100,10 @@ pub enum StartError {
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
     /// A thread ended with a panic.
-    #[error("the thread '{0}' ended with a panic; the log has the details")]
+    #[error("The thread '{0}' ended with a panic. The log has the details.")]
     Panicked(String),
     /// The log could not be trusted any more.
-    #[error("the node had stopped before, because its log cannot be trusted any more: {0}")]
+    #[error("The node had stopped before, because its log cannot be trusted any more: {0}")]
     Failed(String),
 }
 

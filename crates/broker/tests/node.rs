@@ -438,7 +438,7 @@ fn wrong_starts_are_refused_by_name() {
         let wrong = NodeOptions { partition_count: count, ..options(directory.path()) };
         let error = Node::start(wrong).expect_err("an impossible count").to_string();
         assert!(
-            error.starts_with(&format!("the partition count is {count}, and it must be between 1 and 4095")),
+            error.starts_with(&format!("The partition count is {count}, and it must be between 1 and 4095")),
             "{error}"
         );
     }

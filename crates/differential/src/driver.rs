@@ -65,7 +65,7 @@ pub struct Refusal {
 
 /// A side that cannot go on.
 #[derive(Debug, thiserror::Error)]
-#[error("the {side} {problem}")]
+#[error("The {side} {problem}")]
 pub struct DriverError {
     /// Which side.
     pub side: &'static str,

@@ -73,7 +73,7 @@ pub struct Model {
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// A line cannot be read.
-    #[error("line {line} of the model cannot be read: {problem}")]
+    #[error("Line {line} of the model cannot be read: {problem}")]
     Line {
         /// The line, from 1.
         line: usize,
@@ -81,7 +81,7 @@ pub enum ModelError {
         problem: String,
     },
     /// An item is where it has no meaning.
-    #[error("'{keyword} {id}' means nothing here; the keywords are listed in crates/differential/src/model.rs")]
+    #[error("'{keyword} {id}' means nothing here. The keywords are listed in crates/differential/src/model.rs.")]
     Misplaced {
         /// The keyword of the item.
         keyword: String,

@@ -86,7 +86,7 @@ pub enum Modification {
 
 /// A step that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the step '{step}' cannot be read: {problem}; the steps are listed in crates/differential/src/step.rs")]
+#[error("The step '{step}' cannot be read: {problem}. The steps are listed in crates/differential/src/step.rs.")]
 pub struct StepError {
     /// The step as written.
     pub step: String,

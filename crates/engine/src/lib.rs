@@ -98,11 +98,11 @@ impl Default for BrokenInvariant {
 #[allow(missing_docs, reason = "the message says what each field is")]
 pub enum Fault {
     /// The tables met an error.
-    #[error("the state of partition {partition} met an error: {source}")]
+    #[error("The state of partition {partition} met an error: {source}")]
     Store { partition: PartitionId, source: StoreError },
     /// A record does not fit the state, and that of no single command, which would only have been refused.
     #[error(
-        "a record of partition {partition} does not fit its state, which is damaged or met a mistake of the engine: {reason}"
+        "A record of partition {partition} does not fit its state, which is damaged or met a mistake of the engine: {reason}"
     )]
     Misfit {
         partition: PartitionId,
@@ -110,7 +110,7 @@ pub enum Fault {
         reason: String,
     },
     /// The counters saved with the state cannot be read.
-    #[error("the counters saved with the state of partition {partition} cannot be read: {reason}")]
+    #[error("The counters saved with the state of partition {partition} cannot be read: {reason}")]
     Counters {
         partition: PartitionId,
         /// What is wrong with them.

@@ -5,7 +5,7 @@
 #[allow(missing_docs, reason = "the message says what each field is")]
 pub enum ExporterError {
     /// There is no exporter of this class.
-    #[error("the exporter '{name}' asks for the class '{class}', which does not exist; known classes are: {known}")]
+    #[error("The exporter '{name}' asks for the class '{class}', which does not exist. Known classes are: {known}")]
     UnknownClass {
         name: String,
         /// The class that was asked for.
@@ -14,7 +14,7 @@ pub enum ExporterError {
         known: &'static str,
     },
     /// An argument is missing or wrong.
-    #[error("the argument '{argument}' of the exporter '{name}' {problem}")]
+    #[error("The argument '{argument}' of the exporter '{name}' {problem}")]
     Argument {
         name: String,
         argument: String,
@@ -22,10 +22,10 @@ pub enum ExporterError {
         problem: String,
     },
     /// The target did not take the records; the same records are tried again.
-    #[error("the exporter '{name}' could not {action}: {source}")]
+    #[error("The exporter '{name}' could not {action}: {source}")]
     Target { name: String, action: String, source: Box<dyn std::error::Error + Send + Sync> },
     /// What the exporter took since its last acknowledgement may be lost. It is opened anew and gets that again.
-    #[error("the exporter '{name}' could not {action}: {source}; it begins again after the last acknowledged records")]
+    #[error("The exporter '{name}' could not {action}: {source}. It begins again after the last acknowledged records.")]
     Lost { name: String, action: String, source: Box<dyn std::error::Error + Send + Sync> },
 }
 

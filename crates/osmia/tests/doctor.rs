@@ -230,7 +230,7 @@ async fn a_data_directory_in_good_health_is_described_and_not_changed() {
     let refused = data.join("partitions").join("2").join("refused");
     std::fs::write(&refused, "osmia refused commands format 1\nentry 5\n").expect("writable");
     let said = support::start_fails(&data, &[]);
-    assert!(said.contains("the list of refused commands of partition 2") && said.contains("checksum"), "{said}");
+    assert!(said.contains("The list of refused commands of partition 2") && said.contains("checksum"), "{said}");
     let (healthy, report) = report(&data);
     assert!(!healthy && report["partitions"][1]["refused"]["problem"].to_string().contains("checksum"), "{report:#}");
     std::fs::remove_file(&refused).expect("there");

@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 
 /// Bytes that should hold a value of this crate do not.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read a stored {kind}: {reason}")]
+#[error("Cannot read a stored {kind}: {reason}")]
 pub struct DecodeError {
     /// What was expected.
     pub kind: &'static str,

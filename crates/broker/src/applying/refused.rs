@@ -52,9 +52,9 @@ impl RefusedCommand {
 pub enum RefusedError {
     /// It is damaged or of another version.
     #[error(
-        "the list of refused commands of partition {partition}, {}, cannot be read: {problem}. Without it the partition \
+        "The list of refused commands of partition {partition}, {}, cannot be read: {problem}. Without it the partition \
          would process what was refused, so the node does not start: restore the file, or copy it from another replica \
-         of the partition", path.display()
+         of the partition.", path.display()
     )]
     Unreadable {
         partition: PartitionId,

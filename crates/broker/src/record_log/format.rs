@@ -20,7 +20,7 @@ pub(super) const RECORD_LIMIT_BYTES: usize = 256 << 20;
 #[allow(missing_docs, reason = "the message says what each field is")]
 pub enum RecordLogError {
     /// The operating system refused.
-    #[error("could not {action} {}: {source}", path.display())]
+    #[error("Could not {action} {}: {source}", path.display())]
     Io {
         action: &'static str,
         path: PathBuf,
@@ -29,8 +29,8 @@ pub enum RecordLogError {
     },
     /// A file is not a segment of this partition.
     #[error(
-        "{} is not a record segment of partition {partition} that this version can read: {problem}; start the version \
-         that wrote it, or move the file away (exporters then miss its records)", path.display()
+        "{} is not a record segment of partition {partition} that this version can read: {problem}. Start the version \
+         that wrote it, or move the file away (exporters then miss its records).", path.display()
     )]
     NotASegment {
         path: PathBuf,
@@ -41,14 +41,14 @@ pub enum RecordLogError {
     },
     /// A record that readers would refuse is not written, and nothing behind it.
     #[error(
-        "the record at position {position} of partition {partition} has {bytes} bytes, and at most {RECORD_LIMIT_BYTES} can be \
-         written and read; this is a mistake of the engine, whose records have a limit of their own: report it with this line"
+        "The record at position {position} of partition {partition} has {bytes} bytes, and at most {RECORD_LIMIT_BYTES} can be \
+         written and read. This is a mistake of the engine, whose records have a limit of their own: report it with this line."
     )]
     TooLarge { partition: PartitionId, position: u64, bytes: usize },
     /// A record that was written cannot be read back.
     #[error(
-        "the record segment {} is damaged at byte {offset}: {problem}; restore the partition's data from a backup, or \
-         move the file away (exporters then miss its records)", path.display()
+        "The record segment {} is damaged at byte {offset}: {problem}. Restore the partition's data from a backup, or \
+         move the file away (exporters then miss its records).", path.display()
     )]
     Damaged {
         path: PathBuf,

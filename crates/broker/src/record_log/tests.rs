@@ -152,7 +152,7 @@ fn records_that_cannot_be_written_are_kept_and_written_later() {
     let writable = std::mem::replace(&mut writer.file, File::open(&path).expect("readable"));
     writer.append(&record(3));
     let error = writer.flush().expect_err("the file is open for reading only").to_string();
-    assert!(error.starts_with(&format!("could not write to {}", path.display())), "{error}");
+    assert!(error.starts_with(&format!("Could not write to {}", path.display())), "{error}");
     writer.append(&record(4));
     assert_eq!(read(&log, 0), [1, 2], "readers see nothing of it");
     writer.file = writable;
@@ -247,7 +247,7 @@ fn a_record_that_no_reader_would_accept_is_not_written_and_said() {
     writer.append(&record(3));
     writer.append(&record(4));
     let error = writer.flush().expect_err("it is too large");
-    assert!(error.to_string().starts_with("the record at position 3 of partition 3 has "), "{error}");
+    assert!(error.to_string().starts_with("The record at position 3 of partition 3 has "), "{error}");
     writer.flush().expect_err("what is behind it must not be written either");
     assert_eq!(read(&log, 0), [1, 2]);
 }
