@@ -48,7 +48,7 @@ impl Default for FlowControlOptions {
             target_latency: Duration::from_millis(10),
             held_commands: 512,
             inflight_limit_bytes: 64 << 20,
-            state_limit_bytes: 512 << 20,
+            state_limit_bytes: 256 << 20,
         }
     }
 }

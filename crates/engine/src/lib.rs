@@ -49,7 +49,7 @@ use crate::state::{Counters, State, Tables};
 /// Version of the tables' layout; a file of another version is refused.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Bytes of changes in memory above which interrupted work waits: other work is admitted up to twice as much.
-const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 256 << 20;
+const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 128 << 20;
 
 /// The settings of an engine.
 #[derive(Clone, Copy, Debug)]

@@ -65,7 +65,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             steps_per_command_max: 1_000,
-            records_per_command: 20_000,
+            records_per_command: 10_000,
             bytes_per_command: 16 << 20,
             evaluation_steps_per_command: 1_250_000,
             evaluation_steps_per_command_max: 5_000_000,
