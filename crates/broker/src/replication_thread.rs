@@ -33,7 +33,7 @@ const UNAPPLIED_LIMIT_BYTES: usize = 256 << 20;
 pub(crate) struct ReplicationThread {
     inbox: Receiver<Inbound>,
     replication: ReplicationLoop<RaftEngineLog, Permit>,
-    surroundings: Surroundings,
+    shell: ReplicationShell,
     next_tick: Instant,
     /// Set while the log cannot be written.
     retry_at: Option<Instant>,
@@ -41,7 +41,7 @@ pub(crate) struct ReplicationThread {
 }
 
 /// What the loop talks to: the other threads and the waiting requests.
-struct Surroundings {
+struct ReplicationShell {
     shared: Arc<Shared>,
     /// Where the committed batches of each partition go, from partition 1 on.
     processing: Vec<Sender<Work>>,
@@ -68,7 +68,7 @@ impl ReplicationThread {
         ReplicationThread {
             inbox,
             replication: ReplicationLoop::new(replicas, last_timestamps, batch_limit_bytes),
-            surroundings: Surroundings { shared, processing, metrics, started: Instant::now() },
+            shell: ReplicationShell { shared, processing, metrics, started: Instant::now() },
             next_tick: Instant::now() + TICK,
             retry_at: None,
             stopping: false,
@@ -79,12 +79,12 @@ impl ReplicationThread {
     pub fn run(mut self) {
         // The first round elects the leaders and hands out what was not applied before the last stop.
         let mut result = self.rounds();
-        while result.is_ok() && !self.surroundings.shared.is_crashed() && self.wait() {
-            self.replication.propose(&mut self.surroundings);
+        while result.is_ok() && !self.shell.shared.is_crashed() && self.wait() {
+            self.replication.propose(&mut self.shell);
             result = self.rounds();
         }
         if let Err(error) = result {
-            self.surroundings.shared.fail(&format!("the log cannot be trusted any more: {error}"));
+            self.shell.shared.fail(&format!("the log cannot be trusted any more: {error}"));
         }
     }
 
@@ -116,7 +116,7 @@ impl ReplicationThread {
     fn take(&mut self, message: Inbound) {
         match message {
             Inbound::Command(command) => {
-                self.replication.enqueue(&mut self.surroundings, command.partition, command.bytes, command.permit);
+                self.replication.enqueue(&mut self.shell, command.partition, command.bytes, command.permit);
             }
             Inbound::Checkpointed { partition, applied } => {
                 if let Err(error) = self.replication.checkpointed(partition, applied) {
@@ -138,13 +138,13 @@ impl ReplicationThread {
             return Ok(());
         }
         loop {
-            match self.replication.round(&mut self.surroundings) {
+            match self.replication.round(&mut self.shell) {
                 Ok(round) => {
                     self.log_works();
                     if round.syncs > 0 {
-                        self.surroundings.metrics.write(round.write);
+                        self.shell.metrics.write(round.write);
                     }
-                    if !self.surroundings.wait_for_application() || !round.more {
+                    if !self.shell.wait_for_application() || !round.more {
                         return Ok(());
                     }
                 }
@@ -160,7 +160,7 @@ impl ReplicationThread {
     fn log_works(&mut self) {
         if self.retry_at.take().is_some() {
             tracing::info!("the log can be written again");
-            for entrance in &self.surroundings.shared.entrances {
+            for entrance in &self.shell.shared.entrances {
                 entrance.set_trouble(Trouble::Log, false);
             }
         }
@@ -169,7 +169,7 @@ impl ReplicationThread {
     fn log_fails(&mut self, error: &LogError) {
         if self.retry_at.is_none() {
             tracing::warn!(%error, "the log cannot be written; commands wait, and the write is tried again until it works");
-            for entrance in &self.surroundings.shared.entrances {
+            for entrance in &self.shell.shared.entrances {
                 entrance.set_trouble(Trouble::Log, true);
             }
         }
@@ -177,7 +177,7 @@ impl ReplicationThread {
     }
 }
 
-impl Surroundings {
+impl ReplicationShell {
     /// Keeps the queues of the processing threads bounded, for example while a long log is replayed. `false` when there are
     /// to be no further rounds, because the node ends: what it has not applied then, the next start replays.
     fn wait_for_application(&self) -> bool {
@@ -205,7 +205,7 @@ impl Surroundings {
     }
 }
 
-impl Shell for Surroundings {
+impl Shell for ReplicationShell {
     type Permit = Permit;
 
     fn now(&self) -> Moment {
@@ -266,42 +266,42 @@ mod tests {
 
     const PARTITION: PartitionId = PartitionId(1);
 
-    fn surroundings() -> (Surroundings, Receiver<Work>) {
+    fn shell() -> (ReplicationShell, Receiver<Work>) {
         let (shared, _) = Shared::for_test(1, 8);
         let (processing, work) = crossbeam_channel::unbounded();
         let (processing, metrics, started) = (vec![processing], ReplicationMetrics::new(1), Instant::now());
-        (Surroundings { shared, processing, metrics, started }, work)
+        (ReplicationShell { shared, processing, metrics, started }, work)
     }
 
     #[test]
     fn a_node_that_stops_or_failed_waits_for_no_application() {
-        let (surroundings, _work) = surroundings();
-        let shared = surroundings.shared.clone();
-        assert!(surroundings.wait_for_application());
+        let (shell, _work) = shell();
+        let shared = shell.shared.clone();
+        assert!(shell.wait_for_application());
         shared.unapplied_bytes.store(UNAPPLIED_LIMIT_BYTES + 1, Ordering::Relaxed);
         shared.stopping.store(true, Ordering::Release);
-        assert!(!surroundings.wait_for_application());
+        assert!(!shell.wait_for_application());
         shared.stopping.store(false, Ordering::Release);
         shared.fail("a thread is gone");
-        assert!(!surroundings.wait_for_application());
+        assert!(!shell.wait_for_application());
     }
 
     #[test]
     fn the_way_in_is_closed_with_the_leadership_and_an_old_one_opens_it_no_more() {
-        let (mut surroundings, work) = surroundings();
-        let entrance = surroundings.shared.entrances[0].clone();
+        let (mut shell, work) = shell();
+        let entrance = shell.shared.entrances[0].clone();
         entrance.set_role(Role::Follower);
-        surroundings.lead(PARTITION);
+        shell.lead(PARTITION);
         let Ok(Work::Lead { leadership, .. }) = work.try_recv() else { panic!("the leadership is told") };
         assert!(entrance.open(leadership));
         assert!(entrance.is_open());
-        surroundings.step_down(PARTITION);
+        shell.step_down(PARTITION);
         assert!(!entrance.is_open(), "although the processing thread knows nothing of it yet");
         assert!(matches!(work.try_recv(), Ok(Work::StepDown(PARTITION))));
         // The processing thread comes to the news of a leadership when that has ended.
-        surroundings.lead(PARTITION);
+        shell.lead(PARTITION);
         let Ok(Work::Lead { leadership, .. }) = work.try_recv() else { panic!("the leadership is told") };
-        surroundings.step_down(PARTITION);
+        shell.step_down(PARTITION);
         assert!(!entrance.open(leadership));
         assert!(!entrance.is_open());
     }
