@@ -96,6 +96,9 @@ pub(crate) struct Start {
     /// Log filter: error, warn, info, debug or trace, also by module [default: info]
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
+    /// Shape of log lines: text for people, or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
 }
 
 impl Start {
@@ -120,6 +123,7 @@ impl Start {
             ("tls-certificate", self.tls_certificate),
             ("tls-key", self.tls_key),
             ("log", self.log),
+            ("log-format", self.log_format),
         ];
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }

@@ -78,11 +78,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
     setting("tls-key", &["ZEEBE_BROKER_GATEWAY_SECURITY_PRIVATEKEYPATH", "ZEEBE_GATEWAY_SECURITY_PRIVATEKEYPATH"]),
     setting("log", &["ZEEBE_LOG_LEVEL"]),
+    setting("log-format", &[]),
 ];
 
-/// What is logged by default. The log's library warns of every record that a kill cut off; the node itself reports what
-/// that means.
-const DEFAULT_LOG: &str = "info,raft_engine=error";
+/// What is logged by default.
+const DEFAULT_LOG: &str = "info";
+/// Libraries that say too much on the level that is asked for; naming one in the filter changes that. The log's library
+/// warns of every record that a kill cut off; the node itself reports what that means.
+const QUIET_LIBRARIES: [(&str, &str); 4] =
+    [("raft_engine", "error"), ("h2", "info"), ("hyper", "info"), ("tower", "info")];
 
 /// Camunda's variables for things that this version does not have, with the only value that means the same here.
 const ONLY: &[(&str, &str)] = &[
@@ -120,9 +124,30 @@ pub(crate) struct Configuration {
     pub tls: Option<gateway::TlsFiles>,
     /// Filter of the log lines: a level, or levels by module.
     pub log: String,
+    pub log_format: LogFormat,
     pub exporters: BTreeMap<String, ExporterConfiguration>,
     /// Names of variables of the environment that look like settings and have no effect.
     pub unknown_variables: Vec<String>,
+}
+
+/// The shape of log lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON object per line.
+    Json,
+}
+
+impl LogFormat {
+    fn read(text: &str) -> Result<LogFormat, &'static str> {
+        match text {
+            "text" => Ok(LogFormat::Text),
+            "json" => Ok(LogFormat::Json),
+            _ => Err("text or json"),
+        }
+    }
 }
 
 /// An exporter by its name.
@@ -186,7 +211,8 @@ impl Configuration {
             connections_max: sources
                 .get("connections-max", |text| number(text, 2, 1_000_000, "a number from 2 to 1000000"))?,
             tls,
-            log: sources.get("log", |text| Ok(text.to_lowercase()))?.unwrap_or_else(|| DEFAULT_LOG.to_owned()),
+            log: log_filter(sources.get("log", |text| Ok(text.to_lowercase()))?.as_deref().unwrap_or(DEFAULT_LOG)),
+            log_format: sources.get("log-format", LogFormat::read)?.unwrap_or_default(),
             exporters: sources.exporters()?,
         };
         if configuration.demo && configuration.tls.is_some() {
@@ -194,6 +220,17 @@ impl Configuration {
         }
         Ok(configuration)
     }
+}
+
+/// The filter that was asked for, with libraries kept quiet that it does not name.
+fn log_filter(asked: &str) -> String {
+    let names = |library: &str| asked.split(',').any(|part| part.trim().starts_with(library));
+    let quiet = QUIET_LIBRARIES.iter().filter(|(library, _)| !names(library));
+    // The more exact directive wins, wherever it stands.
+    std::iter::once(asked.to_owned())
+        .chain(quiet.map(|(library, level)| format!("{library}={level}")))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn tls(sources: &Sources) -> Result<Option<gateway::TlsFiles>, ConfigurationError> {
@@ -262,6 +299,14 @@ mod tests {
         let error = read(&[], &[("ZEEBE_BROKER_CLUSTER_CLUSTERSIZE", "3")], None).expect_err("a cluster").to_string();
         assert!(error.contains("single nodes"), "{error}");
         assert!(read(&[("tls-key", "k.pem")], &[], None).is_err());
+    }
+
+    #[test]
+    fn libraries_are_quiet_unless_the_filter_names_them() {
+        assert_eq!(log_filter("debug"), "debug,raft_engine=error,h2=info,hyper=info,tower=info");
+        assert_eq!(log_filter("info,h2=trace"), "info,h2=trace,raft_engine=error,hyper=info,tower=info");
+        assert_eq!(read(&[("log-format", "json")], &[], None).expect("valid").log_format, LogFormat::Json);
+        assert!(read(&[("log-format", "xml")], &[], None).is_err());
     }
 
     #[test]

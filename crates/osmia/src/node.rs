@@ -10,7 +10,7 @@ use gateway::{Connections, Gateway, GatewayOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Start;
-use crate::configuration::{Configuration, Environment, Sources};
+use crate::configuration::{Configuration, Environment, LogFormat, Sources};
 use crate::management::{self, Managed};
 use crate::metrics::{Metrics, UPKEEP_INTERVAL};
 use crate::{Outcome, demo};
@@ -49,7 +49,14 @@ pub(crate) async fn start(start: Start) -> Outcome {
     managed.node_started(node.client(), node.clock());
     let outcome = serve(&configuration, &managed, &node, &mut signals, begin, (management_address, connections)).await;
     managed.stopping();
+    let stopping = Instant::now();
     let stopped = tokio::task::spawn_blocking(move || node.stop()).await?;
+    if stopped.is_ok() {
+        tracing::info!(
+            milliseconds = stopping.elapsed().as_millis(),
+            "Osmia has stopped; everything acknowledged is on the disk"
+        );
+    }
     outcome.and(stopped.map_err(Into::into))
 }
 
@@ -201,14 +208,18 @@ fn bind_error(what: &str, host: &str, port: u16, error: &std::io::Error) -> Stri
 fn log(configuration: &Configuration) -> Outcome {
     let filter = tracing_subscriber::EnvFilter::try_new(&configuration.log)
         .map_err(|error| format!("The log filter '{}' cannot be read: {error}", configuration.log))?;
-    tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         // A line that cannot be written, on a full disk for example, is lost. Saying so would fail too, and end the
         // thread that wanted to write it.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match configuration.log_format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().flatten_event(true).init(),
+    }
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), data = %configuration.data.display(), "Osmia starts");
     Ok(())
 }
 

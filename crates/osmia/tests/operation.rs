@@ -9,6 +9,10 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
 }
 
+fn text_of(value: &Value) -> String {
+    value.as_str().expect("keys are strings").to_owned()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_clock_moves_only_with_clock_control_and_takes_jobs_with_it() {
     let data = tempfile::tempdir().unwrap();
@@ -86,6 +90,10 @@ async fn the_command_line_does_the_daily_work() {
     };
     let file = data.path().join("order.bpmn");
     std::fs::write(&file, &one_task("order", "work").content).unwrap();
+    std::fs::create_dir(data.path().join("models")).unwrap();
+    std::fs::write(data.path().join("models/other.bpmn"), &one_task("other", "work").content).unwrap();
+    let variables = data.path().join("variables.json");
+    std::fs::write(&variables, r#"{"a":2}"#).unwrap();
     let (ok, out, err) = run(&["deploy", file.to_str().unwrap()]);
     assert!(ok && out.starts_with("process order version 1 key "), "{out}{err}");
     let (ok, out, err) = run(&["create", "order", "--version", "1", "--variables", r#"{"a":1}"#]);
@@ -94,16 +102,42 @@ async fn the_command_line_does_the_daily_work() {
     assert!(ok, "{out}");
     let job = json(out.trim());
     assert_eq!(job["variables"], json(r#"{"a":1}"#));
-    let key = job["key"].to_string();
+    let key = text_of(&job["jobKey"]);
     assert!(run(&["fail", &key, "--retries", "0", "--message", "no"]).0);
     let (ok, _, err) = run(&["complete", &key]);
-    assert!(!ok && err.contains("FailedPrecondition: Command 'COMPLETE' rejected with code 'INVALID_STATE'"), "{err}");
-    assert!(run(&["cancel", &job["processInstanceKey"].to_string()]).0);
+    assert!(!ok && err.contains("Refused (INVALID_STATE): Expected"), "{err}");
+    assert!(run(&["cancel", &text_of(&job["processInstanceKey"])]).0);
     let (ok, out, _) = run(&["topology"]);
     assert!(ok && out.contains("partition 2: leader, healthy"), "{out}");
     assert!(out.contains(server.grpc.trim_start_matches("http://")), "the advertised address is wrong: {out}");
     let (ok, _, err) = run(&["create", "nothing"]);
-    assert!(!ok && err.contains("NotFound"), "{err}");
+    assert!(!ok && err.contains("Refused (NOT_FOUND): Expected"), "{err}");
+    let (ok, out, err) = run(&["create", "order", "--variables", &format!("@{}", variables.display()), "--json"]);
+    assert!(
+        ok && json(&out)["processDefinitionId"] == "order" && json(&out)["processInstanceKey"].is_string(),
+        "{out}{err}"
+    );
+    let (ok, out, err) = run(&["deploy", data.path().join("models").to_str().unwrap(), "--json"]);
+    assert!(ok && json(&out)["deployments"][0]["processDefinition"]["resourceName"] == "other.bpmn", "{out}{err}");
+}
+
+#[test]
+fn nobody_who_reads_is_no_panic() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let call = |out: std::process::Stdio| {
+        let mut command = std::process::Command::new(OSMIA);
+        // Before the command the address may stand as well.
+        command.args(["--address", &server.grpc, "topology"]).stdout(out).stderr(std::process::Stdio::piped());
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(call(writer.into()), (Some(0), String::new()));
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let (code, said) = call(full.into());
+    assert!(code == Some(1) && said.starts_with("osmia: Cannot write the answer: "), "{code:?} {said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,22 +157,22 @@ async fn the_command_line_publishes_moves_and_deletes() {
     let (ok, out, err) = run(&[&publish[..], &["--variables", r#"{"amount":3}"#]].concat());
     assert!(ok && out.starts_with("message "), "{out}{err}");
     let (ok, _, err) = run(&publish);
-    assert!(!ok && err.contains("AlreadyExists: Command 'PUBLISH' rejected with code 'ALREADY_EXISTS'"), "{err}");
+    assert!(!ok && err.contains("Refused (ALREADY_EXISTS): Expected"), "{err}");
     assert!(run(&["create", "order", "--variables", r#"{"orderId":"bee"}"#]).0);
     let job = json(run(&["activate", "work"]).1.trim());
     assert_eq!(job["variables"], json(r#"{"orderId":"bee","amount":3}"#));
-    let instance = job["processInstanceKey"].to_string();
+    let instance = text_of(&job["processInstanceKey"]);
 
     let (ok, _, err) = run(&["migrate", &instance, "--to", &other_key, "--map", "task=task"]);
     assert!(ok, "{err}");
     let (ok, _, err) = run(&["modify", &instance, "--move", "task=task", "--variables", r#"{"moved":true}"#]);
     assert!(ok, "{err}");
     let job = json(run(&["activate", "rest"]).1.trim());
-    assert_eq!(job["processInstanceKey"].to_string(), instance);
+    assert_eq!(job["processInstanceKey"], instance);
     assert_eq!(job["variables"]["moved"], true);
     let (ok, _, err) = run(&["delete", &other_key]);
-    assert!(!ok && err.contains("FailedPrecondition: Command 'DELETE'"), "{err}");
-    let element = job["elementInstanceKey"].to_string();
+    assert!(!ok && err.contains("Refused (INVALID_STATE): Expected"), "{err}");
+    let element = text_of(&job["elementInstanceKey"]);
     let (ok, _, err) = run(&["modify", &instance, "--terminate", &element]);
     assert!(ok, "{err}");
     assert!(!run(&["cancel", &instance]).0, "nothing is left of the instance");
@@ -147,7 +181,7 @@ async fn the_command_line_publishes_moves_and_deletes() {
         assert!(ok, "{err}");
     }
     let (ok, _, err) = run(&["create", "order", "--start-before", "task", "--terminate-after", "task"]);
-    assert!(!ok && err.contains("NotFound"), "{err}");
+    assert!(!ok && err.contains("Refused (NOT_FOUND): Expected"), "{err}");
 }
 
 #[test]
