@@ -1,4 +1,4 @@
-//! The generator of BPMN texts writes what it is told.
+//! The builder writes what was asked for.
 
 use model_builder::{Event, ProcessBuilder, to_xml};
 use osmia_bpmn::model::{

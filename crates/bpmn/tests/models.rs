@@ -1,6 +1,6 @@
-//! Every file in `tests/models` is parsed and compared with the text beside it: the model's summary, or the report and what
-//! would become of the file if it had been deployed before.
-//! `UPDATE_EXPECTED=1 cargo test -p osmia-bpmn` rewrites the texts; review them as a difference.
+//! Every file in `tests/models` is parsed and compared with the text next to it: the model's summary, or the report and
+//! what would become of the file if it had been deployed before. `UPDATE_EXPECTED=1 cargo test -p osmia-bpmn` rewrites the
+//! texts; review them as a difference.
 
 mod soundness;
 

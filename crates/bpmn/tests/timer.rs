@@ -362,7 +362,7 @@ fn duration(text: &str) -> Timer {
     Timer::parse(TimerKind::Duration, text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The due dates of a timer that is seen so many milliseconds late each time.
+/// The due dates of a timer that is seen this many milliseconds late each time.
 fn due_dates(timer: &Timer, now: i64, late: i64, count: usize) -> Vec<i64> {
     let mut dates = Vec::new();
     let mut now = now;

@@ -13,7 +13,7 @@ use protocol::*;
 use serde_json::{Map, Value};
 use support::*;
 
-/// Keeps what it gets and can be told to fail.
+/// Keeps what it gets and fails on demand.
 #[derive(Default)]
 struct Target {
     records: Mutex<Vec<(PartitionId, u64)>>,

@@ -203,7 +203,7 @@ fn a_stream_gets_no_more_than_its_window_and_a_closed_one_gives_back() {
     let second = jobs.wait(4);
     assert_eq!(second.len(), 4);
     assert!(second[0].key > first[7].key, "the backlog continues where it stopped");
-    // Eight jobs did not reach the client: they and the rest go to whoever asks next.
+    // Eight jobs did not reach the client: they and the rest go to the next request.
     let undelivered: Vec<_> = first.into_iter().skip(4).chain(second).collect();
     let given_back: BTreeSet<Key> = undelivered.iter().map(|push| push.key).collect();
     handle.close(undelivered);
@@ -282,7 +282,7 @@ fn jobs_time_out_on_the_node_s_clock_and_are_announced() {
     assert_eq!(complete(&node.client(), job).expect("taken").rejection, None);
 }
 
-/// Submits so many creations without waiting in between.
+/// Submits this many creations without waiting in between.
 fn create_at_once(client: &Client, count: usize) -> Vec<Result<Reply, SubmitError>> {
     let (sender, answers) = mpsc::channel();
     for _ in 0..count {
@@ -408,7 +408,7 @@ fn timers_that_came_due_while_the_node_was_down_fire_in_their_order_when_it_is_b
             other => panic!("unexpected answer {other:?}"),
         }
     };
-    // More than are under way at once, and not due in the order of their creation.
+    // More than may be in flight at once, and not due in the order of their creation.
     let (mut late, mut early) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..150 {
         late.insert(begin(4));

@@ -1,4 +1,4 @@
-//! The index of decision tables gives the same result as looking at every rule and its tests, one after the other.
+//! The index of decision tables gives the same result as looking at every rule and its tests, in order.
 
 mod support;
 
@@ -113,7 +113,7 @@ fn a_test_that_fails_is_reached_as_without_an_index() {
         Ok(value) => value.to_json(),
         Err(failure) => failure.message,
     };
-    // The test stands before the column that leaves its rule out, so it is always evaluated.
+    // The test comes before the column that excludes its rule, so it is always evaluated.
     let stopped = "Expected to evaluate decision 'd', but the expression was stopped after 10000 steps. Let it work on less data.";
     assert_eq!(message(r#"{"a": 3, "b": 3, "c": 1}"#), stopped);
 

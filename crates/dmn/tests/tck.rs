@@ -1,8 +1,8 @@
 //! The test cases of the DMN Technology Compatibility Kit, read from the directory in the environment variable `DMN_TCK`
 //! (the one with `compliance-level-2`). A report of every test is written into the target directory.
 //!
-//! Cases that are known to fail stand with their reason in `tck/known-failures.tsv`. The test fails if another one fails, or
-//! if one of them passes.
+//! Cases that are known to fail are listed with their reason in `tck/known-failures.tsv`. The test fails if another one
+//! fails, or if one of them passes.
 
 #[path = "tck/cases.rs"]
 mod cases;

@@ -33,7 +33,7 @@ fn complete(partition: &mut Partition, job: &str) -> String {
     describe(&partition.job(key, JobIntent::Complete, JobValue::default()))
 }
 
-/// A loop of gateways that never waits, for which its instance is banned.
+/// A loop of gateways that never waits, so that its instance is banned.
 fn endless(builder: ProcessBuilder) -> ProcessBuilder {
     builder.exclusive_gateway("again").exclusive_gateway("and-again").connect_to("again")
 }

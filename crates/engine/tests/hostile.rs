@@ -32,7 +32,7 @@ fn others_go_on(partition: &mut Partition) {
     assert!(support::describe(&output).contains("PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS healthy"));
 }
 
-/// The reasons for which instances were banned.
+/// The reasons why instances were banned.
 fn bans(partition: &Partition) -> Vec<&str> {
     let reasons = partition.records.iter().filter_map(|record| match &record.payload {
         Payload::Error(ErrorIntent::Created, error) => Some(error.exception_message.as_str()),

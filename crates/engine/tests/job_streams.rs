@@ -6,7 +6,7 @@ use engine::Output;
 use protocol::*;
 use support::Partition;
 
-/// A partition with a stream, and so many jobs with about these bytes of variables behind it.
+/// A partition with a stream, and this many jobs with about this many bytes of variables behind it.
 fn partition(granted: JobAmount, jobs: usize, variable_bytes: usize) -> (Partition, u64) {
     let mut partition = Partition::new();
     let model = std::fs::read("tests/scenarios/models/one-task.bpmn").expect("the model is there");
@@ -95,7 +95,7 @@ fn a_stream_that_is_registered_again_keeps_its_totals() {
     );
 }
 
-/// No job can have such a type, so nobody misses the stream.
+/// No job can have such a type, so the stream is not missed.
 #[test]
 fn a_stream_for_a_type_that_is_too_long_is_refused_with_the_limit() {
     let mut partition = Partition::new();

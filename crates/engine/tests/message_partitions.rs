@@ -14,7 +14,7 @@ use model_builder::{Event, ProcessBuilder};
 use proptest::prelude::*;
 use protocol::*;
 
-/// What stays when everything has ended: definitions, and what partitions remember of each other.
+/// What remains when everything has ended: definitions, and what partitions remember about each other.
 const STAYS: &[&str] = &[
     "processes",
     "latest_processes",

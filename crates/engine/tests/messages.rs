@@ -1,4 +1,4 @@
-//! Messages on one partition: who gets them, in which order, and what happens around it.
+//! Messages on one partition: who gets them, in which order, and what else happens.
 
 mod support;
 
@@ -10,7 +10,7 @@ use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
-/// What stays when everything has ended: definitions, and what partitions remember of each other.
+/// What remains when everything has ended: definitions, and what partitions remember about each other.
 const STAYS: &[&str] = &[
     "processes",
     "latest_processes",
@@ -202,7 +202,7 @@ fn the_next_message_is_found_behind_many_that_were_taken() {
     let taken: Vec<Key> = correlated(&cluster).into_iter().map(|(message, _)| message).collect();
     let expected: Vec<Key> = (0..30).filter(|number| *number < 10 || number % 7 != 6).map(|at| messages[at]).collect();
     assert_eq!(taken, expected);
-    // Another process begins at the front.
+    // Another process starts at the front.
     let instance = cluster.create(1, "q", KEY_K);
     assert_eq!(correlated(&cluster).last(), Some(&(messages[0], instance)));
     check_nothing_stays(&mut cluster);
@@ -217,7 +217,7 @@ fn messages_expire() {
     cluster.publish(&Message::new("m", "k").kept(-5)).expect("published, but not kept");
     assert_eq!((cluster.count("MESSAGE", "EXPIRED"), cluster.node(1).engine.statistics().messages), (2, 1));
     assert_eq!(cluster.node(1).engine.next_due(), Some(cluster.time + 1_000));
-    // Past its deadline nobody gets it, even if it is still there.
+    // After its deadline no process gets it, even if it is still there.
     cluster.time += 1_000;
     cluster.create(1, "p", KEY_K);
     assert_eq!(correlated(&cluster), []);

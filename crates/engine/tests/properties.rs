@@ -16,7 +16,7 @@ use protocol::*;
 use random_model::{Block, block, model};
 use support::Partition;
 
-/// What somebody outside does next; numbers choose among what is there.
+/// What a client does next; numbers choose among what is there.
 #[derive(Clone, Debug)]
 enum Action {
     Create(u8),
@@ -52,7 +52,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// The keys of everything that ever was; commands may well name what is gone.
+/// The keys of everything that ever was; commands may name what is gone.
 #[derive(Default)]
 struct Seen {
     jobs: Vec<Key>,
@@ -163,8 +163,8 @@ fn publish(partition: &mut Partition, correlation_key: &str, time_to_live: i64) 
     partition.submit(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(value)));
 }
 
-/// Completes whatever can be completed until nothing happens any more, and cancels what is then left, such as an error that
-/// nobody catches. After that the state must be as before the first instance.
+/// Completes whatever can be completed until nothing happens any more, and cancels the rest, such as an instance with an
+/// error that nothing catches. After that the state must be as before the first instance.
 fn drain(partition: &mut Partition) {
     if complete_all(partition) {
         check_that_all_that_lives_waits(partition);
@@ -183,11 +183,11 @@ fn drain(partition: &mut Partition) {
     for root in roots {
         partition.submit(root, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
     }
-    // Messages that nobody waits for any more expire.
+    // Messages that nothing waits for any more expire.
     partition.advance(600_000);
 }
 
-/// Answers whether nothing happens any more.
+/// Returns whether nothing happens any more.
 fn complete_all(partition: &mut Partition) -> bool {
     for round in 0..20 {
         let seen = Seen::of(partition);

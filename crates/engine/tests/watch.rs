@@ -1,4 +1,4 @@
-//! Who looks on is told of every command before it is processed, and can have one refused.
+//! A watch sees every command before it is processed, and can have one refused.
 
 mod support;
 
@@ -7,7 +7,7 @@ use model_builder::ProcessBuilder;
 use protocol::*;
 use support::{Partition, TENANT, options};
 
-/// Writes down what it is told, and refuses one command of one batch.
+/// Writes down what it sees, and refuses one command of one batch.
 #[derive(Default)]
 struct Watcher {
     told: Vec<(u32, &'static str, Key)>,
@@ -142,7 +142,7 @@ impl Watch for Refusing {
     }
 }
 
-/// An engine with messages that are due to expire, and the time at which they are.
+/// An engine with messages that will expire, and the time when they do.
 fn with_due_messages(count: usize) -> (Engine, Timestamp) {
     let mut partition = Partition::new();
     for number in 0..count {
@@ -159,7 +159,7 @@ fn with_due_messages(count: usize) -> (Engine, Timestamp) {
     (partition.engine, due)
 }
 
-/// Does what a leader does by itself as long as there is something to do, and answers how many commands that took.
+/// Does what a leader does by itself while there is something to do, and returns how many commands that took.
 fn lead(engine: &mut Engine, now: Timestamp, watch: &mut impl Watch) -> usize {
     for count in 0..100 {
         let mut commands = engine.due_commands(now, 128);

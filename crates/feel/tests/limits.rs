@@ -354,7 +354,7 @@ fn searches_for_match_after_match_are_charged_by_what_they_look_at() {
     }
 }
 
-/// An expression for a text of so many bytes.
+/// An expression for a text of this many bytes.
 fn repeated(part: &str, bytes: usize) -> String {
     let count = bytes / part.len() / 1000;
     let thousand = part.repeat(1000);
@@ -455,7 +455,7 @@ fn a_value_becomes_text_within_its_bounds() {
     assert_eq!(text.as_deref(), Ok("[1]"));
 }
 
-/// Real functions come from a library of its own, so that every build gives the same digits.
+/// Real functions come from a separate library, so that every build gives the same digits.
 #[test]
 fn real_functions_give_the_same_digits_everywhere() {
     for (text, expected) in [

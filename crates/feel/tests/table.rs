@@ -1,5 +1,5 @@
 //! Evaluates the expressions of `expressions.tsv`: expression, expected result as JSON, variables as a JSON object, source.
-//! In the expression `␤` stands for a line break. An expected `!` means that the expression does not compile.
+//! In the expression `␤` means a line break. An expected `!` means that the expression does not compile.
 //!
 //! The source is the reference's FEEL engine (feel-scala 1.19.5), which gives the same as `make differential EXPRESSIONS=1`
 //! proves, unless the row names another one, because that engine gives something else.

@@ -12,7 +12,7 @@ use crate::client::Server;
 #[derive(Debug, Parser)]
 #[command(name = "osmia", version)]
 pub(crate) struct Arguments {
-    /// For commands that call a node; may also stand after the command.
+    /// For commands that call a node; may also come after the command.
     #[command(flatten)]
     pub server: Server,
     #[command(subcommand)]

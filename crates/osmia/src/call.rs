@@ -19,7 +19,7 @@ pub(crate) trait Action {
     async fn carry_out(self, client: Client, output: &Output) -> Outcome;
 }
 
-/// An action with the server it is meant for.
+/// An action and the server to send it to.
 #[derive(Debug, Args)]
 pub(crate) struct On<T: Args> {
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// Carries the command out. What it does not say about the server stands before it on the command line.
+    /// Carries the command out. Server options that it does not have come before it on the command line.
     pub(crate) async fn carry_out(self, before: Server) -> Outcome {
         match self {
             Call::Topology(on) => on.carry_out(before).await,

@@ -1,4 +1,4 @@
-//! What commands read beside their arguments.
+//! What commands read besides their arguments.
 
 use std::io::Read;
 use std::path::Path;

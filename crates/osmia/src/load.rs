@@ -54,7 +54,7 @@ pub(crate) struct LoadArguments {
     /// profile run, which are measured for --duration before that.
     #[arg(long, value_name = "JOB_TYPE", conflicts_with_all = ["max", "wait", "surge"])]
     drain: Option<String>,
-    /// Open so many idle job streams.
+    /// Open this many idle job streams.
     #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain", "surge", "beside"])]
     idle_streams: Option<usize>,
     /// Keep this many idle long polls waiting.

@@ -20,7 +20,7 @@ impl Output {
         if self.json { print_line(json()) } else { print_line(text) }
     }
 
-    /// Says something to people beside the answer, on standard error, where it disturbs nobody.
+    /// Tells people something besides the answer, on standard error, so that it does not disturb scripts.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.json {
             // Who closed it does not want to know.

@@ -50,7 +50,7 @@ fn partition_health(health: &Value, partition: u64) -> &Value {
     &health["components"]["partitions"]["details"][format!("partition{partition}")]
 }
 
-/// Creates an instance on each partition, one after the other; answers the keys.
+/// Creates an instance on each partition in turn; returns the keys.
 async fn create_everywhere(server: &Server, process: &str) -> Vec<i64> {
     let mut client = server.client().await;
     let mut keys = Vec::new();
@@ -199,7 +199,7 @@ async fn a_data_directory_in_good_health_is_described_and_not_changed() {
     let error = text(&doctor(&nothing, &[]));
     assert!(error.contains("no file 'FORMAT'") && !nothing.exists(), "{error}");
     let data = directory.path().join("data");
-    // Records are only written for somebody who reads them.
+    // Records are only written if something reads them.
     let (file, records) = (directory.path().join("osmia.yaml"), directory.path().join("records.jsonl"));
     let exporters = format!("exporters:\n  debug:\n    type: json-lines\n    path: {}\n", records.display());
     std::fs::write(&file, exporters).expect("writable");

@@ -1,4 +1,4 @@
-//! A process that stands still for a while, like a machine that is suspended, and goes on.
+//! A process that is frozen for a while, like a suspended machine, and continues.
 
 #[path = "support/accounting.rs"]
 mod accounting;
@@ -24,7 +24,7 @@ async fn a_frozen_process_goes_on_where_it_was() {
         server.signal("-STOP");
         // A thread in the middle of something stops a moment later.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        // Nobody gets an answer from a node that stands still, and a client that gives up is told so.
+        // A frozen node does not answer, and a client that gives up learns so.
         let begin = Instant::now();
         let mut impatient = tonic::Request::new(gateway_interface::TopologyRequest {});
         impatient.set_timeout(Duration::from_millis(500));

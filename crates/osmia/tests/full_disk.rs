@@ -70,7 +70,7 @@ impl Volume {
         assert!(status.success());
     }
 
-    /// Fills the volume to the last byte, as somebody else would.
+    /// Fills the volume to the last byte, as another program would.
     fn fill(&mut self) {
         self.hogs += 1;
         let mut hog = File::create(self.directory.path().join(format!("hog{}", self.hogs))).unwrap();

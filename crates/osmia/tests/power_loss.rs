@@ -67,7 +67,7 @@ async fn power_losses_under_load_lose_nothing_and_do_nothing_twice() {
     audit_records(&records, Lines::MayBeTorn, &ledgers);
 }
 
-/// A first start may end anywhere: the next one makes the directory anew, or goes on with it.
+/// A first start may end anywhere: the next one makes the directory again, or continues with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_start_may_lose_power_anywhere() {
     let Some(mut disk) = Disk::new() else { return };

@@ -130,7 +130,7 @@ async fn messages_are_kept_on_the_partition_of_their_correlation_key() {
     let mut client = server.client().await;
     deploy(&mut client, waiting("order", "paid", "work")).await;
     let mut missing = std::collections::BTreeSet::new();
-    // The partitions that Zeebe gives them.
+    // The partitions that Zeebe chooses for them.
     for (key, partition) in [("order-1", 3), ("order-42", 1), ("customer-4711", 2), ("Größe", 3), ("a", 2)] {
         let published = client.publish_message(message("paid", key, 60_000)).await.unwrap().into_inner();
         assert_eq!(published.tenant_id, "<default>");
@@ -390,8 +390,8 @@ async fn a_long_poll_is_woken_by_the_notification_and_not_by_a_probe() {
     }
 }
 
-/// Pollers that want one job each, some of which give up all the time, against jobs in all partitions, of which the next
-/// comes within `limit` each time.
+/// Pollers for one job each, some of which keep giving up, against jobs in all partitions; each next job comes within
+/// `limit`.
 async fn poll_and_give_up(limit: Duration) {
     const INSTANCES: usize = 400;
     const POLLERS: u64 = 24;
@@ -404,8 +404,8 @@ async fn poll_and_give_up(limit: Duration) {
         let (mut client, done) = (client.clone(), done.clone());
         tokio::spawn(async move {
             for round in 0.. {
-                // Every third poller gives up after a few milliseconds, each time after another number of them. What is
-                // on the wire to it by then comes back when its lock ends.
+                // Every third poller gives up after a few milliseconds, each time a different number. What is on the wire
+                // to it by then comes back when its lock ends.
                 let (timeout, patience) = match poller % 3 {
                     0 => (500, Duration::from_millis(1 + (round * 7 + poller) % 13)),
                     _ => (60_000, Duration::MAX),

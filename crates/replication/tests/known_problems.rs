@@ -55,7 +55,7 @@ fn talk(nodes: &mut [&mut Replicas<MemoryLog>]) {
     }
 }
 
-/// Two nodes of which the first leads, with some entries on both.
+/// Two nodes, the first of which leads, with some entries on both.
 fn leader_and_follower() -> (Replicas<MemoryLog>, Replicas<MemoryLog>) {
     let voters = [FIRST, SECOND];
     let mut first = open(FIRST, &voters, &Arc::default());

@@ -87,7 +87,7 @@ fn conforms<L: LogStore>(open: impl Fn() -> L, reopen: impl Fn(L) -> L) {
     write(&log, vec![(B, append(entries(9..12, 3)))]);
     assert_eq!(read(&log, B, 9, 12), entries(9..12, 3));
 
-    // A snapshot behind and one before the end of the log; then the log goes on directly behind it.
+    // A snapshot behind and one before the end of the log; then the log continues directly after it.
     for (index, write_after_restart) in [(20, true), (30, false), (15, true)] {
         let replace =
             GroupWrite::Replace { hard_state: hard_state(4, index), anchor: anchor(index, 4), entries: Vec::new() };
@@ -302,7 +302,7 @@ fn a_flipped_bit_in_the_header_before_a_single_record_is_refused() {
     let unsigned = next_file(&signed);
     for (file, header_bytes) in [(&signed, 69), (&unsigned, 61)] {
         if !file.exists() {
-            // The engine begins a file with a torn header anew, in an older version.
+            // The engine starts a file with a torn header again, in an older version.
             fs::write(file, b"RAFT-LOG-FILE-HEAD").expect("writable");
             write(&open(directory.path()), vec![(A, append(entries(1..2, 1)))]);
         }

@@ -7,7 +7,7 @@ use tidy::{Finding, code, functions, is_lifted, root, sources};
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
-/// Tests tell a story from begin to end.
+/// Tests tell a story from beginning to end.
 const TEST_FUNCTION_LINES_MAX: usize = 140;
 
 /// Each crate with its floor: it imports only from floors below.

@@ -115,7 +115,7 @@ impl Jobs {
         std::mem::take(&mut *self.0.lock().expect("not poisoned"))
     }
 
-    /// Waits for at least so many jobs and takes all.
+    /// Waits for at least this many jobs and takes all.
     pub fn wait(&self, count: usize) -> Vec<Push> {
         eventually(&format!("{count} jobs"), || self.len() >= count);
         self.take()
@@ -134,7 +134,7 @@ pub fn stream(client: &Client) -> (StreamHandle, Arc<Jobs>) {
     (client.open_stream(specification, jobs.clone()).expect("there is room for a stream"), jobs)
 }
 
-/// A window of so many jobs of each stream and partition.
+/// A window of this many jobs of each stream and partition.
 pub fn window(count: u32) -> StreamWindow {
     StreamWindow { jobs: count, ..StreamWindow::default() }
 }

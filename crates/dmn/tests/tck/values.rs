@@ -7,7 +7,7 @@ use roxmltree::Node;
 
 const INSTANCE_NAMESPACE: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
-/// Numbers are compared up to so many decimal places: some results are given as binary fractions.
+/// Numbers are compared to this many decimal places: some results are given as binary fractions.
 const TOLERANCE: &str = "0.00000001";
 
 pub(crate) fn elements<'a, 'input>(

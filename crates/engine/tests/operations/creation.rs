@@ -1,4 +1,4 @@
-//! Creation at elements, and what is to happen on the way.
+//! Creation at elements, and with runtime instructions.
 
 use engine::{EngineOptions, Limits};
 use model_builder::{Event, ProcessBuilder};
@@ -353,7 +353,7 @@ fn an_instance_ends_after_gateways_scopes_and_ends_too() {
     }
 }
 
-/// Nothing begins any more in other scopes once the instance is interrupted, although they have not been told yet.
+/// Nothing begins any more in other scopes once the instance is interrupted, although they do not know it yet.
 #[test]
 fn nothing_begins_once_the_instance_is_interrupted() {
     let process = ProcessBuilder::new("p")

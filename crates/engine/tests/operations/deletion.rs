@@ -238,7 +238,7 @@ fn a_call_of_the_same_deployment_fails_when_the_version_is_gone() {
     partition.check();
 }
 
-/// An instance that is yet to begin by interrupted work uses its definition too.
+/// An instance that interrupted work has yet to begin uses its definition too.
 #[test]
 fn an_instance_that_waits_to_begin_keeps_its_definition() {
     let limits = Limits { steps_per_command_max: 1, ..Limits::default() };
@@ -415,7 +415,7 @@ fn a_banned_instance_does_not_keep_its_definition() {
     partition.engine.replay(&record).expect("the state is sound");
     refused(&delete(&mut partition, child), RejectionType::InvalidState, &["still running instances"]);
     accepted(&delete(&mut partition, parent));
-    // The called instance goes on without its caller.
+    // The called instance continues without its caller.
     let output = partition.job(task, JobIntent::Complete, JobValue::default());
     happened(&output, &["PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS child", "reply JOB COMPLETED"]);
     did_not_happen(&output, "ERROR");

@@ -262,7 +262,7 @@ fn events_can_swap_their_ids() {
     happened(&partition.advance(60_000), &["PROCESS_INSTANCE ELEMENT_COMPLETED END_EVENT one"]);
     happened(&partition.advance(60_000), &["PROCESS_INSTANCE ELEMENT_COMPLETED END_EVENT two"]);
     partition.check();
-    // A new event with an id that means another one in the source opens, and the mapped one goes on.
+    // A new event opens whose id means another one in the source, and the mapped one continues.
     let (mut partition, output) = try_migration(&process("x", "y"), &process("y", "z"), &[("a", "a"), ("x", "z")]);
     happened(&output, &["TIMER CANCELED", "TIMER CREATED", "TIMER MIGRATED"]);
     happened(&partition.advance(60_000), &["PROCESS_INSTANCE ELEMENT_COMPLETED BOUNDARY_EVENT y"]);
@@ -457,7 +457,7 @@ fn called_instances_stay_and_return_to_the_target() {
     let target = deploy(&mut partition, &parent("renamed").end("e"));
     let output = migrate(&mut partition, instance, target, &[("call", "renamed")]);
     assert_eq!(migrated_elements(&output).len(), 2, "the called instance is another one");
-    // The called one goes on with a version of its own.
+    // The called one continues with a different version.
     let newer = deploy(&mut partition, &task("child", "renamed-inside"));
     accepted(&migrate(&mut partition, called, newer, &[("inside", "renamed-inside")]));
     let output = complete(&mut partition, "inside");
@@ -703,7 +703,7 @@ fn definitions_are_free_when_their_last_instance_went_on_with_another() {
     partition.check();
 }
 
-/// The subscription where the message arrives is told, in order with everything else that it is told.
+/// The subscription where the message arrives learns of it, in order with everything else.
 #[test]
 fn subscriptions_on_other_partitions_are_migrated_too() {
     let process = |id: &str, event: &str, is_interrupting: bool| {

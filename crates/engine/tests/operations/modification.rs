@@ -187,7 +187,7 @@ fn a_chosen_ancestor_decides_where_the_element_begins() {
     partition.check();
 }
 
-/// Scopes that begin with one instruction are seen by the next, also where a choice becomes necessary by that.
+/// Scopes that begin with one instruction are seen by the next, even if that makes a choice necessary.
 #[test]
 fn instructions_see_what_the_ones_before_began() {
     let mut partition = partition(&[nested()]);

@@ -1,4 +1,4 @@
-//! Random operations on random models: whatever is asked, all of it happens or nothing, the records alone rebuild the state,
+//! Random operations on random models: any operation happens completely or not at all, the records alone rebuild the state,
 //! every element instance ends once, and in the end nothing is left.
 
 use std::collections::BTreeSet;
@@ -287,7 +287,7 @@ impl World {
         }
     }
 
-    /// Lets everything go on for a while, and cancels what is left then.
+    /// Lets everything continue for a while, and cancels the rest.
     fn drain(&mut self) {
         self.is_lazy = false;
         while let Some(command) = self.partition.engine.continuation() {

@@ -6,7 +6,7 @@ use protocol::*;
 
 use crate::support::{Partition, TENANT, describe};
 
-/// A partition to which these processes are deployed, each in a deployment of its own.
+/// A partition with these processes, each in a separate deployment.
 pub fn partition(processes: &[ProcessBuilder]) -> Partition {
     let mut partition = Partition::new();
     for process in processes {

@@ -1,4 +1,4 @@
-//! Drives an engine as a partition would, and tells what happened as lines of text.
+//! Drives an engine as a partition would, and reports what happened as lines of text.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -137,7 +137,7 @@ impl Partition {
         self.submit(Key::NONE, Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)))
     }
 
-    /// A command about a stream that may have so many jobs in all, and bytes without end.
+    /// A command about a stream that may have this many jobs in all, and any number of bytes.
     pub fn stream(&mut self, number: u64, job_type: &str, jobs: u32, intent: JobStreamIntent) -> Output {
         self.stream_of(number, job_type, JobAmount { jobs: jobs.into(), bytes: u64::MAX }, intent)
     }

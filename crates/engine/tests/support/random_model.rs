@@ -25,8 +25,7 @@ pub enum Block {
     Loop { inside: Box<Block>, is_sequential: bool, stops: bool, handler: Option<Handler> },
 }
 
-/// What happens when something comes that interrupts a scope or not. In an event sub-process, another one may stand directly
-/// inside.
+/// What happens on an event that interrupts a scope or not. In an event sub-process, another one may be directly inside.
 #[derive(Clone, Debug)]
 pub struct Handler {
     event: Waits,
@@ -94,7 +93,7 @@ fn nest((outer, inside): (Handler, Option<Handler>)) -> Handler {
     Handler { inside: inside.map(Box::new), ..outer }
 }
 
-/// When it `nests`, event sub-processes stand directly in others, and paths leave the branches of inclusive gateways.
+/// When it `nests`, event sub-processes are directly in others, and paths leave the branches of inclusive gateways.
 pub fn block(nests: bool) -> impl Strategy<Value = Block> {
     let leaf = prop_oneof![
         5 => Just(Block::Task),

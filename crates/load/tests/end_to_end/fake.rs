@@ -24,7 +24,7 @@ use steps::{Process, Step, correlation_key, send_number};
 pub struct Faults {
     /// Refuses every nth creation.
     pub refuse_every: u64,
-    /// Refuses every nth creation of a surge, by the numbers that they bear: in which order they come does not matter.
+    /// Refuses every nth creation of a surge, by their numbers: the order of their arrival does not matter.
     pub refuse_sends_every: u64,
     /// Delivers every nth job twice.
     pub deliver_twice_every: u64,
@@ -32,7 +32,7 @@ pub struct Faults {
     pub lose_every: u64,
     /// Answers nothing for this long, once, at the given creation.
     pub stall_at: Option<(u64, Duration)>,
-    /// Creations are answered one after the other, each after this long.
+    /// Creations are answered one at a time, each after this long.
     pub creation_takes: Option<Duration>,
     /// Refuses every nth publication.
     pub refuse_publication_every: u64,

@@ -69,7 +69,7 @@ async fn what_is_refused_is_counted_and_not_sent_again() {
     assert_eq!(surge.refusal_latency.count, surge.refused.total());
     let reasons: Vec<String> = report.phases.iter().map(|part| part.refused.to_string()).collect();
     assert!(reasons.iter().all(|reason| reason.contains("RESOURCE_EXHAUSTED")), "{reasons:?}");
-    // A sentence is read now and then.
+    // A sentence is read occasionally.
     assert!(reasons.iter().any(|reason| reason.contains("(every nth is refused)")), "{reasons:?}");
 }
 
@@ -153,7 +153,7 @@ async fn a_worker_that_fails_every_job_is_measured_beside_others() {
 async fn a_worker_that_ignores_every_job_is_measured_beside_others() {
     let (report, gateway) = run_misbehaving(Misbehaviour::Ignoring).await;
     let worker = &report.worker;
-    // This gateway gives a job out once.
+    // This gateway hands a job out once.
     assert!(worker.received <= 40, "{worker:?}");
     assert_eq!((worker.failed, worker.incidents, gateway.incidents()), (0, 0, 0));
 }

@@ -20,7 +20,7 @@ pub(crate) struct Deploy {
     /// Files, directories with all the models in them, or - for one model on standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Name of the model on standard input, which tells its kind.
+    /// Name of the model on standard input, which determines its kind.
     #[arg(long, value_name = "NAME", default_value = "process.bpmn")]
     name: String,
 }

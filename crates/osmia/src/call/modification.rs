@@ -37,7 +37,7 @@ pub(crate) struct Modify {
     pub variables: Variables,
 }
 
-/// Which element instances are to end. Ids of BPMN elements never begin with a digit.
+/// Which element instances end. Ids of BPMN elements never begin with a digit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Source {
     Key(i64),

@@ -3,9 +3,9 @@
 use super::sources::{Environment, relaxed};
 use super::{ConfigurationError, ONLY, SETTINGS};
 
-/// How the names begin that are meant for a node, here or on the reference.
+/// Prefixes of names that are meant for a node, here or on the reference.
 const PREFIXES: [&str; 3] = ["OSMIA_", "CAMUNDA_", "ZEEBE_"];
-/// How the names begin that are meant for others on the same machine: clients, and other programs of Camunda.
+/// Prefixes of names that are meant for others on the same machine: clients, and other programs of Camunda.
 const FOR_OTHERS: [&str; 17] = [
     "OSMIA_ADDRESS",
     "OSMIA_CONFIG",

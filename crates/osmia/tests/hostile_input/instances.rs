@@ -1,4 +1,4 @@
-//! Instances that would go on for ever, grow without end, or never get anywhere.
+//! Instances that would run for ever, grow without end, or never get anywhere.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Clients that write down what they were told, whatever happens to the node, and audit it through the public interface.
+//! Clients that write down their answers, whatever happens to the node, and audit them through the public interface.
 //!
 //! Each client has its own processes and job types and does one thing after the other, so it knows what must be there.
 //! What was acknowledged happened exactly once; what was refused did not happen; what got no answer happened once or not
@@ -19,14 +19,14 @@ use crate::support::{Server, creation, deploy, message, one_task, waiting};
 
 pub type Client = GatewayClient<Channel>;
 
-/// How long a request waits for its answer: longer than a node stands still here.
+/// How long a request waits for its answer: longer than a node is frozen here.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a node that is left in peace may take to end everything.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a job is locked. A job that was activated before a kill comes back after that.
 const LOCK_MILLISECONDS: i64 = 1_000;
 const MESSAGE_TIME_TO_LIVE: i64 = 3_600_000;
-/// A client begins nothing new while so many of its instances run.
+/// A client begins nothing new while this many of its instances run.
 const RUNNING_MAX: usize = 60;
 /// How many of the newest facts of each kind are looked at after a restart: few, so that most of the time is for new ones.
 const RECENT: usize = 1;
@@ -182,7 +182,7 @@ impl Ledger {
         self.totals.unclear == before
     }
 
-    /// Its key, if it was told, and what is known; nothing when the node refused.
+    /// Its key, if it was answered, and what is known; nothing when the node refused.
     async fn create_instance(
         &mut self,
         client: &mut Client,
@@ -581,7 +581,7 @@ async fn run(mut ledger: Ledger, mut orders: watch::Receiver<Instruction>) -> Le
             }
         }
         if !is_old(&orders) {
-            // The node is gone, frozen or stuck: tries again until there is another or it goes on.
+            // The node is gone, frozen or stuck: tries again until there is another one or it continues.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

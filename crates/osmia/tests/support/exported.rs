@@ -1,4 +1,4 @@
-//! What an exporter wrote, beside what clients were told.
+//! What an exporter wrote, compared with the answers that clients got.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Endpoint};
 
 pub const OSMIA: &str = env!("CARGO_BIN_EXE_osmia");
 
-/// Until something that must happen has happened, however slow the machine is.
+/// How long to wait for something that must happen, however slow the machine is.
 pub const LIMIT: Duration = Duration::from_secs(600);
 /// The same for a poll, in milliseconds.
 pub const LONG_POLL: i64 = 600_000;

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use crate::accounting::Random;
 
 const LIBRARY: &str = include_str!("journal.c");
-/// What a disk writes at once or not at all.
+/// What a disk writes completely or not at all.
 const SECTOR_BYTES: usize = 512;
 
 /// What becomes of what was not synced.
@@ -21,7 +21,7 @@ const SECTOR_BYTES: usize = 512;
 pub enum Tearing {
     /// It is all there.
     Keeps,
-    /// It is all gone.
+    /// All of it is lost.
     Loses,
     /// Any part of it is there.
     Mixes,
@@ -35,7 +35,7 @@ pub struct Disk {
     kept: Tree,
 }
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Entry {
     Directory,
@@ -131,8 +131,8 @@ impl Disk {
         command.env("OSMIA_JOURNALED", self.root()).env("OSMIA_JOURNAL", self.journal());
     }
 
-    /// The power has failed and the process is gone: leaves what may be there. Answers how many changes of contents and names
-    /// were not kept for sure.
+    /// The power has failed and the process is gone: leaves what may be there. Returns how many changes of contents and
+    /// names were not kept for sure.
     pub fn settle(&mut self, tearing: Tearing, random: &mut Random) -> (usize, usize) {
         let journal = fs::read(self.journal()).unwrap_or_default();
         let mut replay = Replay { kept: std::mem::take(&mut self.kept), ..Replay::default() };
