@@ -19,6 +19,7 @@ mod process_event;
 mod process_instance;
 mod runtime_instruction;
 mod timer;
+mod usage;
 mod variable;
 mod work;
 
@@ -79,6 +80,7 @@ fn versions<'a>(
 pub(crate) fn apply(state: &mut State, record: &Record) {
     state.counters.position = record.position;
     state.counters.timestamp = record.timestamp;
+    state.grown = None;
     if record.record_type == RecordType::Event {
         if record.key.partition() == Some(state.partition) {
             state.counters.key = state.counters.key.max(record.key.counter());

@@ -146,7 +146,7 @@ pub(crate) fn take_step(execution: &mut Execution<'_>, step: Step) -> Outcome {
     }
     match step {
         Step::Activate { key, value } => activate::activate(execution, key, value),
-        Step::ContinueActivation { key } => activate::continue_activation(execution, key),
+        Step::ContinueActivation { key } => activate::resume(execution, key),
         Step::Complete { key } => complete::complete(execution, key),
         Step::Terminate { key } => terminate::terminate(execution, key),
         Step::TerminateChildren { scope, after } => terminate::terminate_children(execution, scope, after),

@@ -17,6 +17,7 @@ use crate::element::{Step, WaitingJoins};
 use crate::limits::Limits;
 use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 use crate::payload_bytes::{command_bytes, payload_bytes};
+use crate::usage;
 use crate::variable::expression;
 use crate::variable::long::LongVariables;
 
@@ -141,6 +142,11 @@ impl Execution<'_> {
         }
         self.state.apply(&record);
         self.used.records += 1;
+        if self.state.grown.is_some()
+            && let Some(excess) = usage::excess(self)
+        {
+            self.used.excess.get_or_insert(excess);
+        }
         let bytes = payload_bytes(&record.payload);
         self.used.bytes = self.used.bytes.saturating_add(bytes);
         if bytes > self.limits.record_bytes_max {

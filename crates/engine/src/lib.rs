@@ -30,6 +30,7 @@ mod refused;
 mod resource_deletion;
 mod state;
 mod timer;
+mod usage;
 mod variable;
 mod watch;
 
@@ -44,7 +45,7 @@ use protocol::{
     Command, CommandBatch, JobStreamIntent, Key, PartitionId, Payload, Record, Timestamp, WorkIntent, WorkValue,
 };
 
-use crate::state::{Counters, State, Tables};
+use crate::state::{Counters, EarlyVariables, State, Tables};
 
 /// Version of the tables' layout; a file of another version is refused.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -247,6 +248,8 @@ impl Engine {
     /// As [`Engine::apply`].
     pub fn replay(&mut self, record: &Record) -> Result<(), Fault> {
         self.state.begin();
+        // Records of the same command came before.
+        self.state.early_variables = EarlyVariables::Unknown;
         apply::apply(&mut self.state, record);
         dispatch::commit(&mut self.state)
     }
@@ -327,6 +330,15 @@ impl Engine {
     /// When the file cannot be read any more.
     pub fn release(&mut self, written: Written) -> Result<Retired, StoreError> {
         self.state.tables.release(written)
+    }
+
+    /// Compares what is counted of each root process instance with what is there. It looks at everything, so it is for
+    /// tests and simulations.
+    ///
+    /// # Errors
+    /// When a count is wrong.
+    pub fn audit(&self) -> Result<(), String> {
+        self.state.audit_usage()
     }
 
     /// A hash over the whole state: equal on replicas that applied the same.

@@ -45,6 +45,12 @@ pub struct Limits {
     pub output_collection_bytes_max: usize,
     /// Bytes of the variables that go to a called process, and of those that come back; more are an incident.
     pub called_variables_bytes_max: usize,
+    /// Bytes of the variables of a root process instance and of all processes that it called, about; more are an incident of the
+    /// element that makes them, or the refusal of the command.
+    pub root_variable_bytes_max: u64,
+    /// Living element instances, tokens and items of loops of a root process instance and of all processes that it called; one
+    /// more is an incident of the element that begins or would multiply them.
+    pub root_element_instances_max: u64,
     /// Calls that lead to one another: how deep process instances can be nested.
     pub call_depth_max: u32,
     /// Bytes of one job with its variables; a larger one is an incident of its element.
@@ -83,6 +89,8 @@ impl Default for Limits {
             output_collection_update_bytes_max: 16 << 10,
             output_collection_bytes_max: 16 << 20,
             called_variables_bytes_max: 32 << 20,
+            root_variable_bytes_max: 512 << 20,
+            root_element_instances_max: 1_000_000,
             call_depth_max: 1_000,
             job_bytes_max: 4 << 20,
             job_batch_bytes_max: 4 << 20,

@@ -3,10 +3,12 @@
 mod document;
 mod due;
 mod rows;
+mod usage;
 
 pub(crate) use document::append_variable;
 pub(crate) use due::{Due, queue_of, still_due};
 pub(crate) use rows::*;
+pub(crate) use usage::{EarlyVariables, Usage, item_bytes, living_of, variable_bytes};
 
 use std::sync::Arc;
 
@@ -224,6 +226,10 @@ pub(crate) struct State {
     pub partition: PartitionId,
     /// The first event of the current command that did not fit. The command must not be committed with it.
     pub misfit: Option<Misfit>,
+    /// The root process instance that takes more by the event applied last, with what it takes now.
+    pub grown: Option<(Key, Usage)>,
+    /// Variables of the command at hand whose scope has not begun.
+    pub early_variables: EarlyVariables,
 }
 
 impl State {
@@ -235,6 +241,8 @@ impl State {
             definitions: Definitions::default(),
             partition,
             misfit: None,
+            grown: None,
+            early_variables: EarlyVariables::default(),
         }
     }
 
@@ -242,6 +250,12 @@ impl State {
         self.tables.begin();
         self.definitions.begin();
         self.saved_counters = self.counters;
+        self.early_variables = EarlyVariables::None;
+    }
+
+    /// Whether a key was given by the command at hand.
+    fn is_of_this_command(&self, key: Key) -> bool {
+        key.counter() > self.saved_counters.key
     }
 
     pub fn commit(&mut self) -> Result<(), state::StoreError> {

@@ -191,3 +191,170 @@ fn calls_carry_variables_up_to_a_limit_in_both_directions() {
     assert!(message(&partition).expect("an incident").starts_with(back));
     partition.check();
 }
+
+fn incident_messages(partition: &Partition) -> Vec<&str> {
+    let incidents = partition.records.iter().filter_map(|record| match &record.payload {
+        Payload::Incident(IncidentIntent::Created, incident) => Some(incident.error_message.as_str()),
+        _ => None,
+    });
+    incidents.collect()
+}
+
+fn with_limits(limits: Limits, processes: &[&ProcessBuilder]) -> Partition {
+    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    for process in processes {
+        assert_eq!(partition.deploy("process.bpmn", process.to_xml().as_bytes()).replies[0].rejection, None);
+    }
+    partition
+}
+
+fn set_variables(partition: &mut Partition, scope_key: Key, variables: &str) -> Option<Rejection> {
+    let value = VariableDocumentValue {
+        scope_key,
+        update_semantics: VariableDocumentUpdateSemantics::Local,
+        variables: variables.into(),
+        tenant_id: support::TENANT.into(),
+    };
+    let payload = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));
+    partition.submit(Key::NONE, payload).replies[0].rejection.clone()
+}
+
+fn text_of(name: &str, bytes: usize) -> String {
+    format!("{{\"{name}\":\"{}\"}}", "x".repeat(bytes))
+}
+
+#[test]
+fn the_variables_of_a_root_instance_and_of_what_it_called_are_limited_together() {
+    let limits = Limits { root_variable_bytes_max: 20_000, ..Limits::default() };
+    let caller = ProcessBuilder::new("caller").start("start").call_activity("call", "called").end("end");
+    let called = ProcessBuilder::new("called").start("start").service_task("work", "work").input("=text", "copy");
+    let mut partition = with_limits(limits, &[&caller, &called.end("end")]);
+    partition.create("caller", &text_of("text", 8_000), ProcessInstanceCreationIntent::Create);
+    let root = partition.records.iter().find_map(|record| match &record.payload {
+        Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Created, value) => {
+            Some(value.process_instance_key)
+        }
+        _ => None,
+    });
+    let root = root.expect("it was created");
+    // The text of the caller, of the called process, and the copy in the task.
+    let expected = format!(
+        "Expected the variables of the root process instance with key '{root}', of all that it called and of their loops to \
+         have at most 20000 bytes together, but with this there are about 24"
+    );
+    let messages = incident_messages(&partition);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].starts_with(&expected), "{messages:?}");
+
+    let rejection = set_variables(&mut partition, root, &text_of("more", 5_000)).expect("refused");
+    assert_eq!(rejection.rejection_type, RejectionType::InvalidState);
+    assert!(rejection.reason.contains("at most 20000 bytes together"), "{rejection:?}");
+    assert_eq!(set_variables(&mut partition, root, &text_of("more", 1_000)), None, "less fits");
+    assert_eq!(set_variables(&mut partition, root, "{\"text\":1,\"more\":2}"), None, "what is replaced does not count");
+    partition.submit(partition.incidents["work"], Payload::Incident(IncidentIntent::Resolve, Box::default()));
+    let output = partition.job(partition.jobs["work"], JobIntent::Complete, JobValue::default());
+    assert!(support::describe(&output).contains("PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS caller"));
+    partition.check();
+}
+
+#[test]
+fn what_loops_collect_counts_among_the_variables_of_their_root() {
+    let limits = Limits { root_variable_bytes_max: 20_000, ..Limits::default() };
+    let process = ProcessBuilder::new("loop").start("start").service_task("each", "work");
+    let process = process.multi_instance("=items", "item").output_collection("results", "=item").end("end");
+    let mut partition = with_limits(limits, &[&process]);
+    let items =
+        |count: usize| format!("{{\"items\":[{}]}}", vec![format!("\"{}\"", "x".repeat(1_000)); count].join(","));
+    partition.create("loop", &items(4), ProcessInstanceCreationIntent::Create);
+    assert_eq!(incident_messages(&partition), [] as [&str; 0], "the list, its items, and one in each inner instance");
+    partition.create("loop", &items(9), ProcessInstanceCreationIntent::Create);
+    let messages = incident_messages(&partition);
+    assert!(
+        !messages.is_empty() && messages.iter().all(|text| text.contains("at most 20000 bytes together")),
+        "{messages:?}"
+    );
+    partition.check();
+}
+
+/// Element instances that live.
+fn living(partition: &Partition) -> usize {
+    let mut living = std::collections::BTreeSet::new();
+    for record in &partition.records {
+        match &record.payload {
+            Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, _) => living.insert(record.key),
+            Payload::ProcessInstance(
+                ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated,
+                _,
+            ) => living.remove(&record.key),
+            _ => false,
+        };
+    }
+    living.len()
+}
+
+/// A process that calls another one ten times at once.
+fn ten_calls(id: &str, called: &str) -> ProcessBuilder {
+    let mut process = ProcessBuilder::new(id).start("start").parallel_gateway("fork");
+    for number in 0..10 {
+        process = process.move_to("fork").call_activity(&format!("call{number}"), called).end(&format!("end{number}"));
+    }
+    process
+}
+
+#[test]
+fn processes_that_call_each_other_stop_at_the_living_element_instances_of_their_root() {
+    let limits = Limits { root_element_instances_max: 500, ..Limits::default() };
+    let mut partition = with_limits(limits, &[&ten_calls("one", "two"), &ten_calls("two", "one")]);
+    partition.create("one", "{}", ProcessInstanceCreationIntent::Create);
+    let root = partition.records.iter().find(|record| matches!(record.payload, Payload::ProcessInstance(..)));
+    let root = root.expect("it began").key;
+    assert!((300..=500).contains(&living(&partition)), "{} live", living(&partition));
+    let messages = incident_messages(&partition);
+    let expected =
+        format!("Expected the root process instance with key '{root}' and all that it called to have at most 500");
+    assert!(!messages.is_empty() && messages.iter().all(|message| message.starts_with(&expected)), "{messages:?}");
+    assert_eq!(partition.engine.statistics().banned_instances, 0);
+
+    let cancel = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+    assert_eq!(partition.submit(root, cancel).replies[0].rejection, None);
+    assert_eq!((living(&partition), partition.engine.statistics().incidents), (0, 0));
+    partition.check();
+}
+
+#[test]
+fn flows_and_loops_that_multiply_stop_at_the_living_element_instances_of_their_root() {
+    let limits = Limits { root_element_instances_max: 100, ..Limits::default() };
+    let mut forks = ProcessBuilder::new("forks").start("start").parallel_gateway("fork");
+    for number in 0..20 {
+        let id = format!("inner{number}");
+        forks = forks.move_to("fork").parallel_gateway(&id);
+        for task in 0..20 {
+            forks = forks
+                .move_to(&id)
+                .service_task(&format!("task{number}-{task}"), "work")
+                .end(&format!("end{number}-{task}"));
+        }
+    }
+    let each = ProcessBuilder::new("loop").start("start").service_task("each", "work").multi_instance("=items", "item");
+    let mut partition = with_limits(limits, &[&forks, &each.end("end")]);
+    partition.create("forks", "{}", ProcessInstanceCreationIntent::Create);
+    assert!(living(&partition) <= 100, "{} live", living(&partition));
+    assert!(incident_messages(&partition).len() > 10);
+    // What has room when others have ended goes on.
+    let before = incident_messages(&partition).len();
+    let tasks: Vec<Key> = partition.jobs.values().copied().collect();
+    for job in tasks {
+        partition.job(job, JobIntent::Complete, JobValue::default());
+    }
+    let (gateway, _) = partition.incidents.iter().next().expect("an incident");
+    let incident = partition.incidents[gateway];
+    partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+    assert_eq!(incident_messages(&partition).len(), before, "there is room for one gateway now");
+
+    let items = |count: usize| format!("{{\"items\":[{}]}}", vec!["1"; count].join(","));
+    partition.create("loop", &items(98), ProcessInstanceCreationIntent::Create);
+    assert_eq!(incident_messages(&partition).len(), before, "the process, the loop and its items");
+    partition.create("loop", &items(99), ProcessInstanceCreationIntent::Create);
+    assert_eq!(incident_messages(&partition).len(), before + 1);
+    partition.check();
+}

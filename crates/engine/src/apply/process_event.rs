@@ -2,8 +2,8 @@
 
 use protocol::{Key, MultiInstanceIntent, MultiInstanceValue, ProcessEventIntent, ProcessEventValue};
 
-use super::{broken, change_element};
-use crate::state::{EventGate, EventTriggerRow, State};
+use super::{broken, change_element, usage};
+use crate::state::{EventGate, EventTriggerRow, State, Usage, item_bytes};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessEventIntent, value: &ProcessEventValue) {
     // Before a process begins, its trigger waits for it under its own key.
@@ -61,16 +61,7 @@ fn triggering(state: &mut State, scope: Key, key: Key, value: &ProcessEventValue
 pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceIntent, value: &MultiInstanceValue) {
     match intent {
         MultiInstanceIntent::InputCollectionEvaluated => {
-            let count = u32::try_from(value.input_collection.len()).unwrap_or(u32::MAX);
-            // After an incident, the items are evaluated again, and there may be fewer of them.
-            let before = state.element_instance(key).map_or(0, |body| body.items);
-            for counter in count.saturating_add(1)..=before {
-                state.tables.loop_items.delete(&(key.raw(), counter));
-            }
-            for (counter, item) in (1..=count).zip(&value.input_collection) {
-                state.tables.loop_items.put((key.raw(), counter), item.shared().clone());
-            }
-            change_element(state, key.raw(), |body| body.items = count);
+            evaluated(state, key, value);
         }
         MultiInstanceIntent::OutputElementEvaluated => {
             let Some(inner) = state.element_instance(key) else {
@@ -84,7 +75,48 @@ pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceInten
             change_element(state, body, |body| {
                 body.output_bytes = body.output_bytes.saturating_sub(before).saturating_add(bytes);
             });
+            usage::change(state, inner.value.process_instance_key, |usage| {
+                usage.take(Usage { living: 0, bytes: before });
+                usage.add(Usage { living: 0, bytes });
+            });
             state.tables.loop_outputs.put(output, value.output_element.shared().clone());
         }
     }
+}
+
+/// The items of a loop. After an incident they are evaluated again, and there may be fewer of them.
+fn evaluated(state: &mut State, key: Key, value: &MultiInstanceValue) {
+    let Some(body) = state.element_instance(key) else {
+        return broken(state, format!("element instance {key} is not there"));
+    };
+    let count = u32::try_from(value.input_collection.len()).unwrap_or(u32::MAX);
+    let went = if body.items > 0 { remove_items(state, key.raw()) } else { Usage::default() };
+    let mut came = Usage { living: u64::from(count), bytes: 0 };
+    for (counter, item) in (1..=count).zip(&value.input_collection) {
+        came.bytes += item_bytes(item);
+        state.tables.loop_items.put((key.raw(), counter), item.shared().clone());
+    }
+    change_element(state, key.raw(), |body| body.items = count);
+    usage::change(state, body.value.process_instance_key, |usage| {
+        usage.take(went);
+        usage.add(came);
+    });
+}
+
+/// Takes the items of a loop away; answers what they took.
+pub(super) fn remove_items(state: &mut State, body: i64) -> Usage {
+    let mut went = Usage::default();
+    let items: Vec<(i64, u32)> = state
+        .tables
+        .loop_items
+        .prefix(&body)
+        .map(|(counter, item)| {
+            went.add(Usage { living: 1, bytes: item_bytes(&item) });
+            counter
+        })
+        .collect();
+    for item in items {
+        state.tables.loop_items.delete(&item);
+    }
+    went
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bpmn::model::{Behavior, ExecutableProcess};
 use protocol::{BpmnElementType, BpmnEventType, Key, ProcessInstanceIntent, ProcessInstanceValue};
 
-use super::{broken, change_element, count_down, count_up, not_an_event, take_one};
-use crate::state::{ElementInstance, EventGate, Lifecycle, State};
+use super::{broken, change_element, count_down, count_up, not_an_event, take_one, usage};
+use crate::state::{ElementInstance, EventGate, Lifecycle, State, Usage, item_bytes, living_of};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Arc<ProcessInstanceValue>) {
     match intent {
@@ -31,20 +31,17 @@ pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, 
     }
 }
 
-fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
+/// An element instance as it begins.
+fn beginning(value: &Arc<ProcessInstanceValue>, has_variables: bool, bytes: u64) -> ElementInstance {
     let is_process = value.bpmn_element_type == BpmnElementType::Process;
-    // Variables given at creation are there before the process itself, those of a modification before its elements, which
-    // are no start events.
-    let may_have_variables =
-        is_process || (value.without_token && value.bpmn_element_type != BpmnElementType::StartEvent);
-    let instance = ElementInstance {
+    ElementInstance {
         lifecycle: Lifecycle::Activating,
         value: value.clone(),
         children: 0,
         tokens: 0,
         job: Key::NONE,
         incident: Key::NONE,
-        has_variables: may_have_variables,
+        has_variables,
         result: None,
         interrupted_by: None,
         gate: EventGate::Open,
@@ -58,11 +55,23 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
         terminated_children: 0,
         items: 0,
         output_bytes: 0,
-    };
+        root: Key::NONE,
+        usage: Usage { living: u64::from(is_process), bytes },
+    }
+}
+
+fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
+    let is_process = value.bpmn_element_type == BpmnElementType::Process;
+    // Variables given at creation are there before the process itself, those of a modification before its elements, which
+    // are no start events.
+    let may_have_variables =
+        is_process || (value.without_token && value.bpmn_element_type != BpmnElementType::StartEvent);
+    let bytes = if may_have_variables { state.early_variable_bytes(key) } else { 0 };
+    let instance = beginning(value, may_have_variables, bytes);
     state.tables.element_instances.insert_new(key.raw(), instance);
     if is_process {
         super::process::instance_began(state, value.process_definition_key);
-        called(state, key, value);
+        called(state, key, value, bytes);
         return;
     }
     let scope = value.flow_scope_key.raw();
@@ -71,6 +80,11 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     let mut scope_type = BpmnElementType::Unspecified;
     let mut loop_counter = 0;
     let mut is_short_of_tokens = false;
+    let mut counted = None;
+    let count = |usage: &mut Usage| {
+        usage.add(Usage { living: living_of(value), bytes });
+        usage.take(Usage { living: u64::from(consumed), bytes: 0 });
+    };
     let has_scope = state.tables.element_instances.update(&scope, |scope| {
         scope.children += 1;
         is_short_of_tokens = scope.tokens < consumed;
@@ -80,7 +94,14 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
             scope.loop_counter += 1;
             loop_counter = scope.loop_counter;
         }
+        counted = usage::count_in_root(scope, count);
     });
+    match counted {
+        Some(usage) => state.grown = Some((value.flow_scope_key, usage)),
+        // It is counted with its item already.
+        None if loop_counter > 0 => usage::add(state, value.process_instance_key, Usage { living: 0, bytes }),
+        None => usage::change(state, value.process_instance_key, count),
+    }
     if is_short_of_tokens {
         broken(
             state,
@@ -104,13 +125,19 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
 
 /// A called process is linked to the call activity, unless that ended meanwhile: then the process begins and ends at
 /// once.
-fn called(state: &mut State, key: Key, value: &ProcessInstanceValue) {
+fn called(state: &mut State, key: Key, value: &ProcessInstanceValue, bytes: u64) {
     if value.parent_element_instance_key.is_none() {
         return;
     }
     let caller = state.element_instance(value.parent_process_instance_key);
     let depth = caller.map_or(0, |caller| caller.depth) + 1;
-    state.tables.element_instances.update(&key.raw(), |instance| instance.depth = depth);
+    let root = state.root_of(value.parent_process_instance_key);
+    state.tables.element_instances.update(&key.raw(), |instance| {
+        instance.depth = depth;
+        instance.root = root;
+        instance.usage = Usage::default();
+    });
+    usage::add(state, value.parent_process_instance_key, Usage { living: living_of(value), bytes });
     let call_activity = value.parent_element_instance_key.raw();
     state.tables.element_instances.update(&call_activity, |instance| instance.called_instance = key);
 }
@@ -142,15 +169,15 @@ fn forget_tokens_of_interrupted(state: &mut State, value: &ProcessInstanceValue)
 
 fn forget_tokens(state: &mut State, scope: i64) {
     state.tables.waiting_tokens.remove_prefix(&scope);
-    change_element(state, scope, |scope| scope.tokens = 0);
+    usage::change_tokens(state, scope, |tokens| *tokens = 0);
 }
 
 /// Takes tokens out of a scope, which must have them.
 pub(super) fn take_tokens(state: &mut State, scope: i64, count: u32) {
     let mut left = None;
-    change_element(state, scope, |scope| {
-        left = scope.tokens.checked_sub(count);
-        scope.tokens = left.unwrap_or(0);
+    usage::change_tokens(state, scope, |tokens| {
+        left = tokens.checked_sub(count);
+        *tokens = left.unwrap_or(0);
     });
     if left.is_none() {
         broken(state, format!("scope {scope} has fewer than {count} tokens"));
@@ -212,20 +239,7 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
     let Some(instance) = state.element_instance(key) else {
         return broken(state, format!("element instance {key} is not there"));
     };
-    if instance.has_variables {
-        state.tables.variables.remove_prefix(&raw);
-    }
-    if instance.tokens > 0 {
-        state.tables.waiting_tokens.remove_prefix(&raw);
-    }
-    if instance.has_triggers {
-        state.tables.event_triggers.remove_prefix(&raw);
-    }
-    if instance.items > 0 {
-        state.tables.loop_items.remove_prefix(&raw);
-        state.tables.loop_outputs.remove_prefix(&raw);
-    }
-    let loop_counter = instance.loop_counter;
+    let went = remove_rows(state, key, &instance);
     state.tables.element_instances.delete(&raw);
     if value.bpmn_element_type == BpmnElementType::Process {
         if state.counters.awaited_results > 0 && state.tables.awaited_results.contains(&raw) {
@@ -235,34 +249,70 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
         super::message::release_lock(state, key, value);
         super::runtime_instruction::process_ended(state, key);
         super::process::instance_ended(state, key, value);
+        // What a root counted went with it.
+        if instance.root.is_some() {
+            usage::take(state, instance.root, went);
+        }
         return;
     }
     let scope = value.flow_scope_key.raw();
     state.tables.children.delete(&(scope, raw));
-    let mut is_inner_instance = false;
     let mut children_left = None;
+    let is_inner_instance = instance.is_inner_instance();
+    let mut counted = None;
     // The scope of an element that begins and ends at once may have ended before, see `activating`.
     let has_scope = state.tables.element_instances.update(&scope, |scope| {
         children_left = scope.children.checked_sub(1);
         scope.children = children_left.unwrap_or(0);
-        is_inner_instance = scope.value.bpmn_element_type == BpmnElementType::MultiInstanceBody;
         if is_inner_instance && is_completed {
             scope.completed_children += 1;
         } else if is_inner_instance {
             scope.terminated_children += 1;
         }
+        counted = usage::count_in_root(scope, |usage| usage.take(went));
     });
+    if counted.is_none() {
+        usage::take(state, value.process_instance_key, went);
+    }
     if has_scope && children_left.is_none() {
         broken(state, format!("scope {scope} has no child"));
-    }
-    if is_inner_instance {
-        state.tables.loop_items.delete(&(scope, loop_counter));
     }
     if is_completed && value.bpmn_event_type == BpmnEventType::Terminate {
         forget_tokens(state, scope);
         let element_id = value.element_id.clone();
         change_element(state, scope, |scope| scope.interrupted_by = Some(element_id));
     }
+}
+
+/// Takes away what belongs to an element instance that ends; answers what that took. An inner instance is counted with its item.
+fn remove_rows(state: &mut State, key: Key, instance: &ElementInstance) -> Usage {
+    let raw = key.raw();
+    let mut went = Usage { living: u64::from(instance.tokens), bytes: instance.output_bytes };
+    if instance.is_inner_instance() {
+        let item = (instance.value.flow_scope_key.raw(), instance.loop_counter);
+        if let Some(text) = state.tables.loop_items.get(&item) {
+            went.add(Usage { living: 1, bytes: item_bytes(&text) });
+            state.tables.loop_items.delete(&item);
+        }
+    } else {
+        went.living += living_of(&instance.value);
+    }
+    if instance.has_variables && instance.is_root() {
+        state.tables.variables.remove_prefix(&raw);
+    } else if instance.has_variables {
+        went.bytes += super::variable::remove_all(state, key);
+    }
+    if instance.tokens > 0 {
+        state.tables.waiting_tokens.remove_prefix(&raw);
+    }
+    if instance.has_triggers {
+        state.tables.event_triggers.remove_prefix(&raw);
+    }
+    if instance.items > 0 {
+        went.add(super::process_event::remove_items(state, raw));
+        state.tables.loop_outputs.remove_prefix(&raw);
+    }
+    went
 }
 
 /// The variables of a called process are the result of its call activity, when that lets them through.
@@ -296,7 +346,7 @@ fn give_variables_to_caller(state: &mut State, key: Key, value: &ProcessInstance
 
 fn flow_taken(state: &mut State, value: &ProcessInstanceValue) {
     let scope = value.flow_scope_key.raw();
-    change_element(state, scope, |scope| scope.tokens += 1);
+    usage::change_tokens(state, scope, |tokens| *tokens += 1);
     let Some(process) = process_of(state, value) else { return };
     let Some(flow) = process.flow_by_id.get(&*value.element_id).map(|index| process.flow(*index)) else {
         return broken(state, format!("the process has no sequence flow '{}'", value.element_id));

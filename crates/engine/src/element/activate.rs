@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, FlowIndex};
-use protocol::{BpmnElementType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue};
+use protocol::{BpmnElementType, ErrorType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue};
 
 use super::{
     Step, Token, begin, business_rule_task, call_activity, complete, exclusive_gateway, inclusive_gateway, is_open_for,
@@ -13,13 +13,34 @@ use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::incident::Problem;
 use crate::state::Lifecycle;
+use crate::usage;
 use crate::variable::{document, mapping};
 
 pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
-    match enter(execution, key, value)? {
-        Some(key) => continue_activation(execution, key),
-        None => Ok(()),
+    let Some(key) = enter(execution, key, value)? else { return Ok(()) };
+    if let Err(problem) = usage::check_begun(execution) {
+        return stop(execution, key, problem);
     }
+    continue_activation(execution, key)
+}
+
+/// The activation goes on in another command than it began, or after an incident.
+pub(super) fn resume(execution: &mut Execution<'_>, key: Key) -> Outcome {
+    let Some(instance) = execution.state.element_instance(key) else { return Ok(()) };
+    let process_instance = instance.value.process_instance_key;
+    if instance.lifecycle == Lifecycle::Activating
+        && let Err(problem) = usage::check_living(execution, process_instance, 0, ErrorType::Unknown)
+    {
+        return stop(execution, key, problem);
+    }
+    continue_activation(execution, key)
+}
+
+fn stop(execution: &mut Execution<'_>, key: Key, problem: Problem) -> Outcome {
+    if let Some(token) = Token::find(execution, key)? {
+        crate::incident::raise_for_element(execution, &token, problem);
+    }
+    Ok(())
 }
 
 /// ACTIVATING, if the element is to begin. The rest follows with [`continue_activation`].
@@ -225,7 +246,8 @@ pub(super) fn activated(execution: &mut Execution<'_>, token: &Token) {
 }
 
 /// The whole rest of the life of an element that neither waits nor maps variables, and on along the chosen flows.
-fn pass(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) -> Outcome {
+fn pass(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) -> Result<(), Stop> {
+    complete::check_fork(execution, token, flows)?;
     token.transition(execution, ProcessInstanceIntent::ElementActivated);
     token.transition(execution, ProcessInstanceIntent::ElementCompleting);
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);

@@ -13,6 +13,8 @@ use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::name::too_long;
 use crate::process_instance;
+use crate::state::variable_bytes;
+use crate::usage;
 use crate::variable::document::{self, Entry};
 use crate::variable::expression;
 
@@ -36,6 +38,8 @@ pub(super) fn call(execution: &mut Execution<'_>, token: &Token, called: &Called
         document::entries_local(&execution.state, token.key)
     };
     check_variables(execution, token, &variables)?;
+    let bytes = variables.iter().map(|(name, value)| variable_bytes(name, value)).sum();
+    usage::check_bytes(execution, token.value().process_instance_key, bytes).map_err(problem)?;
     event::subscribe(execution, token)?;
     activated(execution, token);
     let key = execution.state.next_key();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bpmn::model::{Behavior, ElementIndex, FlowIndex};
 use protocol::{
-    BpmnElementType, BpmnEventType, Key, Payload, ProcessInstanceIntent, ProcessInstanceResultIntent,
+    BpmnElementType, BpmnEventType, ErrorType, Key, Payload, ProcessInstanceIntent, ProcessInstanceResultIntent,
     ProcessInstanceResultValue, ProcessInstanceValue, Rejection,
 };
 
@@ -16,6 +16,7 @@ use crate::execution::{Execution, Outcome};
 use crate::incident::{self, Problem};
 use crate::message;
 use crate::state::Lifecycle;
+use crate::usage;
 use crate::variable::{document, mapping};
 
 pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
@@ -64,6 +65,7 @@ fn finish_work(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Pro
     if token.value().bpmn_element_type == BpmnElementType::Process {
         call_activity::check_result(execution, token)?;
     }
+    check_fork(execution, token, &token.element().outgoing)?;
     match &token.element().behavior {
         Behavior::MultiInstanceBody(body) => {
             event::unsubscribe(execution, token.key);
@@ -82,6 +84,15 @@ fn finish_work(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Pro
         subscribe_scope(execution, token)?;
     }
     if token.is_inner_instance() { multi_instance::inner_completing(execution, token) } else { Ok(false) }
+}
+
+/// Tokens may not multiply without end.
+pub(super) fn check_fork(execution: &Execution<'_>, token: &Token, flows: &[FlowIndex]) -> Result<(), Problem> {
+    if flows.len() < 2 {
+        return Ok(());
+    }
+    let more = flows.len() as u64 - 1;
+    usage::check_living(execution, token.value().process_instance_key, more, ErrorType::Unknown)
 }
 
 /// What waits in a scope is opened when its start event has completed, so that it sees the variables of the start.

@@ -13,8 +13,9 @@ use super::{Step, Token, value_of};
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
-use crate::state::{ElementInstance, Lifecycle};
-use crate::variable::document::{self, Entry};
+use crate::state::{ElementInstance, Lifecycle, item_bytes};
+use crate::usage;
+use crate::variable::document::{self, Entry, Reach};
 use crate::variable::own::OwnEntries;
 use crate::variable::{expression, mapping};
 
@@ -41,6 +42,7 @@ fn body_of(token: &Token) -> Option<&MultiInstance> {
 pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) -> Result<(), Stop> {
     let items = expression::list(execution, token.key, &body.input_collection)?;
     let count = items.len();
+    check_items(execution, token, &items)?;
     let nulls = match &body.output {
         Some((name, _)) => Some(nulls(execution, name, count)?),
         None => None,
@@ -51,7 +53,7 @@ pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiIn
     event::subscribe(execution, token)?;
     activated(execution, token);
     if let (Some((name, _)), Some(nulls)) = (&body.output, nulls) {
-        document::set_local(execution, token.key, vec![(name.clone(), nulls)]);
+        set(execution, token.key, vec![(name.clone(), nulls)], Reach::Local)?;
     }
     if count == 0 {
         execution.steps.push_back(Step::Complete { key: token.key });
@@ -61,6 +63,24 @@ pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiIn
         execution.steps.push_back(Step::ActivateInnerInstances { body: token.key });
     }
     Ok(())
+}
+
+/// Each item is kept, and becomes an inner instance.
+fn check_items(execution: &Execution<'_>, token: &Token, items: &[Text]) -> Result<(), Problem> {
+    let process_instance = token.value().process_instance_key;
+    // After an incident, some are there already.
+    let more = (items.len() as u64).saturating_sub(u64::from(token.instance.items));
+    usage::check_living(execution, process_instance, more, ErrorType::ExtractValueError)?;
+    let bytes = items.iter().map(|item| item_bytes(item)).sum();
+    usage::check_bytes(execution, process_instance, bytes).map_err(no_room)
+}
+
+fn no_room(message: String) -> Problem {
+    Problem::new(ErrorType::ExtractValueError, message)
+}
+
+fn set(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>, reach: Reach) -> Result<(), Problem> {
+    document::set_if_room(execution, scope, entries, reach).map_err(no_room)
 }
 
 /// The output collection of a loop that has no result yet.
@@ -132,8 +152,7 @@ pub(super) fn set_loop_variables(execution: &mut Execution<'_>, token: &Token) -
         entries.push((name.clone(), "null".into()));
     }
     entries.push((LOOP_COUNTER.into(), counter.to_string().into()));
-    document::set_local(execution, token.key, entries);
-    Ok(())
+    set(execution, token.key, entries, Reach::Local)
 }
 
 /// The name, when an expression is nothing but a variable.
@@ -218,8 +237,7 @@ fn collect_output(
     items[position] = value;
     let collection = Value::List(Arc::new(items.into()));
     let text = execution.used.budget.to_json(&collection, usize::MAX).map_err(|error| cannot_write(name, error))?;
-    document::set_local(execution, key, vec![(name.clone(), text.into())]);
-    Ok(())
+    set(execution, key, vec![(name.clone(), text.into())], Reach::Local)
 }
 
 /// A result waits for the end of the loop.
@@ -236,6 +254,7 @@ fn keep_output(
     if bytes > bytes_max as u64 {
         return Err(too_large(token, bytes_max, &format!("with this one there are {bytes}")));
     }
+    usage::check_bytes(execution, token.value().process_instance_key, output.len() as u64).map_err(no_room)?;
     let value = MultiInstanceValue { input_collection: Vec::new(), output_element: output };
     let evaluated = Payload::MultiInstance(MultiInstanceIntent::OutputElementEvaluated, Box::new(value));
     execution.emit(token.key, evaluated);
@@ -286,11 +305,11 @@ pub(super) fn propagate_output(
     let is_written_now = token.instance.items > execution.limits.output_collection_updates_max;
     if is_written_now || token.instance.output_bytes > 0 {
         let collection = joined_outputs(execution, token, name, is_written_now)?;
-        document::set_local(execution, token.key, vec![(name.clone(), collection)]);
+        set(execution, token.key, vec![(name.clone(), collection)], Reach::Local)?;
     }
     let collection = crate::variable::find(&execution.state, token.key, name).map(|row| row.value.clone());
     if let Some(collection) = collection {
-        document::propagate(execution, token.value().flow_scope_key, vec![(name.clone(), collection)]);
+        set(execution, token.value().flow_scope_key, vec![(name.clone(), collection)], Reach::Outwards)?;
     }
     Ok(())
 }

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use protocol::{ErrorType, JobIntent, JobValue, Key, Payload};
+use protocol::{ErrorType, JobIntent, JobValue, Key, Payload, Rejection};
 
 use crate::execution::{Execution, Outcome};
 use crate::incident::{self, Problem};
 use crate::job::delivery;
-use crate::variable::document;
+use crate::variable::document::{self, Reach};
 
 pub(crate) fn fail(execution: &mut Execution<'_>, key: Key, command: &JobValue) -> Outcome {
     let job = super::find(execution, key, "fail")?;
     super::check_workable(key, &job, "fail")?;
     let variables = document::split(&command.variables, execution.limits.name_bytes_max)?;
+    document::check_room(execution, job.value.element_instance_key, &variables, Reach::Local)
+        .map_err(Rejection::invalid_state)?;
     let mut failed = JobValue {
         retries: command.retries,
         retry_backoff: command.retry_backoff.max(0),

@@ -9,6 +9,8 @@ use protocol::{
     ProcessInstanceValue, ProcessMessageSubscriptionValue, ProcessMetadata, Request, StreamId, Text, TimerValue,
 };
 
+use super::Usage;
+
 /// Where an element instance is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
@@ -103,9 +105,23 @@ pub(crate) struct ElementInstance {
     #[n(18)]
     #[cbor(default)]
     pub output_bytes: u64,
+    /// Of a called process: the root process instance of the calls that led to it.
+    #[n(19)]
+    #[cbor(default)]
+    pub root: Key,
+    /// Of a root process: what it and all that it called take together.
+    #[n(20)]
+    #[cbor(default)]
+    pub usage: Usage,
 }
 
 impl ElementInstance {
+    /// Whether this is a process that no other one called.
+    #[inline]
+    pub fn is_root(&self) -> bool {
+        self.value.bpmn_element_type == BpmnElementType::Process && self.root.is_none()
+    }
+
     /// Whether this is one of the instances that a multi-instance body runs.
     pub fn is_inner_instance(&self) -> bool {
         self.loop_counter > 0 && self.value.bpmn_element_type != BpmnElementType::MultiInstanceBody

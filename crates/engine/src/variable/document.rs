@@ -6,7 +6,8 @@ use protocol::{Key, Payload, ProcessInstanceValue, Rejection, Text, VariableInte
 
 use crate::execution::Execution;
 use crate::name::too_long;
-use crate::state::{State, append_variable};
+use crate::state::{State, append_variable, variable_bytes};
+use crate::usage;
 
 /// The document of one variable; the value is a JSON text.
 pub(crate) fn of_one(name: &str, value: &str) -> Text {
@@ -128,6 +129,53 @@ fn collect_all(state: &State, mut scope: Key, joined: &mut String) {
         }
         scope = instance.value.flow_scope_key;
     }
+}
+
+/// Where variables are to be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// In the scope itself, see [`set_local`].
+    Local,
+    /// Where they are found, see [`propagate`].
+    Outwards,
+}
+
+/// Checks that the root process instance has room for variables before they are set.
+pub(crate) fn check_room(execution: &Execution<'_>, scope: Key, entries: &[Entry], reach: Reach) -> Result<(), String> {
+    let state = &execution.state;
+    let Some(instance) = state.element_instance(scope) else { return Ok(()) };
+    let of = instance.value.process_instance_key;
+    let more: u64 = entries.iter().map(|(name, value)| variable_bytes(name, value)).sum();
+    let bytes_max = execution.limits.root_variable_bytes_max;
+    if state.usage_of(of).bytes.saturating_add(more) <= bytes_max {
+        return Ok(());
+    }
+    // What they replace counts only here, where it matters.
+    let replaced = entries.iter().filter_map(|(name, value)| {
+        let holder = match reach {
+            Reach::Local => scope,
+            Reach::Outwards => holder_of(state, scope, name, value).0,
+        };
+        let row = state.tables.variables.get(&(holder.raw(), name.clone()))?;
+        Some(variable_bytes(name, &row.value))
+    });
+    let replaced: u64 = replaced.sum();
+    usage::check_bytes(execution, of, more.saturating_sub(replaced))
+}
+
+/// Sets variables, if the root process instance has room for them.
+pub(crate) fn set_if_room(
+    execution: &mut Execution<'_>,
+    scope: Key,
+    entries: Vec<Entry>,
+    reach: Reach,
+) -> Result<(), String> {
+    check_room(execution, scope, &entries, reach)?;
+    match reach {
+        Reach::Local => set_local(execution, scope, entries),
+        Reach::Outwards => propagate(execution, scope, entries),
+    }
+    Ok(())
 }
 
 /// Sets variables where they are found with another value, looking outwards from `scope`, else at the root. A variable

@@ -9,7 +9,7 @@ use bpmn::model::{Behavior, Mapping, StaticOrExpression, Trigger};
 use feel::{Context, EvaluationError, Expression, Value, VariableText};
 use protocol::{ErrorType, Key, Text};
 
-use super::document::{self, Entry};
+use super::document::{self, Entry, Reach};
 use super::expression::{self, OwnText};
 use super::own::OwnEntries;
 use crate::element::Token;
@@ -23,8 +23,7 @@ pub(crate) fn apply_inputs(execution: &mut Execution<'_>, token: &Token) -> Resu
         return Ok(());
     }
     let entries = evaluate(execution, token.key, inputs, Merge::Nothing)?;
-    document::set_local(execution, token.key, entries);
-    Ok(())
+    set(execution, token.key, entries, Reach::Local)
 }
 
 /// Without output mappings the whole result of the work goes outwards; with them only what they name does, and the result
@@ -37,18 +36,24 @@ pub(crate) fn apply_outputs(execution: &mut Execution<'_>, token: &Token) -> Res
         None => Vec::new(),
     };
     if !outputs.is_empty() {
-        document::set_local(execution, token.key, result);
+        set(execution, token.key, result, Reach::Local)?;
         let entries = evaluate(execution, token.key, outputs, Merge::Existing)?;
         // The outputs of an inner instance stay in it, for the output element of the loop to read.
         let scope = if token.is_inner_instance() { token.key } else { token.value().flow_scope_key };
-        document::propagate(execution, scope, entries);
+        set(execution, scope, entries, Reach::Outwards)?;
     } else if !result.is_empty() {
-        document::propagate(execution, token.key, result);
+        set(execution, token.key, result, Reach::Outwards)?;
     } else if token.instance.has_variables && passes_local_variables_on(token) {
         let entries = document::entries_local(&execution.state, token.key);
-        document::propagate(execution, token.value().flow_scope_key, entries);
+        let scope = token.value().flow_scope_key;
+        set(execution, scope, entries, Reach::Outwards)?;
     }
     Ok(())
+}
+
+fn set(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>, reach: Reach) -> Result<(), Problem> {
+    let set = document::set_if_room(execution, scope, entries, reach);
+    set.map_err(|message| Problem::new(ErrorType::IoMappingError, message))
 }
 
 /// Whether the variables that an event brought go outwards although no mapping says so. Those of an error do not.

@@ -2,7 +2,7 @@
 
 use protocol::{Payload, Rejection, VariableDocumentIntent, VariableDocumentUpdateSemantics, VariableDocumentValue};
 
-use super::document;
+use super::document::{self, Reach};
 use crate::execution::{Execution, Outcome};
 
 pub(crate) fn update(execution: &mut Execution<'_>, value: &VariableDocumentValue) -> Outcome {
@@ -15,10 +15,11 @@ pub(crate) fn update(execution: &mut Execution<'_>, value: &VariableDocumentValu
     };
     execution.check_not_banned(instance.value.process_instance_key)?;
     let entries = document::split(&value.variables, execution.limits.name_bytes_max)?;
-    match value.update_semantics {
-        VariableDocumentUpdateSemantics::Local => document::set_local(execution, value.scope_key, entries),
-        VariableDocumentUpdateSemantics::Propagate => document::propagate(execution, value.scope_key, entries),
-    }
+    let reach = match value.update_semantics {
+        VariableDocumentUpdateSemantics::Local => Reach::Local,
+        VariableDocumentUpdateSemantics::Propagate => Reach::Outwards,
+    };
+    document::set_if_room(execution, value.scope_key, entries, reach).map_err(Rejection::invalid_state)?;
     let key = execution.state.next_key();
     let updated = Payload::VariableDocument(VariableDocumentIntent::Updated, Box::new(value.clone()));
     execution.emit(key, updated.clone());

@@ -203,6 +203,7 @@ impl Cluster {
     /// Checks on every partition that a replica does the same and that the records alone rebuild the state.
     pub fn check(&self) {
         for node in &self.nodes {
+            node.engine.audit().expect("what is counted is there");
             let mut replica = Engine::in_memory(node.options);
             let mut records = Vec::new();
             for (index, batch) in node.batches.iter().enumerate() {
