@@ -5,6 +5,7 @@
 //! what is exported of the others is acknowledged all the same. What the exporter has acknowledged is kept in a small
 //! file; after a restart it continues from there.
 
+mod exporter_loop;
 mod positions;
 
 use std::sync::Arc;
@@ -14,18 +15,14 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use exporters::{Controller, Exporter, ExporterConfiguration, ExporterError, RecordFilter};
 use parking_lot::Mutex;
-use protocol::{PartitionId, Record, Timestamp};
+use protocol::{PartitionId, Timestamp};
 
-use crate::metrics::ExporterMetrics;
-use crate::record_log::{RecordLog, RecordLogError, RecordReader};
+use crate::record_log::RecordLog;
 use crate::shared::Shared;
 
-pub(crate) use positions::PositionsFile;
+pub use exporter_loop::ExporterLoop;
+pub use positions::PositionsFile;
 
-/// Records of one partition that are exported before the next partition has its turn.
-const TURN_RECORDS: usize = 1_000;
-/// Pause after a first and, at most, after a repeated failure.
-const RETRY_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
 /// Time between two looks at positions and numbers.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a stopping node waits for an exporter to take the last records.
@@ -79,7 +76,7 @@ impl ExporterPosition {
 
 /// What other threads see of an exporter.
 #[derive(Debug)]
-pub(crate) struct ExporterProgress {
+pub struct ExporterProgress {
     name: String,
     controller: Controller,
     state: Mutex<ExporterState>,
@@ -95,6 +92,7 @@ struct PartitionProgress {
 }
 
 impl ExporterProgress {
+    /// Of an exporter that has acknowledged so much of each partition.
     pub fn new(name: &str, acknowledged: &[u64], logs: &[Arc<RecordLog>], now: Timestamp) -> Self {
         let partition = |(log, acknowledged): (&Arc<RecordLog>, &u64)| PartitionProgress {
             log: log.clone(),
@@ -109,6 +107,7 @@ impl ExporterProgress {
         }
     }
 
+    /// The name in the configuration.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -141,111 +140,21 @@ impl ExporterProgress {
     }
 }
 
-/// Feeds one exporter.
+/// The thread of one exporter.
 pub(crate) struct ExporterThread {
     shared: Arc<Shared>,
-    exporter: Box<dyn Exporter>,
-    filter: RecordFilter,
-    progress: Arc<ExporterProgress>,
-    positions: PositionsFile,
-    saved: Vec<u64>,
-    sources: Vec<Source>,
-    /// The exporter is connected to its target.
-    open: bool,
-    /// Set while the exporter as a whole fails.
-    retry: Retry,
+    exporter: ExporterLoop,
     new_records: Receiver<()>,
     /// Closed when the node stops.
     stop: Receiver<()>,
+    started: Instant,
     next_round: Instant,
 }
 
-/// The records of one partition.
-struct Source {
-    partition: PartitionId,
-    reader: RecordReader,
-    /// A record that was read and not exported yet.
-    next: Option<Record>,
-    /// Position of the last record that the exporter took.
-    exported: u64,
-    /// Position of the last record that the exporter took or that was none of its concern.
-    seen: u64,
-    /// Set while a record of this partition cannot be read or exported.
-    retry: Retry,
-    metrics: ExporterMetrics,
-}
-
-/// When something that failed is tried again.
-struct Retry {
-    /// Why it failed, and when it is tried again.
-    failure: Option<(String, Instant)>,
-    pause: Duration,
-}
-
-impl Retry {
-    fn new() -> Self {
-        Retry { failure: None, pause: RETRY_PAUSE.0 }
-    }
-
-    fn note(&mut self, result: Result<(), String>, now: Instant) {
-        match result {
-            Ok(()) => *self = Retry::new(),
-            Err(reason) => {
-                self.failure = Some((reason, now + self.pause));
-                self.pause = (self.pause * 2).min(RETRY_PAUSE.1);
-            }
-        }
-    }
-
-    fn at(&self) -> Option<Instant> {
-        self.failure.as_ref().map(|(_, at)| *at)
-    }
-
-    fn is_waiting(&self, now: Instant) -> bool {
-        self.at().is_some_and(|at| now < at)
-    }
-}
-
 impl ExporterThread {
-    pub fn new(
-        shared: Arc<Shared>,
-        configured: (Box<dyn Exporter>, RecordFilter),
-        progress: Arc<ExporterProgress>,
-        positions: PositionsFile,
-        new_records: Receiver<()>,
-        stop: Receiver<()>,
-    ) -> Self {
-        let (exporter, filter) = configured;
-        let source = |progress_of: &PartitionProgress| {
-            let partition = progress_of.log.partition();
-            let acknowledged = progress.acknowledged(partition);
-            Source {
-                partition,
-                reader: RecordReader::after(progress_of.log.clone(), acknowledged),
-                next: None,
-                exported: acknowledged,
-                seen: acknowledged,
-                retry: Retry::new(),
-                metrics: ExporterMetrics::new(&progress.name, partition),
-            }
-        };
-        let sources: Vec<Source> = progress.partitions.iter().map(source).collect();
-        let saved = sources.iter().map(|source| source.exported).collect();
-        let next_round = Instant::now();
-        ExporterThread {
-            shared,
-            exporter,
-            filter,
-            progress,
-            positions,
-            saved,
-            sources,
-            open: false,
-            retry: Retry::new(),
-            new_records,
-            stop,
-            next_round,
-        }
+    pub fn new(shared: Arc<Shared>, exporter: ExporterLoop, new_records: Receiver<()>, stop: Receiver<()>) -> Self {
+        let now = Instant::now();
+        ExporterThread { shared, exporter, new_records, stop, started: now, next_round: now }
     }
 
     /// Runs until the node stops.
@@ -267,116 +176,17 @@ impl ExporterThread {
         self.close();
     }
 
-    /// Opens the exporter, or exports some records of every partition, unless that waits to be tried again. `true` when
-    /// there is more to do at once.
     fn turn(&mut self, now: Instant) -> bool {
-        if self.retry.is_waiting(now) {
-            return false;
-        }
-        let mut more = false;
-        let mut result = match self.open {
-            true => Ok(()),
-            false => self.exporter.open(self.progress.controller.clone()),
-        };
-        if result.is_ok() {
-            self.open = true;
-            for index in 0..self.sources.len() {
-                match self.export_some(index, now) {
-                    Ok(more_here) => more |= more_here,
-                    Err(loss) => {
-                        result = Err(loss);
-                        break;
-                    }
-                }
-            }
-        }
-        if result.is_ok() {
-            // Also while more records wait, and whatever delays a partition: the exporter acknowledges when asked.
-            result = self.exporter.flush();
-        }
-        if result.as_ref().is_err_and(ExporterError::is_loss) {
-            self.begin_again();
-        }
-        self.retry.note(result.map_err(|error| error.to_string()), now);
-        self.tell_state();
-        more && self.retry.failure.is_none()
-    }
-
-    /// The exporter lost what it has not acknowledged: it is opened anew and gets that again.
-    fn begin_again(&mut self) {
-        self.open = false;
-        for (source, progress) in self.sources.iter_mut().zip(&self.progress.partitions) {
-            let acknowledged = self.progress.controller.acknowledged(source.partition);
-            source.reader = RecordReader::after(progress.log.clone(), acknowledged);
-            source.next = None;
-            (source.exported, source.seen) = (acknowledged, acknowledged);
-        }
-    }
-
-    /// Exports some records of a partition, unless that waits to be tried again. `true` when it has more.
-    fn export_some(&mut self, index: usize, now: Instant) -> Result<bool, ExporterError> {
-        if self.sources[index].retry.is_waiting(now) {
-            return Ok(false);
-        }
-        let (more, result) = match self.export_turn(index) {
-            Ok(more) => (more, Ok(())),
-            Err(Failure::Exporter(loss)) if loss.is_loss() => return Err(loss),
-            Err(failure) => (false, Err(failure.to_string())),
-        };
-        self.sources[index].retry.note(result, now);
-        Ok(more)
-    }
-
-    /// `true` when the partition has more records than were exported now.
-    fn export_turn(&mut self, index: usize) -> Result<bool, Failure> {
-        let source = &mut self.sources[index];
-        let (mut exported, mut skipped, mut timestamp) = (0, 0, None);
-        let mut result = Ok(true);
-        for _ in 0..TURN_RECORDS {
-            let record = match source.next.take().map_or_else(|| source.reader.next(), |record| Ok(Some(record))) {
-                Ok(Some(record)) => record,
-                Ok(None) => {
-                    result = Ok(false);
-                    break;
-                }
-                Err(error) => {
-                    result = Err(error.into());
-                    break;
-                }
-            };
-            timestamp = Some(record.timestamp);
-            if !self.filter.accepts(&record) {
-                skipped += 1;
-                source.seen = record.position;
-                continue;
-            }
-            if let Err(error) = self.exporter.export(source.partition, &record) {
-                source.next = Some(record);
-                result = Err(error.into());
-                break;
-            }
-            exported += 1;
-            source.exported = record.position;
-            source.seen = record.position;
-        }
-        let progress = &self.progress.partitions[index];
-        progress.exported.store(source.exported, Ordering::Relaxed);
-        if let Some(timestamp) = timestamp {
-            progress.exported_timestamp.store(timestamp, Ordering::Relaxed);
-            let latency = self.shared.clock.now_milliseconds().saturating_sub(timestamp);
-            let latency = Duration::from_millis(u64::try_from(latency).unwrap_or(0));
-            source.metrics.exported(exported, skipped, latency);
-        }
-        result
+        self.exporter.turn(now.duration_since(self.started), self.shared.clock.now_milliseconds())
     }
 
     /// Waits for new records, the end, a moment when something is tried again, or the next look at positions. While the
     /// exporter as a whole fails, new records change nothing.
     fn wait(&self, now: Instant) {
-        let retries = self.sources.iter().map(|source| &source.retry).chain([&self.retry]).filter_map(Retry::at);
-        let until = retries.fold(now + INTERVAL, Instant::min);
+        let retry = self.exporter.retry_at().map(|at| self.started + at);
+        let until = retry.into_iter().fold(now + INTERVAL, Instant::min);
         let never = crossbeam_channel::never();
-        let new_records = if self.retry.failure.is_some() { &never } else { &self.new_records };
+        let new_records = if self.exporter.retry.failure.is_some() { &never } else { &self.new_records };
         crossbeam_channel::select! {
             recv(new_records) -> _ => {}
             recv(self.stop) -> _ => {}
@@ -388,33 +198,6 @@ impl ExporterThread {
         !matches!(self.stop.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout))
     }
 
-    /// Says how the exporter is, and what of it is news.
-    fn tell_state(&self) {
-        let retries = [&self.retry].into_iter().chain(self.sources.iter().map(|source| &source.retry));
-        let failure = retries.filter_map(|retry| retry.failure.as_ref()).map(|(reason, _)| reason).next();
-        let mut state = self.progress.state.lock();
-        let failed_before = matches!(*state, ExporterState::Failing(_));
-        match failure {
-            None if *state == ExporterState::Exporting => {}
-            None => {
-                if failed_before {
-                    tracing::info!(exporter = self.progress.name, "the exporter works again");
-                }
-                *state = ExporterState::Exporting;
-            }
-            Some(reason) => {
-                if !failed_before {
-                    tracing::warn!(
-                        exporter = self.progress.name,
-                        reason,
-                        "the exporter fails; it is tried again until it works, and records are kept for it meanwhile"
-                    );
-                }
-                *state = ExporterState::Failing(reason.clone());
-            }
-        }
-    }
-
     /// About once a second: keeps the positions and publishes the numbers.
     fn look_after_positions(&mut self) {
         let now = Instant::now();
@@ -422,63 +205,35 @@ impl ExporterThread {
             return;
         }
         self.next_round = now + INTERVAL;
-        self.save_positions();
-        let status = self.progress.status(self.shared.clock.now_milliseconds());
-        for (source, position) in self.sources.iter().zip(&status.partitions) {
+        self.exporter.save_positions();
+        let status = self.exporter.progress.status(self.shared.clock.now_milliseconds());
+        for (source, position) in self.exporter.sources.iter().zip(&status.partitions) {
             let lag = Duration::from_millis(position.lag_milliseconds);
             source.metrics.positions(position.exported, position.acknowledged, position.lag_records(), lag);
-        }
-    }
-
-    fn save_positions(&mut self) {
-        for source in &self.sources {
-            // Nothing else moves the position past skipped records; but not while the exporter holds a record back.
-            if self.progress.controller.acknowledged(source.partition) >= source.exported {
-                self.progress.controller.acknowledge(source.partition, source.seen);
-            }
-        }
-        let acknowledged: Vec<u64> =
-            self.sources.iter().map(|source| self.progress.controller.acknowledged(source.partition)).collect();
-        if acknowledged == self.saved {
-            return;
-        }
-        match self.positions.save(&acknowledged) {
-            Ok(()) => self.saved = acknowledged,
-            // Harmless but for records that come twice after a restart; the next second tries again.
-            Err(error) => tracing::debug!(exporter = self.progress.name, %error, "positions were not saved"),
         }
     }
 
     /// Exports the remaining records, as long as that works and does not take too long, and closes the target.
     fn close(&mut self) {
         let until = Instant::now() + STOP_LIMIT;
-        let mut more = self.open;
+        let mut more = self.exporter.open;
         while more && Instant::now() < until && !self.shared.is_crashed() {
             more = self.turn(Instant::now());
         }
         if self.shared.is_crashed() {
             return;
         }
-        if self.open
-            && let Err(error) = self.exporter.close()
+        if self.exporter.open
+            && let Err(error) = self.exporter.exporter.close()
         {
             tracing::info!(
-                exporter = self.progress.name, %error,
+                exporter = self.exporter.progress.name, %error,
                 "the exporter could not be closed; what it did not acknowledge comes again after the next start"
             );
         }
-        self.save_positions();
-        *self.progress.state.lock() = ExporterState::Closed;
+        self.exporter.save_positions();
+        *self.exporter.progress.state.lock() = ExporterState::Closed;
     }
-}
-
-/// Why a partition makes no progress.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Records(#[from] RecordLogError),
-    #[error(transparent)]
-    Exporter(#[from] ExporterError),
 }
 
 /// Makes the exporter and lets it check its arguments.

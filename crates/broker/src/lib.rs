@@ -19,7 +19,7 @@ mod data_directory;
 mod disk;
 pub mod doctor;
 mod entrance;
-mod exporting;
+pub mod exporting;
 mod flow_control;
 mod held;
 mod inbox;
@@ -39,6 +39,7 @@ mod shared;
 pub mod snapshots;
 mod streams;
 mod submit_error;
+pub mod upkeep;
 
 pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest};
 pub use clock::{Clock, NotControllable};

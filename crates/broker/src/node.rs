@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::data_directory::{DataDirectory, DataDirectoryError};
 use crate::disk::{DiskThread, DiskView};
 use crate::entrance::{Entrance, Health};
-use crate::exporting::{self, ExporterProgress, ExporterStatus, ExporterThread, PositionsFile};
+use crate::exporting::{self, ExporterLoop, ExporterProgress, ExporterStatus, ExporterThread, PositionsFile};
 use crate::flow_control::Limiter;
 use crate::held::Held;
 use crate::inbox::{Inbound, Work};
@@ -31,12 +31,13 @@ use crate::options::NodeOptions;
 use crate::partition::{Partition, PartitionOptions};
 use crate::partition_loop::CheckpointPolicy;
 use crate::processing_thread::{ProcessingThread, Slot};
-use crate::record_log::{RecordLog, RecordLogError, RecordLogOptions, WriteBackThread};
+use crate::record_log::{RecordLog, RecordLogError, RecordLogOptions, SystemFiles, WriteBackThread};
 use crate::replication_loop::group_of;
 use crate::replication_thread::ReplicationThread;
 use crate::requests::Requests;
 use crate::shared::Shared;
 use crate::streams::Streams;
+use crate::upkeep::Upkeep;
 
 /// The largest number of partitions.
 const PARTITION_COUNT_MAX: u16 = PartitionId::MAX.0;
@@ -187,7 +188,8 @@ impl Node {
         let shared = Arc::new(share(&options, &directory, inbox));
         let records: Vec<_> = opened.iter().map(|opened| opened.records.clone()).collect();
         let last_timestamps: Vec<_> = opened.iter().map(|opened| opened.engine.last_timestamp()).collect();
-        let checkpointed = opened.iter().map(|opened| AtomicU64::new(opened.engine.last_position())).collect();
+        let upkeep = |opened: &Opened| Upkeep::new(opened.records.clone(), opened.engine.last_position());
+        let upkeep = opened.iter().map(upkeep).collect();
         let mut node = Node {
             shared: shared.clone(),
             exporters: Vec::new(),
@@ -204,8 +206,7 @@ impl Node {
             shared: shared.clone(),
             messages: channels.maintenance.1.clone(),
             processing: channels.work_by_partition(options.partition_count),
-            records,
-            checkpointed,
+            upkeep,
             exporters: node.exporters.clone(),
             log,
             exporter_backlog_limit_bytes: options.exporter_backlog_limit_bytes,
@@ -253,7 +254,8 @@ impl Node {
                 Arc::new(ExporterProgress::new(name, &acknowledged, records, self.shared.clock.now_milliseconds()));
             self.exporters.push(progress.clone());
             let stop = channels.stop_exporters.clone();
-            let thread = ExporterThread::new(self.shared.clone(), configured, progress, positions, new_records, stop);
+            let exporter = ExporterLoop::new(configured, progress, positions);
+            let thread = ExporterThread::new(self.shared.clone(), exporter, new_records, stop);
             self.threads.start(&self.shared, Stage::Exporting, format!("exporter {name}"), move || thread.run())?;
         }
         Ok(())
@@ -502,6 +504,7 @@ fn open_partitions(
         let record_options = RecordLogOptions {
             partition,
             directory: paths.records(partition),
+            files: Arc::new(SystemFiles),
             segment_bytes: segment_bytes(options, &directory.disk.view()),
             is_read: !channels.new_records.is_empty(),
             readers: channels.new_records.iter().map(|(sender, _)| sender.clone()).collect(),

@@ -7,6 +7,7 @@
 //! large one. Exporters read behind the writer; a segment is deleted once nothing needs it. Where nobody reads, nothing
 //! is written.
 
+mod files;
 mod format;
 mod range;
 mod reader;
@@ -15,10 +16,8 @@ mod write_back;
 mod writer;
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,6 +27,7 @@ use protocol::PartitionId;
 
 use format::{Frame, HEADER_BYTES};
 
+pub use files::{SegmentFile, SegmentFiles, SystemFiles};
 pub use format::RecordLogError;
 pub use range::SegmentsRange;
 pub(crate) use range::range;
@@ -42,6 +42,8 @@ pub struct RecordLogOptions {
     pub partition: PartitionId,
     /// Where the segments are.
     pub directory: PathBuf,
+    /// The file system of that directory.
+    pub files: Arc<dyn SegmentFiles>,
     /// A segment of this size is followed by a new one.
     pub segment_bytes: u64,
     /// Whether anybody reads the records. If not, none is written: they could only be deleted again.
@@ -55,9 +57,9 @@ pub struct RecordLogOptions {
 #[cfg(test)]
 impl RecordLogOptions {
     /// Records that are read, by readers that look for themselves.
-    pub(crate) fn for_test(partition: PartitionId, directory: &Path, segment_bytes: u64) -> Self {
-        let directory = directory.to_owned();
-        Self { partition, directory, segment_bytes, is_read: true, readers: Vec::new(), write_back: None }
+    pub(crate) fn for_test(partition: PartitionId, directory: &std::path::Path, segment_bytes: u64) -> Self {
+        let (directory, files, readers) = (directory.to_owned(), Arc::new(SystemFiles), Vec::new());
+        Self { partition, directory, files, segment_bytes, is_read: true, readers, write_back: None }
     }
 }
 
@@ -132,14 +134,14 @@ impl RecordLog {
             segments.iter().filter(|segment| segment.synced_bytes < segment.length_bytes).cloned().collect()
         };
         if dirty.iter().any(|segment| segment.synced_bytes == 0) {
-            sync_directory(&self.options.directory)?;
+            let (files, directory) = (&self.options.files, &self.options.directory);
+            files.sync_directory(directory).map_err(|error| RecordLogError::io("sync", directory, error))?;
         }
         for segment in dirty {
             if segment.sync_failed {
                 self.write_again(&segment)?;
             }
-            let file = File::options().write(true).open(&segment.path);
-            let synced = file.and_then(|file| file.sync_data());
+            let synced = self.options.files.open(&segment.path).and_then(|file| file.sync_data());
             let mut segments = self.segments.lock();
             if let Some(current) = segments.iter_mut().find(|current| current.base == segment.base) {
                 current.sync_failed = synced.is_err();
@@ -156,7 +158,7 @@ impl RecordLog {
     /// without doing anything. What is read back here proves itself by its checksums.
     fn write_again(&self, segment: &Segment) -> Result<(), RecordLogError> {
         let io = |error| RecordLogError::io("write again", &segment.path, error);
-        let file = File::options().read(true).write(true).open(&segment.path).map_err(io)?;
+        let file = self.options.files.open(&segment.path).map_err(io)?;
         let length = usize::try_from(segment.length_bytes - segment.synced_bytes).expect("a segment fits into memory");
         let mut bytes = vec![0; length];
         file.read_exact_at(&mut bytes, segment.synced_bytes).map_err(io)?;
@@ -192,7 +194,7 @@ impl RecordLog {
                 }
             };
             // The file goes first: a segment that is not in the list any more must not come back with the next start.
-            match std::fs::remove_file(&path) {
+            match self.options.files.remove(&path) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(RecordLogError::io("delete", &path, error)),
@@ -226,11 +228,6 @@ impl RecordLog {
         let index = segments.iter().position(|segment| segment.base == base)?;
         Some((segments[index].length_bytes, index + 1 < segments.len()))
     }
-}
-
-fn sync_directory(directory: &Path) -> Result<(), RecordLogError> {
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| RecordLogError::io("sync", directory, error))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The disk of a node: real files that track what was synced, so that a crash can undo or tear the rest.
 
+mod segments;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom, Write};

@@ -1,5 +1,6 @@
 //! A node: its disk, and while it lives the replication loop and the partitions of production.
 
+mod exporting;
 mod processing;
 mod shell;
 
@@ -26,7 +27,10 @@ use crate::options::{Milliseconds, Swarm};
 use crate::oracle::Oracles;
 use crate::schedule::{Event, Life, Schedule};
 
+use exporting::Exporting;
 use shell::Front;
+
+pub use exporting::Told;
 
 /// Virtual time starts here, so that times look like times.
 pub const EPOCH: Timestamp = 1_800_000_000_000;
@@ -83,6 +87,7 @@ struct Running {
     replication: Loop,
     partitions: Vec<PartitionLoop<()>>,
     fronts: Vec<Front>,
+    exporting: Exporting,
     receiver: SnapshotReceiver,
     received: ReceivedStates,
     /// Who waits for the answers to which requests.
@@ -229,6 +234,7 @@ impl Node {
         }
         let life = self.life();
         surroundings.schedule.after(TICK, Event::Tick(life));
+        surroundings.schedule.after(TICK, Event::Export(life));
         self.work(surroundings);
         Ok(())
     }
@@ -248,15 +254,22 @@ impl Node {
         };
         let mut replicas = Replicas::open(self.id, Arc::new(log), options).map_err(|error| error.to_string())?;
         let received = ReceivedStates::new(self.directory.join("partitions"));
-        let (mut partitions, mut times) = (Vec::new(), Vec::new());
+        let (mut partitions, mut fronts, mut times) = (Vec::new(), Vec::new(), Vec::new());
         for partition in (1..=swarm.partitions).map(PartitionId) {
             let engine = self.open_partition(&mut replicas, &received, partition, swarm)?;
             times.push(engine.last_timestamp());
-            partitions.push(self.partition_loop(partition, engine, swarm)?);
+            let (partition_loop, upkeep) = self.partition_loop(partition, engine, swarm)?;
+            partitions.push(partition_loop);
+            fronts.push(Front::new(upkeep, surroundings.schedule.now()));
+        }
+        let exporting = self.open_exporting(&processing::logs(&fronts), self.clock(surroundings.schedule))?;
+        for (number, partition_loop) in (1..).zip(&mut partitions) {
+            partition_loop.was_exported(exporting.acknowledged(PartitionId(number)));
         }
         Ok(Running {
             replication: ReplicationLoop::new(replicas, &times, BATCH_LIMIT_BYTES),
-            fronts: partitions.iter().map(|_| Front::new(surroundings.schedule.now())).collect(),
+            fronts,
+            exporting,
             partitions,
             receiver: SnapshotReceiver::new(),
             received,

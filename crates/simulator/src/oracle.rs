@@ -8,6 +8,7 @@ mod acknowledged;
 mod bounded;
 mod distributed;
 mod due;
+mod exported;
 mod jobs;
 mod kept;
 mod keys;
@@ -22,6 +23,8 @@ mod variables;
 use engine::{Engine, Reply};
 use protocol::{Command, JobAmount, Key, PartitionId, Record, StreamId, Timestamp};
 use replication::{GroupStatus, NodeId};
+
+use crate::node::Told;
 
 pub use accounting::Accounting;
 pub use bounded::{check_log_bytes, left_over};
@@ -44,6 +47,7 @@ pub struct Oracles {
     accounting: Accounting,
     compacted: bounded::Compacted,
     due: due::Due,
+    exported: exported::Exported,
     jobs: jobs::Jobs,
     kept: kept::Kept,
     leaders: leaders::Leaders,
@@ -66,6 +70,7 @@ impl Oracles {
             accounting: Accounting::default(),
             compacted: bounded::Compacted::default(),
             due: due::Due::default(),
+            exported: exported::Exported::default(),
             jobs: jobs::Jobs::default(),
             kept: kept::Kept::default(),
             leaders: leaders::Leaders::default(),
@@ -91,6 +96,7 @@ impl Oracles {
             self.keys.record(applied.partition, record);
             self.once.record(record);
             self.due.record(record);
+            self.exported.record(applied.partition, record);
             self.jobs.record(applied.partition, applied.index, record);
             self.streams.record(applied.partition, record);
             self.lives.record(record);
@@ -149,6 +155,23 @@ impl Oracles {
     pub fn installed(&mut self, node: NodeId, partition: PartitionId, index: u64, engine: &Engine) {
         self.trace("installs", &[node.0, partition.0.into(), index], "");
         self.replicas.installed(node, partition, index, engine);
+        self.exported.installed(node, partition, engine.last_position());
+    }
+
+    /// What the exporter of a node was told.
+    pub fn exporter_told(&mut self, node: NodeId, told: &Told) {
+        let (what, numbers) = match told {
+            Told::Opened => ("exporter opens", [node.0, 0, 0]),
+            Told::Took(partition, record) => ("exports", [node.0, partition.0.into(), record.position]),
+            Told::Acknowledged(partition, position) => ("has exported", [node.0, partition.0.into(), *position]),
+        };
+        self.trace(what, &numbers, "");
+        self.exported.told(node, told);
+    }
+
+    /// Whether the exporter of a node has every record of a partition.
+    pub fn is_exported(&self, node: NodeId, partition: PartitionId) -> bool {
+        self.exported.is_complete(node, partition)
     }
 
     /// Everything that a node's log has for a partition is synced.

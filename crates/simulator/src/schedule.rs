@@ -29,6 +29,8 @@ pub enum Event {
     RoundDone(Life, Vec<News>),
     /// What was committed is applied.
     Process(Life),
+    /// The exporter of a node has a turn.
+    Export(Life),
     /// Something arrives over the network.
     Arrival { from: NodeId, to: NodeId, parcel: Parcel },
     /// A checkpoint is written to the disk.

@@ -157,6 +157,7 @@ impl Simulation {
                 node.round_done(news, surroundings);
             }),
             Event::Process(life) => self.in_life(*life, event, |node, surroundings, _| node.process(surroundings)),
+            Event::Export(life) => self.in_life(*life, event, |node, surroundings, _| node.export(surroundings)),
             Event::WriteCheckpoint(life, partition) => {
                 let partition = *partition;
                 self.in_life(*life, event, |node, surroundings, _| node.write_checkpoint(partition, surroundings));
@@ -463,6 +464,7 @@ impl Simulation {
             && partitions().all(|partition| {
                 self.is_even(partition) && nothing_left(partition) && self.foreign_streams(partition).is_empty()
             })
+            && partitions().all(|of| self.running().all(|node| self.oracles.is_exported(node.id, of)))
     }
 
     /// Streams of a partition that are not those of its present leader: nobody would take what is pushed to them.

@@ -38,7 +38,7 @@ const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
     ("load", &["engine", "broker", "gateway", "state", "replication", "protocol"]),
     ("hostile", &["engine", "broker", "gateway", "state", "replication", "protocol", "load"]),
     ("differential", &["broker", "gateway", "state", "replication", "exporters", "load"]),
-    ("simulator", &["gateway", "tokio", "tonic", "axum", "load", "exporters"]),
+    ("simulator", &["gateway", "tokio", "tonic", "axum", "load"]),
     ("gateway", &["engine", "state", "replication", "bpmn", "feel"]),
     ("broker", &["gateway-interface", "tonic", "axum", "tokio", "hyper", "feel"]),
     ("exporters", &["engine", "state", "replication"]),

@@ -10,12 +10,15 @@ const VERSION: u32 = 1;
 
 /// Magic, version, number of partitions, their positions, CRC-32 of everything before. Little-endian.
 #[derive(Debug)]
-pub(crate) struct PositionsFile {
+pub struct PositionsFile {
     path: PathBuf,
 }
 
 impl PositionsFile {
     /// Reads the positions of `partition_count` partitions; 0 for what is not there yet.
+    ///
+    /// # Errors
+    /// When the file system refuses.
     pub fn open(path: PathBuf, partition_count: u16) -> Result<(Self, Vec<u64>), DataDirectoryError> {
         let io = |action, path: &Path| {
             let path = path.to_owned();
@@ -38,12 +41,15 @@ impl PositionsFile {
     }
 
     /// Reads the positions without changing anything; the error says what is wrong.
-    pub fn read(path: &Path) -> Result<Vec<u64>, String> {
+    pub(crate) fn read(path: &Path) -> Result<Vec<u64>, String> {
         let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
         decode(&bytes).map_err(str::to_owned)
     }
 
     /// Replaces the positions durably.
+    ///
+    /// # Errors
+    /// When the file system refuses.
     pub fn save(&self, positions: &[u64]) -> Result<(), DataDirectoryError> {
         write_atomically(&self.path, &encode(positions))
     }

@@ -1,13 +1,11 @@
 //! Reading records behind the writer.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use protocol::Record;
 
 use super::format::{self, Frame, HEADER_BYTES, RecordLogError};
-use super::{RecordLog, Segment};
+use super::{RecordLog, Segment, SegmentFile};
 
 const READ_BYTES: usize = 256 << 10;
 
@@ -21,7 +19,7 @@ pub(crate) struct RecordReader {
 
 #[derive(Debug)]
 struct Place {
-    file: File,
+    file: Box<dyn SegmentFile>,
     segment: Segment,
     /// Where in the file `buffer` starts.
     offset: u64,
@@ -44,7 +42,7 @@ impl RecordReader {
             }
             let mut place = match self.place.take() {
                 Some(place) => place,
-                None => Place::open(self.log.segment_for(self.position))?,
+                None => Place::open(&self.log, self.log.segment_for(self.position))?,
             };
             let Some((readable, complete)) = self.log.readable(place.segment.base) else {
                 // Deleted: everything in it was acknowledged, so go on behind it.
@@ -61,7 +59,7 @@ impl RecordReader {
                 }
                 None if complete => {
                     let after = self.log.segment_after(place.segment.base);
-                    self.place = after.map(Place::open).transpose()?;
+                    self.place = after.map(|after| Place::open(&self.log, after)).transpose()?;
                 }
                 None => {
                     self.place = Some(place);
@@ -73,8 +71,8 @@ impl RecordReader {
 }
 
 impl Place {
-    fn open(segment: Segment) -> Result<Place, RecordLogError> {
-        let file = File::open(&segment.path);
+    fn open(log: &RecordLog, segment: Segment) -> Result<Place, RecordLogError> {
+        let file = log.options.files.open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
         Ok(Place { file, segment, offset: HEADER_BYTES as u64, buffer: Vec::new(), consumed: 0 })
     }

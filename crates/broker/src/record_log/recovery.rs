@@ -1,15 +1,10 @@
 //! Finding out what is there after a restart.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-
-use crate::data_directory::PRIVATE_FILE;
+use std::io;
 
 use super::format::{self, Frame, HEADER_BYTES, RecordLogError};
-use super::{RecordLogOptions, Segment};
+use super::{RecordLogOptions, Segment, SegmentFile};
 
 pub(super) const EXTENSION: &str = "records";
 
@@ -19,7 +14,7 @@ pub(super) fn recover(
     checkpoint_position: u64,
 ) -> Result<VecDeque<Segment>, RecordLogError> {
     let directory = &options.directory;
-    state::create_directory(directory).map_err(|error| RecordLogError::io("create", directory, error))?;
+    options.files.create_directory(directory).map_err(|error| RecordLogError::io("create", directory, error))?;
     let mut segments = VecDeque::from(list(options)?);
     let bases: Vec<u64> = segments.iter().map(|segment| segment.base).collect();
     for index in 0..segments.len() {
@@ -31,7 +26,7 @@ pub(super) fn recover(
             segment.synced_bytes = segment.length_bytes;
             continue;
         }
-        let complete = scan(&mut segments[index])?;
+        let complete = scan(options, &mut segments[index])?;
         let reaches_next = next_base.is_none_or(|next| next == segments[index].last);
         if let Some((offset, problem)) = complete.err().or_else(|| gap(&segments[index], reaches_next)) {
             cut_off(options, &mut segments, index, offset, &problem, checkpoint_position)?;
@@ -49,17 +44,20 @@ fn gap(segment: &Segment, reaches_next: bool) -> Option<(u64, String)> {
 }
 
 /// Creates the segment behind the record `base`.
-pub(super) fn create_segment(options: &RecordLogOptions, base: u64) -> Result<(File, Segment), RecordLogError> {
+pub(super) fn create_segment(
+    options: &RecordLogOptions,
+    base: u64,
+) -> Result<(Box<dyn SegmentFile>, Segment), RecordLogError> {
     let path = options.directory.join(format!("{base:020}.{EXTENSION}"));
     let header = format::encode_header(options.partition, base);
     let create = || {
-        let mut file = File::options().write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&path)?;
-        file.write_all(&header)?;
+        let file = options.files.create(&path)?;
+        file.write_all_at(&header, 0)?;
         Ok(file)
     };
     let file = create().map_err(|error| {
         // On a full disk the file may be there without its header. If it cannot be removed, the next start does it.
-        let _ = std::fs::remove_file(&path);
+        let _ = options.files.remove(&path);
         RecordLogError::io("create", &path, error)
     })?;
     let length_bytes = HEADER_BYTES as u64;
@@ -71,18 +69,15 @@ pub(super) fn create_segment(options: &RecordLogOptions, base: u64) -> Result<(F
 fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
     let failed = |error| RecordLogError::io("list", &options.directory, error);
     let mut segments = Vec::new();
-    for entry in std::fs::read_dir(&options.directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
+    for path in options.files.list(&options.directory).map_err(failed)? {
         if path.extension().is_none_or(|extension| extension != EXTENSION) {
             continue;
         }
-        let mut header = Vec::new();
-        let file = File::open(&path).and_then(|file| {
-            let length = file.metadata()?.len();
-            (&file).take(HEADER_BYTES as u64).read_to_end(&mut header)?;
-            Ok(length)
+        let content = options.files.open(&path).and_then(|file| {
+            let length = file.length()?;
+            Ok((read(&*file, length.min(HEADER_BYTES as u64))?, length))
         });
-        let length_bytes = file.map_err(|error| RecordLogError::io("read", &path, error))?;
+        let (header, length_bytes) = content.map_err(|error| RecordLogError::io("read", &path, error))?;
         match format::decode_header(&header, options.partition) {
             Ok(base) => {
                 segments.push(Segment { path, base, last: base, length_bytes, synced_bytes: 0, sync_failed: false });
@@ -90,7 +85,7 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
             // A crash right after the file was created: nothing was in it yet.
             Err(_) if header.len() < HEADER_BYTES || header.iter().all(|byte| *byte == 0) => {
                 tracing::info!(file = %path.display(), "removing a record segment that a crash left without header");
-                std::fs::remove_file(&path).map_err(|error| RecordLogError::io("delete", &path, error))?;
+                options.files.remove(&path).map_err(|error| RecordLogError::io("delete", &path, error))?;
             }
             Err(problem) => {
                 return Err(RecordLogError::NotASegment { path, partition: options.partition, problem });
@@ -102,8 +97,9 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
 }
 
 /// Reads a whole segment and notes where its last complete record ends; the error says where and why it ends early.
-fn scan(segment: &mut Segment) -> Result<Result<(), (u64, String)>, RecordLogError> {
-    let bytes = std::fs::read(&segment.path).map_err(|error| RecordLogError::io("read", &segment.path, error))?;
+fn scan(options: &RecordLogOptions, segment: &mut Segment) -> Result<Result<(), (u64, String)>, RecordLogError> {
+    let bytes = options.files.open(&segment.path).and_then(|file| read(&*file, file.length()?));
+    let bytes = bytes.map_err(|error| RecordLogError::io("read", &segment.path, error))?;
     let mut offset = HEADER_BYTES;
     let mut end = Ok(());
     while offset < bytes.len() {
@@ -147,13 +143,14 @@ fn cut_off(
         );
     }
     for segment in segments.drain(index + 1..) {
-        remove(&segment.path)?;
+        options.files.remove(&segment.path).map_err(|error| RecordLogError::io("delete", &segment.path, error))?;
     }
-    let file = File::options().write(true).open(&segments[index].path);
-    let cut = file.and_then(|file| file.set_len(offset));
+    let cut = options.files.open(&segments[index].path).and_then(|file| file.set_length(offset));
     cut.map_err(|error| RecordLogError::io("truncate", &segments[index].path, error))
 }
 
-fn remove(path: &Path) -> Result<(), RecordLogError> {
-    std::fs::remove_file(path).map_err(|error| RecordLogError::io("delete", path, error))
+fn read(file: &dyn SegmentFile, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
 }

@@ -1,5 +1,8 @@
 use protocol::{Key, Payload, Record, RecordType, VariableIntent, VariableValue};
 
+use std::fs::File;
+use std::path::Path;
+
 use super::format::HEADER_BYTES;
 use super::*;
 
@@ -149,7 +152,7 @@ fn records_that_cannot_be_written_are_kept_and_written_later() {
     let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("new");
     write(&mut writer, 1..=2);
     let path = log.segments.lock()[0].path.clone();
-    let writable = std::mem::replace(&mut writer.file, File::open(&path).expect("readable"));
+    let writable = std::mem::replace(&mut writer.file, Box::new(File::open(&path).expect("readable")));
     writer.append(&record(3));
     let error = writer.flush().expect_err("the file is open for reading only").to_string();
     assert!(error.starts_with(&format!("Could not write to {}", path.display())), "{error}");

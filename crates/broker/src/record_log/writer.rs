@@ -1,7 +1,5 @@
 //! Appending records.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,13 +7,13 @@ use protocol::Record;
 
 use super::format::{self, HEADER_BYTES, RECORD_LIMIT_BYTES, RecordLogError};
 use super::write_back::PIECE_BYTES;
-use super::{RecordLog, Segment, recovery};
+use super::{RecordLog, Segment, SegmentFile, recovery};
 
 /// Appends to the last segment. Records are kept in memory until [`RecordWriter::flush`] succeeds.
 #[derive(Debug)]
 pub struct RecordWriter {
     log: Arc<RecordLog>,
-    pub(crate) file: File,
+    pub(crate) file: Box<dyn SegmentFile>,
     segment: Segment,
     frames: Vec<u8>,
     /// The largest record that is written.
@@ -31,7 +29,7 @@ pub struct RecordWriter {
 impl RecordWriter {
     pub(super) fn open(log: Arc<RecordLog>, last: u64) -> Result<Self, RecordLogError> {
         let segment = log.segments.lock().back().expect("there is always a segment").clone();
-        let file = File::options().write(true).open(&segment.path);
+        let file = log.options.files.open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
         Ok(RecordWriter {
             log,

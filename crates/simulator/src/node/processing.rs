@@ -1,24 +1,26 @@
 //! What a node does with what is committed: the loops of its partitions apply it, and its checkpoints are written.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use broker::partition::{Partition, PartitionOptions};
 use broker::partition_loop::{CheckpointPolicy, PartitionLoop, Shell};
 use broker::record_log::{RecordLog, RecordLogOptions};
+use broker::upkeep::Upkeep;
 use engine::Engine;
 use protocol::PartitionId;
 use replication::{LogStore, Position};
 
-use super::shell::{Around, CheckpointState, Front};
+use super::shell::{Around, Front};
 use super::{Inbound, News, Node, index_of, open_engine};
-use crate::disk::Tearing;
+use crate::disk::{SimulatedFiles, Tearing};
 use crate::node::Surroundings;
 use crate::options::{Milliseconds, Swarm};
 use crate::schedule::Event;
 use crate::state_file::StateFile;
 
 /// So small that a run has many of them.
-const SEGMENT_BYTES: u64 = 64 << 10;
+const SEGMENT_BYTES: u64 = 16 << 10;
 
 impl Node {
     /// Applies what is committed and looks for work.
@@ -88,6 +90,9 @@ impl Node {
 
     /// Lets the node work on what the loops asked for, and wakes them when the first of them has something to do.
     fn look_after(&mut self, surroundings: &mut Surroundings<'_>) {
+        if self.running.is_some() && self.disk.is_crashed() {
+            return self.fail("the power failed while records were written", surroundings);
+        }
         let (life, now) = (self.life(), surroundings.schedule.now());
         let Some(running) = &mut self.running else { return };
         let partitions = running.partitions.iter().zip(&running.fronts);
@@ -113,18 +118,24 @@ impl Node {
         let directory = self.state_directory(partition);
         let Some(running) = &mut self.running else { return Ok(()) };
         // Everything that holds the old file must be gone.
-        running.fronts[index_of(partition)].checkpoint = CheckpointState::Idle;
+        let front = &mut running.fronts[index_of(partition)];
+        (front.upkeep, front.written) = (None, None);
         drop(running.partitions.remove(index_of(partition)));
         let installed = running.received.install(partition, position.index, &directory);
         installed.map_err(|error| format!("the received state {} cannot be installed: {error}", position.index))?;
         let engine = open_engine(partition, &directory, surroundings.swarm)?;
         surroundings.oracles.installed(self.id, partition, position.index, &engine);
         let (last_timestamp, applied) = (engine.last_timestamp(), engine.applied());
-        let partition_loop = self.partition_loop(partition, engine, surroundings.swarm)?;
+        let (partition_loop, upkeep) = self.partition_loop(partition, engine, surroundings.swarm)?;
         let Some(running) = &mut self.running else { return Ok(()) };
         running.replication.state_installed(partition, last_timestamp);
         running.partitions.insert(index_of(partition), partition_loop);
-        running.fronts[index_of(partition)].started = surroundings.schedule.now();
+        let front = &mut running.fronts[index_of(partition)];
+        (front.upkeep, front.started) = (Some(upkeep), surroundings.schedule.now());
+        let logs = logs(&running.fronts);
+        let exporting = self.open_exporting(&logs, self.clock(surroundings.schedule))?;
+        let Some(running) = &mut self.running else { return Ok(()) };
+        running.exporting = exporting;
         self.take(Inbound::Checkpointed(partition, applied), surroundings);
         Ok(())
     }
@@ -135,19 +146,22 @@ impl Node {
         partition: PartitionId,
         engine: Engine,
         swarm: &Swarm,
-    ) -> Result<PartitionLoop<()>, String> {
+    ) -> Result<(PartitionLoop<()>, Upkeep), String> {
         let options = RecordLogOptions {
             partition,
             directory: self.partition_directory(partition).join("records"),
+            files: Arc::new(SimulatedFiles(self.disk.clone())),
             segment_bytes: SEGMENT_BYTES,
             is_read: true,
             readers: Vec::new(),
             write_back: None,
         };
-        let (_, writer) = RecordLog::open(options, engine.last_position()).map_err(|error| error.to_string())?;
+        let position = engine.last_position();
+        let (records, writer) = RecordLog::open(options, position).map_err(|error| error.to_string())?;
         let interval = Duration::from_millis(swarm.checkpoint_interval);
         let policy = CheckpointPolicy { interval, overlay_bytes: u64::MAX };
-        Ok(PartitionLoop::new(Partition::new(partition, engine, PartitionOptions::default()), writer, policy))
+        let partition = Partition::new(partition, engine, PartitionOptions::default());
+        Ok((PartitionLoop::new(partition, writer, policy), Upkeep::new(records, position)))
     }
 
     pub(super) fn begin_checkpoint(&mut self, partition: PartitionId, surroundings: &mut Surroundings<'_>) {
@@ -157,17 +171,27 @@ impl Node {
     /// Writes a frozen state, unless the power fails on the way.
     pub fn write_checkpoint(&mut self, partition: PartitionId, surroundings: &mut Surroundings<'_>) {
         let (life, directory) = (self.life(), self.state_directory(partition));
+        let now = surroundings.schedule.now();
         let Some(running) = &mut self.running else { return };
         let front = &mut running.fronts[index_of(partition)];
-        let CheckpointState::Frozen(checkpoint) = &front.checkpoint else { return };
+        let Some(upkeep) = front.upkeep.as_mut().filter(|upkeep| upkeep.retry_at().is_some()) else { return };
         let swarm = surroundings.swarm;
         let crashes = surroundings.oracles.has_faults()
             && surroundings.chance.per_mille(swarm.crash / 10)
             && surroundings.chance.per_mille(swarm.crash_in_operation);
         let before = crashes.then(|| StateFile::remember(&directory));
-        match checkpoint.write() {
-            Ok(written) => front.checkpoint = CheckpointState::Written(written),
-            Err(error) => return self.fail(&error.to_string(), surroundings),
+        match upkeep.write(Duration::from_millis(now - front.started)) {
+            None => return,
+            Some(Ok(written)) => front.written = Some(written),
+            Some(Err(error)) if self.disk.is_crashed() || error.needs_restart() => {
+                return self.fail(&error.to_string(), surroundings);
+            }
+            Some(Err(error)) => {
+                tracing::debug!(%partition, %error, "a checkpoint waits");
+                let retry_at = upkeep.retry_at().map_or(0, milliseconds) + front.started;
+                let again = Event::WriteCheckpoint(life, partition);
+                return surroundings.schedule.after(retry_at.saturating_sub(now).max(1), again);
+            }
         }
         let Some(before) = before else {
             surroundings.schedule.after(1, Event::CheckpointWritten(life, partition));
@@ -184,8 +208,9 @@ impl Node {
     pub fn checkpoint_written(&mut self, partition: PartitionId, surroundings: &mut Surroundings<'_>) {
         let Some(running) = &mut self.running else { return };
         let front = &mut running.fronts[index_of(partition)];
-        let CheckpointState::Written(written) = std::mem::take(&mut front.checkpoint) else { return };
+        let Some(written) = front.written.take() else { return };
         self.with_loop(partition, surroundings, |of, around| of.checkpoint_written(around, written));
+        self.delete_records(partition);
         self.look_after(surroundings);
         if let Some(running) = &self.running
             && surroundings.chance.one_in(3)
@@ -203,6 +228,11 @@ impl Node {
         }
         String::from_utf8_lossy(&dump).lines().skip(1).map(str::to_owned).collect()
     }
+}
+
+/// The record streams of all partitions.
+pub(super) fn logs(fronts: &[Front]) -> Vec<Arc<RecordLog>> {
+    fronts.iter().filter_map(|front| Some(front.upkeep.as_ref()?.records().clone())).collect()
 }
 
 /// Rounded up: what is due then is due.

@@ -7,6 +7,7 @@ use broker::Health;
 use broker::partition::Moment;
 use broker::partition_loop::{Batch, Shell};
 use broker::record_log::RecordLogError;
+use broker::upkeep::Upkeep;
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Unwatched};
 use protocol::{Command, JobAmount, PartitionId, Record};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
@@ -20,7 +21,6 @@ use crate::worker;
 use broker::replication_loop::group_of;
 
 /// What a node knows about one of its partitions, beside the loop that drives it.
-#[derive(Default)]
 pub(super) struct Front {
     /// When its loop began.
     pub started: Milliseconds,
@@ -32,23 +32,26 @@ pub(super) struct Front {
     taken: JobAmount,
     /// The newest batch that was applied.
     applied: u64,
-    pub checkpoint: CheckpointState,
+    /// Gone while the state is replaced by a received one, which must not be open.
+    pub upkeep: Option<Upkeep>,
+    /// A checkpoint that is on the disk and not part of the state yet.
+    pub written: Option<Written>,
     /// Why the partition stopped.
     pub stopped: Option<String>,
 }
 
-/// A checkpoint of a partition. It is dropped with the state that it is of.
-#[derive(Default)]
-pub(super) enum CheckpointState {
-    #[default]
-    Idle,
-    Frozen(Checkpoint),
-    Written(Written),
-}
-
 impl Front {
-    pub fn new(started: Milliseconds) -> Self {
-        Front { started, ..Front::default() }
+    pub fn new(upkeep: Upkeep, started: Milliseconds) -> Self {
+        Front {
+            started,
+            is_open: false,
+            leadership: 0,
+            taken: JobAmount::default(),
+            applied: 0,
+            upkeep: Some(upkeep),
+            written: None,
+            stopped: None,
+        }
     }
 
     pub fn is_open(&self) -> bool {
@@ -198,8 +201,11 @@ impl Shell for Around<'_, '_> {
 
     fn unsaved(&mut self, _: u64) {}
 
-    fn write_checkpoint(&mut self, checkpoint: Checkpoint, _: u64) {
-        self.front().checkpoint = CheckpointState::Frozen(checkpoint);
+    fn write_checkpoint(&mut self, checkpoint: Checkpoint, position: u64) {
+        let now = self.elapsed();
+        if let Some(upkeep) = &mut self.front().upkeep {
+            upkeep.begin(checkpoint, position, now);
+        }
         let slowness = if self.is_slow { 50 } else { 1 };
         let Surroundings { schedule, chance, swarm, .. } = self.surroundings;
         let pause = chance.within(0..swarm.sync_milliseconds * 10 + 1) * slowness;

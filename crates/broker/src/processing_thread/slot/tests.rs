@@ -12,7 +12,7 @@ use protocol::{
 use super::*;
 use crate::applying::{ApplyingNote, RefusedCommand, RefusedCommands};
 use crate::partition::PartitionOptions;
-use crate::record_log::{RecordLog, RecordLogOptions};
+use crate::record_log::{RecordLog, RecordLogOptions, SegmentFile};
 
 const PARTITION: PartitionId = PartitionId(1);
 const SOON: Duration = Duration::from_secs(60);
@@ -56,12 +56,12 @@ impl Stage {
     }
 
     /// From here on records cannot be written, until the answer is handed to [`Stage::repair`].
-    fn break_records(&mut self) -> File {
-        let unwritable = File::open("/dev/null").expect("readable");
+    fn break_records(&mut self) -> Box<dyn SegmentFile> {
+        let unwritable = Box::new(File::open("/dev/null").expect("readable"));
         std::mem::replace(&mut self.slot.partition.records.file, unwritable)
     }
 
-    fn repair(&mut self, file: File) {
+    fn repair(&mut self, file: Box<dyn SegmentFile>) {
         self.slot.partition.records.file = file;
         self.slot.run(Instant::now() + SOON);
     }
