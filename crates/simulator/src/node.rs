@@ -239,7 +239,7 @@ impl Node {
         Ok(())
     }
 
-    fn open(&self, seed: u64, surroundings: &Surroundings<'_>) -> Result<Running, String> {
+    fn open(&self, seed: u64, surroundings: &mut Surroundings<'_>) -> Result<Running, String> {
         let swarm = surroundings.swarm;
         let options = LogOptions { file_bytes: swarm.log_file_bytes, reclaim_above_bytes: swarm.log_file_bytes * 4 };
         let files = Arc::new(SimulatedFiles(self.disk.clone()));
@@ -256,7 +256,7 @@ impl Node {
         let received = ReceivedStates::new(self.directory.join("partitions"));
         let (mut partitions, mut fronts, mut times) = (Vec::new(), Vec::new(), Vec::new());
         for partition in (1..=swarm.partitions).map(PartitionId) {
-            let engine = self.open_partition(&mut replicas, &received, partition, swarm)?;
+            let engine = self.open_partition(&mut replicas, &received, partition, surroundings)?;
             times.push(engine.last_timestamp());
             let (partition_loop, upkeep) = self.partition_loop(partition, engine, swarm)?;
             partitions.push(partition_loop);
@@ -288,8 +288,9 @@ impl Node {
         replicas: &mut Replicas<RaftEngineLog<SimulatedFiles>>,
         received: &ReceivedStates,
         partition: PartitionId,
-        swarm: &Swarm,
+        surroundings: &mut Surroundings<'_>,
     ) -> Result<Engine, String> {
+        let swarm = surroundings.swarm;
         let founders = founders(swarm);
         let voters = if founders.contains(&self.id) { founders } else { &[] };
         let mut engine = open_engine(partition, &self.state_directory(partition), swarm)?;
@@ -301,6 +302,7 @@ impl Node {
                 let installed = received.install(partition, compacted, &self.state_directory(partition));
                 installed.map_err(|error| format!("the received state {compacted} cannot be installed: {error}"))?;
                 engine = open_engine(partition, &self.state_directory(partition), swarm)?;
+                surroundings.oracles.installed(self.id, partition, compacted, &engine);
                 let created = replicas.create_group(group_of(partition), voters, engine.applied());
                 created.map(|()| engine).map_err(|error| error.to_string())
             }
