@@ -110,6 +110,16 @@ impl RecordLog {
         Ok((log, writer))
     }
 
+    /// Makes durable what there is of the records of a state, before one that is ahead of it takes its place. What lies between
+    /// is never derived here, so an end that a power loss tears later could not be told from damage.
+    ///
+    /// # Errors
+    /// When the records cannot be read or synced. The state must stay then.
+    pub fn settle(options: RecordLogOptions, checkpoint_position: u64) -> Result<(), RecordLogError> {
+        let (log, _) = RecordLog::open(options, checkpoint_position)?;
+        log.sync()
+    }
+
     /// The partition.
     pub fn partition(&self) -> PartitionId {
         self.options.partition

@@ -298,7 +298,9 @@ impl Node {
             Ok(()) => Ok(engine),
             Err(ReplicationError::StateBehindLog { compacted, .. }) => {
                 // The node stopped after it had accepted a state and before it used it.
+                let position = engine.last_position();
                 drop(engine);
+                self.settle_records(partition, position)?;
                 let installed = received.install(partition, compacted, &self.state_directory(partition));
                 installed.map_err(|error| format!("the received state {compacted} cannot be installed: {error}"))?;
                 engine = open_engine(partition, &self.state_directory(partition), swarm)?;
@@ -471,6 +473,10 @@ impl Node {
     fn fail(&mut self, reason: &str, surroundings: &mut Surroundings<'_>) {
         let has_fault = self.disk.explains(reason) || self.disk.is_crashed();
         surroundings.oracles.node_failed(self.id, reason, has_fault);
+        self.start_again(surroundings);
+    }
+
+    fn start_again(&mut self, surroundings: &mut Surroundings<'_>) {
         self.stop(surroundings);
         surroundings.schedule.after(surroundings.chance.within(50..1_000), Event::Start(self.id));
     }

@@ -44,7 +44,9 @@ impl Node {
                 }
             };
             if let Err(reason) = done {
-                return self.fail(&reason, surroundings);
+                // A received state can be put into place by the next start as well.
+                let is_tried_again = ["nospace", "while it synced"].iter().any(|word| reason.contains(word));
+                return if is_tried_again { self.start_again(surroundings) } else { self.fail(&reason, surroundings) };
             }
         }
         for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
@@ -120,7 +122,11 @@ impl Node {
         // Everything that holds the old file must be gone.
         let front = &mut running.fronts[index_of(partition)];
         (front.upkeep, front.written) = (None, None);
-        drop(running.partitions.remove(index_of(partition)));
+        let of = running.partitions.remove(index_of(partition));
+        let recorded = of.partition().engine().last_position();
+        drop(of);
+        self.settle_records(partition, recorded)?;
+        let Some(running) = &mut self.running else { return Ok(()) };
         let installed = running.received.install(partition, position.index, &directory);
         installed.map_err(|error| format!("the received state {} cannot be installed: {error}", position.index))?;
         let engine = open_engine(partition, &directory, surroundings.swarm)?;
@@ -147,7 +153,17 @@ impl Node {
         engine: Engine,
         swarm: &Swarm,
     ) -> Result<(PartitionLoop<()>, Upkeep), String> {
-        let options = RecordLogOptions {
+        let options = self.record_options(partition);
+        let position = engine.last_position();
+        let (records, writer) = RecordLog::open(options, position).map_err(|error| error.to_string())?;
+        let interval = Duration::from_millis(swarm.checkpoint_interval);
+        let policy = CheckpointPolicy { interval, overlay_bytes: u64::MAX };
+        let partition = Partition::new(partition, engine, PartitionOptions::default());
+        Ok((PartitionLoop::new(partition, writer, policy), Upkeep::new(records, position)))
+    }
+
+    fn record_options(&self, partition: PartitionId) -> RecordLogOptions {
+        RecordLogOptions {
             partition,
             directory: self.partition_directory(partition).join("records"),
             files: Arc::new(SimulatedFiles(self.disk.clone())),
@@ -155,13 +171,12 @@ impl Node {
             is_read: true,
             readers: Vec::new(),
             write_back: None,
-        };
-        let position = engine.last_position();
-        let (records, writer) = RecordLog::open(options, position).map_err(|error| error.to_string())?;
-        let interval = Duration::from_millis(swarm.checkpoint_interval);
-        let policy = CheckpointPolicy { interval, overlay_bytes: u64::MAX };
-        let partition = Partition::new(partition, engine, PartitionOptions::default());
-        Ok((PartitionLoop::new(partition, writer, policy), Upkeep::new(records, position)))
+        }
+    }
+
+    /// Brings to the disk what there is of the records of a state that is to be replaced.
+    pub(super) fn settle_records(&self, partition: PartitionId, position: u64) -> Result<(), String> {
+        RecordLog::settle(self.record_options(partition), position).map_err(|error| error.to_string())
     }
 
     pub(super) fn begin_checkpoint(&mut self, partition: PartitionId, surroundings: &mut Surroundings<'_>) {
