@@ -16,6 +16,7 @@ pub(super) fn recover(
     let directory = &options.directory;
     options.files.create_directory(directory).map_err(|error| RecordLogError::io("create", directory, error))?;
     let mut segments = VecDeque::from(list(options)?);
+    remove_behind_a_lost_segment(options, &mut segments, checkpoint_position)?;
     let bases: Vec<u64> = segments.iter().map(|segment| segment.base).collect();
     for index in 0..segments.len() {
         let next_base = bases.get(index + 1).copied();
@@ -37,6 +38,25 @@ pub(super) fn recover(
         segments.push_back(create_segment(options, checkpoint_position)?.1);
     }
     Ok(segments)
+}
+
+/// The first segment begins no later than the checkpoint. If it does not, a power loss took it before it was synced, and
+/// kept what was written later: everything behind the checkpoint is derived again, or readers would never get what is lost.
+fn remove_behind_a_lost_segment(
+    options: &RecordLogOptions,
+    segments: &mut VecDeque<Segment>,
+    checkpoint_position: u64,
+) -> Result<(), RecordLogError> {
+    let Some(first) = segments.front().filter(|first| first.base > checkpoint_position) else { return Ok(()) };
+    tracing::info!(
+        partition = %options.partition, file = %first.path.display(), checkpoint_position,
+        "removing unsynced record segments behind one that a crash took; they are derived again from the log"
+    );
+    // From the end: what a crash leaves of this is again a beginning without a gap, or the same as before.
+    while let Some(last) = segments.pop_back() {
+        options.files.remove(&last.path).map_err(|error| RecordLogError::io("delete", &last.path, error))?;
+    }
+    Ok(())
 }
 
 fn gap(segment: &Segment, reaches_next: bool) -> Option<(u64, String)> {

@@ -120,6 +120,22 @@ fn segments_behind_a_torn_one_are_derived_again_too() {
 }
 
 #[test]
+fn segments_behind_a_first_one_that_was_lost_are_derived_again_too() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    for position in 1..=20 {
+        write(&mut writer, [position]);
+    }
+    let first = log.segments.lock()[0].clone();
+    drop((log, writer));
+    // The power failed before anything was synced, and the disk had written the later segments only.
+    std::fs::write(&first.path, []).expect("writable");
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("nothing of it was synced");
+    write(&mut writer, 1..=20);
+    assert_eq!(read(&log, 0), (1..=20).collect::<Vec<_>>());
+}
+
+#[test]
 fn deletion_stops_at_what_is_needed_and_keeps_the_position() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
