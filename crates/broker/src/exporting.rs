@@ -17,6 +17,7 @@ use exporters::{Controller, Exporter, ExporterConfiguration, ExporterError, Reco
 use parking_lot::Mutex;
 use protocol::{PartitionId, Timestamp};
 
+use crate::clock::Clock;
 use crate::record_log::RecordLog;
 use crate::shared::Shared;
 
@@ -71,6 +72,25 @@ impl ExporterPosition {
     /// How many positions it is behind: no fewer than records.
     pub fn lag_records(&self) -> u64 {
         self.last.saturating_sub(self.acknowledged)
+    }
+}
+
+/// A look at all exporters of a node.
+#[derive(Clone)]
+pub struct Exporters {
+    clock: Arc<Clock>,
+    exporters: Vec<Arc<ExporterProgress>>,
+}
+
+impl Exporters {
+    pub(crate) fn new(clock: Arc<Clock>, exporters: Vec<Arc<ExporterProgress>>) -> Self {
+        Exporters { clock, exporters }
+    }
+
+    /// How each of them is now.
+    pub fn statuses(&self) -> Vec<ExporterStatus> {
+        let now = self.clock.now_milliseconds();
+        self.exporters.iter().map(|exporter| exporter.status(now)).collect()
     }
 }
 
@@ -210,6 +230,7 @@ impl ExporterThread {
         for (source, position) in self.exporter.sources.iter().zip(&status.partitions) {
             let lag = Duration::from_millis(position.lag_milliseconds);
             source.metrics.positions(position.exported, position.acknowledged, position.lag_records(), lag);
+            source.metrics.state(matches!(status.state, ExporterState::Failing(_)));
         }
     }
 

@@ -47,7 +47,7 @@ pub use data_directory::{DataDirectoryError, stored_partition_count};
 pub use disk::{DiskOptions, DiskState, DiskView};
 pub use engine::{JobsAvailable, Push, Reply};
 pub use entrance::{Health, Role};
-pub use exporting::{ExporterPosition, ExporterState, ExporterStatus};
+pub use exporting::{ExporterPosition, ExporterState, ExporterStatus, Exporters};
 pub use flow_control::FlowControlOptions;
 pub use node::{Node, StartError, StopError};
 pub use options::NodeOptions;

@@ -295,6 +295,8 @@ pub(crate) struct ExporterMetrics {
     lag_positions: Gauge,
     lag_seconds: Gauge,
     latency: Histogram,
+    state: Gauge,
+    failing: Gauge,
 }
 
 impl ExporterMetrics {
@@ -310,7 +312,15 @@ impl ExporterMetrics {
             lag_positions: gauge!("osmia_exporter_lag_records", "exporter" => e(), "partition" => p()),
             lag_seconds: gauge!("osmia_exporter_lag_seconds", "exporter" => e(), "partition" => p()),
             latency: histogram!("zeebe_exporting_latency_seconds", "exporter" => e(), "partition" => p()),
+            state: gauge!("zeebe_exporter_state", "exporter" => e(), "partition" => p()),
+            failing: gauge!("osmia_exporter_failing", "exporter" => e(), "partition" => p()),
         }
+    }
+
+    /// Exporters are never paused here, which the reference would show by another state than 0.
+    pub fn state(&self, is_failing: bool) {
+        self.state.set(0.0);
+        self.failing.set(if is_failing { 1.0 } else { 0.0 });
     }
 
     /// A run of records was exported, the last of them this long after it happened.

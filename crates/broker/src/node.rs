@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::data_directory::{DataDirectory, DataDirectoryError};
 use crate::disk::{DiskThread, DiskView};
 use crate::entrance::{Entrance, Health};
-use crate::exporting::{self, ExporterLoop, ExporterProgress, ExporterStatus, ExporterThread, PositionsFile};
+use crate::exporting::{self, ExporterLoop, ExporterProgress, ExporterThread, Exporters, PositionsFile};
 use crate::flow_control::Limiter;
 use crate::held::Held;
 use crate::inbox::{Inbound, Work};
@@ -346,10 +346,9 @@ impl Node {
         self.shared.entrances.iter().map(view).collect()
     }
 
-    /// How the exporters are.
-    pub fn exporters(&self) -> Vec<ExporterStatus> {
-        let now = self.shared.clock.now_milliseconds();
-        self.exporters.iter().map(|exporter| exporter.status(now)).collect()
+    /// A look at the exporters, for those who report about them.
+    pub fn exporters(&self) -> Exporters {
+        Exporters::new(self.shared.clock.clone(), self.exporters.clone())
     }
 
     /// How the disk of the data directory is.

@@ -128,7 +128,8 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     let ended = complete(&client, first).expect("ending work is taken");
     assert_eq!(ended.rejection, None);
     assert!(segments() > 8);
-    let status = &node.exporters()[0];
+    let statuses = node.exporters().statuses();
+    let status = &statuses[0];
     assert!(
         matches!(&status.state, ExporterState::Failing(reason) if reason.contains("closed on Sundays")),
         "{status:?}"
@@ -138,11 +139,11 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     node.crash();
     let node = start(small);
     let client = node.client();
-    eventually("the failure", || matches!(node.exporters()[0].state, ExporterState::Failing(_)));
+    eventually("the failure", || matches!(node.exporters().statuses()[0].state, ExporterState::Failing(_)));
     assert!(segments() > 8);
 
     target.failing.store(false, Ordering::Relaxed);
-    eventually("the exporter to catch up", || node.exporters()[0].partitions[0].lag_records() == 0);
+    eventually("the exporter to catch up", || node.exporters().statuses()[0].partitions[0].lag_records() == 0);
     eventually("deletion", || segments() <= 2);
     eventually("room", || {
         submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}")).is_ok()
@@ -166,13 +167,13 @@ fn skipped_records_move_the_position_and_hold_nothing_back() {
     let node = start(filtered.clone());
     deploy(&node.client(), &one_task());
     create(&node.client(), 1);
-    eventually("the position to move", || node.exporters()[0].partitions[0].lag_records() == 0);
+    eventually("the position to move", || node.exporters().statuses()[0].partitions[0].lag_records() == 0);
     assert!(target.records.lock().expect("not poisoned").is_empty());
-    let moved_to = node.exporters()[0].partitions[0].acknowledged;
+    let moved_to = node.exporters().statuses()[0].partitions[0].acknowledged;
     assert!(moved_to > 5);
     node.stop().expect("a clean stop");
     let node = start(filtered);
-    assert!(node.exporters()[0].partitions[0].acknowledged >= moved_to, "the position was kept");
+    assert!(node.exporters().statuses()[0].partitions[0].acknowledged >= moved_to, "the position was kept");
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
+use client::ClientError;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -42,9 +43,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.filter_map(|error| error.downcast_ref::<io::Error>()).any(|error| error.kind() == ErrorKind::BrokenPipe)
+/// Whether it is the output that nobody reads. A connection that breaks has the same cause, deeper inside.
+fn is_closed_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let written = match error.downcast_ref::<ClientError>() {
+        Some(ClientError::Output(error)) => Some(error),
+        Some(_) => None,
+        None => error.downcast_ref::<io::Error>(),
+    };
+    written.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 fn run(Arguments { server, command }: Arguments) -> Outcome {

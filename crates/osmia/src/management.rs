@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use broker::{Client, Clock, DiskState, DiskView, Health};
+use broker::{Client, Clock, DiskState, DiskView, ExporterState, ExporterStatus, Exporters, Health};
 use gateway::{Connections, JobStreamView, JobStreams, ManagementConnection};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,7 @@ use crate::metrics::Metrics;
 pub(crate) struct Managed {
     metrics: Metrics,
     node: RwLock<Option<(Client, Arc<Clock>)>>,
+    exporters: RwLock<Option<Exporters>>,
     job_streams: RwLock<Option<Arc<JobStreams>>>,
     /// Set as soon as the node begins to stop.
     stopping: AtomicBool,
@@ -34,14 +35,16 @@ impl Managed {
         Arc::new(Managed {
             metrics,
             node: RwLock::default(),
+            exporters: RwLock::default(),
             job_streams: RwLock::default(),
             stopping: AtomicBool::new(false),
         })
     }
 
     /// The partitions are there.
-    pub(crate) fn node_started(&self, client: Client, clock: Arc<Clock>) {
+    pub(crate) fn node_started(&self, client: Client, clock: Arc<Clock>, exporters: Exporters) {
         *self.node.write() = Some((client, clock));
+        *self.exporters.write() = Some(exporters);
     }
 
     /// Clients are served: ready from here on.
@@ -117,11 +120,12 @@ impl Condition {
     }
 
     /// The parts of the node's health.
-    fn components(&self, disk: Option<Value>) -> Value {
+    fn components(&self, disk: Option<Value>, exporters: &[ExporterStatus]) -> Value {
         let partitions: serde_json::Map<String, Value> =
             self.partitions.iter().map(|one| (format!("partition{}", one.id), partition(one))).collect();
         json!({
             "diskSpace": disk,
+            "exporters": exporters_health(exporters),
             "readiness": { "status": status(self.is_ready()) },
             "liveness": { "status": status(self.is_alive()) },
             "partitions": { "status": status(self.is_healthy()), "details": partitions },
@@ -201,7 +205,8 @@ async fn health(State(managed): Shared) -> Response {
     let condition = managed.condition();
     let disk = managed.node.read().as_ref().map(|(client, _)| disk(&client.disk()));
     let up = condition.is_healthy();
-    verdict(up, json!({ "status": status(up), "components": condition.components(disk) }))
+    let exporters = managed.exporters.read().as_ref().map(Exporters::statuses).unwrap_or_default();
+    verdict(up, json!({ "status": status(up), "components": condition.components(disk, &exporters) }))
 }
 
 fn partition(partition: &Partition) -> Value {
@@ -216,6 +221,26 @@ fn partition(partition: &Partition) -> Value {
         Some(message) => json!({ "status": status(is_up), "details": { "message": message } }),
         None => json!({ "status": status(is_up) }),
     }
+}
+
+/// An exporter that fails does not make the node unhealthy: nothing is lost, and a restart would not help its target.
+fn exporters_health(exporters: &[ExporterStatus]) -> Value {
+    let is_up = |exporter: &ExporterStatus| !matches!(exporter.state, ExporterState::Failing(_));
+    let details: serde_json::Map<String, Value> = exporters
+        .iter()
+        .map(|exporter| {
+            let (name, message) = match &exporter.state {
+                ExporterState::Opening => ("OPENING", None),
+                ExporterState::Exporting => ("EXPORTING", None),
+                ExporterState::Failing(reason) => ("FAILING", Some(reason)),
+                ExporterState::Closed => ("CLOSED", None),
+            };
+            let lag: u64 = exporter.partitions.iter().map(broker::ExporterPosition::lag_records).sum();
+            let details = json!({ "state": name, "message": message, "lagRecords": lag });
+            (exporter.name.clone(), json!({ "status": status(is_up(exporter)), "details": details }))
+        })
+        .collect();
+    json!({ "status": status(exporters.iter().all(is_up)), "details": details })
 }
 
 /// A disk that is low does not make the node unhealthy: it still finishes work, and a restart would not help.
@@ -445,14 +470,14 @@ mod tests {
         assert_eq!(verdicts(true, &[LeftOut, LeftOut]), [false, true, false], "there is no other");
         let mut condition = condition(true, &[LeftOut]);
         condition.partitions[0].remark = Some("It was command 5.".to_owned());
-        let components = condition.components(None);
+        let components = condition.components(None, &[]);
         assert_eq!(components["partitions"]["details"]["partition1"]["details"]["message"], "It was command 5.");
     }
 
     #[test]
     fn the_dead_partition_is_named() {
         let condition = condition(true, &[Health::Healthy, Health::Dead]);
-        let components = condition.components(None);
+        let components = condition.components(None, &[]);
         assert_eq!(components["readiness"]["status"], "DOWN");
         let partitions = &components["partitions"]["details"];
         assert_eq!(

@@ -46,7 +46,7 @@ pub(crate) async fn start(start: Start) -> Outcome {
 
     let options = node_options(&configuration)?;
     let node = tokio::task::spawn_blocking(move || Node::start(options)).await??;
-    managed.node_started(node.client(), node.clock());
+    managed.node_started(node.client(), node.clock(), node.exporters());
     let outcome = serve(&configuration, &managed, &node, &mut signals, begin, (management_address, connections)).await;
     managed.stopping();
     let stopping = Instant::now();

@@ -9,6 +9,13 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
 }
 
+/// Waits until something holds.
+fn eventually(holds: impl Fn() -> bool) {
+    while !holds() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 fn text_of(value: &Value) -> String {
     value.as_str().expect("keys are strings").to_owned()
 }
@@ -214,6 +221,27 @@ async fn a_configured_exporter_writes_records() {
             && record["value"]["bpmnElementType"] == "PROCESS"
     });
     assert_eq!(activated.expect("the record of the instance")["key"], created.process_instance_key);
+}
+
+#[test]
+fn an_exporter_that_fails_is_seen() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("osmia.yaml");
+    std::fs::write(&file, "exporters:\n  lost:\n    type: json-lines\n    path: /no/such/directory/r.jsonl\n").unwrap();
+    let server = Server::start(&data.path().join("data"), &["--config", file.to_str().unwrap()]);
+    let exporter = || {
+        let (code, body) = server.http("GET", "/actuator/health", "");
+        assert_eq!(code, 200, "the node itself is well: {body}");
+        json(&body)["components"]["exporters"]["details"]["lost"].clone()
+    };
+    eventually(|| exporter()["status"] == "DOWN");
+    let message = exporter()["details"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("/no/such/directory"), "{message}");
+    eventually(|| {
+        let metrics = server.http("GET", "/actuator/prometheus", "").1;
+        metrics.contains("osmia_exporter_failing{exporter=\"lost\",partition=\"1\"} 1")
+            && metrics.contains("zeebe_exporter_state{")
+    });
 }
 
 #[test]
