@@ -5,7 +5,8 @@ use engine_fuzz::case;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Some(failure) = case::run(bytes).failure {
-        panic!("{failure}");
+    let report = case::run(bytes);
+    if let Some(failure) = report.failure {
+        panic!("{}=> {}", report.story, failure.0);
     }
 });

@@ -14,38 +14,42 @@ use crate::measure::Cost;
 pub struct Report {
     /// What every command took.
     pub costs: Vec<Cost>,
+    /// What was done.
+    pub story: Story,
     /// The promise that was broken, if one was.
     pub failure: Option<Failure>,
 }
 
-/// A promise that was broken, in a form to be read.
+/// A case in a form to be read.
 #[derive(Clone, Debug)]
-pub struct Failure {
-    /// What is wrong.
-    pub reason: String,
+pub struct Story {
     /// The files that were deployed, with their names.
     pub files: Vec<(String, String)>,
     /// What was done.
     pub steps: Vec<String>,
 }
 
-impl Failure {
-    /// The reason without numbers: it tells failures apart from each other.
-    pub fn kind(&self) -> String {
-        let kind: String = self.reason.chars().filter(|character| !character.is_ascii_digit()).collect();
-        kind.chars().take(120).collect()
-    }
-}
-
-impl fmt::Display for Failure {
+impl fmt::Display for Story {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, (name, content)) in self.files.iter().enumerate() {
             writeln!(formatter, "--- file {number}, {name}\n{content}\n")?;
         }
-        for step in &self.steps {
-            writeln!(formatter, "- {step}")?;
+        for (number, step) in self.steps.iter().enumerate() {
+            writeln!(formatter, "{number}. {step}")?;
         }
-        write!(formatter, "=> {}", self.reason)
+        Ok(())
+    }
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure(pub String);
+
+impl Failure {
+    /// The reason without numbers: it tells failures apart from each other.
+    pub fn kind(&self) -> String {
+        let kind: String = self.0.chars().filter(|character| !character.is_ascii_digit()).collect();
+        kind.chars().take(120).collect()
     }
 }
 
@@ -91,6 +95,6 @@ pub fn run(bytes: &[u8]) -> Report {
         }
     };
     let (files, steps) = (std::mem::take(&mut driver.files), std::mem::take(&mut driver.steps));
-    let failure = reason.map(|reason| Failure { reason, files, steps });
-    Report { costs: std::mem::take(&mut driver.cluster.costs), failure }
+    let costs = std::mem::take(&mut driver.cluster.costs);
+    Report { costs, story: Story { files, steps }, failure: reason.map(Failure) }
 }

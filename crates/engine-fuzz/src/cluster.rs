@@ -134,6 +134,8 @@ pub(crate) struct Cluster {
     pub costs: Vec<Cost>,
     /// Whether interrupted work waits until it is asked for.
     pub is_lazy: bool,
+    /// The step of the driver that is under way.
+    pub step: usize,
     way: VecDeque<(PartitionId, Command)>,
     requests: u64,
 }
@@ -157,6 +159,7 @@ impl Cluster {
             known: Known::default(),
             costs: Vec::new(),
             is_lazy: false,
+            step: 0,
             way: VecDeque::new(),
             requests: 0,
         }
@@ -185,7 +188,7 @@ impl Cluster {
 
     /// Applies one command, and checks what must hold for each.
     pub fn apply(&mut self, partition: PartitionId, command: Command) -> Outcome {
-        let timestamp = self.time;
+        let (timestamp, step) = (self.time, self.step);
         let node = self.node(partition);
         node.index += 1;
         let index = node.index;
@@ -197,6 +200,7 @@ impl Cluster {
         let command = &batch.commands[0];
         let name = format!("{} {}", command.payload.value_type().name(), command.payload.intent_name());
         let cost = Cost {
+            step,
             name,
             processor_nanoseconds,
             memory,

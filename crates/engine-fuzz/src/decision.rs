@@ -112,7 +112,7 @@ fn table(choices: &mut Choices<'_>, number: usize) -> String {
     let input = tag("text", &[], &escape(&asking(choices, number, 'n')));
     let input = tag("inputExpression", &[("id", "@expression")], &input);
     let mut content = tag("input", &[("id", "@in")], &input);
-    let outputs = 1 + choices.below(2);
+    let outputs = if aggregation.is_empty() { 1 + choices.below(2) } else { 1 };
     for output in 0..outputs {
         content += &tag("output", &[("id", &format!("@out{output}")), ("name", &format!("o{output}"))], "");
     }

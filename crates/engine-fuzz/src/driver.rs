@@ -20,6 +20,8 @@ const TENANT: &str = DEFAULT_TENANT;
 const RECORDS_MAX: usize = 40_000;
 const EVALUATION_STEPS_MAX: u64 = 30_000_000;
 const TIMES_MAX: u64 = 20_000_000;
+/// Files that are refused are followed by others so often.
+const DEPLOYMENTS_AT_FIRST: usize = 5;
 /// Of what is done, only so much is kept to be shown.
 const SHOWN_CHARACTERS: usize = 600;
 
@@ -61,7 +63,12 @@ impl<'a, 'b> Driver<'a, 'b> {
 
     /// Does everything that the choices say.
     pub fn run(&mut self) -> Outcome {
-        self.deploy()?;
+        for _ in 0..DEPLOYMENTS_AT_FIRST {
+            self.deploy()?;
+            if !self.cluster.known.processes.is_empty() {
+                break;
+            }
+        }
         self.create()?;
         while !self.choices.is_at_end() && !self.has_done_much() {
             self.step()?;
@@ -108,6 +115,7 @@ impl<'a, 'b> Driver<'a, 'b> {
 
     /// Says what is done next.
     fn note(&mut self, what: &str) {
+        self.cluster.step = self.steps.len();
         self.steps.push(what.chars().take(SHOWN_CHARACTERS).collect());
     }
 
@@ -152,7 +160,7 @@ impl<'a, 'b> Driver<'a, 'b> {
     }
 
     fn deploy(&mut self) -> Outcome {
-        if self.models.is_at_end() && !self.files.is_empty() {
+        if self.models.is_at_end() && !self.cluster.known.processes.is_empty() {
             return self.deploy_again();
         }
         let before = self.files.len();

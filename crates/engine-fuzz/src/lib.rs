@@ -16,3 +16,4 @@ pub mod memory;
 pub mod minimise;
 mod model;
 mod names;
+pub mod price;

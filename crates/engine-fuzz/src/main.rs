@@ -9,6 +9,7 @@ use engine_fuzz::case::{self, Failure, Report};
 use engine_fuzz::choices::bytes_of_seed;
 use engine_fuzz::measure::{Cost, Distribution, processor_nanoseconds};
 use engine_fuzz::minimise::minimise;
+use engine_fuzz::price::{Price, price};
 
 /// Looks for commands that break a promise of the engine.
 #[derive(Parser, Debug)]
@@ -30,6 +31,15 @@ struct Options {
     /// Tells what commands have taken after so many cases, too.
     #[arg(long, default_value_t = 10_000)]
     tell_every: u64,
+    /// Evaluates an expression of each seed instead, and tells those that take the longest.
+    #[arg(long)]
+    expressions: bool,
+    /// Evaluates this expression with the variables of each seed instead.
+    #[arg(long)]
+    expression: Option<String>,
+    /// Shows the files and steps of each case.
+    #[arg(long)]
+    show: bool,
     /// Tells how often commands were refused, and why.
     #[arg(long)]
     refusals: bool,
@@ -109,9 +119,10 @@ const REASONS: usize = 60;
 fn described(case: &str, cost: &Cost) -> String {
     let (memory, spent) = (&cost.memory, &cost.spent);
     format!(
-        "{:.1} ms, {} in {case}: {} records of {} bytes, {} steps, {} read, {} built, {} joins, {} MiB at once, {} allocations",
+        "{:.1} ms, {} in step {} of {case}: {} records of {} bytes, {} steps, {} read, {} built, {} joins, {} MiB at once, {} allocations",
         cost.processor_nanoseconds as f64 / 1e6,
         cost.name,
+        cost.step,
         cost.records,
         spent.record_bytes,
         spent.evaluation_steps,
@@ -125,6 +136,10 @@ fn described(case: &str, cost: &Cost) -> String {
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if options.expressions || options.expression.is_some() {
+        tell_prices(&options);
+        return ExitCode::SUCCESS;
+    }
     let mut totals = Totals::default();
     let mut failures: BTreeMap<String, u64> = BTreeMap::new();
     let mut cases = 0;
@@ -138,7 +153,10 @@ fn main() -> ExitCode {
     let all: Box<dyn Iterator<Item = (String, Vec<u8>)>> =
         if options.files.is_empty() { Box::new(seeds) } else { Box::new(files) };
     for (name, bytes) in all {
-        let Report { costs, failure } = case::run(&bytes);
+        let Report { costs, story, failure } = case::run(&bytes);
+        if options.show {
+            println!("=== {name}\n{story}");
+        }
         cases += 1;
         totals.add(&name, &costs);
         if let Some(failure) = failure {
@@ -165,13 +183,40 @@ fn main() -> ExitCode {
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// How many expressions are told.
+const EXPRESSIONS: usize = 40;
+
+fn tell_prices(options: &Options) {
+    let mut prices: Vec<Price> = Vec::new();
+    for seed in (options.first..).take(options.seeds as usize) {
+        prices.extend(price(&bytes_of_seed(seed), options.expression.as_deref()));
+        if prices.len() >= 4 * EXPRESSIONS || seed + 1 == options.first + options.seeds {
+            prices.sort_by_key(|price| std::cmp::Reverse(price.nanoseconds));
+            prices.truncate(EXPRESSIONS);
+        }
+    }
+    for price in prices {
+        println!(
+            "{:.1} ms, {} steps, {} built, {} MiB at once, {} allocations, {:.1} ns a step: {}",
+            price.nanoseconds as f64 / 1e6,
+            price.steps,
+            price.built,
+            price.memory.peak_bytes >> 20,
+            price.memory.times,
+            price.nanoseconds as f64 / price.steps.max(1) as f64,
+            price.text
+        );
+    }
+}
+
 fn show(options: &Options, name: &str, bytes: &[u8], failure: &Failure) {
-    println!("=== {name}: {}", failure.reason);
-    let (bytes, failure) = match options.attempts {
-        0 => (bytes.to_vec(), failure.clone()),
-        attempts => minimise(bytes, failure, attempts),
+    println!("=== {name}: {}", failure.0);
+    let bytes = match options.attempts {
+        0 => bytes.to_vec(),
+        attempts => minimise(bytes, &failure.kind(), attempts),
     };
-    println!("{failure}\n");
+    let report = case::run(&bytes);
+    println!("{}=> {}\n", report.story, report.failure.as_ref().unwrap_or(failure).0);
     if let Some(directory) = &options.keep {
         let file = directory.join(name.replace(['/', ' '], "-"));
         std::fs::write(&file, &bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

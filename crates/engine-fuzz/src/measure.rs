@@ -9,6 +9,8 @@ use crate::memory::Memory;
 /// What one command took.
 #[derive(Clone, Debug)]
 pub struct Cost {
+    /// The step of the case that it belongs to.
+    pub step: usize,
     /// The command, as its kind and intent.
     pub name: String,
     /// Processor time of the thread in nanoseconds. It depends on the machine, so nothing is decided by it.

@@ -1,9 +1,11 @@
 //! An allocator that counts, so that the memory of one command is known.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
-/// The system's allocator, with a count for each thread.
+use mimalloc::MiMalloc;
+
+/// The allocator of the server, with a count for each thread.
 #[derive(Debug)]
 struct Counting;
 
@@ -64,24 +66,24 @@ fn count(taken: usize, given: usize) {
     });
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; the counts are of the thread alone and take no memory.
+// SAFETY: every call goes to the allocator of the server unchanged; the counts are of the thread alone and take no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
         // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
+        unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(0, layout.size());
         // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.dealloc(memory, layout) }
+        unsafe { MiMalloc.dealloc(memory, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
         // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { MiMalloc.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
@@ -89,6 +91,6 @@ unsafe impl GlobalAlloc for Counting {
         count(size, 0);
         count(0, layout.size());
         // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.realloc(memory, layout, size) }
+        unsafe { MiMalloc.realloc(memory, layout, size) }
     }
 }

@@ -72,7 +72,7 @@ struct Writer<'a, 'b> {
 }
 
 /// Kinds of blocks.
-const BLOCKS: usize = 20;
+const BLOCKS: usize = 24;
 
 impl Writer<'_, '_> {
     fn id(&mut self, kind: &str) -> String {
@@ -185,7 +185,6 @@ impl Writer<'_, '_> {
             return self.job_task(scope, from, depth);
         }
         match kind {
-            0 => self.job_task(scope, from, depth),
             1 => self.manual_task(scope, from, depth),
             2 => self.script_task(scope, from, depth),
             3 => self.business_rule_task(scope, from, depth),
@@ -203,7 +202,8 @@ impl Writer<'_, '_> {
             16 => self.throw_event(scope, from, depth),
             17 => self.link(scope, from, depth),
             18 => self.row_of_tasks(scope, from, depth),
-            _ => self.path_that_ends(scope, from, depth),
+            19 => self.path_that_ends(scope, from, depth),
+            _ => self.job_task(scope, from, depth),
         }
     }
 

@@ -10,7 +10,7 @@ const SEEDS: u64 = 60;
 fn passes(name: &str, bytes: &[u8]) -> Report {
     let report = case::run(bytes);
     if let Some(failure) = &report.failure {
-        panic!("{name} fails\n{failure}");
+        panic!("{name} fails\n{}=> {}", report.story, failure.0);
     }
     report
 }

@@ -45,8 +45,8 @@ const KNOWN_TEXT_BYTES_MIN: usize = 512;
 const KNOWN_TEXTS_MAX: usize = 32;
 /// How many bytes of a text are passed over in a step.
 const BYTES_READ_PER_STEP: usize = 32;
-/// How many bytes are built in a step.
-const BYTES_BUILT_PER_STEP: usize = 64;
+/// How many bytes are built in a step: fresh memory is given by the system page by page, filled, and given back.
+const BYTES_BUILT_PER_STEP: usize = 16;
 
 /// The limit that would be exceeded, with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,13 +140,14 @@ impl Budget {
         Ok(())
     }
 
-    /// Call before this much memory is taken. The time to fill it is charged separately.
+    /// Call before this much memory is taken. The time to take and fill it is charged, too.
     #[inline]
     pub fn build(&self, bytes: usize) -> Result<(), Exceeded> {
         let built = self.bytes_built.get().saturating_add(bytes);
         if built > self.bytes_built_max {
             return Err(Exceeded::BytesBuilt(self.bytes_built_max));
         }
+        self.spend(bytes / BYTES_BUILT_PER_STEP)?;
         self.bytes_built.set(built);
         Ok(())
     }
@@ -217,13 +218,12 @@ impl Budget {
         let before = out.len();
         // A growing text is moved occasionally to where there is room, and in the end to its final place.
         let built_max = (self.bytes_built_max - self.bytes_built.get()) / 2;
-        let steps_max = (self.steps_left() as usize).saturating_mul(BYTES_BUILT_PER_STEP / 4);
+        let steps_max = (self.steps_left() as usize).saturating_mul(BYTES_BUILT_PER_STEP) / 2;
         let room = built_max.min(steps_max);
         let limit = bytes_max.min(before.saturating_add(room));
         work(out, limit);
         let written = (out.len() - before).min(room);
         self.build(written.saturating_mul(2))?;
-        self.spend(written / (BYTES_BUILT_PER_STEP / 4))?;
         if out.len() <= limit {
             return Ok(());
         }
@@ -277,7 +277,6 @@ impl Budget {
         let result = work(&mut room);
         let built = before - room.min(before);
         self.build(built)?;
-        self.spend(built / BYTES_BUILT_PER_STEP)?;
         match result {
             Err(error) if *error == JsonError::OutOfRoom => Err(match built_max <= steps_max {
                 true => Exceeded::BytesBuilt(self.bytes_built_max),

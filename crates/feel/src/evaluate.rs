@@ -244,7 +244,8 @@ impl<'a> Evaluator<'a> {
         if bytes > self.environment.string_limit_bytes {
             return Err(EvaluationError::StringTooLong(self.environment.string_limit_bytes).into());
         }
-        self.spend(bytes / 64)?;
+        // It is written, and then moved to where it stays.
+        self.spend(3)?;
         self.allocate(bytes.saturating_add(STRING_BYTES))
     }
 
@@ -253,7 +254,7 @@ impl<'a> Evaluator<'a> {
         if length.saturating_add(bytes) > self.environment.string_limit_bytes {
             return Err(EvaluationError::StringTooLong(self.environment.string_limit_bytes).into());
         }
-        self.spend(1 + bytes / 64)?;
+        self.spend(1)?;
         // A growing text is moved occasionally to where there is room, and in the end to its final place.
         self.allocate(bytes.saturating_mul(2))
     }
@@ -440,8 +441,8 @@ impl<'a> Evaluator<'a> {
 
     #[inline(never)]
     fn call(&mut self, call: &Call) -> Outcome {
-        // Constant arguments take no steps.
-        self.spend(call.arguments.len() / 8)?;
+        // Constant arguments take no steps, and a function takes longer to begin than an operator.
+        self.spend(4 + call.arguments.len() / 4)?;
         // What cannot be called does not evaluate its arguments.
         let function = match &call.target {
             Target::Builtin(builtin) => {

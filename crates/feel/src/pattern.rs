@@ -65,10 +65,13 @@ pub(crate) fn compile(pattern: &str, flags: &str) -> Option<Pattern> {
     Some(Pattern { regex, cost: Cost::of(&translated, known) })
 }
 
+/// What a search takes, however short the text is.
+const SEARCH_STEPS: usize = 20;
+
 impl Pattern {
     /// To be called before the first search in a text.
     pub(crate) fn charge_first(&self, text: &str, budget: &Budget) -> Result<(), Exceeded> {
-        budget.spend(self.cost.steps(text.len()))
+        budget.spend(SEARCH_STEPS + self.cost.steps(text.len()))
     }
 
     /// Call before a search continues after the match that ends here.

@@ -25,7 +25,7 @@ impl Driver<'_, '_> {
         };
         ProcessInstanceCreationValue {
             bpmn_process_id,
-            version: self.choices.pick(&[-1, -1, -1, -1, -1, -1, -1, 1, 2, i32::MAX]),
+            version: if self.choices.percent(10) { self.choices.pick(&[1, 2, i32::MAX]) } else { -1 },
             variables: self.variables(),
             tenant_id: TENANT.into(),
             ..ProcessInstanceCreationValue::default()

@@ -156,6 +156,8 @@ impl Evaluator<'_> {
     }
 
     /// Like [`Self::numbers`] where the steps between the ends may have fractions: the last is the one before the end.
+    // Loops in each other repeat the frame that calls this one, which would grow by what this one needs.
+    #[inline(never)]
     fn fractions(
         &mut self,
         node: &Loop,
@@ -167,6 +169,8 @@ impl Evaluator<'_> {
         let upwards = start < end;
         let mut current = start;
         while if upwards { current <= end } else { current >= end } {
+            // Fractions take longer than whole numbers do.
+            self.spend(2)?;
             if !self.step(node, level, Value::Number(current), collect)? {
                 return Ok(false);
             }

@@ -74,6 +74,8 @@ impl Evaluator<'_> {
             text.push_str(b);
             return Ok(Value::string(text));
         }
+        // The calendar takes longer than numbers do.
+        self.spend(5)?;
         let result = match operator {
             Operator::Add => add(&left, &right).or_else(|| add(&right, &left)),
             Operator::Subtract => subtract(&left, &right),
