@@ -5,6 +5,8 @@ mod support;
 
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/messages.rs"]
+mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,25 +15,10 @@ use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use proptest::prelude::*;
 use protocol::*;
-
-/// What remains when everything has ended: definitions, and what partitions remember about each other.
-const STAYS: &[&str] = &[
-    "processes",
-    "latest_processes",
-    "process_versions",
-    "processes_by_deployment",
-    "message_start_subscriptions",
-    "message_started_processes",
-    "outbox_sequences",
-    "inbox_sequences",
-];
+use shared::{check_nothing_stays, waiting};
 
 /// On two partitions, the partition of this key is the second.
 const KEY_A: &str = "{\"key\":\"a\"}";
-
-fn waiting(id: &str) -> String {
-    ProcessBuilder::new(id).start("s").catch_event("wait", Event::Message("m", "=key")).end("e").to_xml()
-}
 
 /// Subscriptions of three kinds, and a start event for the same message.
 fn processes() -> [String; 4] {
@@ -77,26 +64,6 @@ fn correlated(cluster: &Cluster) -> Vec<(Key, Key)> {
         _ => None,
     });
     correlated.collect()
-}
-
-fn check_nothing_stays(cluster: &mut Cluster) {
-    cluster.advance(1_000_000_000);
-    let instances: Vec<Key> = cluster
-        .events()
-        .filter(|record| {
-            matches!(&record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value)
-                if value.bpmn_element_type == BpmnElementType::Process)
-        })
-        .map(|record| record.key)
-        .collect();
-    for instance in instances {
-        cluster.cancel(instance);
-    }
-    cluster.settle();
-    assert_eq!(cluster.rows_but(STAYS), Vec::<String>::new());
-    let statistics: Vec<_> = cluster.nodes.iter().map(|node| node.engine.statistics()).collect();
-    assert!(statistics.iter().all(|numbers| numbers.messages == 0 && numbers.message_subscriptions == 0));
-    cluster.check();
 }
 
 #[test]

@@ -4,29 +4,16 @@ mod support;
 
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/messages.rs"]
+mod shared;
 
 use cluster::{Cluster, Message};
 use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
-
-/// What remains when everything has ended: definitions, and what partitions remember about each other.
-const STAYS: &[&str] = &[
-    "processes",
-    "latest_processes",
-    "process_versions",
-    "processes_by_deployment",
-    "message_start_subscriptions",
-    "message_started_processes",
-    "outbox_sequences",
-    "inbox_sequences",
-];
+use shared::{check_nothing_stays, waiting};
 
 const KEY_K: &str = "{\"key\":\"k\"}";
-
-fn waiting(id: &str) -> String {
-    ProcessBuilder::new(id).start("s").catch_event("wait", Event::Message("m", "=key")).end("e").to_xml()
-}
 
 fn started(id: &str) -> String {
     ProcessBuilder::new(id).start_event("s", Event::Message("m", "")).service_task("t", "work").end("e").to_xml()
@@ -86,28 +73,6 @@ fn correlated(cluster: &Cluster) -> Vec<(Key, Key)> {
         _ => None,
     });
     correlated.collect()
-}
-
-/// Cancels what lives and lets everything expire; then nothing is left.
-fn check_nothing_stays(cluster: &mut Cluster) {
-    let instances: Vec<Key> = cluster
-        .events()
-        .filter(|record| {
-            matches!(&record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value)
-                if value.bpmn_element_type == BpmnElementType::Process)
-        })
-        .map(|record| record.key)
-        .collect();
-    cluster.advance(1_000_000_000);
-    for instance in instances {
-        cluster.cancel(instance);
-    }
-    cluster.settle();
-    // Cancelled instances may have let buffered messages start others.
-    assert_eq!(cluster.rows_but(STAYS), Vec::<String>::new());
-    let statistics: Vec<_> = cluster.nodes.iter().map(|node| node.engine.statistics()).collect();
-    assert!(statistics.iter().all(|numbers| numbers.messages == 0 && numbers.message_subscriptions == 0));
-    cluster.check();
 }
 
 #[test]
