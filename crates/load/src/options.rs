@@ -335,7 +335,7 @@ impl Options {
                     options.work.profile != Profile::Timers,
                     "--max",
                     "given with the profile timers",
-                    "left out: the rate beside the timers is fixed",
+                    "left out: the rate of the other instances is fixed",
                 )?;
                 rate("--rate", options.start_rate)?;
                 positive("--trial", options.trial)?;

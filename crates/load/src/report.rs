@@ -346,7 +346,7 @@ fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt:
     completions_row(formatter, &found.rejected_completions, repeated, unconfirmed)?;
     row(formatter, "failed streams and polls", &found.failed_streams)?;
     if found.polled_beside_streams > 0 {
-        row(formatter, "jobs polled beside the streams", found.polled_beside_streams)?;
+        row(formatter, "jobs polled alongside the streams", found.polled_beside_streams)?;
     }
     Ok(())
 }
@@ -448,7 +448,7 @@ fn timers(formatter: &mut Formatter<'_>, report: &TimersReport) -> fmt::Result {
         formatter,
         "jobs after timers",
         format_args!(
-            "{} duplicate, {} polled beside the streams; rejected completions: {}; failed streams: {}",
+            "{} duplicate, {} polled alongside the streams; rejected completions: {}; failed streams: {}",
             fired.duplicate_jobs, fired.polled_beside_streams, fired.rejected_completions, fired.failed_streams
         ),
     )?;
@@ -470,7 +470,7 @@ fn beside(formatter: &mut Formatter<'_>, when: &str, rate: f64, report: &BesideR
         formatter,
         when,
         format_args!(
-            "{rate:.1} instances/s beside for {:.1} s: {} late, {} skipped sends, {} unfinished",
+            "{rate:.1} instances/s meanwhile for {:.1} s: {} late, {} skipped sends, {} unfinished",
             report.seconds, measured.late_sends, measured.skipped_sends, measured.unfinished
         ),
     )?;
@@ -502,7 +502,7 @@ fn drain(formatter: &mut Formatter<'_>, report: &DrainReport) -> fmt::Result {
         )?;
     }
     row(formatter, "out of order, duplicates", format_args!("{}, {}", report.out_of_order, report.duplicate_jobs))?;
-    row(formatter, "jobs polled beside the streams", report.polled_beside_streams)?;
+    row(formatter, "jobs polled alongside the streams", report.polled_beside_streams)?;
     row(formatter, "rejected completions", &report.rejected_completions)?;
     row(formatter, "failed streams and polls", &report.failed_streams)?;
     quantile_header(formatter)?;

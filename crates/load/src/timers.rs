@@ -278,7 +278,7 @@ impl<'a> Seconds<'a> {
         };
         if self.session.progress {
             eprintln!(
-                "{:>5.1} s  fired {:>7}  completed {:>7}  beside: completed {:>5}  process latency ms p99 {:>8.2}",
+                "{:>5.1} s  fired {:>7}  completed {:>7}  others: completed {:>5}  process latency ms p99 {:>8.2}",
                 taken.until, taken.fired, taken.completed, taken.completed_beside, taken.p99_beside
             );
         }

@@ -118,7 +118,7 @@ Profiles:
   parallel-N            a parallel gateway to N service tasks (parallel: 10)
   mixed                 60 % one-task, 20 % ten-tasks-two-timers, 20 % task, message catch event, task
   messages              messages at a rate, each for an instance that waits for it
-  timers                timers that are due at once (--timers, --due-in), and one-task at a rate beside them
+  timers                timers that are due at once (--timers, --due-in), and meanwhile one-task at a rate
 
 A message that is not correlated exactly once, or a timer that does not fire exactly once, makes the run fail.";
 

@@ -113,7 +113,7 @@ fn irregularities(formatter: &mut Formatter<'_>, report: &SurgeReport) -> fmt::R
     row(formatter, "failed streams and polls", &found.failed_streams)?;
     row(formatter, "lost connections", &report.lost_connections)?;
     if found.polled_beside_streams > 0 {
-        row(formatter, "jobs polled beside the streams", found.polled_beside_streams)?;
+        row(formatter, "jobs polled alongside the streams", found.polled_beside_streams)?;
     }
     Ok(())
 }
