@@ -199,9 +199,9 @@ enum Passage<'a> {
     Leaves,
     /// It takes at least one outgoing flow.
     LeavesOneWay,
-    /// It begins anew inside, and takes every outgoing flow when that has ended.
+    /// It starts again inside, and takes every outgoing flow when that has ended.
     Through(Option<ElementIndex>),
-    /// It begins anew in another process.
+    /// It starts again in another process.
     Calls(&'a str),
 }
 

@@ -98,7 +98,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Adds a function that is called after every change, so that waits for a time can be begun anew.
+    /// Adds a function that is called after every change, so that waits for a time can be started again.
     pub(crate) fn on_change(&self, listener: Listener) {
         self.listeners.lock().push(listener);
     }

@@ -172,7 +172,7 @@ impl DataDirectory {
     }
 
     /// Everything of a new directory could be opened: from now on it counts as made, with settings that do not change. To be
-    /// called before anything is logged, because until then the next start makes it anew.
+    /// called before anything is logged, because until then the next start makes it again.
     pub fn confirm(&self) -> Result<(), DataDirectoryError> {
         let (creating, format) = (self.paths.0.join(CREATING), self.paths.0.join(FORMAT_FILE));
         if format.exists() {

@@ -3,7 +3,7 @@
 //! A node whose disk fills up must still be able to end work, for that is what gives room back. So new work is refused
 //! while less than a *low mark* is free, and below that a *reserve* is kept: a file with nothing in it that is shortened
 //! piece by piece when nothing else is left, whoever filled the disk. What ends work, what reads, checkpoints and the log
-//! go on in it. When there is room again, the reserve is allocated anew, and then new work is taken again.
+//! continue in it. When there is room again, the reserve is allocated again, and then new work is taken again.
 
 mod reserve;
 mod space;

@@ -356,7 +356,7 @@ impl Node {
         self.shared.disk.view()
     }
 
-    /// Why the node cannot go on: its process should end and be started again.
+    /// Why the node cannot continue: its process should end and be started again.
     pub fn failure(&self) -> Option<String> {
         self.shared.failure.lock().clone()
     }

@@ -110,8 +110,8 @@ impl RecordLog {
         Ok((log, writer))
     }
 
-    /// Makes durable what there is of the records of a state, before one that is ahead of it takes its place. What lies between
-    /// is never derived here, so an end that a power loss tears later could not be told from damage.
+    /// Makes durable what there is of the records of a state, before one that is ahead of it takes its place. What lies
+    /// between is never derived here, so an end that a power loss tears later would look like damage.
     ///
     /// # Errors
     /// When the records cannot be read or synced. The state must stay then.

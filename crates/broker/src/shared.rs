@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub stopping: AtomicBool,
     /// All threads end at once, without finishing anything, as if the process were killed.
     pub crashed: AtomicBool,
-    /// Why the node cannot go on.
+    /// Why the node cannot continue.
     pub failure: Mutex<Option<String>>,
 }
 
@@ -50,7 +50,7 @@ impl Shared {
         u16::try_from(self.entrances.len()).expect("the number of partitions was checked at the start")
     }
 
-    /// The node cannot go on: nothing is acknowledged from here on, and its process should be started again.
+    /// The node cannot continue: nothing is acknowledged from here on, and its process should be started again.
     pub fn fail(&self, reason: &str) {
         tracing::error!(reason, "all partitions of this node stop; start the node again");
         self.failure.lock().get_or_insert_with(|| reason.to_owned());

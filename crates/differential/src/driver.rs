@@ -63,7 +63,7 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// A side that cannot go on.
+/// A side that cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[error("The {side} {problem}")]
 pub struct DriverError {
@@ -75,7 +75,7 @@ pub struct DriverError {
 
 /// One side.
 pub trait Driver {
-    /// Begins anew, with nothing deployed, at [`crate::START_MILLISECONDS`].
+    /// Starts afresh, with nothing deployed, at [`crate::START_MILLISECONDS`].
     ///
     /// # Errors
     /// When the side cannot be started.

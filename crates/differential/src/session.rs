@@ -40,7 +40,7 @@ pub struct Run {
 struct Unknown(String);
 
 impl<'a> Session<'a> {
-    /// Begins anew on a side.
+    /// Starts afresh on a side.
     ///
     /// # Errors
     /// When the side cannot be started.
@@ -70,7 +70,7 @@ impl<'a> Session<'a> {
         Ok(run)
     }
 
-    /// Carries out a step; answers what came of it.
+    /// Carries out a step; returns what came of it.
     ///
     /// # Errors
     /// When the side is gone.

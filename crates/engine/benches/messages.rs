@@ -1,5 +1,5 @@
 //! What messages cost two engines on one core when the instances live on one partition and the messages arrive on the other:
-//! instances that wait and end with their message, and messages for instances that go on waiting. In memory, and on state
+//! instances that wait and end with their message, and messages for instances that keep waiting. In memory, and on state
 //! files with other open subscriptions (`OSMIA_BENCH_WAITING` of them, a million unless it is said otherwise).
 
 use std::path::Path;
@@ -116,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Instances with correlation keys of their own; answers the keys.
+    /// Instances with correlation keys of their own; returns the keys.
     fn create(&mut self, id: &str) -> Vec<String> {
         let mut keys = Vec::new();
         while keys.len() < BATCH as usize {

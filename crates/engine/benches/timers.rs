@@ -26,7 +26,7 @@ fn boundary() -> ProcessBuilder {
     process.boundary("late", "t", Event::Duration("PT1H")).end("late-end")
 }
 
-/// Applies one batch of what is due; answers how many commands it had.
+/// Applies one batch of what is due; returns how many commands it had.
 fn fire(run: &mut Run) -> usize {
     let due = run.engine.due_commands(run.time, DUE_COMMANDS);
     let count = due.len();

@@ -360,7 +360,7 @@ pub(crate) fn instances_of_work(execution: &Execution<'_>, row: &WorkRow) -> Vec
     instances
 }
 
-/// Bans instances that go on and on without waiting for anything: they would never end.
+/// Bans instances that keep taking steps without waiting for anything: they would never end.
 fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
     for instance in instances_of_work(execution, row) {
         let steps = u64::from(row.rounds).saturating_mul(execution.limits.steps_per_command_max as u64);

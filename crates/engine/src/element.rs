@@ -37,7 +37,7 @@ use crate::state::{ElementInstance, Lifecycle, State};
 pub(crate) enum Step {
     /// A token arrives at an element. The key is set when it is decided already (the process itself).
     Activate { key: Option<Key>, value: Arc<ProcessInstanceValue> },
-    /// The activation goes on after its incident was resolved.
+    /// The activation continues after its incident was resolved.
     ContinueActivation { key: Key },
     /// The element's work is done.
     Complete { key: Key },

@@ -26,7 +26,7 @@ use crate::variable::long::LongVariables;
 pub(crate) enum Failure {
     /// It was refused, with the reason.
     Rejected(Rejection),
-    /// A broken invariant: the instance cannot be trusted to go on.
+    /// A broken invariant: the instance cannot be trusted to continue.
     Broken {
         /// The instance concerned, if it is known.
         process_instance: Key,

@@ -174,7 +174,7 @@ impl Engine {
         Ok(Engine { options, state, applied: recovered.applied })
     }
 
-    /// Replaces the state in `directory`, which must not be open, by one that another replica sent, and answers the index
+    /// Replaces the state in `directory`, which must not be open, by one that another replica sent, and returns the index
     /// of the last batch that is part of it.
     ///
     /// # Errors

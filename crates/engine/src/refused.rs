@@ -54,7 +54,7 @@ fn take_off_job(execution: &mut Execution<'_>, key: Key, is_noted: bool, reason:
     }
 }
 
-/// What the other partition has is not sent again. A distribution that cannot go on with it is not told.
+/// What the other partition has is not sent again. A distribution that cannot continue with it is not told.
 fn take_off_acknowledged(execution: &mut Execution<'_>, value: &OutboxValue) {
     let Some((sequence, _)) = distribution::newly_acknowledged(&execution.state, value).last().copied() else { return };
     let acknowledged = OutboxValue { sequence, distribution_key: Key::NONE, command: None, ..value.clone() };

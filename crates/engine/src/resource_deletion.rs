@@ -79,7 +79,7 @@ fn delete_decisions(execution: &mut Execution<'_>, command: &Command, metadata: 
     }
 }
 
-/// Whoever deleted something is answered when every partition has heard of it.
+/// The deleting client is answered when every partition knows of it.
 fn answer(execution: &mut Execution<'_>, key: Key, deletion: impl Fn(ResourceDeletionIntent) -> Payload) {
     if execution.partition_count > 1 {
         distribution::start(execution, key, deletion(ResourceDeletionIntent::Delete));

@@ -228,7 +228,7 @@ pub(crate) struct State {
     pub misfit: Option<Misfit>,
     /// The root process instance that takes more by the event applied last, with what it takes now.
     pub grown: Option<(Key, Usage)>,
-    /// Variables of the command at hand whose scope has not begun.
+    /// Variables of the current command whose scope has not begun.
     pub early_variables: EarlyVariables,
 }
 
@@ -253,7 +253,7 @@ impl State {
         self.early_variables = EarlyVariables::None;
     }
 
-    /// Whether a key was given by the command at hand.
+    /// Whether the current command made a key.
     fn is_of_this_command(&self, key: Key) -> bool {
         key.counter() > self.saved_counters.key
     }

@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// A refused command from another partition was still received: it is not sent again, and positions go on.
+/// A refused command from another partition was still received: it is not sent again, and positions continue.
 #[test]
 fn a_refused_command_from_another_partition_counts_as_received() {
     let mut cluster = Cluster::new();

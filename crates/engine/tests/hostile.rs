@@ -1,4 +1,4 @@
-//! Models and variables that would take all time, all memory or all disk end with a reason, and others go on.
+//! Models and variables that would take all time, all memory or all disk end with a reason, and others continue.
 
 mod support;
 
@@ -243,7 +243,7 @@ fn many_conditions_on_a_long_variable_read_it_once() {
     partition.check();
 }
 
-/// A variable that changes is read anew, also by the same command.
+/// A variable that changes is read again, also by the same command.
 #[test]
 fn a_long_variable_that_changes_is_read_anew() {
     let mut partition = partition(Limits::default());

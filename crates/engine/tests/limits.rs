@@ -340,7 +340,7 @@ fn flows_and_loops_that_multiply_stop_at_the_living_element_instances_of_their_r
     partition.create("forks", "{}", ProcessInstanceCreationIntent::Create);
     assert!(living(&partition) <= 100, "{} live", living(&partition));
     assert!(incident_messages(&partition).len() > 10);
-    // What has room when others have ended goes on.
+    // What has room when others have ended continues.
     let before = incident_messages(&partition).len();
     let tasks: Vec<Key> = partition.jobs.values().copied().collect();
     for job in tasks {

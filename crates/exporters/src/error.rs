@@ -24,7 +24,7 @@ pub enum ExporterError {
     /// The target did not take the records; the same records are tried again.
     #[error("The exporter '{name}' could not {action}: {source}")]
     Target { name: String, action: String, source: Box<dyn std::error::Error + Send + Sync> },
-    /// What the exporter took since its last acknowledgement may be lost. It is opened anew and gets that again.
+    /// What the exporter took since its last acknowledgement may be lost. It is opened again and gets that again.
     #[error("The exporter '{name}' could not {action}: {source}. It begins again after the last acknowledged records.")]
     Lost { name: String, action: String, source: Box<dyn std::error::Error + Send + Sync> },
 }

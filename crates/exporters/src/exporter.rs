@@ -26,7 +26,7 @@ pub trait Exporter: Send {
     /// When an argument is missing, unknown or wrong.
     fn configure(&mut self, context: &mut Context) -> Result<(), ExporterError>;
 
-    /// Connects to the target. Called again, with growing pauses, until it succeeds, and anew after an
+    /// Connects to the target. Called again, with growing pauses, until it succeeds, and again after an
     /// [`ExporterError::Lost`]: what is not acknowledged then comes again.
     ///
     /// # Errors

@@ -179,7 +179,7 @@ impl Target {
     }
 }
 
-/// The length of the file up to its last line break: a line that a crash cut off is written anew.
+/// The length of the file up to its last line break: a line that a crash cut off is written again.
 fn complete_length(file: &mut File) -> std::io::Result<u64> {
     let mut end = file.seek(SeekFrom::End(0))?;
     let mut block = Vec::new();

@@ -252,7 +252,7 @@ async fn settle(
     }
 }
 
-/// Samples the run while it goes on.
+/// Samples the run while it is under way.
 struct Watch<'a> {
     options: &'a Options,
     timeline: Timeline,

@@ -14,7 +14,7 @@ pub const ZEEBE_NAMESPACE: &str = "http://camunda.org/schema/zeebe/1.0";
 /// The longest message of one problem: a model may quote itself at any length, and every problem should find room.
 const MAXIMUM_MESSAGE_CHARACTERS: usize = 1_000;
 
-/// What whoever deploys a file of this kind can do when it exceeds a limit, each a sentence.
+/// What to do when a file of this kind exceeds a limit, each a sentence.
 #[derive(Clone, Copy, Debug)]
 pub struct Advice {
     /// There is too much in it.
@@ -39,7 +39,7 @@ pub const MAXIMUM_NODES: u32 = 1_000_000;
 /// The text of a file in one of the encodings UTF-8, UTF-16 (with a byte order mark) and ISO-8859-1.
 ///
 /// # Errors
-/// When the file is too large or not in one of them, with a sentence for whoever deploys it.
+/// When the file is too large or not in one of them, with a sentence for those who deploy it.
 pub fn decode<'a>(content: &'a [u8], advice: &Advice) -> Result<Cow<'a, str>, String> {
     if content.len() > MAXIMUM_RESOURCE_BYTES {
         return Err(format!(
@@ -100,7 +100,7 @@ fn declared_encoding(content: &[u8]) -> Option<String> {
 /// The document tree, without document type declarations and within the limits of this module.
 ///
 /// # Errors
-/// When it is not such a document, with a sentence for whoever deploys it.
+/// When it is not such a document, with a sentence for those who deploy it.
 pub fn parse<'a>(text: &'a str, advice: &Advice) -> Result<Document<'a>, String> {
     check_limits(text.as_bytes(), advice)?;
     let options = ParsingOptions { nodes_limit: MAXIMUM_NODES, ..ParsingOptions::default() };

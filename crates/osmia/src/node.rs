@@ -74,7 +74,7 @@ fn warn_of(configuration: &Configuration) {
     }
 }
 
-/// Serves clients until a signal comes or the node cannot go on.
+/// Serves clients until a signal comes or the node cannot continue.
 async fn serve(
     configuration: &Configuration,
     managed: &Managed,
@@ -150,7 +150,7 @@ fn not_ready(node: &Node) -> String {
     }
 }
 
-/// Ends when the node cannot go on.
+/// Ends when the node cannot continue.
 async fn failed(node: &Node) {
     while node.failure().is_none() {
         tokio::time::sleep(FAILURE_POLL_INTERVAL).await;

@@ -34,7 +34,7 @@ fn poisoned(data: &Path) -> Command {
     command
 }
 
-/// Runs a node that ends before it is ready; answers what it says.
+/// Runs a node that ends before it is ready; returns what it says.
 fn ends(mut command: Command) -> String {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
     let output = child.wait_with_output().expect("it ends");
@@ -65,7 +65,7 @@ fn partition_of(key: i64) -> u64 {
     (key >> 51).cast_unsigned()
 }
 
-/// Ends the node twice with a creation of `poison`; answers the partition and the instances that wait elsewhere and there.
+/// Ends the node twice with a creation of `poison`; returns the partition and the instances that wait elsewhere and there.
 async fn poison(data: &Path) -> (u64, Vec<i64>) {
     let server = Server::spawn(poisoned(data));
     let mut client = server.client().await;

@@ -83,7 +83,7 @@ pub enum LogError {
     Crashed,
 }
 
-/// Replication cannot go on, for a group or for the node.
+/// Replication cannot continue, for a group or for the node.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the message says what each field is")]
 pub enum ReplicationError {

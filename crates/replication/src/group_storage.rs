@@ -82,7 +82,7 @@ impl<L: LogStore> GroupStorage<L> {
         self.last_index = last_index;
     }
 
-    /// The group starts anew from a snapshot.
+    /// The group starts afresh from a snapshot.
     pub(crate) fn replace(&mut self, anchor: Anchor) {
         self.last_index = anchor.compacted.index;
         self.recent.clear();

@@ -26,7 +26,7 @@ pub trait LogStore: Send + Sync + 'static {
     /// Reads the entries `from..to`, at most `max_bytes` of them but at least one.
     fn read(&self, group: GroupId, from: u64, to: u64, max_bytes: u64) -> Result<Vec<Entry>, LogError>;
 
-    /// Gives the space of compacted entries back. Slow, so it is for a background thread; writes go on meanwhile.
+    /// Gives the space of compacted entries back. Slow, so it is for a background thread; writes continue meanwhile.
     fn reclaim_space(&self) -> Result<SpaceReport, LogError>;
 }
 

@@ -58,7 +58,7 @@ pub struct RaftEngineLog<F: FileSystem = PreparedFiles> {
     engine: Engine<F>,
     blocks: Blocks,
     directory: LockedDirectory,
-    /// The region of each group. A group that starts anew moves to a new region, because `raft-engine` may let an old
+    /// The region of each group. A group that starts afresh moves to a new region, because `raft-engine` may let an old
     /// region's deletions hit entries that were written to the same region later.
     regions: RwLock<BTreeMap<GroupId, Region>>,
     /// An empty batch, with the room that the last one needed.
@@ -68,7 +68,7 @@ pub struct RaftEngineLog<F: FileSystem = PreparedFiles> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Region {
-    /// Counts how often the group started anew on this node.
+    /// Counts how often the group started afresh on this node.
     generation: u32,
     /// Whether the group is here; a removed group leaves its generation behind.
     alive: bool,

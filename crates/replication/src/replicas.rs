@@ -124,7 +124,7 @@ impl<L: LogStore> Replicas<L> {
         Ok(())
     }
 
-    /// This node takes no part in a group any more until it is opened anew, because its state machine is lost: it does not
+    /// This node takes no part in a group any more until it is opened again, because its state machine is lost: it does not
     /// lead, vote or take entries, so that nothing piles up in a log that is never compacted. What the group has in the log
     /// stays. If this node leads, it does so no more from the next round on, and takes no proposals from now on.
     ///

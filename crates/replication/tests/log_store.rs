@@ -103,7 +103,7 @@ fn conforms<L: LogStore>(open: impl Fn() -> L, reopen: impl Fn(L) -> L) {
     assert_eq!((stored.anchor, stored.last_index), (anchor(15, 4), 23));
     assert_eq!(read(&log, B, 16, 24), entries(16..24, 4));
 
-    // Removal, and creation anew.
+    // Removal, and another creation.
     write(&log, vec![(B, GroupWrite::Remove)]);
     let log = reopen(log);
     assert_eq!(log.groups().expect("readable"), [A]);

@@ -28,7 +28,7 @@ pub struct Disk(Mutex<Inner>);
 struct Inner {
     /// What was not synced, by file.
     unsynced: BTreeMap<PathBuf, Unsynced>,
-    /// Where each file was written last, and synced. Damage there could not be told from a torn write.
+    /// Where each file was written last, and synced. Damage there would look like a torn write.
     last_write: BTreeMap<PathBuf, std::ops::Range<u64>>,
     /// Files with damage.
     damaged: BTreeSet<PathBuf>,
@@ -104,7 +104,7 @@ impl Disk {
         inner.crash_after = None;
     }
 
-    /// Whether a file that is there was damaged, since it was used anew.
+    /// Whether a file that is there was damaged, since it was used again.
     pub fn is_damaged(&self) -> bool {
         !self.0.lock().damaged.is_empty()
     }

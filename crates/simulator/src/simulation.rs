@@ -406,7 +406,7 @@ impl Simulation {
         for id in self.nodes.iter().map(|node| node.id).collect::<Vec<_>>() {
             self.schedule.after(1, Event::Start(id));
         }
-        // A minority may stay away for ever: the others must go on without it.
+        // A minority may stay away for ever: the others must continue without it.
         let is_damaged = self.nodes.iter().any(|node| node.disk.is_damaged());
         if self.swarm.voters > 1 && !is_damaged && self.chance.one_in(3) && self.replaced.is_none() {
             let id = *self.chance.choose(founders(&self.swarm));

@@ -108,7 +108,7 @@ impl StoreError {
         matches!(self, Self::KeyTooLong { .. })
     }
 
-    /// Whether nothing can be written any more before the file is opened anew: an error hit the very page that names the
+    /// Whether nothing can be written any more before the file is opened again: an error hit the very page that names the
     /// newest checkpoint.
     pub fn needs_reopening(&self) -> bool {
         match self {

@@ -47,7 +47,7 @@ pub(crate) fn seal_record(key: &[u8], record: &mut Vec<u8>, encode_value: impl F
     record[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// Checks a record and answers the encoded value.
+/// Checks a record and returns the encoded value.
 pub(crate) fn open_record<'a>(key: &[u8], record: &'a [u8]) -> Result<&'a [u8], CorruptionError> {
     let Some((stored, value)) = record.split_first_chunk::<CHECKSUM_BYTES>() else {
         return Err(CorruptionError::new(format!("its record has only {} bytes", record.len())));

@@ -276,7 +276,7 @@ impl Store {
         }
     }
 
-    /// Appends up to `limit` entries of a table to `chunk` and answers the last key, or `None` at the end of the range.
+    /// Appends up to `limit` entries of a table to `chunk` and returns the last key, or `None` at the end of the range.
     pub(crate) fn read_chunk<K: TableKey>(
         &self,
         table: TableId,

@@ -81,7 +81,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         self.overlay.delete(key, |key| self.lower.may_contain(key));
     }
 
-    /// Changes the value of a key; answers whether it has one.
+    /// Changes the value of a key; returns whether it has one.
     #[inline]
     pub fn update(&mut self, key: &K, change: impl FnOnce(&mut V)) -> bool
     where
@@ -138,7 +138,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         self.remove_all(keys)
     }
 
-    /// Deletes the entries of a range; answers how many there were.
+    /// Deletes the entries of a range; returns how many there were.
     pub fn remove_range(&mut self, range: impl RangeBounds<K>) -> u64 {
         let keys: Vec<K> = self.range(range).map(|(key, _)| key).collect();
         self.remove_all(keys)

@@ -65,7 +65,7 @@ fn a_deleted_entry_does_not_come_back_from_a_layer_below() {
     tables.numbers.delete(&1);
     tables.commit().unwrap();
     assert_eq!(tables.numbers.get(&1), None);
-    // Inserted anew above the mark, and deleted again: the mark must stay.
+    // Inserted again above the mark, and deleted again: the mark must stay.
     tables.numbers.insert_new(1, 12);
     tables.numbers.delete(&1);
     tables.commit().unwrap();

@@ -150,7 +150,7 @@ impl ExporterLoop {
         more && self.retry.failure.is_none()
     }
 
-    /// The exporter lost what it has not acknowledged: it is opened anew and gets that again.
+    /// The exporter lost what it has not acknowledged: it is opened again and gets that again.
     fn begin_again(&mut self) {
         self.open = false;
         for (source, progress) in self.sources.iter_mut().zip(&self.progress.partitions) {

@@ -97,7 +97,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Takes a step on both sides; answers how they differ.
+    /// Takes a step on both sides; returns how they differ.
     fn take(&mut self, model: &Model, step: &Step) -> Result<Taken, DriverError> {
         let reference = self.known.expected(self.reference.take(step)?);
         let ours = self.ours.take(step)?;
@@ -179,7 +179,7 @@ fn modification_targets(model: &Model) -> BTreeMap<String, Vec<String>> {
     by_process
 }
 
-/// Runs a case; answers how the sides differ.
+/// Runs a case; returns how the sides differ.
 ///
 /// # Errors
 /// When a side is gone.

@@ -39,7 +39,7 @@ fn created(state: &mut State, value: &ProcessValue) {
     state.tables.latest_processes.put(name, LatestVersion { key, version: metadata.version });
 }
 
-/// Nothing finds the definition any more but by its key, so that what uses it can go on.
+/// Nothing finds the definition any more but by its key, so that what uses it can continue.
 fn deleting(state: &mut State, metadata: &ProcessMetadata) {
     let key = metadata.process_definition_key;
     let name = name_of(metadata);

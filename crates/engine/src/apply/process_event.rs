@@ -103,7 +103,7 @@ fn evaluated(state: &mut State, key: Key, value: &MultiInstanceValue) {
     });
 }
 
-/// Takes the items of a loop away; answers what they took.
+/// Takes the items of a loop away; returns what they took.
 pub(super) fn remove_items(state: &mut State, body: i64) -> Usage {
     let mut went = Usage::default();
     let items: Vec<(i64, u32)> = state

@@ -284,7 +284,7 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
     }
 }
 
-/// Takes away what belongs to an element instance that ends; answers what that took. An inner instance is counted with its item.
+/// Takes away what belongs to an element instance that ends; returns what that took. An inner instance is counted with its item.
 fn remove_rows(state: &mut State, key: Key, instance: &ElementInstance) -> Usage {
     let raw = key.raw();
     let mut went = Usage { living: u64::from(instance.tokens), bytes: instance.output_bytes };
@@ -325,7 +325,7 @@ fn give_variables_to_caller(state: &mut State, key: Key, value: &ProcessInstance
         return broken(state, format!("call activity {call_activity} is not there"));
     };
     let Some(process) = state.process(caller.value.process_definition_key) else {
-        // A banned instance does not go on, and its definition may be deleted.
+        // A banned instance does not continue, and its definition may be deleted.
         if !state.is_banned(caller.value.process_instance_key) {
             broken(state, format!("definition {} cannot be read", caller.value.process_definition_key));
         }

@@ -53,7 +53,7 @@ fn living(count: u32) -> Usage {
     Usage { living: u64::from(count), bytes: 0 }
 }
 
-/// Counts at once what is in the scope of a root process itself; answers whether it is one.
+/// Counts at once what is in the scope of a root process itself; returns whether it is one.
 #[inline]
 pub(super) fn count_in_root(scope: &mut ElementInstance, change: impl FnOnce(&mut Usage)) -> Option<Usage> {
     scope.is_root().then(|| {

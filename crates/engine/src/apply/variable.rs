@@ -46,7 +46,7 @@ fn created(state: &mut State, scope: Key, bytes: u64) {
     usage::add(state, instance.value.process_instance_key, Usage { living: 0, bytes });
 }
 
-/// Takes the variables of a scope away that is not a root process; answers what they took.
+/// Takes the variables of a scope away that is not a root process; returns what they took.
 pub(super) fn remove_all(state: &mut State, scope: Key) -> u64 {
     let variables: Vec<_> =
         state.variables_of(scope).map(|(name, row)| (variable_bytes(&name, &row.value), name)).collect();

@@ -24,7 +24,7 @@ pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: A
     continue_activation(execution, key)
 }
 
-/// The activation goes on in another command than it began, or after an incident.
+/// The activation continues in another command than it began, or after an incident.
 pub(super) fn resume(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(instance) = execution.state.element_instance(key) else { return Ok(()) };
     let process_instance = instance.value.process_instance_key;

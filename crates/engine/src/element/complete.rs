@@ -188,7 +188,7 @@ pub(crate) fn complete_scope_without_tokens(execution: &mut Execution<'_>, scope
     }
 }
 
-/// The variables of a process go to whoever created it and waits for them.
+/// The variables of a process go to the client that created it and waits for them.
 fn answer_awaited_result(execution: &mut Execution<'_>, token: &Token) {
     debug_assert_eq!(token.element, ElementIndex(0));
     if execution.state.counters.awaited_results == 0 {

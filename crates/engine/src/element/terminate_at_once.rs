@@ -15,7 +15,7 @@ use crate::state::Lifecycle;
 pub(crate) struct Terminations {
     /// How many element instances may still end.
     left: usize,
-    /// Scopes that something left and that go on.
+    /// Scopes that something left and that continue.
     scopes: BTreeSet<Key>,
     /// Scopes that are kept, because something begins in them.
     kept: BTreeSet<Key>,

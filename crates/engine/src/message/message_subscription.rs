@@ -74,7 +74,7 @@ pub(crate) fn correlate(execution: &mut Execution<'_>, command: &Command, value:
     );
     execution.emit_rejection(command.key, command.payload.clone(), Rejection::invalid_state(reason));
     if row.value.interrupting && !row.is_correlating {
-        // The element instance opened its subscription anew and then took a message of the one before: it waits no more.
+        // The element instance opened its subscription again and then took a message of the one before: it waits no more.
         emit(execution, &row, MessageSubscriptionIntent::Deleted);
     }
     Ok(())

@@ -142,7 +142,7 @@ fn check_targets(mappings: &[Mapping]) -> Result<(), Problem> {
 /// What the mappings before have given.
 struct Mapped {
     value: Value,
-    /// Empty until somebody reads it: to write what lies in a context is done with the whole context anyway.
+    /// Empty until it is read: writing what is in a context writes the whole context anyway.
     text: Text,
 }
 

@@ -299,7 +299,7 @@ fn deploy_to_all(cluster: &mut Cluster, process: &ProcessBuilder) -> Key {
     deployed.expect("deployed")
 }
 
-/// Deletes on the first partition and lets the others hear of it; answers how often that was answered before and after.
+/// Deletes on the first partition and lets the others hear of it; returns how often that was answered before and after.
 fn delete_everywhere(cluster: &mut Cluster, definition: Key) -> [usize; 2] {
     let answers = |cluster: &Cluster| {
         let is_deletion = |reply: &&engine::Reply| matches!(&reply.payload, Payload::ResourceDeletion(..));

@@ -68,7 +68,7 @@ struct World {
     partition: Partition,
     /// Elements and then sequence flows, in both versions.
     ids: Vec<[String; 2]>,
-    /// Whether interrupted work waits until an action lets it go on.
+    /// Whether interrupted work waits until an action lets it continue.
     is_lazy: bool,
     requests: u64,
 }

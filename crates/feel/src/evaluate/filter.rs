@@ -86,7 +86,7 @@ impl Evaluator<'_> {
         if let Variable::Unseen = self.variables[index] {
             self.variables[index] = variable;
         }
-        // Whoever works with the whole list warns again.
+        // Work with the whole list warns again.
         if let Ok(None) = kept {
             self.warnings.truncate(warnings);
         }

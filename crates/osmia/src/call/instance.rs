@@ -148,7 +148,7 @@ impl Action for SetVariables {
 pub(crate) struct Migrate {
     /// Key of the process instance.
     pub key: i64,
-    /// Key of the process definition to go on with.
+    /// Key of the process definition to continue with.
     #[arg(long, value_name = "KEY")]
     to: i64,
     /// An element of the present definition and its place in the other; may be given several times.

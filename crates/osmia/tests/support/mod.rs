@@ -75,13 +75,13 @@ impl Server {
         assert!(Command::new("kill").args([signal, &pid]).status().expect("kill exists").success());
     }
 
-    /// SIGTERM; answers the exit code.
+    /// SIGTERM; returns the exit code.
     pub fn terminate(self) -> Option<i32> {
         self.signal("-TERM");
         self.wait()
     }
 
-    /// Waits until the process has ended; answers the exit code.
+    /// Waits until the process has ended; returns the exit code.
     pub fn wait(mut self) -> Option<i32> {
         let begin = Instant::now();
         while self.is_running() {
@@ -132,7 +132,7 @@ pub fn command(data: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// Runs a node that is expected to fail at the start; answers what it says.
+/// Runs a node that is expected to fail at the start; returns what it says.
 pub fn start_fails(data: &Path, flags: &[&str]) -> String {
     let output = command(data, flags).output().expect("the binary starts");
     assert!(!output.status.success(), "the node should have refused to start");

@@ -31,7 +31,7 @@ pub enum Tearing {
 pub struct Disk {
     directory: tempfile::TempDir,
     library: PathBuf,
-    /// What is on the disk for sure since it was written anew.
+    /// What is on the disk for sure since it was written again.
     kept: Tree,
 }
 

@@ -46,7 +46,7 @@ pub struct OutboxValue {
     pub command: Option<Box<Command>>,
 }
 
-/// Steps that did not fit their command and go on later.
+/// Steps that did not fit their command and are taken later.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkValue {

@@ -96,13 +96,13 @@ pub struct ModificationMoveInstruction {
     pub use_source_parent_as_ancestor: bool,
 }
 
-/// The wish to go on with another version of the process.
+/// A migration to another version of the process.
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInstanceMigrationValue {
     #[n(0)]
     pub process_instance_key: Key,
-    /// The definition to go on with.
+    /// The definition to continue with.
     #[n(1)]
     pub target_process_definition_key: Key,
     /// Which element becomes which.

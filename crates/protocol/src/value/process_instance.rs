@@ -231,7 +231,7 @@ pub enum VariableDocumentUpdateSemantics {
     Local,
 }
 
-/// Why an element instance cannot go on.
+/// Why an element instance cannot continue.
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IncidentValue {

@@ -269,7 +269,7 @@ impl<D: Disk> Cluster<D> {
     pub fn transfer(&mut self, group: GroupId, to: NodeId) {
         if let Some(leader) = self.leader(group) {
             let running = self.nodes[leader].running.as_mut().expect("a leader runs");
-            // Whoever is not a voter is refused.
+            // A node that is not a voter is refused.
             let _ = running.replicas.transfer_leadership(group, to);
         }
     }

@@ -70,7 +70,7 @@ impl Clients {
         Some(self.ask(Kind::Other("modify"), instance.partition()?, instance, payload))
     }
 
-    /// Lets an instance go on with another version.
+    /// Lets an instance continue with another version.
     fn migrate(&mut self, accounting: &Accounting) -> Option<Ask> {
         let targets = accounting.definitions(model::VERSIONED);
         let of = |key: &Key| accounting.process_of(*key).is_some_and(|process| process.as_str() == model::VERSIONED);

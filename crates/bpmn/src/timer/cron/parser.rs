@@ -123,7 +123,7 @@ impl Field {
             self.range(range, from, to, step)?
         } else {
             let value = self.value(range)?;
-            // A Sunday that is not the end of a range is 0, so that steps can go on from it.
+            // A Sunday that is not the end of a range is 0, so that steps can continue from it.
             let value = if self.maximum == DAY_OF_WEEK.maximum && value == 7 { 0 } else { value };
             (value, if step.is_some() { self.maximum } else { value })
         };
