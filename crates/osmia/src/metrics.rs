@@ -1,5 +1,7 @@
 //! Metrics of the process, in the format that Prometheus reads.
 
+mod descriptions;
+
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,7 @@ impl Metrics {
             .build_recorder();
         let handle = recorder.handle();
         metrics::set_global_recorder(recorder)?;
+        descriptions::describe();
         Ok(Metrics { handle, started: Instant::now() })
     }
 
@@ -42,19 +45,28 @@ impl Metrics {
     /// The text for Prometheus.
     pub(crate) fn render(&self) -> String {
         let mut text = self.handle.render();
-        let mut gauge = |name: &str, value: f64| {
+        let mut add = |kind: &str, name: &str, labels: &str, help: &str, value: f64| {
             // Writing to a string cannot fail.
-            let _ = write!(text, "# TYPE {name} gauge\n{name} {value}\n\n");
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name}{labels} {value}\n\n");
         };
-        gauge("process_uptime_seconds", self.started.elapsed().as_secs_f64());
+        let version = concat!("{version=\"", env!("CARGO_PKG_VERSION"), "\"}");
+        add("gauge", "osmia_build_info", version, "The version of this binary.", 1.0);
+        let uptime = self.started.elapsed().as_secs_f64();
+        add("gauge", "process_uptime_seconds", "", "Time since the start of the process.", uptime);
         if let Some(bytes) = resident_bytes() {
-            gauge("process_resident_memory_bytes", bytes);
+            add("gauge", "process_resident_memory_bytes", "", "Memory of the process, with mapped files.", bytes);
         }
         if let Ok(entries) = std::fs::read_dir("/proc/self/fd") {
-            gauge("process_files_open_files", entries.count() as f64);
+            add(
+                "gauge",
+                "process_files_open_files",
+                "",
+                "Files and connections that are open.",
+                entries.count() as f64,
+            );
         }
         if let Some(seconds) = cpu_seconds() {
-            let _ = write!(text, "# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total {seconds}\n\n");
+            add("counter", "process_cpu_seconds_total", "", "Processor time of the process.", seconds);
         }
         text
     }

@@ -223,6 +223,25 @@ async fn a_configured_exporter_writes_records() {
     assert_eq!(activated.expect("the record of the instance")["key"], created.process_instance_key);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn every_metric_says_what_it_means() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    client.create_process_instance(creation("order", "")).await.unwrap();
+    assert_eq!(activate(&mut client, poll("work", LONG_POLL)).await.len(), 1);
+    let text = server.http("GET", "/metrics", "").1;
+    let first_words = |prefix: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
+        lines.filter_map(|rest| rest.split_whitespace().next()).map(str::to_owned).collect()
+    };
+    let (types, helps) = (first_words("# TYPE "), first_words("# HELP "));
+    let missing: Vec<_> = types.iter().filter(|name| !helps.contains(name)).collect();
+    assert!(missing.is_empty(), "without a description: {missing:?}");
+    assert!(types.len() > 50 && text.contains("osmia_build_info{version="), "{text}");
+}
+
 #[test]
 fn an_exporter_that_fails_is_seen() {
     let data = tempfile::tempdir().unwrap();
