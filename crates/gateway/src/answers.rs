@@ -46,7 +46,7 @@ const EXPECTATION_PART: usize = 32;
 struct Account {
     bytes: AtomicUsize,
     limit_bytes: usize,
-    /// Told when bytes are given back.
+    /// Notified when bytes are given back.
     room: Notify,
 }
 
@@ -94,7 +94,7 @@ struct Connection {
     account: Account,
     /// Answers that are ready to be read.
     ready: AtomicUsize,
-    /// Told when the first is.
+    /// Notified when the first is.
     first: Notify,
     /// How many pieces of them were read, or given up, so far.
     gone: AtomicU64,

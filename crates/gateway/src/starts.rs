@@ -53,7 +53,7 @@ struct Shared {
     /// Those whose bytes are not all there do not count: their clients may take long.
     unanswered: AtomicIsize,
     limit: AtomicIsize,
-    /// Told when something is unanswered again.
+    /// Notified when something is unanswered again.
     first: Notify,
     /// Connections that wait to be read, longest first.
     waiting: Mutex<VecDeque<Arc<GateState>>>,

@@ -29,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The report lists no seconds after this; the run continues.
 const SERIES_LIMIT_SECONDS: usize = 7_200;
 /// After this long without a job, the instances that run meanwhile are not counted.
-const REST: Duration = Duration::from_millis(200);
+const IDLE_AFTER: Duration = Duration::from_millis(200);
 /// Other instances run at most this long while a backlog is drained.
 const BESIDE_LIMIT: Duration = Duration::from_secs(24 * 3_600);
 
@@ -124,8 +124,8 @@ pub(crate) async fn run(options: &Options, drain: &DrainOptions) -> Result<(Cont
     let before = Usage::take(&options.server_pids)?;
     let drained = Drained::new(Timeline::start_now());
     let workers = OwnThread::start("load-drain", workers(options.clone(), drain.clone(), drained.clone())).await?;
-    let rests = |rests| beside.as_ref().map_or((), |beside| beside.backlog_rests(rests));
-    drained.wait_for_end(drain, options.progress, rests).await;
+    let set_idle = |is_idle| beside.as_ref().map_or((), |beside| beside.set_backlog_idle(is_idle));
+    drained.wait_for_end(drain, options.progress, set_idle).await;
     drop(workers);
     let (server_use, own) = Usage::take(&options.server_pids)?.since(&before);
     let mut report = drained.report(server_use, own);
@@ -164,7 +164,7 @@ struct Beside {
     start: Duration,
     drain_start: Duration,
     /// When the last job of the backlog came, as far as known.
-    rests_since: Cell<Option<Duration>>,
+    idle_since: Cell<Option<Duration>>,
     usage: Usage,
 }
 
@@ -181,22 +181,22 @@ impl Beside {
         session.timeline.sleep_until(start).await;
         let usage = Usage::take(&options.server_pids)?;
         session.timeline.sleep_until(drain_start).await;
-        Ok(Beside { session, starter, rate: beside.rate, start, drain_start, rests_since: Cell::new(None), usage })
+        Ok(Beside { session, starter, rate: beside.rate, start, drain_start, idle_since: Cell::new(None), usage })
     }
 
-    /// Whether jobs of the backlog are coming right now.
-    fn backlog_rests(&self, rests: bool) {
-        if rests == self.rests_since.get().is_some() {
+    /// Whether no jobs of the backlog are coming right now.
+    fn set_backlog_idle(&self, is_idle: bool) {
+        if is_idle == self.idle_since.get().is_some() {
             return;
         }
         let now = self.session.timeline.now();
-        self.rests_since.set(rests.then_some(now));
-        self.session.tracker.end_window(if rests { now } else { FOR_EVER });
+        self.idle_since.set(is_idle.then_some(now));
+        self.session.tracker.end_window(if is_idle { now } else { FOR_EVER });
     }
 
     async fn finish(self, drain_began: &Usage) -> DrainBesideReport {
         let tracker = &self.session.tracker;
-        let end = self.rests_since.get().unwrap_or_else(|| self.session.timeline.now()).max(self.drain_start);
+        let end = self.idle_since.get().unwrap_or_else(|| self.session.timeline.now()).max(self.drain_start);
         tracker.end_window(end);
         drop(self.starter);
         self.session.wait_for_the_last(self.session.timeline.now()).await;
@@ -247,8 +247,8 @@ impl Drained {
         self.state().began = self.timeline.now();
     }
 
-    /// Called regularly with whether jobs are coming right now.
-    async fn wait_for_end(&self, drain: &DrainOptions, progress: bool, rests: impl Fn(bool)) {
+    /// Calls `set_idle` regularly with whether no jobs are coming right now.
+    async fn wait_for_end(&self, drain: &DrainOptions, progress: bool, set_idle: impl Fn(bool)) {
         let mut reported = (0, Duration::ZERO);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -257,7 +257,7 @@ impl Drained {
                 let state = self.state();
                 (state.completed, state.last.max(state.last_completed))
             };
-            rests(now > last + REST);
+            set_idle(now > last + IDLE_AFTER);
             if drain.jobs.is_some_and(|jobs| completed >= jobs) || now > last + drain.silence {
                 return;
             }
