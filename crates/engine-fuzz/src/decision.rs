@@ -1,8 +1,9 @@
 //! Random graphs of decisions.
 
+use model_builder::xml::{escape, tag};
+
 use crate::choices::Choices;
 use crate::expression::expression;
-use crate::model::{escape, tag};
 use crate::names::{DECISIONS, TAGS};
 
 const HIT_POLICIES: &[(&str, &str)] = &[

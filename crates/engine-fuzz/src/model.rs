@@ -6,6 +6,8 @@ mod gateway;
 
 use std::collections::BTreeSet;
 
+use model_builder::xml::{definitions, expression, optional, tag};
+
 use crate::choices::Choices;
 use crate::names::TAGS;
 
@@ -43,13 +45,7 @@ pub(crate) fn model(choices: &mut Choices<'_>, names: &[&str]) -> Model {
         processes += &writer.process(name);
     }
     let content = std::mem::take(&mut writer.roots) + &processes;
-    let attributes = [
-        ("xmlns:bpmn", "http://www.omg.org/spec/BPMN/20100524/MODEL"),
-        ("xmlns:zeebe", "http://camunda.org/schema/zeebe/1.0"),
-        ("id", "definitions"),
-        ("targetNamespace", "http://bpmn.io/schema/bpmn"),
-    ];
-    Model { xml: tag("bpmn:definitions", &attributes, &content), ids: writer.ids }
+    Model { xml: definitions(&content), ids: writer.ids }
 }
 
 /// A sequence flow that has left its source and looks for its target.
@@ -93,7 +89,7 @@ impl Writer<'_, '_> {
     }
 
     fn connect(&mut self, scope: &mut String, from: Exit, target: &str) {
-        let condition = from.condition.map(|text| tag("bpmn:conditionExpression", &[], &escape(&text)));
+        let condition = from.condition.map(|text| expression("bpmn:conditionExpression", &text));
         let attributes = [("id", from.flow.as_str()), ("sourceRef", &from.source), ("targetRef", target)];
         *scope += &tag("bpmn:sequenceFlow", &attributes, &condition.unwrap_or_default());
     }
@@ -239,17 +235,5 @@ impl Writer<'_, '_> {
 }
 
 fn extensions(content: &str) -> String {
-    if content.is_empty() { String::new() } else { tag("bpmn:extensionElements", &[], content) }
-}
-
-pub(crate) fn tag(name: &str, attributes: &[(&str, &str)], content: &str) -> String {
-    let mut out = format!("\n<{name}");
-    for (name, value) in attributes {
-        out += &format!(" {name}=\"{}\"", escape(value));
-    }
-    if content.is_empty() { out + "/>" } else { out + &format!(">{content}</{name}>") }
-}
-
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\t', "&#9;")
+    optional("bpmn:extensionElements", content)
 }

@@ -31,7 +31,7 @@ pub fn definitions(content: &str) -> String {
     format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>{}\n", tag("bpmn:definitions", &attributes, content))
 }
 
-/// Text as it is written in content and attributes.
+/// Text as it is written in content and attributes; a reader would turn a tab in an attribute into a blank.
 pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\t', "&#9;")
 }

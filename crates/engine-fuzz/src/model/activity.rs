@@ -1,6 +1,8 @@
 //! Activities, with mappings, loops and what is attached to them.
 
-use super::{Exit, Writer, escape, extensions, tag};
+use model_builder::xml::{escape, tag};
+
+use super::{Exit, Writer, extensions};
 use crate::expression::expression;
 use crate::names::{DECISIONS, JOB_TYPES, PROCESSES, TAGS, VARIABLES, name};
 

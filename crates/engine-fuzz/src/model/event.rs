@@ -1,6 +1,8 @@
 //! Events.
 
-use super::{DEPTH_MAX, Exit, Writer, escape, extensions, tag};
+use model_builder::xml::{escape, tag};
+
+use super::{DEPTH_MAX, Exit, Writer, extensions};
 use crate::names::{ERRORS, ESCALATIONS, KEYS, MESSAGES, name};
 
 /// Timers that are due once.

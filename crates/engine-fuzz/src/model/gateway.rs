@@ -1,6 +1,8 @@
 //! Gateways.
 
-use super::{Exit, Writer, tag};
+use model_builder::xml::tag;
+
+use super::{Exit, Writer};
 
 impl Writer<'_, '_> {
     pub(super) fn exclusive_gateway(&mut self, scope: &mut String, from: Exit, depth: usize) -> Option<Exit> {
