@@ -139,6 +139,13 @@ impl Message {
         NodeId(self.raft.to)
     }
 
+    /// The term in which the sender votes for the addressee with this message, if it does.
+    #[must_use]
+    pub fn vote(&self) -> Option<u64> {
+        let is_vote = self.raft.get_msg_type() == MessageType::MsgRequestVoteResponse && !self.raft.reject;
+        is_vote.then_some(self.raft.term)
+    }
+
     /// The position of the state that the message announces, if it is a snapshot message. Such a message may only be
     /// stepped when the state of exactly this position is complete and durable on this node.
     #[must_use]

@@ -247,7 +247,8 @@ impl Clients {
                 ("throw", JobIntent::ThrowError, value)
             }
             _ => {
-                let variables = format!(r#"{{"done":{}}}"#, self.chance.below(100));
+                let (done, back) = (self.chance.below(100), self.chance.below(100));
+                let variables = format!(r#"{{"done":{done},"back":{back}}}"#);
                 let value = JobValue { variables: variables.as_str().into(), ..JobValue::default() };
                 ("complete", JobIntent::Complete, value)
             }

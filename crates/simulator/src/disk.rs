@@ -20,6 +20,10 @@ const SECTOR_BYTES: usize = 512;
 /// About the length of the headers of the log's files.
 const HEADER_BYTES: u64 = 80;
 
+/// The numbers of EIO and EMFILE.
+const INPUT_OUTPUT: i32 = 5;
+const TOO_MANY_FILES: i32 = 24;
+
 /// The files of one node's log, over all its lives. What is created, renamed or deleted is so at once.
 #[derive(Debug, Default)]
 pub struct Disk(Mutex<Inner>);
@@ -40,6 +44,10 @@ struct Inner {
     is_off: bool,
     /// No write finds room.
     is_full: bool,
+    /// Writes fail although there is room.
+    fails_writes: bool,
+    /// The process has as many files open as it may.
+    fails_opens: bool,
     /// The next sync fails.
     fail_sync: bool,
     syncs: u64,
@@ -91,6 +99,16 @@ impl Disk {
         self.0.lock().is_full = is_full;
     }
 
+    /// Whether writes fail.
+    pub fn set_fails_writes(&self, fails: bool) {
+        self.0.lock().fails_writes = fails;
+    }
+
+    /// Whether no more files can be opened.
+    pub fn set_fails_opens(&self, fails: bool) {
+        self.0.lock().fails_opens = fails;
+    }
+
     /// The next sync fails, and it is unknown what it left on the disk.
     pub fn fail_next_sync(&self) {
         self.0.lock().fail_sync = true;
@@ -100,6 +118,8 @@ impl Disk {
     pub fn heal(&self) {
         let mut inner = self.0.lock();
         inner.is_full = false;
+        inner.fails_writes = false;
+        inner.fails_opens = false;
         inner.fail_sync = false;
         inner.crash_after = None;
     }
@@ -240,7 +260,9 @@ pub struct Cursor {
 
 impl SimulatedFiles {
     fn handle(&self, path: &Path, options: &OpenOptions) -> Result<SimulatedFile> {
-        drop(self.0.operation()?);
+        if self.0.operation()?.is_some_and(|inner| inner.fails_opens) {
+            return Err(Error::from_raw_os_error(TOO_MANY_FILES));
+        }
         Ok(SimulatedFile { disk: self.0.clone(), path: path.to_path_buf(), file: options.open(path)? })
     }
 }
@@ -309,6 +331,9 @@ impl SimulatedFile {
         if inner.is_full {
             return Err(full_disk());
         }
+        if inner.fails_writes {
+            return Err(Error::from_raw_os_error(INPUT_OUTPUT));
+        }
         self.remember(&mut inner)?.writes.push((offset, bytes.len()));
         self.file.write_all_at(bytes, offset)?;
         Ok(bytes.len())
@@ -320,6 +345,9 @@ impl SimulatedFile {
         tracing::trace!(target: "disk", path = %self.path.display(), before, length, "sets the length");
         if length > before && inner.is_full {
             return Err(full_disk());
+        }
+        if inner.fails_writes {
+            return Err(Error::from_raw_os_error(INPUT_OUTPUT));
         }
         self.remember(&mut inner)?;
         self.file.set_len(length)

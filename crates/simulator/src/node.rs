@@ -225,7 +225,9 @@ impl Node {
 
     /// Starts on what is on the disk. `Err` says why the node refuses to.
     pub fn start(&mut self, seed: u64, surroundings: &mut Surroundings<'_>) -> Result<(), String> {
-        let running = self.open(seed, surroundings)?;
+        // A start that fails closes its log again, which panics when that cannot be synced.
+        let opened = catch_unwind(AssertUnwindSafe(|| self.open(seed, surroundings)));
+        let running = opened.unwrap_or_else(|panic| Err(crate::panic_text(panic.as_ref())))?;
         self.running = Some(running);
         self.lives += 1;
         for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
@@ -449,6 +451,9 @@ impl Node {
         let slowness = if is_slow { 50 } else { 1 };
         let took = synced * surroundings.chance.within(0..surroundings.swarm.sync_milliseconds + 1) * slowness;
         for (sent_at, message) in collected.messages {
+            if let Some(term) = message.vote() {
+                surroundings.oracles.voted(id, partition_of(message.group), term, message.to());
+            }
             send(id, if sent_at > syncs { took } else { 0 }, message, surroundings);
         }
         if let Some(reason) = fatal {

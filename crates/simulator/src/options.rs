@@ -42,6 +42,10 @@ pub struct Swarm {
     pub one_way: u64,
     /// Disks without room for a while, each second.
     pub full_disk: u64,
+    /// Disks whose writes fail for a while, each second.
+    pub failed_writes: u64,
+    /// Processes that can open no more files for a while, each second.
+    pub failed_opens: u64,
     /// Disks that are slow for a while, each second.
     pub slow_disk: u64,
     /// Syncs that fail, each second.
@@ -83,6 +87,8 @@ impl Swarm {
             damage: sometimes(20..150),
             clock_jump: sometimes(20..200),
             transfer: sometimes(20..200),
+            failed_writes: sometimes(20..150),
+            failed_opens: sometimes(20..150),
             ..Swarm::default()
         };
         swarm.partitions = *chance.choose(&[1, 1, 2, 2, 3]);
@@ -92,7 +98,7 @@ impl Swarm {
         swarm.log_file_bytes = *chance.choose(&[8 << 10, 32 << 10, 256 << 10]);
         swarm.sync_milliseconds = *chance.choose(&[1, 3, 20]);
         swarm.message_milliseconds = *chance.choose(&[1, 5, 40]);
-        swarm.clock_jump_milliseconds = *chance.choose(&[50, 5_000, 30_000]);
+        swarm.clock_jump_milliseconds = *chance.choose(&[50, 5_000, 30_000, 36_000_000]);
         swarm.replaces_node = chance.one_in(4);
         swarm.stream_credit = *chance.choose(&[0, 0, 1, 3]);
         swarm.has_operators = chance.one_in(2);

@@ -35,6 +35,8 @@ pub struct Applied<'a> {
     pub node: NodeId,
     pub partition: PartitionId,
     pub index: u64,
+    /// The time, on a clock that is right.
+    pub now: Timestamp,
     pub data: &'a [u8],
     pub records: &'a [Record],
     pub engine: &'a Engine,
@@ -93,7 +95,7 @@ impl Oracles {
         }
         for record in applied.records {
             tracing::trace!(target: "record", partition = %applied.partition, index = applied.index, ?record);
-            self.keys.record(applied.partition, record);
+            self.keys.record(applied.partition, record, applied.now);
             self.once.record(record);
             self.due.record(record);
             self.exported.record(applied.partition, record);
@@ -120,6 +122,11 @@ impl Oracles {
         );
     }
 
+    /// A node's clock is set ahead by so many milliseconds, or back.
+    pub fn clock_is_ahead(&mut self, milliseconds: i64) {
+        self.keys.clock_is_ahead(milliseconds);
+    }
+
     /// A client sends a command.
     pub fn asked(&mut self, number: u64, command: &Command) {
         self.accounting.asked(command);
@@ -144,6 +151,11 @@ impl Oracles {
     /// The worker of a stream says how much it can take in all.
     pub fn offered(&mut self, partition: PartitionId, stream: StreamId, total: JobAmount) {
         self.streams.offered(partition, stream, total);
+    }
+
+    /// A node votes for another.
+    pub fn voted(&mut self, node: NodeId, partition: PartitionId, term: u64, candidate: NodeId) {
+        self.leaders.voted(node, partition, term, candidate);
     }
 
     /// What a node takes itself for.

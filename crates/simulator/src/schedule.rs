@@ -45,6 +45,8 @@ pub enum Event {
     Mend(NodeId, NodeId),
     /// A disk has room again.
     Room(NodeId),
+    /// A disk can be written, and files can be opened again.
+    Works(NodeId),
     /// A disk is as fast as before.
     Fast(NodeId),
     /// Faults are drawn.

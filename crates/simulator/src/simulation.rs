@@ -192,6 +192,12 @@ impl Simulation {
             Event::Room(id) => {
                 self.with(id, |node, _| node.disk.set_full(false));
             }
+            Event::Works(id) => {
+                self.with(id, |node, _| {
+                    node.disk.set_fails_writes(false);
+                    node.disk.set_fails_opens(false);
+                });
+            }
             Event::Fast(id) => {
                 self.with(id, |node, _| node.is_slow = false);
             }
@@ -241,10 +247,11 @@ impl Simulation {
         });
         let Some(Err(reason)) = outcome else { return };
         let Some(node) = self.nodes.iter_mut().find(|node| node.id == id) else { return };
-        let is_interrupted = node.disk.is_crashed() || reason.contains("nospace") || reason.contains("while it synced");
+        let passes = ["nospace", "while it synced", "Input/output error", "Too many open files"];
+        let is_interrupted = node.disk.is_crashed() || passes.iter().any(|words| reason.contains(words));
         self.oracles.trace("does not start", &[id.0], "");
         if is_interrupted && has_faults {
-            // The power failed again, or the disk is full: it will start later.
+            // The power failed again, or the disk cannot be used for now: it will start later.
             let settled = node.disk.settle(crate::disk::Tearing::Mixes, &mut self.chance);
             settled.expect("the scratch directory is writable");
             self.schedule.after(self.chance.within(100..2_000), Event::Start(id));
@@ -292,6 +299,14 @@ impl Simulation {
             self.with(id, |node, _| node.disk.set_full(true));
             self.schedule.after(self.chance.within(100..5_000), Event::Room(id));
         }
+        if self.drawn(swarm.failed_writes) {
+            self.with(id, |node, _| node.disk.set_fails_writes(true));
+            self.schedule.after(self.chance.within(10..3_000), Event::Works(id));
+        }
+        if self.drawn(swarm.failed_opens) {
+            self.with(id, |node, _| node.disk.set_fails_opens(true));
+            self.schedule.after(self.chance.within(10..3_000), Event::Works(id));
+        }
         if self.drawn(swarm.slow_disk) {
             self.with(id, |node, _| node.is_slow = true);
             self.schedule.after(self.chance.within(500..5_000), Event::Fast(id));
@@ -305,6 +320,7 @@ impl Simulation {
         if self.drawn(swarm.clock_jump) {
             let jump = i64::try_from(self.chance.below(swarm.clock_jump_milliseconds)).unwrap_or(0);
             let jump = if self.chance.one_in(2) { jump } else { -jump };
+            self.oracles.clock_is_ahead(jump);
             self.with(id, |node, _| node.clock_offset = jump);
         }
         if self.drawn(swarm.transfer) {

@@ -47,6 +47,11 @@ pub fn register(node: NodeId, life: u64, taken: JobAmount, credit: u32) -> Comma
 /// includes this one.
 pub fn answer(push: &Push, taken: JobAmount, credit: u32, chance: &mut Chance) -> Vec<Command> {
     let mut commands = vec![command(JobStreamIntent::Grant, push.stream, taken, credit)];
+    if chance.one_in(8) {
+        // The grant before comes late, or once more.
+        let before = taken.minus(JobAmount::of(&push.job));
+        commands.push(command(JobStreamIntent::Grant, push.stream, before, credit));
+    }
     let job = |intent, value| Command::new(push.key, Payload::Job(intent, Arc::new(value)));
     match chance.below(20) {
         0 => {}

@@ -12,7 +12,7 @@ use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Unwatched};
 use protocol::{Command, JobAmount, PartitionId, Record};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
-use super::{Inbound, Loop, Surroundings, index_of};
+use super::{EPOCH, Inbound, Loop, Surroundings, index_of};
 use crate::network::Parcel;
 use crate::options::Milliseconds;
 use crate::oracle::Applied;
@@ -118,7 +118,8 @@ impl Shell for Around<'_, '_> {
         let index = engine.applied();
         self.front().applied = index;
         let (node, partition) = (self.life.node, self.partition);
-        self.surroundings.oracles.applied(&Applied { node, partition, index, data: content, records, engine });
+        let now = EPOCH + i64::try_from(self.surroundings.schedule.now()).unwrap_or(i64::MAX - EPOCH);
+        self.surroundings.oracles.applied(&Applied { node, partition, index, now, data: content, records, engine });
     }
 
     fn records_flushed(&mut self, result: Result<(), &RecordLogError>) {

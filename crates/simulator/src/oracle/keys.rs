@@ -1,5 +1,5 @@
 //! Keys name one thing for ever: what is created has a key that its partition never gave before, positions only grow, and
-//! time never goes back. A key or position that is given twice would make one entity overwrite, or hide, another; a timer
+//! time never goes back, nor ahead of every clock. A key or position that is given twice would make one entity overwrite, or hide, another; a timer
 //! whose time goes back would fire early.
 
 use std::collections::BTreeMap;
@@ -9,6 +9,8 @@ use protocol::{Key, PartitionId, Payload, Record, RecordType, Timestamp};
 /// What every partition gave.
 pub struct Keys {
     partitions: BTreeMap<PartitionId, Given>,
+    /// How far any clock ever was ahead, in milliseconds.
+    ahead: i64,
 }
 
 #[derive(Default)]
@@ -21,11 +23,21 @@ struct Given {
 impl Keys {
     /// Nothing was created yet.
     pub fn new(partitions: u16) -> Self {
-        Keys { partitions: (1..=partitions).map(|number| (PartitionId(number), Default::default())).collect() }
+        Keys {
+            partitions: (1..=partitions).map(|number| (PartitionId(number), Default::default())).collect(),
+            ahead: 0,
+        }
+    }
+
+    /// A clock is set ahead by so many milliseconds, or back.
+    pub fn clock_is_ahead(&mut self, milliseconds: i64) {
+        self.ahead = self.ahead.max(milliseconds);
     }
 
     /// A record that was not seen before.
-    pub fn record(&mut self, partition: PartitionId, record: &Record) {
+    pub fn record(&mut self, partition: PartitionId, record: &Record, now: Timestamp) {
+        let ahead = record.timestamp - now;
+        assert!(ahead <= self.ahead, "{partition} is {ahead} ms ahead, and no clock was by more than {}", self.ahead);
         let Some(given) = self.partitions.get_mut(&partition) else { return };
         let before = given.position;
         assert!(record.position > before, "the position {} of {partition} is not behind {before}", record.position);

@@ -1,4 +1,5 @@
-//! One leader a term: two would both take commands, and acknowledge what only one of them can keep.
+//! One leader a term, and one vote of each node: two leaders would both take commands, and acknowledge what only one of them
+//! can keep.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +10,16 @@ use replication::{GroupStatus, NodeId, Role};
 #[derive(Default)]
 pub struct Leaders {
     terms: BTreeMap<(PartitionId, u64), NodeId>,
+    votes: BTreeMap<(NodeId, PartitionId, u64), NodeId>,
 }
 
 impl Leaders {
+    /// A node votes for another.
+    pub fn voted(&mut self, node: NodeId, partition: PartitionId, term: u64, candidate: NodeId) {
+        let first = *self.votes.entry((node, partition, term)).or_insert(candidate);
+        assert!(first == candidate, "node {node} votes for {first} and {candidate} in term {term} of {partition}");
+    }
+
     /// What a node takes itself for.
     pub fn seen(&mut self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
         if status.role != Role::Leader {
