@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Start(Start),
     #[command(flatten)]
     Call(Call),
+    /// Check BPMN and DMN files as a deployment does, without a node.
+    Check(crate::check::CheckArguments),
     /// Inspect the data directory of a stopped node, and decide about a log entry that crashes it.
     Doctor(crate::doctor::DoctorArguments),
     /// Put load on a cluster and report how it copes.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod call;
+mod check;
 mod client;
 mod configuration;
 mod demo;
@@ -10,6 +11,7 @@ mod input;
 mod load;
 mod management;
 mod metrics;
+mod models;
 mod node;
 mod output;
 
@@ -63,6 +65,7 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
     }
     match &command {
         Command::Doctor(arguments) => return doctor::run(arguments),
+        Command::Check(arguments) => return check::run(arguments),
         Command::Version => return Ok(output::print_line(format_args!("osmia {}", env!("CARGO_PKG_VERSION")))?),
         Command::Completions { shell } => return complete(*shell),
         Command::Start(_) | Command::Load(_) | Command::Call(_) => {}
@@ -80,7 +83,7 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
         Command::Start(start) => runtime.block_on(node::start(start)),
         Command::Load(arguments) => load::run(&runtime, arguments),
         Command::Call(call) => Ok(runtime.block_on(call.carry_out(server))?),
-        Command::Doctor(_) | Command::Version | Command::Completions { .. } => {
+        Command::Doctor(_) | Command::Check(_) | Command::Version | Command::Completions { .. } => {
             unreachable!("these commands need no runtime and have returned")
         }
     }

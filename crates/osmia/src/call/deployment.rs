@@ -1,18 +1,17 @@
 //! `osmia deploy` and `delete`.
 
-mod resources;
-
 use std::path::PathBuf;
 
 use clap::Args;
 use gateway_interface::{
     DecisionMetadata, DecisionRequirementsMetadata, DeleteResourceRequest, DeployResourceRequest, Deployment,
-    FormMetadata, ProcessMetadata, deployment,
+    FormMetadata, ProcessMetadata, Resource, deployment,
 };
 use serde_json::{Value, json};
 
 use super::Action;
 use crate::client::{Client, Outcome};
+use crate::models::{self, Model};
 use crate::output::{Output, key};
 
 #[derive(Debug, Args)]
@@ -27,7 +26,8 @@ pub(crate) struct Deploy {
 
 impl Action for Deploy {
     async fn carry_out(self, mut client: Client, output: &Output) -> Outcome {
-        let resources = resources::read(&self.files, &self.name)?;
+        let resource = |model: Model| Resource { name: model.name, content: model.content.into() };
+        let resources = models::read(&self.files, &self.name)?.into_iter().map(resource).collect();
         let request = DeployResourceRequest { resources, tenant_id: String::new() };
         let response = client.gateway.deploy_resource(client.request(request)).await?.into_inner();
         let described: Vec<(String, Value)> = response.deployments.iter().filter_map(describe).collect();

@@ -42,7 +42,10 @@ const GAUGES: &[(&str, &str)] = &[
     ("osmia_disk_total_bytes", "Size of the disk with the data directory."),
     ("osmia_exporter_failing", "1 while an exporter fails and is tried again."),
     ("osmia_exporter_lag_records", "Positions between what an exporter has acknowledged and the last record."),
-    ("osmia_exporter_lag_seconds", "Age of the record that an exporter took or refused last; 0 when it has acknowledged all."),
+    (
+        "osmia_exporter_lag_seconds",
+        "Age of the record that an exporter took or refused last; 0 when it has acknowledged all.",
+    ),
     ("osmia_gateway_unread_answers_bytes", "Bytes of answers that wait for clients to read them."),
     ("osmia_job_streams_blocked", "Streams that have used up their credit: their clients are slow."),
     ("osmia_job_streams_undelivered_bytes", "Bytes of jobs that wait for clients to read their streams."),

@@ -1,10 +1,8 @@
-//! The files of a deployment and their names.
+//! The model files that commands are given, and their names.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-use gateway_interface::Resource;
 
 use crate::client::{ClientError, Outcome};
 use crate::input::STANDARD_INPUT;
@@ -14,11 +12,17 @@ const EXTENSIONS: [&str; 3] = ["bpmn", "dmn", "form"];
 /// How deep directories are searched.
 const DEPTH_MAX: usize = 32;
 
+/// A file with its name.
+pub(crate) struct Model {
+    pub name: String,
+    pub content: Vec<u8>,
+}
+
 /// Reads files, all models of directories, and standard input under the given name.
 ///
 /// A resource is named by its file, one of a directory by its path in there. Files of one name in different places keep
 /// their whole path as a name, because a deployment takes each name only once.
-pub(super) fn read(paths: &[PathBuf], standard_input: &str) -> Outcome<Vec<Resource>> {
+pub(crate) fn read(paths: &[PathBuf], standard_input: &str) -> Outcome<Vec<Model>> {
     let mut found: Vec<(String, PathBuf)> = Vec::new();
     for path in paths {
         if path.as_os_str() == STANDARD_INPUT {
@@ -35,7 +39,7 @@ pub(super) fn read(paths: &[PathBuf], standard_input: &str) -> Outcome<Vec<Resou
         }
     }
     tell_apart(&mut found);
-    found.into_iter().map(|(name, path)| Ok(Resource { name, content: content(&path)?.into() })).collect()
+    found.into_iter().map(|(name, path)| Ok(Model { name, content: content(&path)? })).collect()
 }
 
 fn content(path: &Path) -> Outcome<Vec<u8>> {
@@ -88,7 +92,7 @@ mod tests {
     use super::*;
 
     fn names(paths: &[PathBuf]) -> Vec<String> {
-        read(paths, "in.bpmn").unwrap().into_iter().map(|resource| resource.name).collect()
+        read(paths, "in.bpmn").unwrap().into_iter().map(|model| model.name).collect()
     }
 
     #[test]
@@ -105,9 +109,10 @@ mod tests {
         assert_eq!(names(&[root.join("a/order.bpmn")]), ["order.bpmn"]);
         let both = [root.join("a/order.bpmn"), root.join("b/order.bpmn")];
         assert_eq!(names(&both), both.clone().map(|path| path.to_string_lossy().into_owned()));
-        let none = read(&[root.join("none")], "").unwrap_err().to_string();
+        let refusal = |name: &str| read(&[root.join(name)], "").map(|_| ()).unwrap_err().to_string();
+        let none = refusal("none");
         assert!(none.contains("none") && none.contains(".bpmn"), "{none}");
-        let missing = read(&[root.join("missing.bpmn")], "").unwrap_err().to_string();
+        let missing = refusal("missing.bpmn");
         assert!(missing.contains("missing.bpmn"), "{missing}");
     }
 }
