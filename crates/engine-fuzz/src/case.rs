@@ -6,6 +6,7 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 use crate::choices::Choices;
+use crate::cluster::Outcome;
 use crate::driver::Driver;
 use crate::measure::Cost;
 
@@ -76,25 +77,53 @@ fn watch_panics() {
     });
 }
 
-/// Runs the case of these bytes to its end, or to the first promise that is broken.
-pub fn run(bytes: &[u8]) -> Report {
+/// What is wrong after this work.
+fn failure_of(work: impl FnOnce() -> Outcome) -> Option<Failure> {
     watch_panics();
     PANIC.with(|text| *text.borrow_mut() = None);
+    IS_WATCHED.with(|is_watched| *is_watched.borrow_mut() = true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    IS_WATCHED.with(|is_watched| *is_watched.borrow_mut() = false);
+    match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(broken)) => Some(Failure(broken.0)),
+        Err(_) => {
+            let told = PANIC.with(|text| text.borrow_mut().take());
+            Some(Failure(told.unwrap_or_else(|| "a panic without a word".to_owned())))
+        }
+    }
+}
+
+/// Runs the case of these bytes to its end, or to the first promise that is broken.
+pub fn run(bytes: &[u8]) -> Report {
     let share = usize::from(bytes.first().copied().unwrap_or(0)) + 64;
     let (models, driver) = bytes.split_at((bytes.len() * share / 384).min(bytes.len()));
     let mut models = Choices::new(models.get(1..).unwrap_or(&[]));
     let mut driver = Driver::new(&mut models, Choices::new(driver));
-    IS_WATCHED.with(|is_watched| *is_watched.borrow_mut() = true);
-    let outcome = catch_unwind(AssertUnwindSafe(|| driver.run()));
-    IS_WATCHED.with(|is_watched| *is_watched.borrow_mut() = false);
-    let reason = match outcome {
-        Ok(Ok(())) => None,
-        Ok(Err(broken)) => Some(broken.0),
-        Err(_) => {
-            Some(PANIC.with(|text| text.borrow_mut().take()).unwrap_or_else(|| "a panic without a word".to_owned()))
-        }
-    };
+    let failure = failure_of(|| driver.run());
     let (files, steps) = (std::mem::take(&mut driver.files), std::mem::take(&mut driver.steps));
     let costs = std::mem::take(&mut driver.cluster.costs);
-    Report { costs, story: Story { files, steps }, failure: reason.map(Failure) }
+    Report { costs, story: Story { files, steps }, failure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::failure_of;
+
+    #[test]
+    fn a_panic_is_told_with_its_place_and_the_first_of_several_counts() {
+        let failure = failure_of(|| {
+            let _ = std::panic::catch_unwind(|| panic!("planted"));
+            panic!("the second one");
+        });
+        let failure = failure.expect("a failure");
+        assert!(failure.0.contains("planted") && failure.0.contains("case.rs"), "{}", failure.0);
+        assert_eq!(failure_of(|| Ok(())), None);
+        let overflow = failure_of(|| {
+            let large = std::hint::black_box(i64::MAX);
+            std::hint::black_box(large + std::hint::black_box(1));
+            Ok(())
+        });
+        assert!(overflow.expect("a failure").0.contains("overflow"));
+    }
 }

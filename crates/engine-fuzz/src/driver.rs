@@ -430,6 +430,7 @@ const OF_INSTANCES: &[&str] = &[
     "pending_distributions",
     "awaited_results",
     "event_triggers",
+    "timers",
     "loop_items",
     "loop_outputs",
     "message_subscriptions",

@@ -49,7 +49,7 @@ fn contains(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 
 /// Whether one of the items equals the value.
 fn has(evaluator: &mut Evaluator<'_>, items: &[Value], value: &Value) -> Result<bool, Failure> {
-    evaluator.spend(1 + items.len() / 4)?;
+    evaluator.spend(1 + items.len() / 3)?;
     for item in items {
         if evaluator.equal(item, value)? == Some(true) {
             return Ok(true);

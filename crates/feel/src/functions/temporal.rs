@@ -86,7 +86,7 @@ fn parse_duration(text: &str) -> Option<Value> {
     })
 }
 
-/// No date, time or duration is longer. A longer text is not read, because that would take time but no steps.
+/// No date, time or duration is longer, so a longer text is not read.
 const LONGEST_TEXT_BYTES: usize = 1_024;
 
 fn parsed(
@@ -95,6 +95,7 @@ fn parsed(
     text: &Arc<str>,
     read: impl FnOnce(&str) -> Option<Value>,
 ) -> Outcome {
+    evaluator.spend(5 + text.len().min(LONGEST_TEXT_BYTES) / 4)?;
     let value = if text.len() <= LONGEST_TEXT_BYTES { read(text) } else { None };
     match value {
         Some(value) => Ok(value),
