@@ -104,11 +104,8 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn has_token(&self) -> bool {
-        let id = &self.process.element(self.gateway).id;
-        let first = (self.scope.raw(), id.clone(), Arc::default());
-        let first =
-            self.state.tables.waiting_tokens.range(first..(self.scope.raw() + 1, Arc::default(), Arc::default()));
-        first.map(|((_, target, _), _)| target).next().is_some_and(|target| target == *id)
+        let id = self.process.element(self.gateway).id.clone();
+        self.state.tables.waiting_tokens.prefix(&(self.scope.raw(), id)).next().is_some()
     }
 
     fn has_token_by(&mut self, flow: FlowIndex) -> bool {

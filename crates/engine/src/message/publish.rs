@@ -70,11 +70,9 @@ fn check_receivers(execution: &Execution<'_>, value: &MessageValue, address: &Me
         return Ok(());
     }
     let tables = &execution.state.tables;
-    let waiting = tables.waiting_processes.range((address.clone(), Default::default())..);
-    let waiting = waiting.take_while(|(process, _)| process.0 == *address).map(|_| ());
-    let (tenant, name) = (value.tenant_id.shared().clone(), value.name.shared().clone());
-    let started = (tenant.clone(), name.clone(), i64::MIN)..=(tenant, name, i64::MAX);
-    let started = tables.message_started_processes.range(started).map(|_| ());
+    let waiting = tables.waiting_processes.prefix(address).map(|_| ());
+    let name = (value.tenant_id.shared().clone(), value.name.shared().clone());
+    let started = tables.message_started_processes.prefix(&name).map(|_| ());
     if waiting.chain(started).nth(receivers_max).is_none() {
         return Ok(());
     }
@@ -94,8 +92,7 @@ fn correlate_to_waiting(
     address: &MessageAddress,
 ) -> Vec<MessageSubscriptionValue> {
     let tables = &execution.state.tables;
-    let processes = tables.waiting_processes.range((address.clone(), Default::default())..);
-    let processes = processes.map(|(process, _)| process).take_while(|process| process.0 == *address);
+    let processes = tables.waiting_processes.prefix(address).map(|(process, _)| process);
     let oldest = processes.filter_map(|process| Some(tables.waiting_subscriptions.first(&process)?.0));
     let mut oldest: Vec<i64> = oldest.collect();
     oldest.sort_unstable();

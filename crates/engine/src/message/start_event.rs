@@ -52,9 +52,7 @@ fn emit(
 }
 
 fn subscriptions_of(state: &State, definition: Key) -> Vec<Arc<MessageStartEventSubscriptionRow>> {
-    let (raw, nothing) = (definition.raw(), Arc::<str>::default());
-    let range = (raw, nothing.clone())..(raw + 1, nothing);
-    state.tables.message_start_subscriptions.range(range).map(|(_, row)| row).collect()
+    state.tables.message_start_subscriptions.prefix(&definition.raw()).map(|(_, row)| row).collect()
 }
 
 /// A published message starts an instance of each process with a start event for it, except those that it was

@@ -84,9 +84,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementI
 
 /// Closes the subscriptions of an element instance whose event `is_closed` names.
 pub(crate) fn close(execution: &mut Execution<'_>, element_instance: Key, is_closed: impl Fn(&str) -> bool) {
-    let (raw, nothing) = (element_instance.raw(), Arc::<str>::default());
-    let range = (raw, nothing.clone())..(raw + 1, nothing);
-    let rows = execution.state.tables.process_message_subscriptions.range(range).map(|(_, row)| row);
+    let rows = execution.state.tables.process_message_subscriptions.prefix(&element_instance.raw()).map(|(_, row)| row);
     let rows: Vec<_> =
         rows.filter(|row| row.state != SubscriptionState::Closing && is_closed(&row.value.element_id)).collect();
     for row in rows {

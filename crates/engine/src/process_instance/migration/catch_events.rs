@@ -39,9 +39,7 @@ pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key:
 }
 
 fn mapped_messages(execution: &Execution<'_>, owner: Key) -> Vec<Arc<ProcessMessageSubscriptionRow>> {
-    let nothing: Arc<str> = Arc::default();
-    let range = (owner.raw(), nothing.clone())..(owner.raw() + 1, nothing);
-    let rows = execution.state.tables.process_message_subscriptions.range(range).map(|(_, row)| row);
+    let rows = execution.state.tables.process_message_subscriptions.prefix(&owner.raw()).map(|(_, row)| row);
     rows.filter(|row| row.state != SubscriptionState::Closing).collect()
 }
 

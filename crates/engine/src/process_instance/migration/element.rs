@@ -65,10 +65,8 @@ fn migrate_incident(execution: &mut Execution<'_>, key: Key, value: &ProcessInst
 
 /// The records name the variables; their values stay as they are and are left out.
 fn migrate_variables(execution: &mut Execution<'_>, scope_key: Key, value: &ProcessInstanceValue) {
-    let nothing: Arc<str> = Arc::default();
-    let range = (scope_key.raw(), nothing.clone())..(scope_key.raw() + 1, nothing);
     let variables: Vec<(Arc<str>, Key)> =
-        execution.state.tables.variables.range(range).map(|((_, name), row)| (name, row.key)).collect();
+        execution.state.variables_of(scope_key).map(|(name, row)| (name, row.key)).collect();
     for (name, key) in variables {
         let migrated = VariableValue {
             name: name.into(),

@@ -29,9 +29,7 @@ pub(super) fn waiting_tokens(
     if instance.tokens == 0 {
         return Ok(Vec::new());
     }
-    let nothing: Arc<str> = Arc::default();
-    let range = (scope.raw(), nothing.clone(), nothing.clone())..(scope.raw() + 1, nothing.clone(), nothing);
-    let rows = execution.state.tables.waiting_tokens.range(range);
+    let rows = execution.state.tables.waiting_tokens.prefix(&scope.raw());
     let source = &migration.source;
     // By gateway, because that comes first in the key.
     let mut at_gateways: Vec<(&Element, FlowIndex, u32)> = Vec::new();
