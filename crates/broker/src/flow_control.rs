@@ -129,6 +129,7 @@ pub(crate) enum Refusal {
     Bytes { partition: PartitionId, in_flight: usize, limit: usize },
     Backlog { partition: PartitionId, backlog: Arc<Backlog> },
     State { partition: PartitionId, bytes: u64, limit: u64 },
+    StateFile { partition: PartitionId, reason: Arc<str> },
     Disk(DiskView),
     Unwritable { partition: PartitionId, what: &'static str },
 }
@@ -164,6 +165,9 @@ impl fmt::Display for Refusal {
                 "partition {partition} holds {bytes} bytes of changes in memory that are not in a checkpoint, and its \
                  limit is {limit} bytes; try again after a growing pause, and look at the disk of the node if it stays so"
             ),
+            Refusal::StateFile { partition, reason } => {
+                write!(formatter, "partition {partition} takes no new work: {reason}")
+            }
             Refusal::Disk(disk) => disk.fmt(formatter),
             Refusal::Unwritable { partition, what } => write!(
                 formatter,
@@ -205,6 +209,8 @@ pub(crate) struct Limiter {
     state_bytes: AtomicU64,
     last_decrease: Mutex<Option<Instant>>,
     backlog: RwLock<Option<Arc<Backlog>>>,
+    /// Why the state file cannot take more, while it cannot.
+    full_state_file: RwLock<Option<Arc<str>>>,
     disk: Arc<Disk>,
     refused: AtomicUsize,
     admitted: AtomicUsize,
@@ -222,6 +228,7 @@ impl Limiter {
             state_bytes: AtomicU64::new(0),
             last_decrease: Mutex::new(None),
             backlog: RwLock::new(None),
+            full_state_file: RwLock::new(None),
             disk,
             refused: AtomicUsize::new(0),
             admitted: AtomicUsize::new(0),
@@ -277,6 +284,11 @@ impl Limiter {
         {
             return Err(Refusal::Backlog { partition, backlog: backlog.clone() });
         }
+        if admission.grows()
+            && let Some(reason) = self.full_state_file.read().as_ref()
+        {
+            return Err(Refusal::StateFile { partition, reason: reason.clone() });
+        }
         let (bytes, limit) = (self.state_bytes.load(Ordering::Relaxed), self.options.state_limit_bytes);
         // As with exporters: ending work may use as much again.
         let limit = if admission.grows() { limit } else { limit.saturating_mul(2) };
@@ -292,6 +304,11 @@ impl Limiter {
     /// An exporter is too far behind, or (none) no exporter is.
     pub fn set_backlog(&self, backlog: Option<Backlog>) {
         *self.backlog.write() = backlog.map(Arc::new);
+    }
+
+    /// The state file is nearly full or a checkpoint did not fit into it, for this reason, or (none) there is room.
+    pub fn set_full_state_file(&self, reason: Option<&str>) {
+        *self.full_state_file.write() = reason.map(Arc::from);
     }
 
     /// How many bytes of changes wait for their checkpoint.
@@ -508,6 +525,20 @@ mod tests {
         limiter.admit(Admission::Preferred, 1, None).expect("ending work goes on");
         limiter.set_state_bytes(201);
         limiter.admit(Admission::Preferred, 1, None).expect_err("twice the limit");
+    }
+
+    #[test]
+    fn a_state_file_that_is_nearly_full_refuses_new_work_by_name() {
+        let limiter = limiter(|_| {});
+        limiter.set_full_state_file(Some("the state file data.mdb uses 99 bytes, and its largest size is 100 bytes"));
+        for growing in [Admission::Growth, Admission::Deployment] {
+            let refusal = limiter.admit(growing, 1, None).expect_err("it is nearly full").to_string();
+            assert!(refusal.contains("takes no new work: the state file data.mdb uses 99 bytes"), "{refusal}");
+        }
+        limiter.admit(Admission::Limited, 1, None).expect("jobs are still activated");
+        limiter.admit(Admission::Preferred, 1, None).expect("ending work goes on");
+        limiter.set_full_state_file(None);
+        limiter.admit(Admission::Growth, 1, None).expect("there is room again");
     }
 
     #[test]

@@ -101,6 +101,7 @@ impl MaintenanceThread {
         let partition = entrance.id;
         match written {
             Ok(written) => {
+                entrance.limiter.set_full_state_file(written.nearly_full().as_deref());
                 if entrance.set_trouble(Trouble::Checkpoint, false) {
                     tracing::info!(%partition, "checkpoints can be written again");
                 }
@@ -108,6 +109,11 @@ impl MaintenanceThread {
                 self.reclaim_log();
             }
             Err(error) => {
+                if let CheckpointError::State(error) = &error
+                    && error.is_file_full()
+                {
+                    entrance.limiter.set_full_state_file(Some(&error.to_string()));
+                }
                 match &error {
                     error if !error.needs_restart() => {}
                     CheckpointError::Records(error) => {

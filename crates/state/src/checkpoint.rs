@@ -54,7 +54,17 @@ impl Batch<'_> {
 }
 
 fn checkpoint_error(file: &StateFile, error: heed::Error) -> StoreError {
+    if let heed::Error::Mdb(heed::MdbError::MapFull) = error {
+        return StoreError::FileFull { file: file.path.clone(), bytes: file.env.info().map_size };
+    }
     StoreError::Checkpoint { file: file.path.clone(), source: Arc::new(error) }
+}
+
+/// Bytes of the pages that hold entries.
+fn used_bytes(file: &StateFile, transaction: &RwTxn<'_>) -> heed::Result<u64> {
+    let stat = file.database.stat(transaction)?;
+    let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+    Ok(pages as u64 * u64::from(stat.page_size))
 }
 
 /// What a checkpoint did and how long it took.
@@ -68,6 +78,10 @@ pub struct CheckpointStatistics {
     pub entries_deleted: u64,
     /// Bytes of the keys and records written.
     pub bytes_written: u64,
+    /// Bytes of the file's pages that hold entries now; others are used again.
+    pub used_bytes: u64,
+    /// The largest size that the file may have.
+    pub file_bytes_max: u64,
     /// How long the background write took, with its sync.
     pub write: Duration,
     /// How long the engine's thread was held to freeze its tables.
@@ -101,7 +115,23 @@ impl Written {
     pub fn statistics(&self) -> CheckpointStatistics {
         self.statistics
     }
+
+    /// Why nothing should be added any more, if the file is nearly as large as it may be. A checkpoint that does not fit would
+    /// never fit, and what ends needs room too.
+    pub fn nearly_full(&self) -> Option<String> {
+        let CheckpointStatistics { used_bytes, file_bytes_max, .. } = self.statistics;
+        let path = self.store.file("write").ok()?.path.display();
+        (used_bytes > file_bytes_max - file_bytes_max / HEADROOM_SHARE).then(|| {
+            format!(
+                "the state file {path} uses {used_bytes} bytes, and its largest size is {file_bytes_max} bytes; let instances end or \
+                 cancel them, and delete what is not needed"
+            )
+        })
+    }
 }
+
+/// This share of the file's largest size is kept for what ends.
+const HEADROOM_SHARE: u64 = 16;
 
 impl Checkpoint {
     /// The log index that the frozen state includes.
@@ -123,6 +153,7 @@ impl Checkpoint {
         }
         let header = Header::encode(file.schema_version, self.applied, &self.metadata);
         file.database.put(&mut batch.transaction, format::HEADER_KEY, &header).map_err(write_error)?;
+        let used_bytes = used_bytes(file, &batch.transaction).map_err(write_error)?;
         let Batch { transaction, entries_written, entries_deleted, bytes_written, .. } = batch;
         transaction.commit().map_err(write_error)?;
         let statistics = CheckpointStatistics {
@@ -130,6 +161,8 @@ impl Checkpoint {
             entries_written,
             entries_deleted,
             bytes_written,
+            used_bytes,
+            file_bytes_max: file.env.info().map_size as u64,
             write: started.elapsed(),
             freeze_pause: self.freeze_pause,
             release_pause: Duration::ZERO,

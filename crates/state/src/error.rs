@@ -85,6 +85,16 @@ pub enum StoreError {
         /// The operating system's or the B-tree's reason.
         source: Arc<heed::Error>,
     },
+    /// A checkpoint does not fit: the file has the largest size that it may have.
+    #[error(
+        "the state file {} has reached its largest size of {bytes} bytes, and a checkpoint does not fit into it; nothing is \
+         lost as long as the log keeps it; start a version of the program that allows a larger file", file.display()
+    )]
+    FileFull {
+        file: PathBuf,
+        /// The largest size.
+        bytes: usize,
+    },
     /// A store in memory was asked for something that needs a file.
     #[error("a store in memory has no file to {action}")]
     NoFile {
@@ -106,6 +116,11 @@ impl StoreError {
     /// Whether only the current command is at fault, so that rolling it back repairs everything.
     pub fn concerns_one_command(&self) -> bool {
         matches!(self, Self::KeyTooLong { .. })
+    }
+
+    /// Whether the file has the largest size that it may have.
+    pub fn is_file_full(&self) -> bool {
+        matches!(self, Self::FileFull { .. })
     }
 
     /// Whether nothing can be written any more before the file is opened again: an error hit the very page that names the

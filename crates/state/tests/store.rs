@@ -132,7 +132,8 @@ fn a_checkpoint_that_fails_loses_nothing() {
     let checkpoint = frozen(&mut tables, 2);
     for _ in 0..2 {
         let error = checkpoint.write().expect_err("the file cannot hold this");
-        assert!(matches!(error, StoreError::Checkpoint { .. }), "{error}");
+        assert!(error.is_file_full(), "{error}");
+        assert!(error.to_string().contains("data.mdb has reached its largest size of 1048576 bytes"), "{error}");
         assert!(error.to_string().contains("data.mdb"), "{error}");
     }
     assert_eq!(tables.texts.iter().count(), 101);
@@ -142,6 +143,33 @@ fn a_checkpoint_that_fails_loses_nothing() {
     let tables = open(directory.path());
     assert_eq!(tables.store().recovered().applied, 1);
     assert_eq!(tables.texts.iter().count(), 1);
+}
+
+#[test]
+fn a_file_that_is_nearly_full_says_so_until_there_is_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let small = StoreOptions { map_size_bytes: 1 << 20, ..options() };
+    let mut tables = Tables::open(&Store::open(directory.path(), &small).unwrap());
+    let write = |tables: &mut Tables, applied| {
+        tables.commit().unwrap();
+        let written = frozen(tables, applied).write().expect("it fits");
+        let nearly_full = written.nearly_full();
+        drop(tables.release(written).unwrap());
+        nearly_full
+    };
+    for key in 0..50 {
+        tables.texts.insert_new(format!("large {key}"), "x".repeat(16_000));
+    }
+    assert_eq!(write(&mut tables, 1), None);
+    for key in 50..61 {
+        tables.texts.insert_new(format!("large {key}"), "x".repeat(16_000));
+    }
+    let reason = write(&mut tables, 2).expect("less than a sixteenth is left");
+    assert!(reason.contains("data.mdb uses") && reason.contains("its largest size is 1048576 bytes"), "{reason}");
+    for key in 0..30 {
+        tables.texts.delete(&format!("large {key}"));
+    }
+    assert_eq!(write(&mut tables, 3), None);
 }
 
 #[test]
