@@ -137,9 +137,15 @@ impl Evaluator<'_> {
 
     #[inline(never)]
     fn filter(&mut self, filter: &Filter, scope: &dyn Scope) -> Outcome {
-        let Some(items) = self.items(&filter.list, scope)? else {
-            return Ok(Value::Null);
-        };
+        match self.items(&filter.list, scope)? {
+            Some(items) => self.filtered(filter, items, scope),
+            None => Ok(Value::Null),
+        }
+    }
+
+    /// Apart from the list, so that lists nested in lists do not repeat this frame.
+    #[inline(never)]
+    fn filtered(&mut self, filter: &Filter, items: Vec<Value>, scope: &dyn Scope) -> Outcome {
         let mut kept = Vec::new();
         for item in items {
             self.allocate_entries(1)?;
@@ -163,9 +169,14 @@ impl Evaluator<'_> {
 
     #[inline(never)]
     fn for_each(&mut self, iteration: &Iteration, scope: &dyn Scope) -> Outcome {
-        let Some(items) = self.items(&iteration.list, scope)? else {
-            return Ok(Value::Null);
-        };
+        match self.items(&iteration.list, scope)? {
+            Some(items) => self.for_items(iteration, items, scope),
+            None => Ok(Value::Null),
+        }
+    }
+
+    #[inline(never)]
+    fn for_items(&mut self, iteration: &Iteration, items: Vec<Value>, scope: &dyn Scope) -> Outcome {
         let mut results = Vec::with_capacity(items.len());
         for item in items {
             self.allocate_entries(1)?;
@@ -179,9 +190,14 @@ impl Evaluator<'_> {
     /// `some` is decided by true, `every` by false; null leaves it unknown, and what is no condition decides nothing.
     #[inline(never)]
     fn quantified(&mut self, iteration: &Iteration, deciding: bool, scope: &dyn Scope) -> Outcome {
-        let Some(items) = self.items(&iteration.list, scope)? else {
-            return Ok(Value::Null);
-        };
+        match self.items(&iteration.list, scope)? {
+            Some(items) => self.decided(iteration, deciding, items, scope),
+            None => Ok(Value::Null),
+        }
+    }
+
+    #[inline(never)]
+    fn decided(&mut self, iteration: &Iteration, deciding: bool, items: Vec<Value>, scope: &dyn Scope) -> Outcome {
         let mut is_unknown = false;
         for item in items {
             self.allocate_entries(1)?;
