@@ -6,7 +6,7 @@ use dmn::{DecisionEvaluation, EvaluatedDecision, MatchedRule};
 use feel::{Budget, EvaluationError};
 use protocol::{
     DecisionEvaluationIntent, DecisionEvaluationValue, DecisionValue, ErrorType, EvaluatedDecisionValue,
-    EvaluatedInputValue, EvaluatedOutputValue, Key, MatchedRuleValue, Payload, Rejection, Text,
+    EvaluatedInputValue, EvaluatedOutputValue, Key, MatchedRuleValue, Payload, Rejection, RejectionType, Text,
 };
 
 use crate::execution::{Execution, Outcome};
@@ -19,6 +19,9 @@ const RULE_ID_PREFIX: &str = "ZB_SYNTH_RULE_ID";
 
 /// Evaluates a decision for a client.
 pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &DecisionEvaluationValue) -> Outcome {
+    if execution.has_answered_much() {
+        return Err(too_much_at_once(execution).into());
+    }
     let decision = find(execution, value)?;
     let variables = document::split(&value.variables, execution.limits.name_bytes_max)?.into_iter().collect();
     let of = DecisionEvaluationValue { variables: value.variables.clone(), ..DecisionEvaluationValue::default() };
@@ -27,6 +30,18 @@ pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &DecisionEvaluation
     execution.emit(key, payload.clone());
     execution.reply(key, payload);
     Ok(())
+}
+
+/// The refusal of what would have a large answer among others that are large already.
+fn too_much_at_once(execution: &Execution<'_>) -> Rejection {
+    Rejection::new(
+        RejectionType::ExceededBatchRecordSize,
+        format!(
+            "Expected to evaluate a decision, but the answers to the commands that are processed together have {} bytes \
+             already; try again, and with fewer requests for large answers at once",
+            execution.limits.reply_bytes_per_batch
+        ),
+    )
 }
 
 /// Evaluates a decision for a business rule task, which `of` names.

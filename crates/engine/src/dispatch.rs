@@ -34,6 +34,7 @@ struct Mark {
     pushes: usize,
     available: usize,
     sends: usize,
+    reply_bytes: u64,
 }
 
 impl Mark {
@@ -44,6 +45,7 @@ impl Mark {
             pushes: output.pushes.len(),
             available: output.available.len(),
             sends: output.sends.len(),
+            reply_bytes: output.reply_bytes,
         }
     }
 
@@ -53,6 +55,7 @@ impl Mark {
         output.pushes.truncate(self.pushes);
         output.available.truncate(self.available);
         output.sends.truncate(self.sends);
+        output.reply_bytes = self.reply_bytes;
     }
 }
 

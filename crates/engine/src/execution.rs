@@ -179,7 +179,14 @@ impl Execution<'_> {
 
     /// Answers a request that may be older than this command.
     pub fn reply_to(&mut self, request: Request, key: Key, payload: Payload) {
+        let bytes = payload_bytes(&payload);
+        self.output.reply_bytes = self.output.reply_bytes.saturating_add(bytes);
         self.output.replies.push(Reply { request, key, payload, rejection: None });
+    }
+
+    /// Whether the answers to this batch are so large together that further large ones have to wait for another.
+    pub fn has_answered_much(&self) -> bool {
+        self.output.reply_bytes >= self.limits.reply_bytes_per_batch
     }
 
     /// Refuses a request that may be older than this command, although what it asked for has happened.

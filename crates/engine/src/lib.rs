@@ -226,6 +226,7 @@ impl Engine {
         watch: &mut impl Watch,
         output: &mut Output,
     ) -> Result<(), Fault> {
+        output.reply_bytes = 0;
         for (number, command) in (1..).zip(&batch.commands) {
             let decision = watch.before(number, command, watch::named(command));
             dispatch::process(&mut self.state, &self.options, batch.timestamp, command, decision, output)?;

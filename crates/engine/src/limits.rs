@@ -59,6 +59,9 @@ pub struct Limits {
     pub job_batch_bytes_max: usize,
     /// Bytes of the variables with which the creation of an instance is answered when it has completed: they must fit a message.
     pub result_bytes_max: usize,
+    /// Bytes of all answers to the commands of one batch, which are kept until its records are written: with more, no jobs are
+    /// activated for polls, no decisions are evaluated for clients, and results of instances are not told.
+    pub reply_bytes_per_batch: u64,
     /// Jobs answered by one activation.
     pub job_batch_jobs_max: usize,
     /// Bytes of an incident's message; a longer one is cut.
@@ -95,6 +98,7 @@ impl Default for Limits {
             job_bytes_max: 4 << 20,
             job_batch_bytes_max: 4 << 20,
             result_bytes_max: 4_190_000,
+            reply_bytes_per_batch: 64 << 20,
             job_batch_jobs_max: 10_000,
             incident_message_bytes_max: 10_000,
             name_bytes_max: 512,

@@ -19,6 +19,8 @@ pub struct Output {
     pub sends: Vec<OutgoingCommand>,
     /// What the commands have used of what they may.
     pub spent: Spent,
+    /// About the bytes of the answers to the commands of the batch at hand.
+    pub(crate) reply_bytes: u64,
 }
 
 /// What commands have used together of the limits of one, attempts that failed included.

@@ -358,3 +358,57 @@ fn flows_and_loops_that_multiply_stop_at_the_living_element_instances_of_their_r
     assert_eq!(incident_messages(&partition).len(), before + 1);
     partition.check();
 }
+
+#[test]
+fn the_answers_to_one_batch_are_limited_together() {
+    let limits = Limits { reply_bytes_per_batch: 3_000, ..Limits::default() };
+    let mut partition = partition(limits);
+    for _ in 0..4 {
+        create(&mut partition, 2_000);
+    }
+    let value = JobBatchValue {
+        job_type: "work".into(),
+        worker: "worker".into(),
+        timeout: 60_000,
+        max_jobs_to_activate: 1,
+        tenant_ids: vec![support::TENANT.into()],
+        ..JobBatchValue::default()
+    };
+    let poll = |number| {
+        let payload = Payload::JobBatch(JobBatchIntent::Activate, Box::new(value.clone()));
+        Command { request: Some(Request { node: 0, number }), ..Command::new(Key::NONE, payload) }
+    };
+    let told = |output: &engine::Output| -> Vec<(usize, bool)> {
+        let batches = output.replies.iter().map(|reply| match &reply.payload {
+            Payload::JobBatch(_, batch) => (batch.jobs.len(), batch.truncated),
+            other => panic!("an activation was expected, not {other:?}"),
+        });
+        batches.collect()
+    };
+    let output = partition.apply((1..=4).map(poll).collect());
+    assert_eq!(told(&output), [(1, false), (1, false), (0, true), (0, true)]);
+    let output = partition.apply((5..=6).map(poll).collect());
+    assert_eq!(told(&output), [(1, false), (1, false)], "the next batch begins anew");
+    partition.check();
+}
+
+#[test]
+fn results_that_leave_together_are_limited_and_their_instances_complete() {
+    let limits = Limits { reply_bytes_per_batch: 3_000, ..Limits::default() };
+    let mut partition = partition(limits);
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        let variables = format!("{{\"text\":\"{}\"}}", "x".repeat(2_000));
+        partition.create("one-task", &variables, ProcessInstanceCreationIntent::CreateWithAwaitingResult);
+        jobs.push(partition.jobs["work"]);
+    }
+    let complete = |job: &Key| Command::new(*job, Payload::Job(JobIntent::Complete, Default::default()));
+    let output = partition.apply(jobs.iter().map(complete).collect());
+    let results: Vec<Option<&str>> =
+        output.replies.iter().map(|reply| reply.rejection.as_ref().map(|rejection| &*rejection.reason)).collect();
+    assert_eq!(results[..2], [None, None]);
+    assert!(results[2].is_some_and(|reason| reason.contains("other answers have 3000 bytes already")), "{results:?}");
+    let ended = support::describe(&output).matches("PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS").count();
+    assert_eq!(ended, 3);
+    partition.check();
+}

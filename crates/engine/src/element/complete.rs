@@ -197,10 +197,10 @@ fn answer_awaited_result(execution: &mut Execution<'_>, token: &Token) {
     let Some(awaited) = execution.state.tables.awaited_results.get(&token.key.raw()) else { return };
     let bytes = document::bytes_of(&execution.state, token.key, &awaited.fetch_variables);
     let bytes_max = execution.limits.result_bytes_max;
-    let is_too_large = bytes > bytes_max;
-    let variables = match is_too_large {
-        true => String::new(),
-        false => document::collect(&execution.state, token.key, &awaited.fetch_variables),
+    let rejection = refused_result(execution, token, bytes, bytes_max);
+    let variables = match rejection {
+        Some(_) => String::new(),
+        None => document::collect(&execution.state, token.key, &awaited.fetch_variables),
     };
     let value = token.value();
     let result = ProcessInstanceResultValue {
@@ -213,14 +213,27 @@ fn answer_awaited_result(execution: &mut Execution<'_>, token: &Token) {
         tenant_id: value.tenant_id.clone(),
     };
     let payload = Payload::ProcessInstanceResult(ProcessInstanceResultIntent::Completed, Box::new(result));
-    if is_too_large {
-        let rejection = Rejection::invalid_state(format!(
-            "Expected to answer with the variables of process instance with key '{}', which has completed, but they have {bytes} \
-             bytes and an answer has room for {bytes_max}; name fewer in fetchVariables",
-            token.key
-        ));
+    if let Some(rejection) = rejection {
         execution.refuse_request(awaited.request, token.key, payload, rejection);
         return;
     }
     execution.reply_to(awaited.request, token.key, payload);
+}
+
+/// Why whoever waits for the result of a process is not told its variables, if that cannot be.
+fn refused_result(execution: &Execution<'_>, token: &Token, bytes: usize, bytes_max: usize) -> Option<Rejection> {
+    let but = if bytes > bytes_max {
+        format!("they have {bytes} bytes and an answer has room for {bytes_max}; name fewer in fetchVariables")
+    } else if execution.has_answered_much() {
+        format!(
+            "other answers have {} bytes already that leave at the same time; name fewer in fetchVariables",
+            execution.limits.reply_bytes_per_batch
+        )
+    } else {
+        return None;
+    };
+    Some(Rejection::invalid_state(format!(
+        "Expected to answer with the variables of process instance with key '{}', which has completed, but {but}",
+        token.key
+    )))
 }

@@ -11,6 +11,11 @@ pub(crate) fn activate(execution: &mut Execution<'_>, value: &JobBatchValue) -> 
     let jobs_max = (value.max_jobs_to_activate as usize).min(execution.limits.job_batch_jobs_max);
     let mut bytes_left = execution.limits.job_batch_bytes_max;
     for tenant in tenants(value) {
+        if execution.has_answered_much() {
+            // The worker is told that there is more, and asks again.
+            batch.truncated = true;
+            break;
+        }
         let queue = (tenant.shared().clone(), value.job_type.shared().clone());
         let activation = Activation {
             worker: &value.worker,

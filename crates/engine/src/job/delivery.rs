@@ -162,6 +162,8 @@ pub(crate) fn take_jobs(
         job.worker = activation.worker.clone();
         let size = job.message_bytes();
         if size > execution.limits.job_bytes_max {
+            // There can be many.
+            job.variables = Text::default();
             too_large.push((Key::from_raw(key), job, size));
             continue;
         }
