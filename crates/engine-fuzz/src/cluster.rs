@@ -315,8 +315,12 @@ impl Cluster {
                 if let Some(again) = due.iter().find(|command| before.contains(command)) {
                     return Err(Broken(format!("what is due is asked for again unchanged: {}", shown(again))));
                 }
-                for command in &due {
+                for (place, command) in due.iter().enumerate() {
                     self.apply(partition, command.clone())?;
+                    // What the first one did may have ended what the others are about.
+                    if place == 0 {
+                        self.check_was_there(command)?;
+                    }
                     if !self.is_lazy {
                         self.work(partition)?;
                     }
@@ -325,6 +329,16 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+
+    /// What a partition says is due must be there.
+    fn check_was_there(&self, command: &Command) -> Outcome {
+        match self.costs.last().and_then(|cost| cost.refusal.as_ref()) {
+            Some(reason) if reason.contains("no such") => {
+                Err(Broken(format!("what is due is not there: {reason} ({})", shown(command))))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Forgets all streams, as a new leader does.
