@@ -63,7 +63,8 @@ fn wrong_record(record_type: RecordType, payload: Payload) -> Option<String> {
         operation_reference: None,
         payload,
     };
-    let output = Output { records: vec![record], ..Output::default() };
+    let mut output = Output::default();
+    output.records.push(record);
     check(&cost(), &output, &Limits::default()).err().map(|Broken(reason)| reason)
 }
 
