@@ -145,7 +145,6 @@ impl Disk {
     }
 
     /// An empty disk of this size.
-    #[cfg(test)]
     pub fn measured(total_bytes: u64, low_bytes: u64, reserve_bytes: u64) -> Disk {
         Disk {
             directory: PathBuf::from("data"),
@@ -159,7 +158,6 @@ impl Disk {
     }
 
     /// A disk that never fills up.
-    #[cfg(test)]
     pub fn unlimited() -> Disk {
         Disk::measured(u64::MAX, 0, 0)
     }

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Instant;
 
+use crossbeam_channel::Sender;
+use engine::Reply;
 use parking_lot::Mutex;
 use protocol::PartitionId;
 
 use crate::flow_control::{Admission, Limiter, Permit, Refusal};
 use crate::held::Held;
+use crate::inbox::Inbound;
+use crate::record_log::RecordLogError;
 use crate::requests::Requests;
 use crate::submit_error::SubmitError;
 
@@ -99,6 +104,63 @@ impl Entrance {
     pub fn fail_all(&self, error: &SubmitError) {
         self.held.clear();
         self.requests.fail_all(error);
+    }
+
+    /// Answers a request of this node.
+    pub fn answer(&self, node: u32, reply: Reply) {
+        if reply.request.node == node
+            && let Some(function) = self.requests.take(reply.request.number)
+        {
+            function(Ok(reply));
+        }
+    }
+
+    /// What was proposed here and not committed may be lost.
+    pub fn lost(&self) {
+        let reason = "its leader changed or its log failed while the command was under way";
+        self.fail_all(&SubmitError::Unavailable { partition: self.id, reason });
+    }
+
+    /// The records of a batch were written: its share of the limits is free again.
+    pub fn written(&self, permit: Option<Permit>, at: Instant, inbox: &Sender<Inbound>) {
+        if let Some(permit) = permit {
+            permit.applied(at);
+            self.admit_held(inbox);
+        }
+    }
+
+    /// Records were written, or could not be, which is tried again.
+    pub fn records_flushed(&self, result: Result<(), &RecordLogError>, inbox: &Sender<Inbound>) {
+        match result {
+            Ok(()) => {
+                if self.set_trouble(Trouble::Records, false) {
+                    tracing::info!(partition = %self.id, "the record stream can be written again");
+                }
+            }
+            Err(error) => {
+                if self.set_trouble(Trouble::Records, true) {
+                    tracing::warn!(
+                        partition = %self.id, %error,
+                        "the record stream cannot be written; the partition waits and tries again until it works"
+                    );
+                }
+                // What waits for room is refused with the reason.
+                self.admit_held(inbox);
+            }
+        }
+    }
+
+    /// The partition takes no part in anything any more.
+    pub fn stop(&self, health: Health, reason: &str) {
+        self.set_remark(reason);
+        self.set_role(Role::Inactive);
+        self.set_health(health);
+    }
+
+    /// Whoever waits for an answer of the stopped partition gets none.
+    pub fn refuse_all(&self) {
+        let reason = "it has stopped until an operator looks at it; the health of its node says why";
+        self.fail_all(&SubmitError::Unavailable { partition: self.id, reason });
     }
 
     pub fn role(&self) -> Role {

@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanceIntent};
 
 use crate::disk::{Disk, DiskState, DiskView};
+use crate::replication_loop::Share;
 
 /// How much the limit grows for each full window of applied commands.
 const GROWTH_PER_FILLING: u32 = 16;
@@ -355,7 +356,7 @@ impl Limiter {
 
 /// A share of a partition's limits, given back when it is dropped: when its commands are applied or lost.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub struct Permit {
     limiter: Arc<Limiter>,
     commands: u32,
     bytes: usize,
@@ -365,7 +366,7 @@ pub(crate) struct Permit {
 
 impl Permit {
     /// Joins the share of a later command of the same partition.
-    pub fn join(&mut self, mut other: Permit) {
+    pub(crate) fn join(&mut self, mut other: Permit) {
         debug_assert!(Arc::ptr_eq(&self.limiter, &other.limiter), "permits of one batch belong to one partition");
         self.commands = self.commands.saturating_add(std::mem::take(&mut other.commands));
         self.bytes = self.bytes.saturating_add(std::mem::take(&mut other.bytes));
@@ -373,7 +374,7 @@ impl Permit {
     }
 
     /// When the first of the commands was taken.
-    pub fn admitted(&self) -> Instant {
+    pub(crate) fn admitted(&self) -> Instant {
         self.admitted
     }
 
@@ -383,9 +384,15 @@ impl Permit {
     }
 
     /// The commands are applied: returns their share and lets the limit adapt.
-    pub fn applied(self, now: Instant) {
+    pub(crate) fn applied(self, now: Instant) {
         let latency = now.saturating_duration_since(self.committed.unwrap_or(self.admitted));
         self.limiter.observe(self.commands, latency, now);
+    }
+}
+
+impl Share for Permit {
+    fn join(&mut self, other: Self) {
+        Permit::join(self, other);
     }
 }
 

@@ -17,9 +17,8 @@ use crate::flow_control::Permit;
 use crate::inbox::{Inbound, Work};
 use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
-use crate::replication_loop::{CommittedEntry, ReplicationLoop, Share, Shell};
+use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell};
 use crate::shared::Shared;
-use crate::submit_error::SubmitError;
 
 /// Time between two ticks of Raft's clock.
 const TICK: Duration = Duration::from_millis(100);
@@ -47,12 +46,6 @@ struct ReplicationShell {
     processing: Vec<Sender<Work>>,
     metrics: ReplicationMetrics,
     started: Instant,
-}
-
-impl Share for Permit {
-    fn join(&mut self, other: Self) {
-        Permit::join(self, other);
-    }
 }
 
 impl ReplicationThread {
@@ -254,8 +247,7 @@ impl Shell for ReplicationShell {
 
     fn lost(&mut self, partition: PartitionId) {
         if let Ok(entrance) = self.shared.entrance(partition) {
-            let reason = "its leader changed or its log failed while the command was under way";
-            entrance.fail_all(&SubmitError::Unavailable { partition, reason });
+            entrance.lost();
         }
     }
 }

@@ -62,7 +62,10 @@ impl Requests {
     /// Answers all waiting requests with an error: their commands were lost, or their outcome will not be known here.
     pub fn fail_all(&self, error: &SubmitError) {
         let functions = std::mem::take(&mut self.waiting.lock().functions);
-        for function in functions.into_values() {
+        let mut functions: Vec<_> = functions.into_iter().collect();
+        // In the order in which they came.
+        functions.sort_unstable_by_key(|(number, _)| *number);
+        for (_, function) in functions {
             function(Err(error.clone()));
         }
     }

@@ -4,17 +4,21 @@ mod exporting;
 mod processing;
 mod shell;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use broker::partition::Moment;
 use broker::partition_loop::PartitionLoop;
+use broker::reception::{Reception, ReceptionOptions, Taken};
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use broker::snapshots::{CheckpointSource, ReceivedStates};
-use engine::{BrokenInvariant, Engine, EngineOptions, Limits};
-use protocol::{PartitionId, Timestamp};
+use broker::{FlowControlOptions, Permit};
+use engine::{BrokenInvariant, Engine, EngineOptions, Limits, Reply};
+use parking_lot::Mutex;
+use protocol::{Command, PartitionId, Timestamp};
 use replication::{
     Frame, GroupId, LogError, LogOptions, LogStore, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
     ReplicationError, Round, SnapshotReceiver, SnapshotStream, StepError,
@@ -44,7 +48,10 @@ const FRAME_LIMIT_BYTES: usize = 64 << 20;
 const STATE_CHUNK_BYTES: usize = 16 << 10;
 const BATCH_LIMIT_BYTES: usize = 1 << 20;
 
-type Loop = ReplicationLoop<RaftEngineLog<SimulatedFiles>, ()>;
+type Loop = ReplicationLoop<RaftEngineLog<SimulatedFiles>, Permit>;
+
+/// What became of requests, by the numbers that their clients gave them; none if nobody knows.
+type Answers = Arc<Mutex<Vec<(u64, Option<Reply>)>>>;
 
 /// What nodes act upon.
 pub struct Surroundings<'a> {
@@ -59,7 +66,7 @@ pub struct Surroundings<'a> {
 #[derive(Debug)]
 pub enum News {
     Install(PartitionId, Position),
-    Committed(PartitionId, Vec<CommittedEntry<()>>, u64),
+    Committed(PartitionId, Vec<CommittedEntry<Permit>>, u64),
     /// With the number of the leadership.
     Lead(PartitionId, u64),
     StepDown(PartitionId),
@@ -85,13 +92,16 @@ pub struct Node {
 /// A node that lives.
 struct Running {
     replication: Loop,
-    partitions: Vec<PartitionLoop<()>>,
+    partitions: Vec<PartitionLoop<Permit>>,
     fronts: Vec<Front>,
     exporting: Exporting,
     receiver: SnapshotReceiver,
     received: ReceivedStates,
-    /// Who waits for the answers to which requests.
-    waiting: BTreeMap<u64, PartitionId>,
+    reception: Reception,
+    /// What the reception answered and nobody was told yet.
+    answers: Answers,
+    /// Requests that are not answered.
+    waiting: BTreeSet<u64>,
     inbox: Vec<Inbound>,
     news: VecDeque<News>,
     /// A round is under way, or one is scheduled.
@@ -106,7 +116,7 @@ enum Inbound {
     Tick,
     Frame(Frame),
     State { from: NodeId, frames: Vec<Vec<u8>>, is_whole: bool },
-    Command(PartitionId, Vec<u8>),
+    Command(PartitionId, Vec<u8>, Option<Permit>),
     Checkpointed(PartitionId, u64),
     StateSent(GroupId, NodeId, bool),
     Transfer(GroupId, NodeId),
@@ -131,14 +141,11 @@ struct Collected {
     messages: Vec<(u64, Message)>,
     disk: Arc<Disk>,
     news: Vec<News>,
-    /// Of all partitions.
-    fronts: Vec<Front>,
-    /// Partitions whose waiting requests may be lost.
-    lost: Vec<PartitionId>,
+    reception: Reception,
 }
 
 impl Shell for Collected {
-    type Permit = ();
+    type Permit = Permit;
 
     fn now(&self) -> Moment {
         self.now
@@ -148,24 +155,26 @@ impl Shell for Collected {
         self.messages.push((self.disk.syncs(), message));
     }
 
-    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<()>>, up_to: u64) {
+    fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<Permit>>, up_to: u64) {
         self.news.push(News::Committed(partition, entries, up_to));
     }
 
     fn lead(&mut self, partition: PartitionId) {
-        self.news.push(News::Lead(partition, self.fronts[index_of(partition)].leadership()));
+        self.news.push(News::Lead(partition, self.reception.leadership(partition)));
     }
 
     fn step_down(&mut self, partition: PartitionId) {
         // At once: what came in until the processing knows of it would be dropped.
-        self.fronts[index_of(partition)].close();
+        self.reception.close(partition);
         self.news.push(News::StepDown(partition));
     }
 
-    fn follow(&mut self, _partition: PartitionId) {}
+    fn follow(&mut self, partition: PartitionId) {
+        self.reception.follow(partition);
+    }
 
     fn lost(&mut self, partition: PartitionId) {
-        self.lost.push(partition);
+        self.reception.lost(partition);
     }
 }
 
@@ -210,7 +219,7 @@ impl Node {
 
     /// Whether the node takes commands for the partition.
     pub fn is_leading(&self, partition: PartitionId) -> bool {
-        self.running.as_ref().is_some_and(|running| running.fronts[index_of(partition)].is_open())
+        self.running.as_ref().is_some_and(|running| running.reception.is_open(partition))
     }
 
     /// The engine of a partition, if the node runs.
@@ -275,7 +284,9 @@ impl Node {
             partitions,
             receiver: SnapshotReceiver::new(),
             received,
-            waiting: BTreeMap::new(),
+            reception: self.reception(swarm),
+            answers: Answers::default(),
+            waiting: BTreeSet::new(),
             inbox: Vec::new(),
             news: VecDeque::new(),
             is_busy: false,
@@ -325,7 +336,7 @@ impl Node {
     /// Stops without warning. Whoever waits for an answer never gets one.
     pub fn stop(&mut self, surroundings: &mut Surroundings<'_>) {
         let Some(running) = self.running.take() else { return };
-        for number in running.waiting.keys() {
+        for number in &running.waiting {
             surroundings.schedule.after(1, Event::Answer(*number, None));
         }
         self.disk.switch_off();
@@ -368,7 +379,7 @@ impl Node {
             Parcel::State { frames, is_whole } => Inbound::State { from, frames, is_whole },
             // Whoever does not lead cannot do anything with a command of another partition; it comes again.
             Parcel::Command { partition, .. } if !self.is_leading(partition) => return,
-            Parcel::Command { partition, bytes } => Inbound::Command(partition, bytes),
+            Parcel::Command { partition, bytes } => Inbound::Command(partition, bytes, None),
         };
         self.take(inbound, surroundings);
     }
@@ -381,14 +392,49 @@ impl Node {
         bytes: Vec<u8>,
         surroundings: &mut Surroundings<'_>,
     ) -> bool {
-        if !self.is_leading(partition) {
-            return false;
-        }
-        if let Some(running) = &mut self.running {
-            running.waiting.insert(number, partition);
-        }
-        self.take(Inbound::Command(partition, bytes), surroundings);
+        let Some(running) = &mut self.running else { return false };
+        running.waiting.insert(number);
+        let command = protocol::decode::<Command>(&bytes).expect("a client encoded it");
+        let answers = running.answers.clone();
+        let reply = move |answer: Result<Reply, _>| answers.lock().push((number, answer.ok()));
+        running.reception.client().submit(partition, command, reply);
+        self.receive(surroundings);
+        self.work(surroundings);
         true
+    }
+
+    /// Takes over what came in, and tells clients of what the node will not answer.
+    fn receive(&mut self, surroundings: &mut Surroundings<'_>) {
+        let Some(running) = &mut self.running else { return };
+        for (number, _) in std::mem::take(&mut *running.answers.lock()) {
+            running.waiting.remove(&number);
+            surroundings.schedule.after(1, Event::Answer(number, None));
+        }
+        while let Some(Taken { partition, bytes, permit }) = running.reception.take() {
+            running.inbox.push(Inbound::Command(partition, bytes, permit));
+        }
+    }
+
+    /// The way in, with limits that a run reaches.
+    fn reception(&self, swarm: &Swarm) -> Reception {
+        let commands = swarm.commands_in_flight;
+        let flow_control = FlowControlOptions {
+            initial_commands: commands,
+            min_commands: commands,
+            max_commands: commands,
+            // The limits stay as they are: real time must not matter.
+            target_latency: Duration::MAX,
+            held_commands: 3,
+            inflight_limit_bytes: 64 << 10,
+            ..FlowControlOptions::default()
+        };
+        Reception::new(&ReceptionOptions {
+            node: u32::try_from(self.id.0).expect("few nodes"),
+            partition_count: swarm.partitions,
+            starts: self.lives + 1,
+            flow_control,
+            waiting_requests_limit: 1_000,
+        })
     }
 
     /// The state that was sent to another node arrived, or not.
@@ -432,8 +478,7 @@ impl Node {
             messages: Vec::new(),
             disk: disk.clone(),
             news: Vec::new(),
-            fronts: std::mem::take(&mut running.fronts),
-            lost: Vec::new(),
+            reception: running.reception.clone(),
         };
         let syncs = disk.syncs();
         let mut rest = Round::default();
@@ -444,9 +489,6 @@ impl Node {
             Ok(Err(error)) => Some(error),
             Err(panic) => Some(format!("a panic: {}", crate::panic_text(panic.as_ref()))),
         };
-        running.fronts = std::mem::take(&mut collected.fronts);
-        let lost = running.waiting.extract_if(.., |_, of| collected.lost.contains(of));
-        lost.for_each(|(number, _)| surroundings.schedule.after(1, Event::Answer(number, None)));
         let synced = disk.syncs() - syncs;
         let slowness = if is_slow { 50 } else { 1 };
         let took = synced * surroundings.chance.within(0..surroundings.swarm.sync_milliseconds + 1) * slowness;
@@ -456,12 +498,13 @@ impl Node {
             }
             send(id, if sent_at > syncs { took } else { 0 }, message, surroundings);
         }
+        let is_written = running.retry_at <= now;
+        self.receive(surroundings);
         if let Some(reason) = fatal {
             surroundings.oracles.trace("stops", &[id.0], "");
             self.fail(&reason, surroundings);
             return;
         }
-        let is_written = running.retry_at <= now;
         for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
             let status = self.status(partition).expect("it runs");
             surroundings.oracles.seen(id, partition, &status);
@@ -559,7 +602,9 @@ impl Running {
                 Inbound::Frame(Frame::Message(message)) => step(&mut self.replication, message)?,
                 Inbound::Frame(_) => panic!("states travel on their own connection"),
                 Inbound::State { from, frames, is_whole } => self.take_state(from, &frames, is_whole)?,
-                Inbound::Command(partition, bytes) => self.replication.enqueue(collected, partition, bytes, None),
+                Inbound::Command(partition, bytes, permit) => {
+                    self.replication.enqueue(collected, partition, bytes, permit);
+                }
                 Inbound::Checkpointed(partition, applied) => {
                     let checkpointed = self.replication.checkpointed(partition, applied);
                     checkpointed.map_err(|error| error.to_string())?;

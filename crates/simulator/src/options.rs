@@ -64,6 +64,8 @@ pub struct Swarm {
     pub stream_credit: u32,
     /// How long the longest texts in variables are.
     pub payload_bytes: usize,
+    /// Commands of clients that a partition takes at once; some more that start work wait for room.
+    pub commands_in_flight: u32,
     /// Whether operators modify and migrate instances, and deploy and delete versions.
     pub has_operators: bool,
 }
@@ -106,6 +108,7 @@ impl Swarm {
         swarm.voters = *chance.choose(&[1, 3]);
         // Nobody could take the place of the only one.
         swarm.replaces_node &= swarm.voters > 1;
+        swarm.commands_in_flight = *chance.choose(&[2, 10, 200]);
         swarm
     }
 
@@ -122,6 +125,7 @@ impl Swarm {
             message_milliseconds: self.message_milliseconds,
             stream_credit: self.stream_credit,
             has_operators: self.has_operators,
+            commands_in_flight: self.commands_in_flight,
             payload_bytes: self.payload_bytes,
             ..Swarm::default()
         }

@@ -10,7 +10,7 @@ use protocol::{Command, PartitionId, Record};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
 use crate::applying::{Guard, Watching};
-use crate::entrance::{Entrance, Health, Role, Trouble};
+use crate::entrance::{Entrance, Health, Role};
 use crate::flow_control::Permit;
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::maintenance::Maintenance;
@@ -20,7 +20,6 @@ use crate::partition_loop::{Batch, CheckpointPolicy, PartitionLoop, Shell};
 use crate::record_log::{RecordLogError, RecordWriter};
 use crate::replication_loop::CommittedEntry;
 use crate::shared::Shared;
-use crate::submit_error::SubmitError;
 
 /// How far the clock may be behind the partition's time before that is said.
 const CLOCK_BEHIND_MILLISECONDS: i64 = 1_000;
@@ -178,30 +177,11 @@ impl Shell for Surroundings {
     fn applied(&mut self, _: &[u8], _: &[Record], _: &Engine) {}
 
     fn records_flushed(&mut self, result: Result<(), &RecordLogError>) {
-        match result {
-            Ok(()) => {
-                if self.entrance.set_trouble(Trouble::Records, false) {
-                    tracing::info!(partition = %self.id, "the record stream can be written again");
-                }
-            }
-            Err(error) => {
-                if self.entrance.set_trouble(Trouble::Records, true) {
-                    tracing::warn!(
-                        partition = %self.id, %error,
-                        "the record stream cannot be written; the partition waits and tries again until it works"
-                    );
-                }
-                // What waits for room is refused with the reason.
-                self.entrance.admit_held(&self.shared.inbox);
-            }
-        }
+        self.entrance.records_flushed(result, &self.shared.inbox);
     }
 
     fn written(&mut self, at: Duration, permit: Option<Permit>, records: &[Record], is_leading: bool) {
-        if let Some(permit) = permit {
-            permit.applied(self.started + at);
-            self.entrance.admit_held(&self.shared.inbox);
-        }
+        self.entrance.written(permit, self.started + at, &self.shared.inbox);
         if is_leading {
             self.record_metrics.count(records);
         }
@@ -212,11 +192,7 @@ impl Shell for Surroundings {
     }
 
     fn answer(&mut self, reply: Reply) {
-        if reply.request.node == self.shared.node
-            && let Some(function) = self.entrance.requests.take(reply.request.number)
-        {
-            function(Ok(reply));
-        }
+        self.entrance.answer(self.shared.node, reply);
     }
 
     fn push(&mut self, push: Push) {
@@ -296,16 +272,13 @@ impl Shell for Surroundings {
     }
 
     fn stop(&mut self, health: Health, reason: &str) {
-        self.entrance.set_remark(reason);
         self.shared.streams.step_down(self.id);
-        self.entrance.set_role(Role::Inactive);
-        self.entrance.set_health(health);
+        self.entrance.stop(health, reason);
         drop(self.shared.inbox.send(Inbound::Died(self.id)));
     }
 
     fn refuse_all(&mut self) {
-        let reason = "it has stopped until an operator looks at it; the health of its node says why";
-        self.entrance.fail_all(&SubmitError::Unavailable { partition: self.id, reason });
+        self.entrance.refuse_all();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker::Permit;
 use broker::partition::{Partition, PartitionOptions};
 use broker::partition_loop::{CheckpointPolicy, PartitionLoop, Shell};
 use broker::record_log::{RecordLog, RecordLogOptions};
@@ -65,7 +66,7 @@ impl Node {
         &mut self,
         partition: PartitionId,
         surroundings: &mut Surroundings<'_>,
-        call: impl FnOnce(&mut PartitionLoop<()>, &mut Around<'_, '_>),
+        call: impl FnOnce(&mut PartitionLoop<Permit>, &mut Around<'_, '_>),
     ) {
         let (life, is_slow) = (self.life(), self.is_slow);
         let index = index_of(partition);
@@ -79,6 +80,8 @@ impl Node {
             is_slow,
             fronts: &mut running.fronts,
             inbox: &mut running.inbox,
+            reception: &running.reception,
+            answers: &running.answers,
             waiting: &mut running.waiting,
             replication: &running.replication,
             surroundings,
@@ -96,9 +99,11 @@ impl Node {
             return self.fail("the power failed while records were written", surroundings);
         }
         let (life, now) = (self.life(), surroundings.schedule.now());
+        self.receive(surroundings);
         let Some(running) = &mut self.running else { return };
         let partitions = running.partitions.iter().zip(&running.fronts);
-        let deadline = |(of, front): (&PartitionLoop<()>, &Front)| Some(front.started + milliseconds(of.deadline()?));
+        let deadline =
+            |(of, front): (&PartitionLoop<Permit>, &Front)| Some(front.started + milliseconds(of.deadline()?));
         if let Some(at) = partitions.filter_map(deadline).min().map(|at| at.max(now + 1))
             && (running.wakes_at <= now || at < running.wakes_at)
         {
@@ -152,7 +157,7 @@ impl Node {
         partition: PartitionId,
         engine: Engine,
         swarm: &Swarm,
-    ) -> Result<(PartitionLoop<()>, Upkeep), String> {
+    ) -> Result<(PartitionLoop<Permit>, Upkeep), String> {
         let options = self.record_options(partition);
         let position = engine.last_position();
         let (records, writer) = RecordLog::open(options, position).map_err(|error| error.to_string())?;

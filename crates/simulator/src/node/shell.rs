@@ -1,18 +1,19 @@
 //! What the loop of a partition talks to: the rest of its node, and through it the world.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use broker::Health;
 use broker::partition::Moment;
 use broker::partition_loop::{Batch, Shell};
+use broker::reception::Reception;
 use broker::record_log::RecordLogError;
 use broker::upkeep::Upkeep;
+use broker::{Health, Permit};
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Unwatched};
-use protocol::{Command, JobAmount, PartitionId, Record};
+use protocol::{Command, JobAmount, PartitionId, Record, Request};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
-use super::{EPOCH, Inbound, Loop, Surroundings, index_of};
+use super::{Answers, EPOCH, Inbound, Loop, Surroundings, index_of};
 use crate::network::Parcel;
 use crate::options::Milliseconds;
 use crate::oracle::Applied;
@@ -24,10 +25,6 @@ use broker::replication_loop::group_of;
 pub(super) struct Front {
     /// When its loop began.
     pub started: Milliseconds,
-    /// Whether commands come in.
-    is_open: bool,
-    /// How many leaderships have ended here.
-    leadership: u64,
     /// What the worker of this node took from the partition.
     taken: JobAmount,
     /// The newest batch that was applied.
@@ -42,31 +39,7 @@ pub(super) struct Front {
 
 impl Front {
     pub fn new(upkeep: Upkeep, started: Milliseconds) -> Self {
-        Front {
-            started,
-            is_open: false,
-            leadership: 0,
-            taken: JobAmount::default(),
-            applied: 0,
-            upkeep: Some(upkeep),
-            written: None,
-            stopped: None,
-        }
-    }
-
-    pub fn is_open(&self) -> bool {
-        self.is_open
-    }
-
-    /// The number of the leadership that comes next, or is under way.
-    pub fn leadership(&self) -> u64 {
-        self.leadership
-    }
-
-    /// Lets no commands in any more: the leadership has ended, or ends before it began.
-    pub fn close(&mut self) {
-        self.is_open = false;
-        self.leadership += 1;
+        Front { started, taken: JobAmount::default(), applied: 0, upkeep: Some(upkeep), written: None, stopped: None }
     }
 }
 
@@ -78,7 +51,9 @@ pub(super) struct Around<'a, 's> {
     pub is_slow: bool,
     pub fronts: &'a mut [Front],
     pub inbox: &'a mut Vec<Inbound>,
-    pub waiting: &'a mut BTreeMap<u64, PartitionId>,
+    pub reception: &'a Reception,
+    pub answers: &'a Answers,
+    pub waiting: &'a mut BTreeSet<u64>,
     pub replication: &'a Loop,
     pub surroundings: &'a mut Surroundings<'s>,
 }
@@ -90,7 +65,7 @@ impl Around<'_, '_> {
 }
 
 impl Shell for Around<'_, '_> {
-    type Permit = ();
+    type Permit = Permit;
     type Watch<'w>
         = Unwatched
     where
@@ -123,19 +98,26 @@ impl Shell for Around<'_, '_> {
     }
 
     fn records_flushed(&mut self, result: Result<(), &RecordLogError>) {
-        if let Err(error) = result {
-            tracing::debug!(node = %self.life.node, partition = %self.partition, %error, "records wait");
-        }
+        self.reception.records_flushed(self.partition, result);
     }
 
-    fn written(&mut self, _: Duration, _: Option<()>, _: &[Record], _: bool) {}
+    fn written(&mut self, _: Duration, permit: Option<Permit>, _: &[Record], _: bool) {
+        self.reception.written(self.partition, permit);
+    }
 
     fn finished(&mut self, _: &Batch) {}
 
     fn answer(&mut self, reply: Reply) {
-        let (partition, number) = (self.partition, reply.request.number);
-        if u64::from(reply.request.node) == self.life.node.0 && self.waiting.remove(&number).is_some() {
-            let applied = self.front().applied;
+        let (partition, applied) = (self.partition, self.front().applied);
+        let node = reply.request.node;
+        // What was answered before is about something else.
+        let before = self.answers.lock().len();
+        self.reception.answer(partition, reply);
+        for answer in self.answers.lock().split_off(before) {
+            // Clients know their requests by numbers of their own.
+            let (number, Some(mut reply)) = answer else { continue };
+            reply.request = Request { node, number };
+            self.waiting.remove(&number);
             let Surroundings { oracles, network, schedule, .. } = self.surroundings;
             oracles.acknowledged(partition, applied, &reply);
             schedule.after(network.latency(), Event::Answer(number, Some(Box::new(reply))));
@@ -166,8 +148,8 @@ impl Shell for Around<'_, '_> {
     fn send(&mut self, send: OutgoingCommand) {
         let (from, partition) = (self.life.node, send.partition);
         let bytes = protocol::encode_to_vec(&send.command);
-        if self.fronts[index_of(partition)].is_open {
-            return self.inbox.push(Inbound::Command(partition, bytes));
+        if self.reception.is_open(partition) {
+            return self.inbox.push(Inbound::Command(partition, bytes, None));
         }
         let status = self.replication.replicas().status(group_of(partition));
         let Some(to) = status.and_then(|status| status.leader) else { return };
@@ -179,15 +161,15 @@ impl Shell for Around<'_, '_> {
     }
 
     fn submit(&mut self, command: Command) {
-        self.inbox.push(Inbound::Command(self.partition, protocol::encode_to_vec(&command)));
+        self.inbox.push(Inbound::Command(self.partition, protocol::encode_to_vec(&command), None));
     }
 
     fn is_current(&self, leadership: u64) -> bool {
-        self.fronts[index_of(self.partition)].leadership == leadership
+        self.reception.leadership(self.partition) == leadership
     }
 
-    fn lead(&mut self, _: u64, _: &Engine) {
-        self.front().is_open = true;
+    fn lead(&mut self, leadership: u64, _: &Engine) {
+        self.reception.lead(self.partition, leadership);
         let Life { node, number } = self.life;
         self.surroundings.oracles.trace("leads", &[node.0, self.partition.0.into()], "");
         let (taken, credit) = (self.front().taken, self.surroundings.swarm.stream_credit);
@@ -198,9 +180,13 @@ impl Shell for Around<'_, '_> {
         }
     }
 
-    fn step_down(&mut self) {}
+    fn step_down(&mut self) {
+        self.reception.follow(self.partition);
+    }
 
-    fn unsaved(&mut self, _: u64) {}
+    fn unsaved(&mut self, overlay_bytes: u64) {
+        self.reception.unsaved(self.partition, overlay_bytes);
+    }
 
     fn write_checkpoint(&mut self, checkpoint: Checkpoint, position: u64) {
         let now = self.elapsed();

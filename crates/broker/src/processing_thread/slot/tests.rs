@@ -13,6 +13,7 @@ use super::*;
 use crate::applying::{ApplyingNote, RefusedCommand, RefusedCommands};
 use crate::partition::PartitionOptions;
 use crate::record_log::{RecordLog, RecordLogOptions, SegmentFile};
+use crate::submit_error::SubmitError;
 
 const PARTITION: PartitionId = PartitionId(1);
 const SOON: Duration = Duration::from_secs(60);

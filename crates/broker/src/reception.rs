@@ -1,0 +1,158 @@
+//! The way into a node and out of it, without its threads: clients submit, flow control admits or lets wait, and requests
+//! are answered, by the code of production. It is what a simulation has of a node beside the loops.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::time::Instant;
+
+use crossbeam_channel::Receiver;
+use engine::Reply;
+use parking_lot::{Mutex, RwLock};
+use protocol::PartitionId;
+
+use crate::client::Client;
+use crate::clock::Clock;
+use crate::disk::Disk;
+use crate::entrance::{Entrance, Health, Role};
+use crate::flow_control::{FlowControlOptions, Limiter, Permit};
+use crate::held::Held;
+use crate::inbox::{Inbound, QueuedCommand};
+use crate::record_log::RecordLogError;
+use crate::requests::Requests;
+use crate::shared::Shared;
+use crate::streams::{StreamWindow, Streams};
+
+/// A node that is nothing but its way in and out.
+#[derive(Clone)]
+pub struct Reception {
+    shared: Arc<Shared>,
+    inbox: Receiver<Inbound>,
+}
+
+/// How a reception is set up.
+#[derive(Debug, Clone)]
+pub struct ReceptionOptions {
+    /// Number of the node.
+    pub node: u32,
+    /// Number of partitions.
+    pub partition_count: u16,
+    /// How often the node was started.
+    pub starts: u64,
+    /// The limits of each partition.
+    pub flow_control: FlowControlOptions,
+    /// Requests of a partition that may wait for an answer.
+    pub waiting_requests_limit: usize,
+}
+
+/// A command that was taken in, for the log.
+#[derive(Debug)]
+pub struct Taken {
+    /// Where it goes.
+    pub partition: PartitionId,
+    /// The encoded command.
+    pub bytes: Vec<u8>,
+    /// Its share of the partition's limits.
+    pub permit: Option<Permit>,
+}
+
+impl Reception {
+    /// One whose partitions have no leader here yet, on a disk that never fills up.
+    pub fn new(options: &ReceptionOptions) -> Self {
+        let (sender, inbox) = crossbeam_channel::unbounded();
+        let disk = Arc::new(Disk::unlimited());
+        let flow_control = &options.flow_control;
+        let entrance = |id| {
+            let limiter = Arc::new(Limiter::new(id, flow_control.clone(), disk.clone()));
+            let held = Held::new(flow_control.held_commands, flow_control.inflight_limit_bytes);
+            Arc::new(Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit), held))
+        };
+        let shared = Shared {
+            node: options.node,
+            cluster_id: String::new(),
+            advertised_address: Mutex::default(),
+            clock: Arc::new(Clock::new(false)),
+            entrances: (1..=options.partition_count).map(PartitionId).map(entrance).collect(),
+            disk,
+            inbox: sender,
+            streams: Streams::new(options.partition_count, StreamWindow::default()),
+            listeners: RwLock::default(),
+            command_limit_bytes: 4 << 20,
+            next_number: AtomicU64::new(options.starts << 40),
+            next_partition: AtomicU64::new(0),
+            unapplied_bytes: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            crashed: AtomicBool::new(false),
+            failure: Mutex::default(),
+        };
+        Reception { shared: Arc::new(shared), inbox }
+    }
+
+    /// What a gateway has of the node.
+    pub fn client(&self) -> Client {
+        Client { shared: self.shared.clone() }
+    }
+
+    /// The next command that was taken in and goes to the log.
+    pub fn take(&self) -> Option<Taken> {
+        let command = |inbound| match inbound {
+            Inbound::Command(QueuedCommand { partition, bytes, permit }) => Some(Taken { partition, bytes, permit }),
+            _ => None,
+        };
+        self.inbox.try_iter().find_map(command)
+    }
+
+    fn entrance(&self, partition: PartitionId) -> &Entrance {
+        self.shared.entrance(partition).expect("the caller knows the partitions")
+    }
+
+    /// Whether commands of clients come in.
+    pub fn is_open(&self, partition: PartitionId) -> bool {
+        self.entrance(partition).is_open()
+    }
+
+    /// The number of the leadership that comes next, or is under way.
+    pub fn leadership(&self, partition: PartitionId) -> u64 {
+        self.entrance(partition).leadership()
+    }
+
+    /// The leadership has ended, or ends before it began.
+    pub fn close(&self, partition: PartitionId) {
+        self.entrance(partition).close();
+    }
+
+    /// The node follows a leader.
+    pub fn follow(&self, partition: PartitionId) {
+        self.entrance(partition).set_role(Role::Follower);
+    }
+
+    /// What was proposed here and not committed may be lost.
+    pub fn lost(&self, partition: PartitionId) {
+        self.entrance(partition).lost();
+    }
+
+    /// Commands may come in for a leadership, unless it has ended meanwhile.
+    pub fn lead(&self, partition: PartitionId, leadership: u64) {
+        self.entrance(partition).set_health(Health::Healthy);
+        self.entrance(partition).open(leadership);
+    }
+
+    /// Answers a request of this node.
+    pub fn answer(&self, partition: PartitionId, reply: Reply) {
+        self.entrance(partition).answer(self.shared.node, reply);
+    }
+
+    /// The records of a batch were written: its share of the limits is free again.
+    pub fn written(&self, partition: PartitionId, permit: Option<Permit>) {
+        self.entrance(partition).written(permit, Instant::now(), &self.shared.inbox);
+    }
+
+    /// Records were written, or could not be, which is tried again.
+    pub fn records_flushed(&self, partition: PartitionId, result: Result<(), &RecordLogError>) {
+        self.entrance(partition).records_flushed(result, &self.shared.inbox);
+    }
+
+    /// How much is changed and not in a checkpoint.
+    pub fn unsaved(&self, partition: PartitionId, overlay_bytes: u64) {
+        self.entrance(partition).limiter.set_state_bytes(overlay_bytes);
+    }
+}
