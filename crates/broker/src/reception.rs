@@ -1,12 +1,12 @@
-//! The way into a node and out of it, without its threads: clients submit, flow control admits or lets wait, and requests
-//! are answered, by the code of production. It is what a simulation has of a node beside the loops.
+//! The way into a node and out of it, without its threads: clients submit, flow control admits or lets wait, requests are
+//! answered, and jobs go to streams, by the code of production. It is what a simulation has of a node beside the loops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Instant;
 
 use crossbeam_channel::Receiver;
-use engine::Reply;
+use engine::{Push, Reply};
 use parking_lot::{Mutex, RwLock};
 use protocol::PartitionId;
 
@@ -42,6 +42,8 @@ pub struct ReceptionOptions {
     pub flow_control: FlowControlOptions,
     /// Requests of a partition that may wait for an answer.
     pub waiting_requests_limit: usize,
+    /// What job streams may hold.
+    pub stream_window: StreamWindow,
 }
 
 /// A command that was taken in, for the log.
@@ -74,7 +76,7 @@ impl Reception {
             entrances: (1..=options.partition_count).map(PartitionId).map(entrance).collect(),
             disk,
             inbox: sender,
-            streams: Streams::new(options.partition_count, StreamWindow::default()),
+            streams: Streams::new(options.partition_count, options.stream_window),
             listeners: RwLock::default(),
             command_limit_bytes: 4 << 20,
             next_number: AtomicU64::new(options.starts << 40),
@@ -130,10 +132,22 @@ impl Reception {
         self.entrance(partition).lost();
     }
 
-    /// Commands may come in for a leadership, unless it has ended meanwhile.
+    /// Streams are registered, and commands may come in for a leadership, unless it has ended meanwhile.
     pub fn lead(&self, partition: PartitionId, leadership: u64) {
+        self.shared.streams.lead(&self.shared, partition);
         self.entrance(partition).set_health(Health::Healthy);
         self.entrance(partition).open(leadership);
+    }
+
+    /// The node does not lead the partition any more.
+    pub fn step_down(&self, partition: PartitionId) {
+        self.follow(partition);
+        self.shared.streams.step_down(partition);
+    }
+
+    /// Hands a job to its stream, or gives it back when the stream is gone.
+    pub fn push(&self, partition: PartitionId, push: Push) {
+        self.shared.streams.push(&self.shared, partition, push);
     }
 
     /// Answers a request of this node.

@@ -309,6 +309,12 @@ impl FileSystem for SimulatedFiles {
     }
 }
 
+/// Whether this was said of an operation that may work later.
+pub fn passes(reason: &str) -> bool {
+    let words = ["nospace", "while it synced", "Input/output error", "Too many open files"];
+    words.iter().any(|words| reason.contains(words))
+}
+
 /// The error of a write that finds no room, in the words by which `raft-engine` recognizes it.
 fn full_disk() -> Error {
     Error::new(ErrorKind::StorageFull, "nospace")

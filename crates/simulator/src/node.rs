@@ -18,7 +18,7 @@ use broker::snapshots::{CheckpointSource, ReceivedStates};
 use broker::{FlowControlOptions, Permit};
 use engine::{BrokenInvariant, Engine, EngineOptions, Limits, Reply};
 use parking_lot::Mutex;
-use protocol::{Command, PartitionId, Timestamp};
+use protocol::{Command, JobAmount, PartitionId, StreamId, Timestamp};
 use replication::{
     Frame, GroupId, LogError, LogOptions, LogStore, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
     ReplicationError, Round, SnapshotReceiver, SnapshotStream, StepError,
@@ -30,6 +30,7 @@ use crate::network::{Network, Parcel};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::Oracles;
 use crate::schedule::{Event, Life, Schedule};
+use crate::worker;
 
 use exporting::Exporting;
 use shell::Front;
@@ -42,6 +43,8 @@ pub const EPOCH: Timestamp = 1_800_000_000_000;
 pub const TICK: Milliseconds = 100;
 /// The nodes that can start a cluster; as many of them do as it has voters.
 const FOUNDERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+/// A worker opens its stream anew once in so many ticks.
+const STREAM_TICKS: u64 = 100;
 /// Pause before a failed write of the log is tried again.
 const RETRY_PAUSE: Milliseconds = 200;
 const FRAME_LIMIT_BYTES: usize = 64 << 20;
@@ -98,6 +101,8 @@ struct Running {
     receiver: SnapshotReceiver,
     received: ReceivedStates,
     reception: Reception,
+    /// The stream of the worker on this node.
+    stream: Option<worker::Stream>,
     /// What the reception answered and nobody was told yet.
     answers: Answers,
     /// Requests that are not answered.
@@ -239,6 +244,7 @@ impl Node {
         let running = opened.unwrap_or_else(|panic| Err(crate::panic_text(panic.as_ref())))?;
         self.running = Some(running);
         self.lives += 1;
+        self.open_stream(surroundings);
         for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
             let status = self.status(partition).expect("it was just opened");
             surroundings.oracles.found(self.id, partition, &status);
@@ -284,7 +290,8 @@ impl Node {
             partitions,
             receiver: SnapshotReceiver::new(),
             received,
-            reception: self.reception(swarm),
+            reception: self.reception(surroundings.swarm),
+            stream: None,
             answers: Answers::default(),
             waiting: BTreeSet::new(),
             inbox: Vec::new(),
@@ -367,6 +374,9 @@ impl Node {
     pub fn tick(&mut self, surroundings: &mut Surroundings<'_>) {
         surroundings.schedule.after(TICK, Event::Tick(self.life()));
         self.take(Inbound::Tick, surroundings);
+        if surroundings.oracles.has_faults() && surroundings.chance.one_in(STREAM_TICKS) {
+            self.open_stream(surroundings);
+        }
     }
 
     /// Something came over the network.
@@ -403,6 +413,26 @@ impl Node {
         true
     }
 
+    /// Opens the stream of the node's worker in place of the one before.
+    pub fn open_stream(&mut self, surroundings: &mut Surroundings<'_>) {
+        let credit = surroundings.swarm.stream_credit;
+        let Some(running) = self.running.as_mut().filter(|_| credit > 0) else { return };
+        running.stream = None;
+        running.fronts.iter_mut().for_each(|front| front.taken = JobAmount::default());
+        running.stream = worker::Stream::open(&running.reception.client());
+        let Some(stream) = &running.stream else { return };
+        for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
+            surroundings.oracles.offered(partition, stream.id(), worker::offer(JobAmount::default(), credit));
+        }
+        self.receive(surroundings);
+        self.work(surroundings);
+    }
+
+    /// The stream of the node's worker.
+    pub fn stream(&self) -> Option<StreamId> {
+        self.running.as_ref()?.stream.as_ref().map(worker::Stream::id)
+    }
+
     /// Takes over what came in, and tells clients of what the node will not answer.
     fn receive(&mut self, surroundings: &mut Surroundings<'_>) {
         let Some(running) = &mut self.running else { return };
@@ -434,6 +464,7 @@ impl Node {
             starts: self.lives + 1,
             flow_control,
             waiting_requests_limit: 1_000,
+            stream_window: worker::node_window(swarm.stream_credit, swarm.partitions),
         })
     }
 

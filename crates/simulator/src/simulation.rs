@@ -13,7 +13,6 @@ use crate::node::{EPOCH, Node, Surroundings, founders};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::{self, Oracles, left_over};
 use crate::schedule::{Event, Life, Schedule};
-use crate::worker;
 
 /// Time between two acts of the clients.
 const ACT_INTERVAL: Milliseconds = 40;
@@ -247,8 +246,7 @@ impl Simulation {
         });
         let Some(Err(reason)) = outcome else { return };
         let Some(node) = self.nodes.iter_mut().find(|node| node.id == id) else { return };
-        let passes = ["nospace", "while it synced", "Input/output error", "Too many open files"];
-        let is_interrupted = node.disk.is_crashed() || passes.iter().any(|words| reason.contains(words));
+        let is_interrupted = node.disk.is_crashed() || crate::disk::passes(&reason);
         self.oracles.trace("does not start", &[id.0], "");
         if is_interrupted && has_faults {
             // The power failed again, or the disk cannot be used for now: it will start later.
@@ -486,7 +484,7 @@ impl Simulation {
     /// Streams of a partition that are not those of its present leader: nobody would take what is pushed to them.
     fn foreign_streams(&self, partition: PartitionId) -> Vec<StreamId> {
         let leaders = self.nodes.iter().filter(|node| node.is_leading(partition));
-        let own: Vec<StreamId> = leaders.map(|node| worker::stream(node.id, node.life().number)).collect();
+        let own: Vec<StreamId> = leaders.filter_map(Node::stream).collect();
         let mut open = self.oracles.streams(partition);
         open.retain(|stream| !own.contains(stream));
         open

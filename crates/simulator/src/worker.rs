@@ -2,16 +2,65 @@
 
 use std::sync::Arc;
 
+use broker::{Client, JobSink, StreamHandle, StreamSpecification, StreamWindow};
 use engine::Push;
-use protocol::{Command, JobAmount, JobIntent, JobStreamIntent, JobStreamValue, JobValue, Key, Payload, StreamId};
-use replication::NodeId;
+use parking_lot::Mutex;
+use protocol::{
+    Command, JobAmount, JobIntent, JobStreamIntent, JobStreamValue, JobValue, Key, PartitionId, Payload, StreamId,
+};
 
 use crate::chance::Chance;
 use crate::model::JOB_TYPE;
 
-/// The stream of a node in one of its lives.
-pub fn stream(node: NodeId, life: u64) -> StreamId {
-    StreamId { node: u32::try_from(node.0).expect("few nodes"), number: life }
+/// The open stream of a node.
+pub struct Stream {
+    handle: StreamHandle,
+    /// What was pushed and not taken.
+    pushed: Arc<Pushed>,
+}
+
+#[derive(Default)]
+struct Pushed(Mutex<Vec<Push>>);
+
+impl JobSink for Pushed {
+    fn push(&self, push: Push) -> bool {
+        self.0.lock().push(push);
+        true
+    }
+}
+
+impl Stream {
+    /// Opens a stream on all partitions, unless there is no room for that.
+    pub fn open(client: &Client) -> Option<Self> {
+        let specification = StreamSpecification {
+            job_type: JOB_TYPE.into(),
+            worker: "stream".into(),
+            timeout: 3_000,
+            fetch_variables: Vec::new(),
+            tenant_ids: vec!["<default>".into()],
+        };
+        let pushed = Arc::<Pushed>::default();
+        let handle = client.open_stream(specification, pushed.clone()).ok()?;
+        Some(Stream { handle, pushed })
+    }
+
+    /// Its name in the state.
+    pub fn id(&self) -> StreamId {
+        self.handle.id()
+    }
+
+    /// Takes the next job, which makes room for others.
+    pub fn take(&self, partition: PartitionId) -> Option<Push> {
+        let push = self.pushed.0.lock().pop()?;
+        self.handle.delivered(partition, JobAmount::of(&push.job));
+        Some(push)
+    }
+}
+
+/// What the streams of a node may hold in all, so that each has its window on each partition.
+pub fn node_window(credit: u32, partitions: u16) -> StreamWindow {
+    let bytes = usize::try_from(window(credit).bytes).expect("a small window") * usize::from(partitions);
+    StreamWindow { jobs: credit, bytes, node_bytes: usize::MAX }
 }
 
 /// What a stream may hold that its worker has not taken. The bytes are those of a few small jobs.
@@ -24,45 +73,20 @@ pub fn offer(taken: JobAmount, credit: u32) -> JobAmount {
     taken.plus(window(credit))
 }
 
-fn command(intent: JobStreamIntent, stream: StreamId, taken: JobAmount, credit: u32) -> Command {
-    let value = JobStreamValue {
-        stream,
-        job_type: JOB_TYPE.into(),
-        worker: "stream".into(),
-        timeout: 3_000,
-        tenant_ids: vec!["<default>".into()],
-        granted: offer(taken, credit),
-        used: taken,
-        ..JobStreamValue::default()
-    };
-    Command::new(Key::NONE, Payload::JobStream(intent, Box::new(value)))
+/// The grant before a job was taken, which comes late or once more.
+pub fn late_grant(stream: StreamId, taken_before: JobAmount, credit: u32) -> Command {
+    let granted = offer(taken_before, credit);
+    let value = JobStreamValue { stream, granted, ..JobStreamValue::default() };
+    Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Grant, Box::new(value)))
 }
 
-/// Registers the stream of a node's worker, which has taken so much in this life.
-pub fn register(node: NodeId, life: u64, taken: JobAmount, credit: u32) -> Command {
-    command(JobStreamIntent::Add, stream(node, life), taken, credit)
-}
-
-/// What a worker does with a job that was pushed to it: mostly it completes it, sometimes it forgets it. What it has taken
-/// includes this one.
-pub fn answer(push: &Push, taken: JobAmount, credit: u32, chance: &mut Chance) -> Vec<Command> {
-    let mut commands = vec![command(JobStreamIntent::Grant, push.stream, taken, credit)];
-    if chance.one_in(8) {
-        // The grant before comes late, or once more.
-        let before = taken.minus(JobAmount::of(&push.job));
-        commands.push(command(JobStreamIntent::Grant, push.stream, before, credit));
-    }
-    let job = |intent, value| Command::new(push.key, Payload::Job(intent, Arc::new(value)));
+/// What a worker does with a job that was pushed to it: mostly it completes it, sometimes it forgets it.
+pub fn answer(push: &Push, chance: &mut Chance) -> Option<Command> {
+    let job = |intent, value| Some(Command::new(push.key, Payload::Job(intent, Arc::new(value))));
     match chance.below(20) {
-        0 => {}
-        1 => commands.push(job(JobIntent::Fail, JobValue { retries: 2, ..JobValue::default() })),
-        2 => commands.push(job(JobIntent::Yield, JobValue::default())),
-        _ => commands.push(job(JobIntent::Complete, JobValue::default())),
+        0 => None,
+        1 => job(JobIntent::Fail, JobValue { retries: 2, ..JobValue::default() }),
+        2 => job(JobIntent::Yield, JobValue::default()),
+        _ => job(JobIntent::Complete, JobValue::default()),
     }
-    commands
-}
-
-/// A job for a worker that is not there any more goes back.
-pub fn yielded(push: &Push) -> Command {
-    Command::new(push.key, Payload::Job(JobIntent::Yield, Arc::default()))
 }

@@ -14,7 +14,7 @@ use replication::{LogStore, Position};
 
 use super::shell::{Around, Front};
 use super::{Inbound, News, Node, index_of, open_engine};
-use crate::disk::{SimulatedFiles, Tearing};
+use crate::disk::{SimulatedFiles, Tearing, passes};
 use crate::node::Surroundings;
 use crate::options::{Milliseconds, Swarm};
 use crate::schedule::Event;
@@ -46,8 +46,7 @@ impl Node {
             };
             if let Err(reason) = done {
                 // A received state can be put into place by the next start as well.
-                let is_tried_again = ["nospace", "while it synced"].iter().any(|word| reason.contains(word));
-                return if is_tried_again { self.start_again(surroundings) } else { self.fail(&reason, surroundings) };
+                return if passes(&reason) { self.start_again(surroundings) } else { self.fail(&reason, surroundings) };
             }
         }
         for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
@@ -82,6 +81,7 @@ impl Node {
             inbox: &mut running.inbox,
             reception: &running.reception,
             answers: &running.answers,
+            stream: running.stream.as_ref(),
             waiting: &mut running.waiting,
             replication: &running.replication,
             surroundings,

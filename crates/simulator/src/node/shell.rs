@@ -25,8 +25,8 @@ use broker::replication_loop::group_of;
 pub(super) struct Front {
     /// When its loop began.
     pub started: Milliseconds,
-    /// What the worker of this node took from the partition.
-    taken: JobAmount,
+    /// What the worker of this node took from the partition by its stream.
+    pub taken: JobAmount,
     /// The newest batch that was applied.
     applied: u64,
     /// Gone while the state is replaced by a received one, which must not be open.
@@ -53,6 +53,7 @@ pub(super) struct Around<'a, 's> {
     pub inbox: &'a mut Vec<Inbound>,
     pub reception: &'a Reception,
     pub answers: &'a Answers,
+    pub stream: Option<&'a worker::Stream>,
     pub waiting: &'a mut BTreeSet<u64>,
     pub replication: &'a Loop,
     pub surroundings: &'a mut Surroundings<'s>,
@@ -125,21 +126,27 @@ impl Shell for Around<'_, '_> {
     }
 
     fn push(&mut self, push: Push) {
-        // The worker sits on the node of its stream; a stream of an earlier life has nobody to push to.
-        let is_here = push.stream == worker::stream(self.life.node, self.life.number);
-        let applied = self.front().applied;
-        self.surroundings.oracles.pushed(self.partition, applied, push.key, push.stream);
-        let commands = if is_here {
-            let front = &mut self.fronts[index_of(self.partition)];
-            front.taken = front.taken.plus(JobAmount::of(&push.job));
-            let credit = self.surroundings.swarm.stream_credit;
-            let offer = worker::offer(front.taken, credit);
-            self.surroundings.oracles.offered(self.partition, push.stream, offer);
-            worker::answer(&push, front.taken, credit, self.surroundings.chance)
-        } else {
-            vec![worker::yielded(&push)]
-        };
-        commands.into_iter().for_each(|command| self.submit(command));
+        let (partition, applied) = (self.partition, self.front().applied);
+        self.surroundings.oracles.pushed(partition, applied, push.key, push.stream);
+        let amount = JobAmount::of(&push.job);
+        let front = &mut self.fronts[index_of(partition)];
+        let (credit, mut late_grant) = (self.surroundings.swarm.stream_credit, None);
+        if self.stream.is_some_and(|stream| stream.id() == push.stream) {
+            // The worker takes it at once.
+            let before = front.taken;
+            front.taken = before.plus(amount);
+            if self.surroundings.chance.one_in(8) {
+                late_grant = Some(worker::late_grant(push.stream, before, credit));
+            }
+            self.surroundings.oracles.offered(partition, push.stream, worker::offer(front.taken, credit));
+        }
+        self.reception.push(partition, push);
+        late_grant.into_iter().for_each(|grant| self.submit(grant));
+        while let Some(push) = self.stream.and_then(|stream| stream.take(partition)) {
+            if let Some(command) = worker::answer(&push, self.surroundings.chance) {
+                self.submit(command);
+            }
+        }
     }
 
     fn available(&mut self, _: &JobsAvailable) {}
@@ -169,19 +176,16 @@ impl Shell for Around<'_, '_> {
     }
 
     fn lead(&mut self, leadership: u64, _: &Engine) {
-        self.reception.lead(self.partition, leadership);
-        let Life { node, number } = self.life;
-        self.surroundings.oracles.trace("leads", &[node.0, self.partition.0.into()], "");
-        let (taken, credit) = (self.front().taken, self.surroundings.swarm.stream_credit);
-        if credit > 0 {
-            let offer = worker::offer(taken, credit);
-            self.surroundings.oracles.offered(self.partition, worker::stream(node, number), offer);
-            self.submit(worker::register(node, number, taken, credit));
+        if let Some(stream) = self.stream {
+            let offer = worker::offer(self.front().taken, self.surroundings.swarm.stream_credit);
+            self.surroundings.oracles.offered(self.partition, stream.id(), offer);
         }
+        self.reception.lead(self.partition, leadership);
+        self.surroundings.oracles.trace("leads", &[self.life.node.0, self.partition.0.into()], "");
     }
 
     fn step_down(&mut self) {
-        self.reception.follow(self.partition);
+        self.reception.step_down(self.partition);
     }
 
     fn unsaved(&mut self, overlay_bytes: u64) {
