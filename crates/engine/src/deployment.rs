@@ -51,6 +51,7 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
     execution.emit(key, payload.clone());
     if execution.partition_count > 1 && is_new {
+        distribution::check_distributions(execution)?;
         // The deploying client is answered when every partition has it.
         distribution::start(execution, key, Payload::Deployment(DeploymentIntent::Create, Box::new(deployed)));
     } else {

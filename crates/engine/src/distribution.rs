@@ -40,6 +40,37 @@ pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
     }
 }
 
+/// Refuses a distribution while many wait for a partition that does not acknowledge: it may be gone for good, and each is kept.
+pub(crate) fn check_distributions(execution: &Execution<'_>) -> Result<(), Rejection> {
+    let (tables, pending_max) = (&execution.state.tables, execution.limits.pending_distributions_max);
+    if execution.partition_count < 2 || tables.distributions.iter().take(pending_max).count() < pending_max {
+        return Ok(());
+    }
+    let oldest = tables.pending_distributions.iter().next();
+    let partition = oldest.map_or_else(|| "another one".to_owned(), |((_, partition), _)| partition.to_string());
+    Err(Rejection::invalid_state(format!(
+        "Expected to tell every partition of it, but {pending_max} deployments and deletions before it wait, the oldest for \
+         partition {partition}, which does not acknowledge; look at the health of that partition, and try again when it is back"
+    )))
+}
+
+/// Checks that a partition takes what is sent to it: commands that start something there wait while many are not acknowledged.
+pub(crate) fn check_outbox(execution: &Execution<'_>, partition: PartitionId) -> Result<(), String> {
+    let tables = &execution.state.tables;
+    // Sequences have no gap.
+    let first = tables.outbox.range((partition.0, 0)..=(partition.0, u64::MAX)).next();
+    let Some(((_, first), _)) = first else { return Ok(()) };
+    let last = tables.outbox_sequences.get(&partition.0).map_or(first, |sequence| *sequence);
+    let (waiting, waiting_max) = (last.saturating_sub(first) + 1, execution.limits.outbox_commands_max);
+    if waiting < waiting_max {
+        return Ok(());
+    }
+    Err(format!(
+        "Expected partition {partition} to acknowledge what it is sent, but {waiting} commands for it wait. Look at the health of \
+         that partition, and resolve the incident when it is back."
+    ))
+}
+
 /// Sends a command to another partition, where it arrives once and in order; to this one, as a step of its own that follows
 /// those that wait already.
 pub(crate) fn send_command(execution: &mut Execution<'_>, partition: PartitionId, command: Command) {

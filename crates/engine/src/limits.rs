@@ -23,6 +23,11 @@ pub struct Limits {
     pub record_bytes_max: u64,
     /// Bytes of a command for another partition, deployments to all of them included: it must fit an entry of their log.
     pub outbox_command_bytes_max: u64,
+    /// Deployments and deletions that not every partition has acknowledged; a further one is refused.
+    pub pending_distributions_max: usize,
+    /// Commands for one other partition that it has not acknowledged; with more, no further message subscriptions are opened
+    /// there, and the elements that would are incidents.
+    pub outbox_commands_max: u64,
     /// Bytes that the variables of a message take in all those together to whom publishing brings them at once.
     pub message_correlations_bytes_max: usize,
     /// Bytes of what all input or all output mappings of an element give; more are an incident of the element.
@@ -82,6 +87,8 @@ impl Default for Limits {
             evaluation_bytes_built_per_command_max: 160 << 20,
             record_bytes_max: 64 << 20,
             outbox_command_bytes_max: 12 << 20,
+            pending_distributions_max: 100,
+            outbox_commands_max: 100_000,
             message_correlations_bytes_max: 32 << 20,
             mapping_bytes_max: 32 << 20,
             decision_evaluation_bytes_max: 3 << 20,

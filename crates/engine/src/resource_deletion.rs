@@ -15,6 +15,9 @@ use crate::state::State;
 use crate::{distribution, message, timer};
 
 pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &ResourceDeletionValue) -> Outcome {
+    if command.source.is_none() {
+        distribution::check_distributions(execution)?;
+    }
     let definition = value.resource_key;
     if let Some(row) = execution.state.tables.decision_requirements.get(&definition.raw())
         && (value.tenant_id.is_empty() || value.tenant_id == row.metadata.tenant_id)

@@ -127,3 +127,57 @@ fn names_at_their_limit_fit_every_key() {
     assert_eq!(rejected.count(), 0);
     cluster.check();
 }
+
+fn deployment(xml: &str) -> Payload {
+    let resource =
+        DeploymentResource { resource_name: "p.bpmn".into(), resource: std::sync::Arc::from(xml.as_bytes()) };
+    let tenant_id = support::TENANT.into();
+    let value = DeploymentValue { resources: vec![resource], tenant_id, ..DeploymentValue::default() };
+    Payload::Deployment(DeploymentIntent::Create, Box::new(value))
+}
+
+#[test]
+fn deployments_are_refused_while_many_wait_for_a_partition_that_does_not_acknowledge() {
+    let limits = Limits { pending_distributions_max: 2, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(2, limits);
+    for id in ["a", "b"] {
+        assert_eq!(cluster.submit(1, Key::NONE, deployment(&waiting(id))), None, "partition 2 has not acknowledged");
+    }
+    let refused = cluster.submit(1, Key::NONE, deployment(&waiting("c"))).and_then(|reply| reply.rejection);
+    let refused = refused.expect("it is refused at once");
+    assert_eq!(refused.rejection_type, RejectionType::InvalidState);
+    let expected = "2 deployments and deletions before it wait, the oldest for partition 2, which does not acknowledge";
+    assert!(refused.reason.contains(expected), "{refused:?}");
+    assert_eq!(cluster.node(1).engine.outbox(PartitionId(2), 0, 10).len(), 2, "the outbox does not grow");
+    cluster.settle();
+    cluster.deploy(&waiting("c"));
+    cluster.check();
+}
+
+#[test]
+fn subscriptions_are_incidents_while_many_commands_wait_for_their_partition() {
+    let limits = Limits { outbox_commands_max: 3, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(2, limits);
+    cluster.deploy(&waiting("a"));
+    let key = (0..).map(|number| format!("key{number}")).find(|key| partition_for_correlation_key(key, 2).0 == 2);
+    let variables = format!("{{\"key\":\"{}\"}}", key.expect("one of the keys belongs there"));
+    for _ in 0..4 {
+        cluster.submit(1, Key::NONE, cluster::creation("a", &variables));
+    }
+    let incidents: Vec<(Key, Text)> = cluster
+        .events()
+        .filter_map(|record| match &record.payload {
+            Payload::Incident(IncidentIntent::Created, incident) => Some((record.key, incident.error_message.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(incidents.len(), 1);
+    let expected = "Expected partition 2 to acknowledge what it is sent, but 3 commands for it wait.";
+    assert!(incidents[0].1.starts_with(expected), "{incidents:?}");
+    assert_eq!(cluster.node(1).engine.outbox(PartitionId(2), 0, 10).len(), 3, "the outbox does not grow");
+    cluster.settle();
+    cluster.submit(1, incidents[0].0, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+    cluster.settle();
+    assert_eq!(cluster.count("MESSAGE_SUBSCRIPTION", "CREATED"), 4);
+    cluster.check();
+}

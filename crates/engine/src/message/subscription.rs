@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bpmn::model::{ElementIndex, ExecutableProcess, MessageDefinition};
 use protocol::{
     ErrorType, Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
-    ProcessMessageSubscriptionValue, Text,
+    ProcessMessageSubscriptionValue, Text, partition_for_correlation_key,
 };
 
 use super::send_to_message;
+use crate::distribution;
 use crate::element::Token;
 use crate::execution::Execution;
 use crate::incident::Problem;
@@ -41,6 +42,9 @@ pub(crate) fn correlation(
             return Err(Problem::new(ErrorType::ExtractValueError, message));
         }
     }
+    let partition = partition_for_correlation_key(&correlation_key, execution.partition_count);
+    distribution::check_outbox(execution, partition)
+        .map_err(|message| Problem::new(ErrorType::ExtractValueError, message))?;
     Ok(Correlation { message_name: name.into(), correlation_key })
 }
 
