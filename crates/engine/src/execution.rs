@@ -142,7 +142,8 @@ impl Execution<'_> {
         }
         self.state.apply(&record);
         self.used.records += 1;
-        if self.state.grown.is_some()
+        if let Some((_, usage)) = self.state.grown
+            && usage.bytes > self.limits.root_variable_bytes_max
             && let Some(excess) = usage::excess(self)
         {
             self.used.excess.get_or_insert(excess);

@@ -57,6 +57,7 @@ pub(crate) fn check_bytes(execution: &Execution<'_>, process_instance: Key, more
 
 /// Why a command cannot be carried out that has made a root process instance take too much. Commands of users are held to the
 /// limit. What other partitions and time bring is taken up to twice as much: whatever goes on with it then is an incident.
+#[cold]
 pub(crate) fn excess(execution: &Execution<'_>) -> Option<Rejection> {
     let (root, Usage { bytes, .. }) = execution.state.grown?;
     let bytes_max = execution.limits.root_variable_bytes_max;

@@ -29,6 +29,7 @@ pub(super) fn change(state: &mut State, process_instance: Key, change: impl FnOn
 }
 
 /// Changes the number of tokens in a scope, which must be there.
+#[inline]
 pub(super) fn change_tokens(state: &mut State, scope: i64, change: impl FnOnce(&mut u32)) {
     let mut counted = None;
     super::change_element(state, scope, |scope| {
