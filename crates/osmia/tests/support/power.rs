@@ -128,7 +128,7 @@ impl Disk {
     /// Lets a process work on the disk.
     pub fn watch(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.library);
-        command.env("OSMIA_JOURNALED", self.root()).env("OSMIA_JOURNAL", self.journal());
+        command.env("POWER_LOSS_BELOW", self.root()).env("POWER_LOSS_JOURNAL", self.journal());
     }
 
     /// The power has failed and the process is gone: leaves what may be there. Returns how many changes of contents and
