@@ -178,6 +178,11 @@ impl DataDirectory {
         if format.exists() {
             return Ok(());
         }
+        // The directory's own name must survive a power loss too. Whoever may not look into the one above cannot see to that.
+        let above = self.paths.0.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if let Ok(opened) = File::open(above) {
+            opened.sync_all().map_err(failed("sync", above))?;
+        }
         let renamed = std::fs::rename(&creating, &format).and_then(|()| File::open(&self.paths.0)?.sync_all());
         renamed.map_err(failed("write", &format))
     }

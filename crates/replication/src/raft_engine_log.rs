@@ -150,6 +150,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
         let engine = catch_unwind(AssertUnwindSafe(|| Engine::open_with_file_system(config, files)))
             .map_err(|panic| directory.io("Opening the log", panic_text(panic.as_ref())))?
             .map_err(|error| directory.io("Opening the log", error))?;
+        directory.sync_files()?;
         let mut regions = BTreeMap::new();
         let mut unreadable = None;
         let scan = engine.scan_raw_messages(CATALOGUE, None, None, false, |key, value| {

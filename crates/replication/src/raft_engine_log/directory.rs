@@ -71,6 +71,11 @@ impl LockedDirectory {
         Ok(Self { path: path.to_path_buf(), files, _lock: file })
     }
 
+    /// Makes the names of the engine's files survive a power loss: of its first one it does not do so itself.
+    pub(super) fn sync_files(&self) -> Result<(), LogError> {
+        sync_directory(&self.files).map_err(|error| self.io("Syncing the names of the log files", error))
+    }
+
     /// Where the engine's files are.
     pub(super) fn files(&self) -> &Path {
         &self.files
