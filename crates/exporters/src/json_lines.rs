@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use protocol::{PartitionId, Record};
@@ -103,6 +103,8 @@ impl Exporter for JsonLines {
             None => complete_length(&mut file).map_err(|error| self.error("read", error))?,
         };
         self.trusted_bytes = None;
+        // Also of a file that is there already: the process that made it may have ended before it synced the name.
+        sync_name(&self.path).map_err(|error| self.error("sync the directory of", error))?;
         self.target = Some(Target {
             controller,
             file,
@@ -149,6 +151,12 @@ impl Exporter for JsonLines {
         self.target = None;
         Ok(())
     }
+}
+
+/// Makes the name of a file survive a power loss: lines in a file without a name are lost, however well they are synced.
+fn sync_name(path: &Path) -> std::io::Result<()> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(directory)?.sync_all()
 }
 
 impl Target {
