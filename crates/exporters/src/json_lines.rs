@@ -319,7 +319,7 @@ mod tests {
         let error = JsonLines::default().configure(&mut context).expect_err("'file' is unknown");
         assert_eq!(
             error.to_string(),
-            "the argument 'file' of the exporter 'debug' is not known; the only argument of this exporter is 'path'"
+            "The argument 'file' of the exporter 'debug' is not known; the only argument of this exporter is 'path'"
         );
     }
 }

@@ -76,6 +76,9 @@ pub(crate) fn begin(execution: &mut Execution<'_>, key: Key, instance: Arc<Eleme
 /// The next child of a scope is to end, and after it the others, one step each.
 pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, after: Key) -> Outcome {
     let children = children_after(execution, scope, after, 2);
+    if children.is_empty() {
+        return finish_left(execution, scope);
+    }
     if let Some(child) = children.first() {
         execution.steps.push_back(Step::Terminate { key: *child });
     }
@@ -83,6 +86,16 @@ pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, afte
         execution.steps.push_back(Step::TerminateChildren { scope, after: *child });
     }
     Ok(())
+}
+
+/// A modification may have ended the last child of a scope that is ending, and a child that ends so tells its scope nothing.
+fn finish_left(execution: &mut Execution<'_>, scope: Key) -> Outcome {
+    match Ending::find(execution, scope) {
+        Some(ending) if ending.instance.lifecycle == Lifecycle::Terminating && ending.instance.children == 0 => {
+            finish(execution, ending)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The children of a scope end because an event interrupts it: all at once, as on the reference engine, unless they are

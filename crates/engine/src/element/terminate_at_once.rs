@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use protocol::{BpmnElementType, Key, ProcessInstanceIntent, Rejection};
 
-use super::{Token, inclusive_gateway, terminate};
+use super::{Step, Token, inclusive_gateway, terminate};
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::message;
@@ -44,7 +44,9 @@ impl Terminations {
             }
             self.end_tree(execution, token.key)?;
             let Some(scope) = Token::find(execution, token.value().flow_scope_key)? else { return Ok(()) };
-            if scope.instance.children > 0 || scope.instance.tokens > 0 || self.kept.contains(&scope.key) {
+            let is_ending = scope.instance.lifecycle == Lifecycle::Terminating;
+            let lives = scope.instance.children > 0 || scope.instance.tokens > 0;
+            if lives || is_ending || self.kept.contains(&scope.key) {
                 self.scopes.insert(scope.key);
                 return Ok(());
             }
@@ -75,8 +77,12 @@ impl Terminations {
     /// scope waited for.
     pub fn finish(self, execution: &mut Execution<'_>) -> Outcome {
         for scope in self.scopes {
-            if let Some(scope) = execution.state.element_instance(scope).map(|instance| (scope, instance)) {
-                inclusive_gateway::look_again(execution, scope.0, &scope.1.value)?;
+            let Some(instance) = execution.state.element_instance(scope) else { continue };
+            if instance.lifecycle == Lifecycle::Terminating {
+                // What ended here was perhaps the last that it waited for; then it goes on as it would have.
+                execution.steps.push_back(Step::TerminateChildren { scope, after: Key::NONE });
+            } else {
+                inclusive_gateway::look_again(execution, scope, &instance.value)?;
             }
         }
         Ok(())
