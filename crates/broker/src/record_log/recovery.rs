@@ -165,7 +165,12 @@ fn cut_off(
     for segment in segments.drain(index + 1..) {
         options.files.remove(&segment.path).map_err(|error| RecordLogError::io("delete", &segment.path, error))?;
     }
-    let cut = options.files.open(&segments[index].path).and_then(|file| file.set_length(offset));
+    // At once: the next start trusts a segment behind which another one begins at the checkpoint, and a power loss before
+    // the next sync would bring back what is cut off here.
+    let cut = options.files.open(&segments[index].path).and_then(|file| {
+        file.set_length(offset)?;
+        file.sync_data()
+    });
     cut.map_err(|error| RecordLogError::io("truncate", &segments[index].path, error))
 }
 
