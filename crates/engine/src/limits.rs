@@ -99,7 +99,7 @@ impl Default for Limits {
             output_collection_update_bytes_max: 16 << 10,
             output_collection_bytes_max: 16 << 20,
             called_variables_bytes_max: 32 << 20,
-            root_variable_bytes_max: 256 << 20,
+            root_variable_bytes_max: 512 << 20,
             root_element_instances_max: 1_000_000,
             call_depth_max: 1_000,
             job_bytes_max: 4 << 20,
