@@ -5,9 +5,11 @@ BINARY := target/release/osmia
 
 .PHONY: run test timing hostile build bench differential simulate sensitivity fuzz
 
-## run: builds and starts a node with a demo process whose instances move; data in ./osmia-data
-run: build
-	$(BINARY) start --demo --data ./osmia-data
+## run: builds quickly and starts a node with a demo process whose instances move; data in ./osmia-data
+run:
+	scripts/install-tools
+	cargo build --profile quick --locked -p osmia
+	target/quick/osmia start --demo --data ./osmia-data
 
 ## test: everything that CI runs
 test:
@@ -24,7 +26,7 @@ hostile: build
 	cargo build --release --locked -p osmia-hostile
 	target/release/osmia-hostile --binary $(BINARY) --only "$(ONLY)"
 
-## build: the release binary, at target/release/osmia
+## build: the fast binary, at target/release/osmia
 build:
 	scripts/install-tools
 	cargo build --release --locked -p osmia

@@ -16,7 +16,7 @@ start() {
   . "$run/settings"
   OSMIA_EXPORTERS_DEBUG_TYPE=json-lines OSMIA_EXPORTERS_DEBUG_PATH="$run/records.jsonl" \
     nohup "$binary" start --data "$run/data" --partitions "$partitions" \
-    --grpc-port "$grpc_port" --management-port "$management_port" </dev/null >>"$run/server.log" 2>&1 &
+    --grpc-port "$grpc_port" --http-port "$http_port" --management-port "$management_port" </dev/null >>"$run/server.log" 2>&1 &
   local pid=$!
   disown "$pid" # or bash reports its end
   echo "$pid" >"$run/pid"
@@ -53,11 +53,11 @@ binary=$(realpath -m "${1:-$here/../target/release/osmia}")
 
 run=$(mktemp -d)
 trap 'crash "$run"; rm -rf "$run"' EXIT
-read -r grpc_port management_port < <(python3 -c '
+read -r grpc_port http_port management_port < <(python3 -c '
 import socket
-sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
 print(*(s.getsockname()[1] for s in sockets))')
-printf '%s=%q\n' binary "$binary" grpc_port "$grpc_port" management_port "$management_port" \
+printf '%s=%q\n' binary "$binary" grpc_port "$grpc_port" http_port "$http_port" management_port "$management_port" \
   partitions "${OSMIA_CLIENTS_PARTITIONS:-3}" >"$run/settings"
 
 start "$run"

@@ -55,9 +55,17 @@ pub(crate) fn compile<'a, 'input>(
             .filter(|(_, element)| element.incoming.len() > 1)
             .map(|(index, _)| index)
             .collect(),
+        call_activities: call_activities(&draft),
         elements: draft.elements,
         flows,
     }
+}
+
+fn call_activities(draft: &Draft) -> Vec<Arc<str>> {
+    let elements = draft.elements.iter().filter(|element| matches!(element.behavior, Behavior::CallActivity(_)));
+    let mut ids: Vec<_> = elements.map(|element| element.id.clone()).collect();
+    ids.sort_unstable();
+    ids
 }
 
 /// Elements by BPMN id; the body of an activity that runs several times comes before its inner activity.
@@ -107,7 +115,7 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
             problems.add(
                 node,
                 "Compensation handlers are currently not supported by this version. \
-                 Remove the element, or deploy this process to a version that supports it.",
+                 Remove the element.",
             );
         }
         let scope = self.read_multi_instance(node, kind, scope, problems);

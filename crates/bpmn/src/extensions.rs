@@ -63,7 +63,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
                         parent,
                         format!(
                             "The extension element 'zeebe:{name}' is currently not supported by this version at this place. \
-                             Remove it, or deploy this process to a version that supports it."
+                             Remove it."
                         ),
                     );
                 }

@@ -39,6 +39,8 @@ pub struct ExecutableProcess {
     pub triggered_start_events: Vec<ElementIndex>,
     /// Inclusive gateways with several incoming sequence flows.
     pub joining_inclusive_gateways: Vec<ElementIndex>,
+    /// The ids of its call activities, in the order of their bytes.
+    pub call_activities: Vec<Arc<str>>,
 }
 
 /// A flow element (or the process itself).

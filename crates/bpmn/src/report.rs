@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use model_file::shorten;
+use model_file::{Lines, shorten};
 use roxmltree::Node;
 
 use crate::vocabulary;
@@ -16,6 +16,9 @@ pub const MAXIMUM_REPORT_BYTES: usize = 7 * 1024;
 /// The most problems of one file that are described; further ones are counted.
 pub const MAXIMUM_PROBLEMS: usize = 1_000;
 
+/// The most characters of an element's name that are shown.
+const NAME_CHARACTERS_MAX: usize = 60;
+
 /// Room kept for the line that says how many problems were left out.
 const OMISSION_BYTES: usize = 64;
 
@@ -28,6 +31,10 @@ pub struct Problem {
     pub element_type: Option<String>,
     /// Where it is, as shown in the report.
     pub place: Place,
+    /// The line where the element begins, counted from 1; none for what is not one element of the file.
+    pub line: Option<u32>,
+    /// The name of the element, or of the nearest enclosing element that has an id, as the modeler shows it.
+    pub name: Option<String>,
     /// What is wrong and what to do, in full sentences.
     pub message: String,
 }
@@ -117,13 +124,26 @@ fn paragraph(name: &str, report: &ValidationReport) -> Vec<String> {
         match &problem.place {
             Place::File => chunk.push_str(message),
             place if previous == Some(place) => chunk.push_str(&format!("    - ERROR: {message}\n")),
-            Place::Element(path) => chunk.push_str(&format!("- Element: {path}\n    - ERROR: {message}\n")),
+            Place::Element(path) => {
+                let details = details(problem);
+                chunk.push_str(&format!("- Element: {path}{details}\n    - ERROR: {message}\n"));
+            }
             Place::Process(id) => chunk.push_str(&format!("- Process: {id}\n    - ERROR: {message}\n")),
         }
         previous = Some(&problem.place);
         chunks.push(chunk);
     }
     chunks
+}
+
+/// What helps to find an element: its line, and its name.
+fn details(problem: &Problem) -> String {
+    match (problem.line, &problem.name) {
+        (Some(line), Some(name)) => format!(" (line {line}, '{name}')"),
+        (Some(line), None) => format!(" (line {line})"),
+        (None, Some(name)) => format!(" ('{name}')"),
+        (None, None) => String::new(),
+    }
 }
 
 fn travelling_bytes(text: &str) -> usize {
@@ -134,13 +154,14 @@ fn travelling_bytes(text: &str) -> usize {
 pub(crate) struct Problems {
     found: Vec<Problem>,
     further: usize,
+    lines: Lines,
     /// Whether the file was accepted before, so that only what the model needs to be sound matters.
     is_deployed: bool,
 }
 
 impl Problems {
     pub(crate) fn of_new_file() -> Self {
-        Self { found: Vec::new(), further: 0, is_deployed: false }
+        Self { found: Vec::new(), further: 0, lines: Lines::default(), is_deployed: false }
     }
 
     pub(crate) fn of_deployed_file() -> Self {
@@ -163,18 +184,21 @@ impl Problems {
         }
     }
 
-    fn push(&mut self, element: Option<(&str, Option<String>)>, place: Place, message: String) {
+    fn push(&mut self, element: Option<(&str, Option<String>)>, place: Place, message: String) -> Option<&mut Problem> {
         if self.found.len() == MAXIMUM_PROBLEMS {
             self.further += 1;
-            return;
+            return None;
         }
         let (element_type, element_id) = element.unzip();
         self.found.push(Problem {
             element_id: element_id.flatten(),
             element_type: element_type.map(str::to_owned),
             place,
+            line: None,
+            name: None,
             message: shorten(message),
         });
+        self.found.last_mut()
     }
 
     /// A problem of the file as a whole; there is nothing to compile then.
@@ -186,7 +210,14 @@ impl Problems {
     /// A problem at `node` that keeps the model from being sound.
     pub(crate) fn add(&mut self, node: Node, message: impl Into<String>) {
         let (element_id, path) = xml::path(node);
-        self.push(Some((node.tag_name().name(), element_id)), Place::Element(shorten(path)), message.into());
+        let line = self.lines.of(node);
+        let named = Some((node.tag_name().name(), element_id));
+        if let Some(problem) = self.push(named, Place::Element(shorten(path)), message.into()) {
+            let named = node.ancestors().find(|ancestor| ancestor.has_attribute("id"));
+            let name = named.and_then(|element| element.attribute("name")).filter(|name| !name.trim().is_empty());
+            problem.name = name.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" ")).map(shorten_name);
+            problem.line = Some(line);
+        }
     }
 
     /// A problem at `node` that leaves the model sound: it only refuses new deployments.
@@ -218,13 +249,20 @@ impl Problems {
     }
 }
 
+fn shorten_name(name: String) -> String {
+    match name.char_indices().nth(NAME_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name,
+    }
+}
+
 fn unsupported(node: Node) -> String {
     let name = node.tag_name().name();
     if vocabulary::is_event_definition(name) {
         let event = node.parent_element().and_then(|event| event.attribute("id"));
         return format!(
             "Event definition of this type is not supported: this version does not execute '{name}' of '{}'. \
-             Use another event, or deploy this process to a version that supports it.",
+             Use another event.",
             event.unwrap_or_default()
         );
     }
@@ -236,7 +274,7 @@ fn unsupported(node: Node) -> String {
         .map_or_else(String::new, |definition| format!(" (here with '{definition}')"));
     format!(
         "Elements of type '{}' are currently not supported by this version{definition}. \
-         Replace the element, or deploy this process to a version that supports it.",
+         Replace the element by others.",
         vocabulary::type_name(name)
     )
 }

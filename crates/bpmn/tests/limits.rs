@@ -230,9 +230,9 @@ fn two_files_are_reported_one_after_the_other() {
     assert_eq!(
         render_reports(&[("b.bpmn", &invalid), ("a.bpmn", &broken), ("b.bpmn", &invalid)]),
         "Expected to deploy new resources, but encountered the following errors:\n\
-         'b.bpmn': - Element: p\n    - ERROR: Must have at least one start event. Draw a none start event in the process.\n\n\
+         'b.bpmn': - Element: p (line 3)\n    - ERROR: Must have at least one start event. Draw a none start event in the process.\n\n\
          'a.bpmn': The file is not well-formed XML: unknown token at 1:1.\n\
-         'b.bpmn': - Element: p\n    - ERROR: Must have at least one start event. Draw a none start event in the process.\n"
+         'b.bpmn': - Element: p (line 3)\n    - ERROR: Must have at least one start event. Draw a none start event in the process.\n"
     );
 }
 

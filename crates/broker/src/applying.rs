@@ -12,6 +12,7 @@ mod memory;
 #[cfg(debug_assertions)]
 mod planted;
 mod refused;
+mod times;
 
 use std::fmt;
 use std::io;
@@ -28,6 +29,7 @@ use memory::{Memory, NOTE_WORDS};
 
 pub(crate) use refused::{REFUSED_MAX, RefusedCommands};
 pub use refused::{RefusedCommand, RefusedError};
+pub(crate) use times::CommandTimes;
 
 /// A partition is left out when the process has ended so often in a row at the same entry.
 pub(crate) const ENDS_MAX: u32 = 2;
@@ -143,6 +145,7 @@ pub(crate) fn read(path: &Path, partition: PartitionId) -> Result<Option<Ended>,
 pub(crate) struct Guard {
     pub note: ApplyingNote,
     pub refused: RefusedCommands,
+    pub times: CommandTimes,
 }
 
 impl Guard {
@@ -150,7 +153,15 @@ impl Guard {
     #[inline]
     pub fn watch(&self, index: u64, content: &[u8], commands: usize) -> Watching<'_> {
         let commands = u32::try_from(commands).unwrap_or(u32::MAX);
-        Watching { note: &self.note, refused: self.refused.of(index, content), index, commands }
+        let refused = self.refused.of(index, content);
+        Watching { note: &self.note, refused, times: &self.times, index, commands }
+    }
+
+    /// Everything up to an entry is applied.
+    #[inline]
+    pub fn applied(&mut self, index: u64) {
+        self.times.end();
+        self.note.applied(index);
     }
 }
 
@@ -159,18 +170,21 @@ pub(crate) struct Watching<'a> {
     pub note: &'a ApplyingNote,
     /// The commands of this entry that are refused, most often none.
     pub refused: &'a [RefusedCommand],
+    pub times: &'a CommandTimes,
     pub index: u64,
     pub commands: u32,
 }
 
 impl Watch for Watching<'_> {
     fn before(&mut self, number: u32, command: &Command, process_instance: Key) -> Decision<'_> {
+        self.times.end();
         self.note.command(self.index, number, self.commands, command, process_instance);
         let decision = decide(self.refused, number);
         #[cfg(debug_assertions)]
         if decision == Decision::Process {
             planted::strike(command);
         }
+        self.times.begin();
         decision
     }
 }

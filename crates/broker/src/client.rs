@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use protocol::{Command, PartitionId, Request};
+use protocol::{Command, FeatureLevelIntent, FeatureLevelValue, Key, PartitionId, Payload, Request};
 
 use crate::disk::DiskView;
 use crate::entrance::{Entrance, Health, Role};
@@ -13,7 +13,7 @@ use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::{JobsAvailableListener, Shared};
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
 use crate::submit_error::SubmitError;
-use engine::Reply;
+use engine::{FeatureLevel, Reply, UnknownFeatureLevel};
 
 /// What the node knows about the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Client {
             Ok(entrance) => entrance,
             Err(error) => return refused(reply, error),
         };
-        let number = self.shared.next_number.fetch_add(1, Ordering::Relaxed);
+        let number = entrance.next_request.fetch_add(1, Ordering::Relaxed);
         command.request = Some(Request { node: self.shared.node, number });
         let (bytes, admission) = match self.encode(entrance, &command) {
             Ok(encoded) => encoded,
@@ -180,6 +180,21 @@ impl Client {
             return refused(reply, error);
         }
         PendingRequest { entrance: Some((entrance.clone(), number)) }
+    }
+
+    /// Makes a partition go on by the rules of a newer feature level, which all of its replicas must know.
+    ///
+    /// # Errors
+    /// When this build does not know the level: a command for it would stop the partition.
+    pub fn raise_feature_level(
+        &self,
+        partition: PartitionId,
+        level: u32,
+        reply: impl FnOnce(Result<Reply, SubmitError>) + Send + 'static,
+    ) -> Result<PendingRequest, UnknownFeatureLevel> {
+        let value = FeatureLevelValue { level: FeatureLevel::new(level)?.number() };
+        let raise = Payload::FeatureLevel(FeatureLevelIntent::Raise, value);
+        Ok(self.submit(partition, Command::new(Key::NONE, raise), reply))
     }
 
     /// Hands the command to the partition's inbox without waiting for an answer.

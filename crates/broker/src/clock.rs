@@ -9,6 +9,8 @@ use protocol::Timestamp;
 use crate::partition_time::Moment;
 
 type Listener = Arc<dyn Fn() + Send + Sync>;
+/// Gets the time at which a user stopped the clock, or nothing when it goes again.
+type Publisher = Arc<dyn Fn(Option<Timestamp>) + Send + Sync>;
 
 /// A change was asked of a clock that does not allow changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -16,10 +18,13 @@ type Listener = Arc<dyn Fn() + Send + Sync>;
 pub struct NotControllable;
 
 /// The system's time plus an offset, or a pinned time. Time inside the engine is taken from here.
+///
+/// A pinned time is part of the replicated state of the first partition: it holds after a restart and for the next leader.
 pub struct Clock {
     controllable: bool,
     setting: RwLock<Setting>,
     listeners: Mutex<Vec<Listener>>,
+    publisher: Mutex<Option<Publisher>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +33,24 @@ enum Setting {
     Pinned(Timestamp),
 }
 
+impl Setting {
+    fn pinned(self) -> Option<Timestamp> {
+        match self {
+            Setting::Pinned(time) => Some(time),
+            Setting::Offset(_) => None,
+        }
+    }
+}
+
 impl Clock {
     /// The system's clock. Only a controllable one can be changed.
     pub fn new(controllable: bool) -> Self {
-        Clock { controllable, setting: RwLock::new(Setting::Offset(0)), listeners: Mutex::default() }
+        Clock {
+            controllable,
+            setting: RwLock::new(Setting::Offset(0)),
+            listeners: Mutex::default(),
+            publisher: Mutex::default(),
+        }
     }
 
     /// Whether the time can be changed.
@@ -55,7 +74,7 @@ impl Clock {
 
     /// Whether the clock is pinned.
     pub fn is_pinned(&self) -> bool {
-        matches!(*self.setting.read(), Setting::Pinned(_))
+        self.setting.read().pinned().is_some()
     }
 
     /// Stops the clock at a time.
@@ -89,13 +108,44 @@ impl Clock {
         if !self.controllable {
             return Err(NotControllable);
         }
-        {
+        let (before, after) = {
             let mut setting = self.setting.write();
-            *setting = change(*setting);
+            let before = *setting;
+            *setting = change(before);
+            (before, *setting)
+        };
+        self.tell_listeners();
+        let publisher = self.publisher.lock().clone();
+        if let Some(publish) = publisher.filter(|_| before.pinned() != after.pinned()) {
+            publish(after.pinned());
         }
+        Ok(())
+    }
+
+    fn tell_listeners(&self) {
         let listeners = self.listeners.lock().clone();
         listeners.iter().for_each(|listener| listener());
-        Ok(())
+    }
+
+    /// The replicated state says where the clock stands still, or that it goes.
+    pub(crate) fn adopt(&self, pinned: Option<Timestamp>) {
+        {
+            let mut setting = self.setting.write();
+            *setting = match (pinned, *setting) {
+                (Some(time), _) => Setting::Pinned(time),
+                (None, Setting::Pinned(_)) => Setting::Offset(0),
+                (None, offset) => offset,
+            };
+        }
+        if let Some(time) = pinned {
+            tracing::info!(time, "the clock stands still, as it was pinned before");
+        }
+        self.tell_listeners();
+    }
+
+    /// Sets who learns where users stop the clock, so that it becomes part of the replicated state.
+    pub(crate) fn publish_to(&self, publisher: Publisher) {
+        *self.publisher.lock() = Some(publisher);
     }
 
     /// Adds a function that is called after every change, so that waits for a time can be started again.
@@ -136,6 +186,25 @@ mod tests {
         clock.add(86_400_000).expect("controllable");
         assert!(clock.now_milliseconds() > system_milliseconds() + 86_000_000);
         assert_eq!(changes.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn what_is_pinned_is_published_and_what_is_adopted_is_not() {
+        let clock = Clock::new(true);
+        let published = Arc::new(Mutex::new(Vec::new()));
+        let of_clock = published.clone();
+        clock.publish_to(Arc::new(move |pinned| of_clock.lock().push(pinned)));
+        clock.add(50).expect("controllable");
+        clock.pin(5_000).expect("controllable");
+        clock.add(1).expect("controllable");
+        clock.reset().expect("controllable");
+        clock.reset().expect("controllable");
+        assert_eq!(*published.lock(), [Some(5_000), Some(5_001), None]);
+        clock.adopt(Some(7_000));
+        assert_eq!(clock.now_milliseconds(), 7_000);
+        clock.adopt(None);
+        assert!(!clock.is_pinned());
+        assert_eq!(published.lock().len(), 3);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use engine::{FeatureLevel, UnknownFeatureLevel};
 use protocol::PartitionId;
 
 use crate::applying;
@@ -16,11 +17,21 @@ use crate::options::NodeOptions;
 
 /// Version of the layout of the data directory.
 pub(crate) const FORMAT: u32 = 1;
+/// The oldest version whose programs may use a directory of this one.
+const FORMAT_OLDEST_READER: u32 = 1;
+/// The oldest version that this program can use.
+const OLDEST_READABLE_FORMAT: u32 = 1;
+/// Who writes, for those who cannot read it.
+const WRITER: &str = concat!("osmia ", env!("CARGO_PKG_VERSION"));
 
 /// What the directory is: there when it was made completely.
 const FORMAT_FILE: &str = "FORMAT";
 /// The same while it is being made.
 const CREATING: &str = "CREATING";
+/// The last line of it.
+const CHECKSUM: &str = "checksum";
+/// How often a node was started here.
+const STARTS: &str = "STARTS";
 const LOG: &str = "log";
 const PARTITIONS: &str = "partitions";
 const EXPORTERS: &str = "exporters";
@@ -53,6 +64,36 @@ pub enum DataDirectoryError {
         directory: PathBuf,
         /// What is there instead.
         found: String,
+    },
+    /// What is fixed in it cannot be read.
+    #[error(
+        "The file {} is damaged: {problem}. It says for which node and with how many partitions the data directory was made, so \
+         the node does not start by guesses. Put the file back from a copy of this data directory (it never changes), or restore \
+         a backup of the whole directory.", path.display()
+    )]
+    Damaged {
+        path: PathBuf,
+        /// What does not fit.
+        problem: String,
+    },
+    /// Its partitions began at a level that this program does not know.
+    #[error(
+        "The partitions of the data directory {} began at a feature level that this version does not have. {level}",
+        directory.display()
+    )]
+    UnknownLevel { directory: PathBuf, level: UnknownFeatureLevel },
+    /// It has more partitions than it was made with.
+    #[error(
+        "The data directory {} was made with {count} partitions, as its file '{FORMAT_FILE}' says, but it has a directory \
+         '{PARTITIONS}/{found}'. Put back the file of this data directory from a copy, or move the directory away if it is of \
+         another one.", directory.display()
+    )]
+    PartitionTooMany {
+        directory: PathBuf,
+        /// Number of the partition that should not be there.
+        found: u64,
+        /// How many there should be.
+        count: u16,
     },
     /// Something that was there is missing.
     #[error(
@@ -91,6 +132,16 @@ pub enum DataDirectoryError {
         /// Free bytes below which no new work is taken.
         low_bytes: u64,
     },
+    /// A later version wrote what an exporter has acknowledged.
+    #[error(
+        "The exporter positions {} cannot be read: {problem}. Start the version that wrote them, or move the file away (the \
+         exporter then gets again all records that are still there).", path.display()
+    )]
+    Positions {
+        path: PathBuf,
+        /// What does not fit.
+        problem: String,
+    },
     /// The operating system refused.
     #[error("Could not {action} {}: {source}", path.display())]
     Io {
@@ -122,8 +173,8 @@ impl OfflineDirectory {
         let unknown = |found| DataDirectoryError::UnknownFormat { directory: path.to_owned(), found };
         let format = path.join(FORMAT_FILE);
         // Before taking the lock, which creates a file: a directory of something else is not changed.
-        let text = match std::fs::read_to_string(&format) {
-            Ok(text) => text,
+        let content = match std::fs::read(&format) {
+            Ok(content) => content,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(unknown("no file 'FORMAT'".to_owned()));
             }
@@ -131,8 +182,8 @@ impl OfflineDirectory {
         };
         let mut lock = lock(path)?;
         note_process(&mut lock).map_err(failed("write", &path.join("LOCK")))?;
-        let settings = Settings::parse(&text).map_err(unknown)?;
-        let starts = read_starts(path)?;
+        let settings = Settings::read(path, &content)?;
+        let starts = read_starts(path);
         Ok(OfflineDirectory { paths: Paths(path.to_owned()), settings, starts, _lock: lock })
     }
 }
@@ -147,8 +198,8 @@ pub(crate) struct DataDirectory {
     pub paths: Paths,
     /// Name of the cluster.
     pub cluster_id: String,
-    /// How often a node was started on this directory, this time included.
-    pub starts: u64,
+    /// The feature level at which the partitions began.
+    pub first_level: FeatureLevel,
     /// The disk that it is on.
     pub disk: Arc<Disk>,
     _lock: File,
@@ -166,9 +217,10 @@ impl DataDirectory {
         let settings = settings(&path, options)?;
         settings.check(&path, options)?;
         keep_private(&path)?;
-        let starts = count_start(&path)?;
+        count_start(&path)?;
         let (paths, disk) = (Paths(path), Arc::new(measured));
-        Ok(DataDirectory { paths, cluster_id: settings.cluster, starts, disk, _lock: lock })
+        let Settings { cluster: cluster_id, level: first_level, .. } = settings;
+        Ok(DataDirectory { paths, cluster_id, first_level, disk, _lock: lock })
     }
 
     /// Everything of a new directory could be opened: from now on it counts as made, with settings that do not change. To be
@@ -237,10 +289,10 @@ impl Paths {
 /// What is fixed in this directory. In a new one that is noted, but not final before everything in it could be opened.
 fn settings(directory: &Path, options: &NodeOptions) -> Result<Settings, DataDirectoryError> {
     let format = directory.join(FORMAT_FILE);
-    match std::fs::read_to_string(&format) {
-        Ok(text) => {
-            let unknown = |found| DataDirectoryError::UnknownFormat { directory: directory.to_owned(), found };
-            let settings = Settings::parse(&text).map_err(unknown)?;
+    match std::fs::read(&format) {
+        Ok(content) => {
+            let settings = Settings::read(directory, &content)?;
+            refuse_more_partitions(directory, settings.partitions)?;
             // A new log would lack everything that was logged since the last checkpoint.
             match directory.join(LOG).exists() {
                 true => Ok(settings),
@@ -341,11 +393,31 @@ fn refuse_foreign_data(directory: &Path) -> Result<(), DataDirectoryError> {
     Ok(())
 }
 
+/// A partition that the node does not open would be lost without a word.
+fn refuse_more_partitions(directory: &Path, count: u16) -> Result<(), DataDirectoryError> {
+    let place = directory.join(PARTITIONS);
+    let entries = match std::fs::read_dir(&place) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed("read", &place)(error)),
+    };
+    for entry in entries {
+        let name = entry.map_err(failed("read", &place))?.file_name();
+        match name.to_str().and_then(|name| name.parse::<u64>().ok()) {
+            Some(found) if found > u64::from(count) => {
+                return Err(DataDirectoryError::PartitionTooMany { directory: directory.to_owned(), found, count });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// How many partitions a data directory was made with; `None` when there is none yet, or none that can be read (opening it
 /// then says why).
 pub fn stored_partition_count(directory: &Path) -> Option<u16> {
-    let text = std::fs::read_to_string(directory.join(FORMAT_FILE)).ok()?;
-    Settings::parse(&text).ok().map(|settings| settings.partitions)
+    let content = std::fs::read(directory.join(FORMAT_FILE)).ok()?;
+    Settings::read(directory, &content).ok().map(|settings| settings.partitions)
 }
 
 /// What is fixed when the directory is made.
@@ -354,6 +426,8 @@ pub(crate) struct Settings {
     pub node: u32,
     pub partitions: u16,
     pub cluster: String,
+    /// The feature level at which the partitions began: their logs may have to be applied from the beginning by a newer program.
+    pub level: FeatureLevel,
 }
 
 impl Settings {
@@ -361,31 +435,44 @@ impl Settings {
         // The standard library's hasher is seeded by the operating system, which is all a name needs.
         let random = || RandomState::new().build_hasher().finish();
         let cluster = format!("{:016x}{:016x}", random(), random());
-        Settings { node: options.node_id, partitions: options.partition_count, cluster }
+        let level = options.first_feature_level;
+        Settings { node: options.node_id, partitions: options.partition_count, cluster, level }
     }
 
     fn to_text(&self) -> String {
-        let Settings { node, partitions, cluster } = self;
-        format!("format {FORMAT}\nnode {node}\npartitions {partitions}\ncluster {cluster}\n")
+        let Settings { node, partitions, cluster, level } = self;
+        with_checksum(format!(
+            "format {FORMAT}\noldest-reader {FORMAT_OLDEST_READER}\nwritten-by {WRITER}\nnode {node}\npartitions {partitions}\n\
+             cluster {cluster}\nfeature-level {level}\n"
+        ))
     }
 
-    fn parse(text: &str) -> Result<Settings, String> {
+    /// Who may read it comes first: another version may have another checksum.
+    fn read(directory: &Path, content: &[u8]) -> Result<Settings, DataDirectoryError> {
+        let text = String::from_utf8_lossy(content);
         let value = |name: &str| {
             let mut words = text.lines().map(|line| line.split_once(' ').unwrap_or((line, "")));
             words.find(|(word, _)| *word == name).map(|(_, value)| value)
         };
-        match value("format").and_then(|format| format.parse().ok()) {
-            Some(FORMAT) => {}
-            Some(other) => return Err(format!("format {other}")),
-            None => return Err("a file 'FORMAT' that names no format".to_owned()),
+        let number = |name: &str| value(name).and_then(|number| number.parse::<u32>().ok());
+        let damaged = |problem: String| DataDirectoryError::Damaged { path: directory.join(FORMAT_FILE), problem };
+        let without = |name: &str| damaged(format!("it has no valid line '{name}'"));
+        let format = number("format").ok_or_else(|| without("format"))?;
+        let oldest_reader = number("oldest-reader").unwrap_or(format);
+        if oldest_reader > FORMAT || format < OLDEST_READABLE_FORMAT {
+            let writer = value("written-by").map_or_else(String::new, |writer| format!(" of {writer}"));
+            let (directory, found) = (directory.to_owned(), format!("format {format}{writer}"));
+            return Err(DataDirectoryError::UnknownFormat { directory, found });
         }
-        let damaged = |name: &str| format!("a file 'FORMAT' without a valid line '{name}'");
+        check_checksum(content).map_err(|problem| damaged(problem.to_owned()))?;
+        let level = number("feature-level").ok_or_else(|| without("feature-level"))?;
+        let partitions = value("partitions").and_then(|count| count.parse().ok());
         Ok(Settings {
-            node: value("node").and_then(|node| node.parse().ok()).ok_or_else(|| damaged("node"))?,
-            partitions: value("partitions")
-                .and_then(|count| count.parse().ok())
-                .ok_or_else(|| damaged("partitions"))?,
-            cluster: value("cluster").ok_or_else(|| damaged("cluster"))?.to_owned(),
+            node: number("node").ok_or_else(|| without("node"))?,
+            partitions: partitions.ok_or_else(|| without("partitions"))?,
+            cluster: value("cluster").ok_or_else(|| without("cluster"))?.to_owned(),
+            level: FeatureLevel::new(level)
+                .map_err(|level| DataDirectoryError::UnknownLevel { directory: directory.to_owned(), level })?,
         })
     }
 
@@ -403,23 +490,49 @@ impl Settings {
     }
 }
 
-/// Counts the start durably, so that numbers derived from it are never used twice.
-fn count_start(directory: &Path) -> Result<u64, DataDirectoryError> {
-    let starts = read_starts(directory)?.saturating_add(1);
-    write_atomically(&directory.join("STARTS"), format!("{starts}\n").as_bytes())?;
-    Ok(starts)
+/// Adds the last line, which is over all lines before it.
+fn with_checksum(mut lines: String) -> String {
+    let checksum = crc32fast::hash(lines.as_bytes());
+    lines.push_str(&format!("{CHECKSUM} {checksum:08x}\n"));
+    lines
 }
 
-fn read_starts(directory: &Path) -> Result<u64, DataDirectoryError> {
-    let path = directory.join("STARTS");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => text.trim().parse::<u64>().map_err(|_| DataDirectoryError::UnknownFormat {
-            directory: directory.to_owned(),
-            found: format!("a file 'STARTS' that holds no number but '{}'", text.trim()),
-        }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(failed("read", &path)(error)),
+fn check_checksum(content: &[u8]) -> Result<(), &'static str> {
+    let whole = content.strip_suffix(b"\n").ok_or("its last line does not end")?;
+    let last = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let (lines, last) = whole.split_at(last);
+    if !last.starts_with(CHECKSUM.as_bytes()) {
+        return Err("its last line is no checksum");
     }
+    match last == format!("{CHECKSUM} {:08x}", crc32fast::hash(lines)).as_bytes() {
+        true => Ok(()),
+        false => Err("its checksum does not fit the lines before it"),
+    }
+}
+
+/// Counts the start, for operators.
+fn count_start(directory: &Path) -> Result<(), DataDirectoryError> {
+    let starts = read_starts(directory).saturating_add(1);
+    write_atomically(&directory.join(STARTS), format!("{starts}\n").as_bytes())
+}
+
+/// Nothing depends on the number, so damage to it keeps nobody from a start.
+fn read_starts(directory: &Path) -> u64 {
+    let path = directory.join(STARTS);
+    let problem = match std::fs::read(&path) {
+        Ok(content) => match std::str::from_utf8(&content).ok().and_then(|text| text.trim().parse().ok()) {
+            Some(starts) => return starts,
+            None => "it holds no number".to_owned(),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return 0,
+        Err(error) => error.to_string(),
+    };
+    tracing::warn!(
+        "The file {} cannot be read ({problem}). It only counts the starts of the node, which begins anew; look whether the \
+         disk is damaged.",
+        path.display()
+    );
+    0
 }
 
 /// Replaces a file so that a crash leaves the old or the new content.
@@ -498,10 +611,12 @@ mod tests {
         let first = made(directory.path());
         let error = DataDirectory::open(&options(directory.path())).expect_err("in use");
         assert!(error.to_string().contains(&format!("is in use by process {}", std::process::id())), "{error}");
-        let (cluster, starts) = (first.cluster_id.clone(), first.starts);
+        let cluster = first.cluster_id.clone();
+        let starts = read_starts(directory.path());
         drop(first);
         let second = DataDirectory::open(&options(directory.path())).expect("free again");
-        assert_eq!((second.cluster_id.clone(), second.starts), (cluster, starts + 1));
+        assert_eq!(second.cluster_id, cluster);
+        assert_eq!(read_starts(directory.path()), starts + 1);
     }
 
     #[test]
@@ -515,9 +630,91 @@ mod tests {
         std::fs::write(directory.path().join("FORMAT"), "format 9\n").expect("writable");
         let error = DataDirectory::open(&options(directory.path())).expect_err("unknown format").to_string();
         assert!(error.contains("has format 9, and this version understands format 1"), "{error}");
+        // A newer version that changed nothing for older programs is read; one that did is refused, and says whose it is.
+        let newer = |oldest_reader| {
+            with_checksum(format!(
+                "format 7\noldest-reader {oldest_reader}\nwritten-by osmia 2.1.0\nnode 0\npartitions 3\ncluster c\n\
+                 feature-level 1\nsomething new\n"
+            ))
+        };
+        std::fs::write(directory.path().join("FORMAT"), newer(1)).expect("writable");
+        assert_eq!(stored_partition_count(directory.path()), Some(3));
+        std::fs::write(directory.path().join("FORMAT"), newer(2)).expect("writable");
+        let error = DataDirectory::open(&options(directory.path())).expect_err("a newer format").to_string();
+        assert!(error.contains("has format 7 of osmia 2.1.0, and this version understands format 1"), "{error}");
+        let unknown = "format 1\nnode 0\npartitions 3\ncluster c\nfeature-level 999\n".to_owned();
+        std::fs::write(directory.path().join("FORMAT"), with_checksum(unknown)).expect("writable");
+        let error = DataDirectory::open(&options(directory.path())).expect_err("a newer level").to_string();
+        let expected = format!(
+            "The partitions of the data directory {} began at a feature level that this version does not have. Feature level \
+             999 is not known: this build knows the levels 1 to",
+            directory.path().display()
+        );
+        assert!(error.starts_with(&expected), "{error}");
         std::fs::remove_file(directory.path().join("FORMAT")).expect("there");
         let error = DataDirectory::open(&options(directory.path())).expect_err("foreign data").to_string();
         assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
+    }
+
+    #[test]
+    fn a_changed_byte_of_what_is_fixed_is_refused_and_nothing_changes() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        drop(made(directory.path()));
+        let format = directory.path().join("FORMAT");
+        let kept = std::fs::read(&format).expect("there");
+        for place in 0..kept.len() {
+            let mut changed = kept.clone();
+            changed[place] ^= 1;
+            std::fs::write(&format, &changed).expect("writable");
+            let error = DataDirectory::open(&options(directory.path())).expect_err("changed");
+            let is_told =
+                matches!(error, DataDirectoryError::Damaged { .. } | DataDirectoryError::UnknownFormat { .. });
+            assert!(is_told, "byte {place}: {error}");
+            assert_eq!(stored_partition_count(directory.path()), None, "byte {place}");
+        }
+        let text = String::from_utf8(kept.clone()).expect("text");
+        let lines = text.rsplit_once(CHECKSUM).expect("the last line").0;
+        let refused = [
+            (
+                text.replace("partitions 3", "partitions 2").into_bytes(),
+                "its checksum does not fit the lines before it",
+            ),
+            (lines.as_bytes().to_vec(), "its last line is no checksum"),
+            (text.trim_end().as_bytes().to_vec(), "its last line does not end"),
+            (vec![0xff; 100], "it has no valid line 'format'"),
+            (Vec::new(), "it has no valid line 'format'"),
+        ];
+        for (changed, problem) in refused {
+            std::fs::write(&format, changed).expect("writable");
+            let expected = format!("The file {} is damaged: {problem}. It says for which node", format.display());
+            let error = DataDirectory::open(&options(directory.path())).expect_err("changed").to_string();
+            assert!(error.starts_with(&expected) && error.contains("Put the file back from a copy"), "{error}");
+        }
+        std::fs::write(&format, kept).expect("writable");
+        DataDirectory::open(&options(directory.path())).expect("as it was");
+    }
+
+    #[test]
+    fn a_partition_beyond_their_number_is_refused() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        drop(made(directory.path()));
+        let partition = |number: &str| directory.path().join(PARTITIONS).join(number);
+        std::fs::create_dir(partition("3")).expect("writable");
+        drop(DataDirectory::open(&options(directory.path())).expect("the last one"));
+        std::fs::create_dir(partition("4")).expect("writable");
+        let error = DataDirectory::open(&options(directory.path())).expect_err("one too many").to_string();
+        assert!(error.contains("was made with 3 partitions") && error.contains("'partitions/4'"), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_count_of_starts_begins_anew() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        drop(made(directory.path()));
+        for damaged in [&b"\xff\xff"[..], b"", b"seven\n", b"99999999999999999999999\n"] {
+            std::fs::write(directory.path().join(STARTS), damaged).expect("writable");
+            drop(DataDirectory::open(&options(directory.path())).expect("nothing depends on it"));
+            assert_eq!(read_starts(directory.path()), 1);
+        }
     }
 
     #[test]

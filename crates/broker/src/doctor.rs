@@ -5,10 +5,11 @@
 
 mod suspect;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use engine::{Engine, EngineOptions};
-use protocol::{PartitionId, Timestamp};
+use protocol::{PartitionId, RecordPlace, Timestamp};
 use replication::{LogOptions, RaftEngineLog, reading};
 
 pub use crate::applying::{Applying, Ended, RefusedCommand, RefusedError};
@@ -98,8 +99,8 @@ pub struct Checkpoint {
 pub struct ExporterReport {
     /// Its name.
     pub name: String,
-    /// The acknowledged position of each partition, from partition 1 on.
-    pub positions: Result<Vec<u64>, String>,
+    /// The acknowledged place of each partition.
+    pub positions: Result<BTreeMap<PartitionId, RecordPlace>, String>,
 }
 
 /// A data directory, locked.
@@ -151,7 +152,9 @@ impl Patient {
         if !place.exists() {
             return Ok(None);
         }
-        let options = EngineOptions::new(partition, self.directory.settings.partitions);
+        let settings = &self.directory.settings;
+        let options =
+            EngineOptions { first_level: settings.level, ..EngineOptions::new(partition, settings.partitions) };
         Engine::open(options, &place).map(Some).map_err(|error| error.to_string())
     }
 
@@ -224,8 +227,12 @@ fn exporters(directory: &Path) -> Vec<ExporterReport> {
     let paths = entries.flatten().map(|entry| entry.path());
     let paths = paths.filter(|path| path.extension().is_some_and(|extension| extension == "positions"));
     let name = |path: &Path| path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let positions = |path: &Path| {
+        let kept = PositionsFile::read(path)?;
+        Ok(kept.into_iter().map(|(partition, kept)| (partition, kept.acknowledged)).collect())
+    };
     let mut reports: Vec<ExporterReport> =
-        paths.map(|path| ExporterReport { name: name(&path), positions: PositionsFile::read(&path) }).collect();
+        paths.map(|path| ExporterReport { name: name(&path), positions: positions(&path) }).collect();
     reports.sort_by(|one, other| one.name.cmp(&other.name));
     reports
 }

@@ -58,6 +58,8 @@ pub(crate) struct Entrance {
     pub limiter: Arc<Limiter>,
     pub requests: Requests,
     pub held: Held,
+    /// The number of the next request.
+    pub next_request: AtomicU64,
     /// The role in the lowest byte, and above it how many leaderships have ended here.
     role: AtomicU64,
     health: AtomicU8,
@@ -74,6 +76,7 @@ impl Entrance {
             limiter,
             requests,
             held,
+            next_request: AtomicU64::new(1),
             role: AtomicU64::new(Role::Inactive as u64),
             health: AtomicU8::new(Health::Unhealthy as u8),
             troubles: AtomicU8::new(0),

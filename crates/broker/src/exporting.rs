@@ -1,79 +1,32 @@
-//! The exporter director: one thread per exporter feeds it the records of all partitions.
+//! The exporter director: one thread per exporter and partition feeds it the records of that partition.
 //!
-//! Each partition's records come in order and at least once; between partitions there is no order. A record that cannot
-//! be read, or that the exporter refuses, comes again after a pause that grows, and holds up its own partition alone:
-//! what is exported of the others is acknowledged all the same. What the exporter has acknowledged is kept in a small
-//! file; after a restart it continues from there.
+//! Records come in order and at least once; between partitions there is no order. A record that cannot be read, or that the
+//! exporter refuses, comes again after a pause that grows. Whoever fails, or does not come back at all, holds up that exporter
+//! and partition alone, and the deletion of the segments that it needs. What an exporter has acknowledged is kept in a small
+//! file, unless it keeps that itself; after a restart it continues from there.
 
 mod exporter_loop;
 mod positions;
+mod progress;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use exporters::{Controller, Exporter, ExporterConfiguration, ExporterError, RecordFilter};
-use parking_lot::Mutex;
+use exporters::{Arguments, Exporter, ExporterConfiguration, ExporterError, RecordFilter, Role};
 use protocol::{PartitionId, Timestamp};
 
 use crate::clock::Clock;
-use crate::record_log::RecordLog;
 use crate::shared::Shared;
 
 pub use exporter_loop::ExporterLoop;
-pub use positions::PositionsFile;
+pub use positions::{Keeper, KeptByPartition, PositionsFile};
+pub use progress::{ExporterPosition, ExporterProgress, ExporterState, ExporterStatus};
 
-/// Time between two looks at positions and numbers.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a stopping node waits for an exporter to take the last records.
+/// How long a stopping node lets an exporter take the last records.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-
-/// What an exporter is doing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ExporterState {
-    /// It connects to its target.
-    Opening,
-    /// It takes records.
-    Exporting,
-    /// It failed and is tried again; the sentence says why.
-    Failing(String),
-    /// It is closed.
-    Closed,
-}
-
-/// How an exporter is doing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExporterStatus {
-    /// Its name.
-    pub name: String,
-    /// What it is doing.
-    pub state: ExporterState,
-    /// How far it is, for each partition.
-    pub partitions: Vec<ExporterPosition>,
-}
-
-/// How far an exporter is with a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExporterPosition {
-    /// The partition.
-    pub partition: PartitionId,
-    /// Position of the last record handed to it.
-    pub exported: u64,
-    /// Position up to which it needs no record again.
-    pub acknowledged: u64,
-    /// Position of the last record there is.
-    pub last: u64,
-    /// Time since the record happened that it took or refused last; 0 when it has acknowledged everything.
-    pub lag_milliseconds: u64,
-}
-
-impl ExporterPosition {
-    /// How many positions it is behind: no fewer than records.
-    pub fn lag_records(&self) -> u64 {
-        self.last.saturating_sub(self.acknowledged)
-    }
-}
+/// How much longer it waits for one that does not come back. What such a one had not acknowledged comes again.
+pub(crate) const ABANDON_LIMIT: Duration = Duration::from_secs(10);
 
 /// A look at all exporters of a node.
 #[derive(Clone)]
@@ -83,6 +36,7 @@ pub struct Exporters {
 }
 
 impl Exporters {
+    /// In the order of their names, and of the partitions of each.
     pub(crate) fn new(clock: Arc<Clock>, exporters: Vec<Arc<ExporterProgress>>) -> Self {
         Exporters { clock, exporters }
     }
@@ -90,187 +44,116 @@ impl Exporters {
     /// How each of them is now.
     pub fn statuses(&self) -> Vec<ExporterStatus> {
         let now = self.clock.now_milliseconds();
-        self.exporters.iter().map(|exporter| exporter.status(now)).collect()
-    }
-}
-
-/// What other threads see of an exporter.
-#[derive(Debug)]
-pub struct ExporterProgress {
-    name: String,
-    controller: Controller,
-    state: Mutex<ExporterState>,
-    partitions: Vec<PartitionProgress>,
-}
-
-#[derive(Debug)]
-struct PartitionProgress {
-    log: Arc<RecordLog>,
-    exported: AtomicU64,
-    /// When the record happened that was exported or tried last; at first the start of the node.
-    exported_timestamp: AtomicI64,
-}
-
-impl ExporterProgress {
-    /// Of an exporter that has acknowledged so much of each partition.
-    pub fn new(name: &str, acknowledged: &[u64], logs: &[Arc<RecordLog>], now: Timestamp) -> Self {
-        let partition = |(log, acknowledged): (&Arc<RecordLog>, &u64)| PartitionProgress {
-            log: log.clone(),
-            exported: AtomicU64::new(*acknowledged),
-            exported_timestamp: AtomicI64::new(now),
-        };
-        ExporterProgress {
-            name: name.to_owned(),
-            controller: Controller::new(acknowledged.iter().copied()),
-            state: Mutex::new(ExporterState::Opening),
-            partitions: logs.iter().zip(acknowledged).map(partition).collect(),
-        }
-    }
-
-    /// The name in the configuration.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Position up to which the exporter needs no record again.
-    pub fn acknowledged(&self, partition: PartitionId) -> u64 {
-        self.controller.acknowledged(partition)
-    }
-
-    /// How the exporter is doing at the time `now`.
-    pub fn status(&self, now: Timestamp) -> ExporterStatus {
-        let position = |progress: &PartitionProgress| {
-            let partition = progress.log.partition();
-            let (acknowledged, last) = (self.acknowledged(partition), progress.log.last_position());
-            let since = progress.exported_timestamp.load(Ordering::Relaxed);
-            let lag = if acknowledged < last { now.saturating_sub(since) } else { 0 };
-            ExporterPosition {
-                partition,
-                exported: progress.exported.load(Ordering::Relaxed),
-                acknowledged,
-                last,
-                lag_milliseconds: u64::try_from(lag).unwrap_or(0),
+        let mut statuses: Vec<ExporterStatus> = Vec::new();
+        for exporter in &self.exporters {
+            let position = exporter.position(now);
+            match statuses.iter_mut().find(|status| status.name == exporter.name()) {
+                Some(status) => status.partitions.push(position),
+                None => {
+                    statuses.push(ExporterStatus { name: exporter.name().to_owned(), partitions: vec![position] });
+                }
             }
-        };
-        ExporterStatus {
-            name: self.name.clone(),
-            state: self.state.lock().clone(),
-            partitions: self.partitions.iter().map(position).collect(),
         }
+        statuses
     }
 }
 
-/// The thread of one exporter.
+/// The thread of an exporter and a partition.
 pub(crate) struct ExporterThread {
-    shared: Arc<Shared>,
-    exporter: ExporterLoop,
-    new_records: Receiver<()>,
+    pub shared: Arc<Shared>,
+    pub exporter: ExporterLoop,
+    /// Told that there are new records, or that something was acknowledged.
+    pub woken: Receiver<()>,
     /// Closed when the node stops.
-    stop: Receiver<()>,
-    started: Instant,
-    next_round: Instant,
+    pub stop: Receiver<()>,
+    /// Of the node.
+    pub started: Instant,
 }
 
 impl ExporterThread {
-    pub fn new(shared: Arc<Shared>, exporter: ExporterLoop, new_records: Receiver<()>, stop: Receiver<()>) -> Self {
-        let now = Instant::now();
-        ExporterThread { shared, exporter, new_records, stop, started: now, next_round: now }
-    }
-
     /// Runs until the node stops.
     pub fn run(mut self) {
         loop {
-            let now = Instant::now();
-            let more = self.turn(now);
-            if self.is_stopping() {
-                break;
-            }
-            self.look_after_positions();
-            if !more {
-                self.wait(now);
-            }
+            self.exporter.set_role(self.role());
+            let more = self.exporter.turn(self.started.elapsed(), self.clock());
             if self.shared.is_crashed() {
                 return;
             }
+            if self.is_stopping() {
+                break;
+            }
+            self.exporter.save(self.started.elapsed());
+            if !more {
+                self.wait();
+            }
         }
-        self.close();
+        let until = Instant::now() + STOP_LIMIT;
+        let (shared, started) = (self.shared.clone(), self.started);
+        self.exporter.close(|| started.elapsed(), self.clock(), || Instant::now() < until && !shared.is_crashed());
+        if !self.shared.is_crashed() {
+            self.exporter.save_now(self.started.elapsed());
+        }
     }
 
-    fn turn(&mut self, now: Instant) -> bool {
-        self.exporter.turn(now.duration_since(self.started), self.shared.clock.now_milliseconds())
+    fn clock(&self) -> Timestamp {
+        self.shared.clock.now_milliseconds()
     }
 
-    /// Waits for new records, the end, a moment when something is tried again, or the next look at positions. While the
-    /// exporter as a whole fails, new records change nothing.
-    fn wait(&self, now: Instant) {
-        let retry = self.exporter.retry_at().map(|at| self.started + at);
-        let until = retry.into_iter().fold(now + INTERVAL, Instant::min);
+    fn role(&self) -> Role {
+        let entrance = self.shared.entrance(self.exporter.progress().partition());
+        let leads = entrance.is_ok_and(|entrance| entrance.role() == crate::entrance::Role::Leader);
+        if leads { Role::Leader } else { Role::Follower }
+    }
+
+    /// Waits for new records, the end, or a moment when there is something to do. While the exporter fails, new records change
+    /// nothing.
+    fn wait(&self) {
         let never = crossbeam_channel::never();
-        let new_records = if self.exporter.retry.failure.is_some() { &never } else { &self.new_records };
+        let woken = if self.exporter.is_failing() { &never } else { &self.woken };
+        let until = |at: Duration| crossbeam_channel::after(at.saturating_sub(self.started.elapsed()));
+        let timer = self.exporter.deadline().map_or_else(crossbeam_channel::never, until);
         crossbeam_channel::select! {
-            recv(new_records) -> _ => {}
+            recv(woken) -> _ => {}
             recv(self.stop) -> _ => {}
-            default(until.saturating_duration_since(Instant::now())) => {}
+            recv(timer) -> _ => {}
         }
     }
 
     fn is_stopping(&self) -> bool {
         !matches!(self.stop.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout))
     }
-
-    /// About once a second: keeps the positions and publishes the numbers.
-    fn look_after_positions(&mut self) {
-        let now = Instant::now();
-        if now < self.next_round {
-            return;
-        }
-        self.next_round = now + INTERVAL;
-        self.exporter.save_positions();
-        let status = self.exporter.progress.status(self.shared.clock.now_milliseconds());
-        for (source, position) in self.exporter.sources.iter().zip(&status.partitions) {
-            let lag = Duration::from_millis(position.lag_milliseconds);
-            source.metrics.positions(position.exported, position.acknowledged, position.lag_records(), lag);
-            source.metrics.state(matches!(status.state, ExporterState::Failing(_)));
-        }
-    }
-
-    /// Exports the remaining records, as long as that works and does not take too long, and closes the target.
-    fn close(&mut self) {
-        let until = Instant::now() + STOP_LIMIT;
-        let mut more = self.exporter.open;
-        while more && Instant::now() < until && !self.shared.is_crashed() {
-            more = self.turn(Instant::now());
-        }
-        if self.shared.is_crashed() {
-            return;
-        }
-        if self.exporter.open
-            && let Err(error) = self.exporter.exporter.close()
-        {
-            tracing::info!(
-                exporter = self.exporter.progress.name, %error,
-                "the exporter could not be closed; what it did not acknowledge comes again after the next start"
-            );
-        }
-        self.exporter.save_positions();
-        *self.exporter.progress.state.lock() = ExporterState::Closed;
-    }
 }
 
-/// Makes the exporter and lets it check its arguments.
-pub(crate) fn configure(
-    configuration: &ExporterConfiguration,
+/// An exporter, and the records that it gets.
+pub(crate) type Configured = (Box<dyn Exporter>, RecordFilter);
+
+/// Makes the exporters, lets them check their arguments, and refuses two that would write to the same file.
+pub(crate) fn configure_all(
+    configurations: &[ExporterConfiguration],
     partition_count: u16,
-) -> Result<(Box<dyn Exporter>, RecordFilter), ExporterError> {
+) -> Result<Vec<Configured>, ExporterError> {
+    let configured = configurations.iter().map(configure).collect::<Result<Vec<_>, _>>()?;
+    let names = configurations.iter().map(|configuration| configuration.name.as_str());
+    let files = configured.iter().map(|(exporter, _)| exporter.files(PartitionId(partition_count)));
+    exporters::check_written_files(names.zip(files))?;
+    Ok(configured)
+}
+
+fn configure(configuration: &ExporterConfiguration) -> Result<Configured, ExporterError> {
     let mut exporter = (configuration.factory)();
-    let mut context = exporters::Context {
-        name: configuration.name.clone(),
-        arguments: configuration.arguments.clone(),
-        filter: configuration.filter.clone(),
-        partition_count,
-    };
+    let mut arguments = Arguments::new(&configuration.name, configuration.arguments.clone());
+    let filter = configuration.filter.clone().with_arguments(&mut arguments)?;
+    let mut context = exporters::Context { name: configuration.name.clone(), arguments, filter };
     exporter.configure(&mut context)?;
     Ok((exporter, context.filter))
+}
+
+/// Checks settings of exporters as the start of a node does, without opening anything.
+///
+/// # Errors
+/// The first thing that the start would refuse.
+pub fn check_exporters(configurations: &[ExporterConfiguration], partition_count: u16) -> Result<(), ExporterError> {
+    configure_all(configurations, partition_count).map(drop)
 }
 
 #[cfg(test)]

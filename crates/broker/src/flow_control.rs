@@ -49,7 +49,7 @@ impl Default for FlowControlOptions {
             target_latency: Duration::from_millis(10),
             held_commands: 512,
             inflight_limit_bytes: 64 << 20,
-            state_limit_bytes: 256 << 20,
+            state_limit_bytes: 160 << 20,
         }
     }
 }
@@ -82,7 +82,12 @@ impl Admission {
             | Payload::CommandDistribution(..)
             | Payload::ProcessInstanceBatch(..)
             | Payload::Work(..)
-            | Payload::Outbox(..) => Admission::Internal,
+            | Payload::Outbox(..)
+            | Payload::FeatureLevel(..)
+            | Payload::Incarnation(..)
+            | Payload::Settings(..)
+            | Payload::Node(..)
+            | Payload::Clock(..) => Admission::Internal,
             Payload::Job(..)
             | Payload::JobBatch(..)
             | Payload::Incident(..)

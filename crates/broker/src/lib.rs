@@ -48,7 +48,7 @@ pub use data_directory::{DataDirectoryError, stored_partition_count};
 pub use disk::{DiskOptions, DiskState, DiskView};
 pub use engine::{JobsAvailable, Push, Reply};
 pub use entrance::{Health, Role};
-pub use exporting::{ExporterPosition, ExporterState, ExporterStatus, Exporters};
+pub use exporting::{ExporterPosition, ExporterState, ExporterStatus, Exporters, check_exporters};
 pub use flow_control::{FlowControlOptions, Permit};
 pub use node::{Node, StartError, StopError};
 pub use options::NodeOptions;

@@ -45,7 +45,10 @@ pub(crate) struct MaintenanceThread {
     pub processing: Vec<Sender<Work>>,
     /// Of each partition.
     pub upkeep: Vec<Upkeep>,
+    /// Each for one partition.
     pub exporters: Vec<Arc<ExporterProgress>>,
+    /// An exporter that does not come back for so long is stuck.
+    pub exporter_stuck_after: Duration,
     pub log: Arc<RaftEngineLog>,
     pub exporter_backlog_limit_bytes: u64,
 }
@@ -53,7 +56,7 @@ pub(crate) struct MaintenanceThread {
 impl MaintenanceThread {
     /// Runs until the node stops.
     pub fn run(mut self) {
-        let metrics = SharedMetrics::new(self.shared.partition_count());
+        let metrics = SharedMetrics::new(self.shared.node, self.shared.partition_count());
         let started = Instant::now();
         let mut next_round = started;
         let mut next_backlog = (!self.exporters.is_empty()).then_some(next_round);
@@ -86,10 +89,12 @@ impl MaintenanceThread {
             if next_backlog.is_some_and(|next| next <= now) {
                 next_backlog = Some(now + BACKLOG_INTERVAL);
                 self.limit_backlogs();
+                self.watch_exporters(started.elapsed());
             }
             if now >= next_round {
                 next_round = now + INTERVAL;
                 self.delete_records();
+                self.publish_exporters();
                 metrics.publish(&self.shared);
             }
         }
@@ -140,12 +145,12 @@ impl MaintenanceThread {
         }
     }
 
-    /// Deletes the segments that every exporter has acknowledged and that are part of a checkpoint.
+    /// Deletes the segments that every exporter has acknowledged, so that a restart knows, and that are part of a checkpoint.
     fn delete_records(&self) {
         for upkeep in &self.upkeep {
             let partition = upkeep.records().partition();
-            let acknowledged = self.exporters.iter().map(|exporter| exporter.acknowledged(partition)).min();
-            match upkeep.delete_records(acknowledged.unwrap_or(u64::MAX)) {
+            let saved = self.exporters_of(partition).map(|exporter| exporter.saved().position).min();
+            match upkeep.delete_records(saved.unwrap_or(u64::MAX)) {
                 Ok(0) => {}
                 Ok(deleted) => tracing::debug!(%partition, deleted, "deleted record segments"),
                 Err(error) => tracing::debug!(%partition, %error, "a record segment was not deleted; trying again"),
@@ -153,13 +158,26 @@ impl MaintenanceThread {
         }
     }
 
+    fn exporters_of(&self, partition: PartitionId) -> impl Iterator<Item = &Arc<ExporterProgress>> {
+        self.exporters.iter().filter(move |exporter| exporter.partition() == partition)
+    }
+
+    /// An exporter that is stuck cannot say so itself.
+    fn watch_exporters(&self, now: Duration) {
+        self.exporters.iter().for_each(|exporter| exporter.watch(now, self.exporter_stuck_after));
+    }
+
+    fn publish_exporters(&self) {
+        let now = self.shared.clock.now_milliseconds();
+        self.exporters.iter().for_each(|exporter| exporter.publish(now));
+    }
+
     /// Refuses new work while an exporter holds back too much.
     fn limit_backlogs(&self) {
         for (upkeep, entrance) in self.upkeep.iter().zip(&self.shared.entrances) {
             let log = upkeep.records();
-            let partition = log.partition();
-            let behind =
-                self.exporters.iter().map(|exporter| (log.bytes_behind(exporter.acknowledged(partition)), exporter));
+            let exporters = self.exporters_of(log.partition());
+            let behind = exporters.map(|exporter| (log.bytes_behind(exporter.acknowledged().position), exporter));
             let limit_bytes = self.exporter_backlog_limit_bytes;
             let worst = behind.max_by_key(|(bytes, _)| *bytes).filter(|(bytes, _)| *bytes > limit_bytes);
             let backlog =

@@ -1,14 +1,17 @@
 //! What is measured. Handles are made once and kept, so that counting costs no look-up by name.
 
+mod life_times;
 mod records;
 
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use protocol::PartitionId;
-use replication::WriteReport;
+use replication::{GroupStatus, WriteReport};
 
+use crate::applying::CommandTimes;
 use crate::disk::{DiskState, DiskView};
+use crate::partition_loop::Batch;
 use crate::shared::Shared;
 
 pub(crate) use records::RecordMetrics;
@@ -27,6 +30,11 @@ fn index_of(partition: PartitionId) -> usize {
     usize::from(partition.0) - 1
 }
 
+/// The log of all partitions was opened.
+pub(crate) fn log_opened(duration: Duration) {
+    gauge!("atomix_journal_open_time").set(number(duration.as_millis()));
+}
+
 /// Of the replication thread.
 pub(crate) struct ReplicationMetrics {
     partitions: Vec<ReplicatedPartition>,
@@ -41,6 +49,14 @@ struct ReplicatedPartition {
     append_latency: Histogram,
     commit_latency: Histogram,
     appended: Counter,
+    entries: Counter,
+    entry_bytes: u64,
+    entry_kibibytes: Counter,
+    committed: Counter,
+    last_index: Gauge,
+    commit_index: Gauge,
+    uncommitted: Gauge,
+    compaction: Histogram,
 }
 
 impl ReplicationMetrics {
@@ -50,7 +66,15 @@ impl ReplicationMetrics {
             batch_bytes: histogram!("zeebe_sequencer_batch_length_bytes", "partition" => partition.clone()),
             append_latency: histogram!("zeebe_log_appender_append_latency_seconds", "partition" => partition.clone()),
             commit_latency: histogram!("zeebe_log_appender_commit_latency_seconds", "partition" => partition.clone()),
-            appended: counter!("zeebe_log_appender_record_appended_total", "partition" => partition),
+            appended: counter!("zeebe_log_appender_record_appended_total", "partition" => partition.clone()),
+            entries: counter!("atomix_journal_append_rate_total", "partition" => partition.clone()),
+            entry_bytes: 0,
+            entry_kibibytes: counter!("atomix_journal_append_data_rate_total", "partition" => partition.clone()),
+            committed: counter!("atomix_commit_entries_rate_total", "partition" => partition.clone()),
+            last_index: gauge!("atomix_partition_raft_append_index", "partition" => partition.clone()),
+            commit_index: gauge!("atomix_partition_raft_commit_index", "partition" => partition.clone()),
+            uncommitted: gauge!("atomix_non_committed_entries", "partition" => partition.clone()),
+            compaction: histogram!("atomix_compaction_time_ms_seconds", "partition" => partition),
         };
         ReplicationMetrics {
             partitions: partitions(partition_count).map(partition).collect(),
@@ -61,8 +85,11 @@ impl ReplicationMetrics {
     }
 
     /// A batch was made, this long after its first command of a user was taken.
-    pub fn batch(&self, partition: PartitionId, commands: usize, bytes: usize, waited: Option<Duration>) {
-        let metrics = &self.partitions[index_of(partition)];
+    pub fn batch(&mut self, partition: PartitionId, commands: usize, bytes: usize, waited: Option<Duration>) {
+        let metrics = &mut self.partitions[index_of(partition)];
+        metrics.entries.increment(1);
+        metrics.entry_bytes = metrics.entry_bytes.saturating_add(bytes as u64);
+        metrics.entry_kibibytes.absolute(metrics.entry_bytes / 1_024);
         metrics.batch_commands.record(number(commands));
         metrics.batch_bytes.record(number(bytes));
         metrics.appended.increment(commands as u64);
@@ -76,6 +103,24 @@ impl ReplicationMetrics {
         self.partitions[index_of(partition)].commit_latency.record(latency);
     }
 
+    /// Entries were committed.
+    pub fn committed_entries(&self, partition: PartitionId, entries: usize) {
+        self.partitions[index_of(partition)].committed.increment(entries as u64);
+    }
+
+    /// How far the group of a partition is.
+    pub fn group(&self, partition: PartitionId, status: &GroupStatus) {
+        let metrics = &self.partitions[index_of(partition)];
+        metrics.last_index.set(number(status.last_index));
+        metrics.commit_index.set(number(status.commit));
+        metrics.uncommitted.set(number(status.last_index.saturating_sub(status.commit)));
+    }
+
+    /// The log of a partition forgot what a checkpoint holds.
+    pub fn compacted(&self, partition: PartitionId, duration: Duration) {
+        self.partitions[index_of(partition)].compaction.record(duration);
+    }
+
     /// A round was written and synced.
     pub fn write(&self, report: WriteReport) {
         self.flush.record(report.duration);
@@ -84,15 +129,28 @@ impl ReplicationMetrics {
     }
 }
 
+/// What dashboards read as states of the processing; 0 is the state before the first batch.
+const REPLAYS: f64 = 1.0;
+const PROCESSES: f64 = 2.0;
+const FAILED: f64 = 3.0;
+
 /// Of one partition on its processing thread.
 pub(crate) struct ProcessingMetrics {
     records: Counter,
     batch_duration: Histogram,
     longest_batch: Gauge,
     longest_batch_so_far: Duration,
+    command_duration: Histogram,
+    longest_command: Gauge,
     batch_commands: Histogram,
     effects_duration: Histogram,
+    latency: Histogram,
+    retries: Counter,
+    state: Gauge,
     last_position: Gauge,
+    last_appended: Gauge,
+    last_committed: Gauge,
+    messages: Gauge,
     incidents: Gauge,
     banned: Gauge,
     overlay_bytes: Gauge,
@@ -105,6 +163,9 @@ pub(crate) struct ProcessingMetrics {
     checkpoints: Counter,
     recovery: Gauge,
     replayed: Counter,
+    replay_duration: Histogram,
+    replay_position: Gauge,
+    transition: Histogram,
     role: Gauge,
     clock_ahead: Gauge,
 }
@@ -118,11 +179,21 @@ impl ProcessingMetrics {
             batch_duration: histogram!("zeebe_stream_processor_batch_processing_duration_seconds", "partition" => p()),
             longest_batch: gauge!("osmia_batch_processing_longest_seconds", "partition" => p()),
             longest_batch_so_far: Duration::ZERO,
+            command_duration: histogram!(
+                "zeebe_stream_processor_processing_duration_seconds", "partition" => p()
+            ),
+            longest_command: gauge!("osmia_command_application_longest_seconds", "partition" => p()),
             batch_commands: histogram!("zeebe_stream_processor_batch_processing_commands", "partition" => p()),
             effects_duration: histogram!(
                 "zeebe_stream_processor_batch_processing_post_commit_tasks_seconds", "partition" => p()
             ),
+            latency: histogram!("zeebe_stream_processor_latency_seconds", "partition" => p()),
+            retries: counter!("zeebe_stream_processor_batch_processing_retry_total", "partition" => p()),
+            state: gauge!("zeebe_stream_processor_state", "partition" => p()),
             last_position: gauge!("zeebe_stream_processor_last_processed_position", "partition" => p()),
+            last_appended: gauge!("zeebe_log_appender_last_appended_position", "partition" => p()),
+            last_committed: gauge!("zeebe_log_appender_last_committed_position", "partition" => p()),
+            messages: gauge!("zeebe_buffered_messages_count", "partition" => p()),
             incidents: gauge!("zeebe_pending_incidents_total", "partition" => p()),
             banned: gauge!("zeebe_banned_instances_total", "partition" => p()),
             overlay_bytes: gauge!("osmia_state_overlay_bytes", "partition" => p()),
@@ -135,20 +206,29 @@ impl ProcessingMetrics {
             checkpoints: counter!("zeebe_snapshot_count_total", "partition" => p()),
             recovery: gauge!("zeebe_stream_processor_startup_recovery_time", "partition" => p()),
             replayed: counter!("zeebe_replay_events_total", "partition" => p()),
+            replay_duration: histogram!("zeebe_replay_event_batch_replay_duration_seconds", "partition" => p()),
+            replay_position: gauge!("zeebe_replay_last_source_position", "partition" => p()),
+            transition: histogram!("zeebe_leader_transition_latency_seconds", "partition" => p()),
             role: gauge!("atomix_role", "partition" => p()),
             clock_ahead: gauge!("osmia_clock_ahead_milliseconds", "partition" => p()),
         }
     }
 
-    /// A batch was applied.
-    pub fn applied(&mut self, commands: usize, records: usize, application: Duration, effects: Duration, replay: bool) {
+    /// A batch was applied; a leader picked it up this long after its first command of a user was admitted.
+    pub fn applied(&mut self, batch: &Batch, latency: Option<Duration>) {
+        let Batch { commands, records, is_leading, processing: application, effects } = *batch;
         if application > self.longest_batch_so_far {
             self.longest_batch_so_far = application;
             self.longest_batch.set(application.as_secs_f64());
         }
-        if replay {
+        if !is_leading {
             self.replayed.increment(records as u64);
+            self.replay_duration.record(application);
+            self.state.set(REPLAYS);
             return;
+        }
+        if let Some(latency) = latency {
+            self.latency.record(latency);
         }
         self.records.increment(records as u64);
         self.batch_commands.record(number(commands));
@@ -156,14 +236,34 @@ impl ProcessingMetrics {
         self.effects_duration.record(effects);
     }
 
+    /// The records of a batch could not be written; that is tried again.
+    pub fn records_failed(&self) {
+        self.retries.increment(1);
+    }
+
     /// How far the partition's time is ahead of the node's clock, in milliseconds.
     pub fn clock_ahead(&self, milliseconds: i64) {
         self.clock_ahead.set(number(milliseconds));
     }
 
+    /// How long single commands took since they were asked for last.
+    pub fn commands(&self, times: &CommandTimes) {
+        for (duration, count) in times.take() {
+            self.command_duration.record_many(duration.as_secs_f64(), count);
+        }
+        self.longest_command.set(times.longest().as_secs_f64());
+    }
+
     /// What the engine says about itself.
-    pub fn engine(&self, position: u64, statistics: &engine::EngineStatistics) {
+    pub fn engine(&self, position: u64, is_leading: bool, statistics: &engine::EngineStatistics) {
         self.last_position.set(number(position));
+        // A record gets its position when the committed command that causes it is applied.
+        self.last_appended.set(number(position));
+        self.last_committed.set(number(position));
+        if !is_leading {
+            self.replay_position.set(number(position));
+        }
+        self.messages.set(number(statistics.messages));
         self.incidents.set(number(statistics.incidents));
         self.banned.set(number(statistics.banned_instances));
         self.overlay_bytes.set(number(statistics.store.layers.overlay_bytes + statistics.store.layers.frozen_bytes));
@@ -180,8 +280,12 @@ impl ProcessingMetrics {
         self.checkpoints.increment(1);
     }
 
-    /// This node leads the partition, this long after its start. (Dashboards read 3 as the leader.)
-    pub fn leads(&self, after: Duration) {
+    /// This node leads the partition, this long after its start and after it was elected; up to the position it only
+    /// derived the records again. (Dashboards read 3 as the leader.)
+    pub fn leads(&self, after: Duration, transition: Duration, position: u64) {
+        self.transition.record(transition);
+        self.replay_position.set(number(position));
+        self.state.set(PROCESSES);
         self.recovery.set(number(after.as_millis()));
         self.role.set(3.0);
     }
@@ -189,6 +293,12 @@ impl ProcessingMetrics {
     /// This node follows (dashboards read 1).
     pub fn follows(&self) {
         self.role.set(1.0);
+        self.state.set(REPLAYS);
+    }
+
+    /// Nothing is applied here any more.
+    pub fn stops(&self) {
+        self.state.set(FAILED);
     }
 }
 
@@ -196,7 +306,7 @@ impl ProcessingMetrics {
 pub(crate) struct SharedMetrics {
     partitions: Vec<SharedPartition>,
     pushed: Counter,
-    yielded: Counter,
+    push_failed: Counter,
     streams: Gauge,
     blocked: Gauge,
     undelivered: Gauge,
@@ -207,12 +317,29 @@ struct SharedPartition {
     dropped: Counter,
     limit: Gauge,
     in_flight: Gauge,
+    accepted: Counter,
+    exhausted: Counter,
     health: Gauge,
+    health_node: Gauge,
 }
 
 impl SharedMetrics {
-    pub fn new(partition_count: u16) -> Self {
+    pub fn new(node: u32, partition_count: u16) -> Self {
+        let flow = |partition: &String, outcome: &'static str| {
+            counter!(
+                "zeebe_flow_control_total",
+                "partition" => partition.clone(), "context" => "userCommand", "outcome" => outcome
+            )
+        };
+        let health_node = |partition: &String| {
+            let id = format!("Partition-{partition}");
+            let path = format!("Broker-{node}/{id}");
+            gauge!("zeebe_broker_health_nodes", "partition" => partition.clone(), "id" => id, "path" => path)
+        };
         let partition = |partition: String| SharedPartition {
+            accepted: flow(&partition, "accepted"),
+            exhausted: flow(&partition, "requestLimitExhausted"),
+            health_node: health_node(&partition),
             received: counter!("zeebe_received_request_count_total", "partition" => partition.clone()),
             dropped: counter!("zeebe_dropped_request_count_total", "partition" => partition.clone()),
             limit: gauge!("zeebe_backpressure_requests_limit", "partition" => partition.clone()),
@@ -222,7 +349,7 @@ impl SharedMetrics {
         SharedMetrics {
             partitions: partitions(partition_count).map(partition).collect(),
             pushed: counter!("zeebe_broker_jobs_pushed_count_total"),
-            yielded: counter!("osmia_jobs_yielded_total"),
+            push_failed: counter!("zeebe_broker_jobs_push_fail_count_total"),
             streams: gauge!("zeebe_broker_open_job_stream_count"),
             blocked: gauge!("osmia_job_streams_blocked"),
             undelivered: gauge!("osmia_job_streams_undelivered_bytes"),
@@ -238,11 +365,19 @@ impl SharedMetrics {
             metrics.dropped.absolute(refused);
             metrics.limit.set(f64::from(entrance.limiter.limit()));
             metrics.in_flight.set(f64::from(entrance.limiter.in_flight()));
-            metrics.health.set(if entrance.health() == Health::Healthy { 1.0 } else { 0.0 });
+            metrics.accepted.absolute(admitted);
+            metrics.exhausted.absolute(refused);
+            let health = entrance.health();
+            metrics.health.set(if health == Health::Healthy { 1.0 } else { 0.0 });
+            metrics.health_node.set(match health {
+                Health::Healthy => 1.0,
+                Health::Unhealthy => -1.0,
+                Health::Dead | Health::LeftOut => -2.0,
+            });
         }
         let (pushed, yielded) = shared.streams.totals();
         self.pushed.absolute(pushed);
-        self.yielded.absolute(yielded);
+        self.push_failed.absolute(yielded);
         self.streams.set(number(shared.streams.count()));
         let (blocked, undelivered_bytes) = shared.streams.blocked();
         self.blocked.set(number(blocked));
@@ -287,6 +422,7 @@ impl DiskMetrics {
 }
 
 /// Of one exporter and partition.
+#[derive(Debug)]
 pub(crate) struct ExporterMetrics {
     exported: Counter,
     skipped: Counter,
@@ -297,6 +433,7 @@ pub(crate) struct ExporterMetrics {
     latency: Histogram,
     state: Gauge,
     failing: Gauge,
+    missing: Counter,
 }
 
 impl ExporterMetrics {
@@ -314,7 +451,13 @@ impl ExporterMetrics {
             latency: histogram!("zeebe_exporting_latency_seconds", "exporter" => e(), "partition" => p()),
             state: gauge!("zeebe_exporter_state", "exporter" => e(), "partition" => p()),
             failing: gauge!("osmia_exporter_failing", "exporter" => e(), "partition" => p()),
+            missing: counter!("osmia_exporter_missing_records_total", "exporter" => e(), "partition" => p()),
         }
+    }
+
+    /// So many records were not there to be exported.
+    pub fn missing(&self, records: u64) {
+        self.missing.increment(records);
     }
 
     /// Exporters are never paused here, which the reference would show by another state than 0.

@@ -2,30 +2,31 @@
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use engine::{Engine, EngineOptions, Fault};
-use exporters::{Exporter, ExporterError, RecordFilter};
+use exporters::ExporterError;
 use parking_lot::{Mutex, RwLock};
-use protocol::PartitionId;
+use protocol::{ClockIntent, ClockValue, Command, Key, PartitionId, Payload, SettingsValue};
 use replication::{
     LogError, LogOptions, NodeId, Options as ReplicationOptions, RaftEngineLog, Replicas, ReplicationError,
 };
 
-use crate::applying::{self, ApplyingNote, Guard, RefusedCommands, RefusedError};
+use crate::applying::{self, ApplyingNote, CommandTimes, Guard, RefusedCommands, RefusedError};
 use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
 use crate::data_directory::{DataDirectory, DataDirectoryError};
 use crate::disk::{DiskThread, DiskView};
 use crate::entrance::{Entrance, Health};
-use crate::exporting::{self, ExporterLoop, ExporterProgress, ExporterThread, Exporters, PositionsFile};
+use crate::exporting::{self, ExporterLoop, ExporterProgress, ExporterThread, Exporters, Keeper, PositionsFile};
 use crate::flow_control::Limiter;
 use crate::held::Held;
-use crate::inbox::{Inbound, Work};
+use crate::inbox::{Inbound, QueuedCommand, Work};
 use crate::maintenance::{Maintenance, MaintenanceThread};
 use crate::options::NodeOptions;
 use crate::partition::{Partition, PartitionOptions};
@@ -75,6 +76,22 @@ pub enum StartError {
     /// The log and the state do not fit each other.
     #[error(transparent)]
     Replication(#[from] ReplicationError),
+    /// The state of a partition is missing, or older than its log.
+    #[error(
+        "The state of partition {partition} in {} holds everything up to entry {applied}, but its log begins after entry \
+         {compacted}: the state is missing, empty or of an older copy. Put that directory back as it was, or restore the whole \
+         data of this node from a backup.", path.display()
+    )]
+    StateLost {
+        /// The partition.
+        partition: PartitionId,
+        /// Where its state should be.
+        path: PathBuf,
+        /// The last entry of the log that is in the state.
+        applied: u64,
+        /// The last entry that is not in the log any more.
+        compacted: u64,
+    },
     /// The list of a partition's refused commands cannot be used.
     #[error(transparent)]
     Refused(#[from] RefusedError),
@@ -111,7 +128,10 @@ pub enum StopError {
 /// A running node.
 pub struct Node {
     shared: Arc<Shared>,
+    /// In the order of the configuration, each for all partitions.
     exporters: Vec<Arc<ExporterProgress>>,
+    /// Told nothing; closed when all threads of exporters have ended.
+    exporters_ended: Option<Receiver<()>>,
     maintenance: Sender<Maintenance>,
     processing: Vec<Sender<Work>>,
     /// Dropped to stop the exporters.
@@ -154,7 +174,8 @@ struct Channels {
     /// Of the processing threads.
     work: Vec<(Sender<Work>, Receiver<Work>)>,
     maintenance: (Sender<Maintenance>, Receiver<Maintenance>),
-    new_records: Vec<(Sender<()>, Receiver<()>)>,
+    /// Of the threads of exporters, by partition from 1 on, in the order of the configuration.
+    exporters: Vec<Vec<(Sender<()>, Receiver<()>)>>,
     /// Pieces of the record streams that should be brought to the disk.
     record_pieces: (Sender<()>, Receiver<()>),
     /// Closed to stop the exporters.
@@ -176,16 +197,21 @@ impl Node {
     /// When the options make no sense, or the data cannot be used; nothing is changed then.
     pub fn start(options: NodeOptions) -> Result<Node, StartError> {
         check(&options)?;
-        let mut configured = Vec::new();
-        for configuration in &options.exporters {
-            configured.push(exporting::configure(configuration, options.partition_count)?);
-        }
+        let configured = exporting::configure_all(&options.exporters, options.partition_count)?;
         let directory = DataDirectory::open(&options)?;
+        let opening = Instant::now();
         let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), log_options(&directory.disk.view()))?);
+        crate::metrics::log_opened(opening.elapsed());
         let (channels, inbox, stop_exporters) = channels(&options);
         let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
         directory.confirm()?;
         let shared = Arc::new(share(&options, &directory, inbox));
+        for opened in &opened {
+            shared.begin_streams(&opened.engine);
+        }
+        if let Some(pinned) = opened.first().and_then(|opened| opened.engine.pinned_clock()) {
+            shared.clock.adopt(Some(pinned));
+        }
         let records: Vec<_> = opened.iter().map(|opened| opened.records.clone()).collect();
         let last_timestamps: Vec<_> = opened.iter().map(|opened| opened.engine.last_timestamp()).collect();
         let upkeep = |opened: &Opened| Upkeep::new(opened.records.clone(), opened.engine.last_position());
@@ -193,6 +219,7 @@ impl Node {
         let mut node = Node {
             shared: shared.clone(),
             exporters: Vec::new(),
+            exporters_ended: None,
             maintenance: channels.maintenance.0.clone(),
             processing: channels.work.iter().map(|(sender, _)| sender.clone()).collect(),
             stop_exporters: Some(stop_exporters),
@@ -210,6 +237,7 @@ impl Node {
             exporters: node.exporters.clone(),
             log,
             exporter_backlog_limit_bytes: options.exporter_backlog_limit_bytes,
+            exporter_stuck_after: options.exporter_stuck_after,
         };
         node.threads.start(&node.shared, Stage::Maintenance, "maintenance".to_owned(), move || maintenance.run())?;
         node.start_processing(&options, opened, &channels)?;
@@ -230,7 +258,7 @@ impl Node {
         self.stop_disk = Some(sender);
         let thread = DiskThread::new(self.shared.disk.clone(), channels.maintenance.0.clone(), stop.clone());
         self.threads.start(&self.shared, Stage::Disk, "disk".to_owned(), move || thread.run())?;
-        if channels.new_records.is_empty() {
+        if channels.exporters.iter().all(Vec::is_empty) {
             return Ok(());
         }
         let (shared, records, pieces) = (self.shared.clone(), records.to_vec(), channels.record_pieces.1.clone());
@@ -241,22 +269,42 @@ impl Node {
     fn start_exporters(
         &mut self,
         options: &NodeOptions,
-        configured: Vec<(Box<dyn Exporter>, RecordFilter)>,
+        configured: Vec<exporting::Configured>,
         records: &[Arc<RecordLog>],
         channels: &Channels,
     ) -> Result<(), StartError> {
-        let new_records = channels.new_records.iter().map(|(_, receiver)| receiver.clone());
-        for ((configuration, configured), new_records) in options.exporters.iter().zip(configured).zip(new_records) {
+        let started = Instant::now();
+        let now = self.shared.clock.now_milliseconds();
+        let (alive, ended) = crossbeam_channel::bounded(0);
+        self.exporters_ended = Some(ended);
+        for (index, (configuration, (exporter, filter))) in options.exporters.iter().zip(configured).enumerate() {
             let name = &configuration.name;
-            let path = self.directory.paths.exporter_positions(name);
-            let (positions, acknowledged) = PositionsFile::open(path, options.partition_count)?;
-            let progress =
-                Arc::new(ExporterProgress::new(name, &acknowledged, records, self.shared.clock.now_milliseconds()));
-            self.exporters.push(progress.clone());
-            let stop = channels.stop_exporters.clone();
-            let exporter = ExporterLoop::new(configured, progress, positions);
-            let thread = ExporterThread::new(self.shared.clone(), exporter, new_records, stop);
-            self.threads.start(&self.shared, Stage::Exporting, format!("exporter {name}"), move || thread.run())?;
+            let (file, kept) = PositionsFile::open(self.directory.paths.exporter_positions(name))?;
+            let keeper = Arc::new(Keeper::new(file, kept));
+            for (log, woken) in records.iter().zip(&channels.exporters) {
+                let partition = log.partition();
+                let (wake, woken) = woken[index].clone();
+                // A full channel means that the thread already knows.
+                let wake = move || {
+                    let _ = wake.try_send(());
+                };
+                let progress = Arc::new(ExporterProgress::new(name, keeper.kept(partition), log.clone(), now, wake));
+                self.exporters.push(progress.clone());
+                let exporter =
+                    ExporterLoop::new(exporter.partition(partition), filter.clone(), progress, keeper.clone());
+                let (shared, stop) = (self.shared.clone(), channels.stop_exporters.clone());
+                let thread = ExporterThread { shared, exporter, woken, stop, started };
+                let alive = alive.clone();
+                self.threads.start(
+                    &self.shared,
+                    Stage::Exporting,
+                    format!("exporter {name} {partition}"),
+                    move || {
+                        let _alive = alive;
+                        thread.run();
+                    },
+                )?;
+            }
         }
         Ok(())
     }
@@ -270,7 +318,11 @@ impl Node {
         let policy =
             CheckpointPolicy { interval: options.checkpoint_interval, overlay_bytes: options.checkpoint_bytes as u64 };
         let resend_interval = options.outbox_resend_interval.as_millis();
+        let settings =
+            options.root_variable_bytes_limit.map(|root_variable_bytes_max| SettingsValue { root_variable_bytes_max });
         let partition_options = PartitionOptions {
+            node: options.node_id,
+            settings,
             resend_interval_milliseconds: i64::try_from(resend_interval).unwrap_or(i64::MAX),
             ..PartitionOptions::default()
         };
@@ -283,13 +335,14 @@ impl Node {
             let (shared, entrance_of) = (self.shared.clone(), entrance.clone());
             let (guard, writer) = (opened.guard, opened.writer);
             let mut slot = Slot::new(shared, entrance_of, partition, guard, writer, maintenance, policy);
-            let exported = self.exporters.iter().map(|exporter| exporter.acknowledged(entrance.id));
-            slot.was_exported(exported.max().unwrap_or(0));
+            let exporters = self.exporters.iter().filter(|exporter| exporter.partition() == entrance.id);
+            slot.was_exported(exporters.map(|exporter| exporter.kept_at_start()).max().unwrap_or_default());
             if let Some(reason) = opened.left_out {
                 slot.leave_out(&reason);
             }
             slots[usize::from(entrance.id.0) % count].push(slot);
         }
+        self.publish_clock();
         for (number, (slots, (sender, receiver))) in slots.into_iter().zip(&channels.work).enumerate() {
             let clock_changed = sender.clone();
             self.shared.clock.on_change(Arc::new(move || drop(clock_changed.send(Work::ClockChanged))));
@@ -298,6 +351,19 @@ impl Node {
                 .start(&self.shared, Stage::Processing, format!("processing {number}"), move || thread.run())?;
         }
         Ok(())
+    }
+
+    /// Where users stop the clock becomes part of the state of the first partition.
+    fn publish_clock(&self) {
+        let inbox = self.shared.inbox.clone();
+        self.shared.clock.publish_to(Arc::new(move |pinned| {
+            let payload = match pinned {
+                Some(time) => Payload::Clock(ClockIntent::Pin, ClockValue { time }),
+                None => Payload::Clock(ClockIntent::Reset, ClockValue::default()),
+            };
+            let command = Command::of_system(Key::NONE, payload);
+            drop(inbox.send(Inbound::Command(QueuedCommand::internal(PartitionId::DEPLOYMENT, &command))));
+        }));
     }
 
     /// The gateway's handle.
@@ -389,11 +455,25 @@ impl Node {
         result = result.and(self.threads.join(Stage::Processing));
         self.shared.entrances.iter().for_each(|entrance| entrance.requests.close());
         self.stop_exporters = None;
-        result = result.and(self.threads.join(Stage::Exporting));
+        result = result.and(self.join_exporters());
         drop(self.maintenance.send(Maintenance::Stop));
         result = result.and(self.threads.join(Stage::Maintenance));
         self.stop_disk = None;
         result.and(self.threads.join(Stage::Disk))
+    }
+}
+
+impl Node {
+    /// An exporter that does not come back is left behind: what it had not acknowledged comes again.
+    fn join_exporters(&mut self) -> Result<(), StopError> {
+        let Some(ended) = self.exporters_ended.take() else { return Ok(()) };
+        if ended.recv_timeout(exporting::ABANDON_LIMIT) == Err(RecvTimeoutError::Timeout) {
+            // Whoever comes back later does nothing any more.
+            self.shared.crashed.store(true, Ordering::Relaxed);
+            let threads = self.threads.abandon(Stage::Exporting);
+            tracing::warn!(?threads, "exporters do not come back; the node stops without them");
+        }
+        self.threads.join(Stage::Exporting)
     }
 }
 
@@ -435,6 +515,13 @@ impl Threads {
         Ok(())
     }
 
+    /// Lets go of the threads of a stage that have not ended, and returns their names.
+    fn abandon(&mut self, stage: Stage) -> Vec<String> {
+        let still_running =
+            |(of, _, thread): &mut (Stage, String, JoinHandle<()>)| *of == stage && !thread.is_finished();
+        self.running.extract_if(.., still_running).map(|(_, name, _)| name).collect()
+    }
+
     fn join(&mut self, stage: Stage) -> Result<(), StopError> {
         let mut result = Ok(());
         for (_, name, thread) in self.running.extract_if(.., |(of, _, _)| *of == stage) {
@@ -474,7 +561,9 @@ fn channels(options: &NodeOptions) -> (Channels, Sender<Inbound>, Sender<()>) {
         inbox,
         work: (0..threads).map(|_| crossbeam_channel::unbounded()).collect(),
         maintenance: crossbeam_channel::unbounded(),
-        new_records: options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).collect(),
+        exporters: (0..options.partition_count)
+            .map(|_| options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).collect())
+            .collect(),
         record_pieces: crossbeam_channel::bounded(1),
         stop_exporters,
     };
@@ -492,25 +581,36 @@ fn open_partitions(
     let mut replicas = Replicas::open(me, log.clone(), replication)?;
     let mut opened = Vec::new();
     for partition in (1..=options.partition_count).map(PartitionId) {
-        let engine_options = EngineOptions::new(partition, options.partition_count);
+        let first_level = directory.first_level;
+        let engine_options = EngineOptions { first_level, ..EngineOptions::new(partition, options.partition_count) };
         let paths = &directory.paths;
         let guard = Guard {
             refused: RefusedCommands::read(&paths.refused(partition), partition)?,
             note: ApplyingNote::open(&paths.applying(partition), partition)?,
+            times: CommandTimes::default(),
         };
         let engine = Engine::open(engine_options, &paths.state(partition))?;
         let left_out = applying::reason_to_leave_out(&**log, paths, partition, &guard, &engine);
+        let exporters = &channels.exporters[usize::from(partition.0) - 1];
+        let readers: Vec<_> = exporters.iter().map(|(sender, _)| sender.clone()).collect();
         let record_options = RecordLogOptions {
             partition,
             directory: paths.records(partition),
             files: Arc::new(SystemFiles),
+            broker_version: protocol::BROKER_VERSION.into(),
             segment_bytes: segment_bytes(options, &directory.disk.view()),
-            is_read: !channels.new_records.is_empty(),
-            readers: channels.new_records.iter().map(|(sender, _)| sender.clone()).collect(),
+            is_read: !readers.is_empty(),
+            readers,
             write_back: Some(channels.record_pieces.0.clone()),
         };
-        let (records, writer) = RecordLog::open(record_options, engine.last_position())?;
-        replicas.create_group(group_of(partition), &[me], engine.applied())?;
+        // Before the record log, which drops what the state does not lead to.
+        replicas.create_group(group_of(partition), &[me], engine.applied()).map_err(|error| match error {
+            ReplicationError::StateBehindLog { applied, compacted, .. } => {
+                StartError::StateLost { partition, path: paths.state(partition), applied, compacted }
+            }
+            error => error.into(),
+        })?;
+        let (records, writer) = RecordLog::open(record_options, engine.record_place())?;
         opened.push(Opened { engine, guard, left_out, records, writer });
     }
     Ok((opened, replicas))
@@ -562,8 +662,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
         streams: Streams::new(options.partition_count, options.stream_window),
         listeners: RwLock::default(),
         command_limit_bytes: options.command_limit_bytes,
-        // Room for 2^40 numbers until the next start.
-        next_number: AtomicU64::new(directory.starts << 40),
+        next_stream: AtomicU64::new(1),
         next_partition: AtomicU64::new(0),
         unapplied_bytes: AtomicUsize::new(0),
         stopping: AtomicBool::new(false),

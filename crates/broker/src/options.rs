@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine::FeatureLevel;
 use exporters::ExporterConfiguration;
 
 use crate::disk::DiskOptions;
@@ -24,6 +25,10 @@ pub struct NodeOptions {
     pub advertised_address: (String, u16),
     /// Consumers of the record stream.
     pub exporters: Vec<ExporterConfiguration>,
+    /// The feature level at which the partitions of a new data directory begin: an older one only to be joined by older programs.
+    pub first_feature_level: FeatureLevel,
+    /// Bytes that the variables of a root process instance may have, of all that it called too; none for what the partitions have.
+    pub root_variable_bytes_limit: Option<u64>,
     /// Whether the clock may be changed.
     pub clock_control: bool,
     /// How much a partition takes at once.
@@ -49,6 +54,8 @@ pub struct NodeOptions {
     pub segment_bytes: u64,
     /// Bytes of records, for each partition, that an exporter may hold back before new work is refused.
     pub exporter_backlog_limit_bytes: u64,
+    /// An exporter that does not come back from a call for so long is reported.
+    pub exporter_stuck_after: Duration,
 }
 
 impl Default for NodeOptions {
@@ -60,6 +67,8 @@ impl Default for NodeOptions {
             processing_threads: 0,
             advertised_address: ("127.0.0.1".to_owned(), 26_500),
             exporters: Vec::new(),
+            first_feature_level: FeatureLevel::NEWEST,
+            root_variable_bytes_limit: None,
             clock_control: false,
             flow_control: FlowControlOptions::default(),
             disk: DiskOptions::default(),
@@ -72,6 +81,7 @@ impl Default for NodeOptions {
             outbox_resend_interval: Duration::from_secs(1),
             segment_bytes: 16 << 20,
             exporter_backlog_limit_bytes: 4 << 30,
+            exporter_stuck_after: Duration::from_secs(10),
         }
     }
 }

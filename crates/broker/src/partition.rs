@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use engine::{Engine, Fault, JobsAvailable, OutgoingCommand, Output, Push, Reply, Unwatched, Watch};
-use protocol::{Command, CommandBatch, Key, PartitionId, Record, Timestamp};
+use protocol::{Command, CommandBatch, Key, PartitionId, Record, SettingsValue, Timestamp};
 
 pub use crate::partition_time::{Moment, PartitionTime};
 
@@ -25,6 +25,10 @@ pub struct PartitionOptions {
     pub resend_limit: usize,
     /// Time after which the partition's own commands that were not applied count as lost.
     pub lost_after_milliseconds: i64,
+    /// The number of this node.
+    pub node: u32,
+    /// Settings that are to be part of the state; none to leave those that are.
+    pub settings: Option<SettingsValue>,
 }
 
 impl Default for PartitionOptions {
@@ -36,6 +40,8 @@ impl Default for PartitionOptions {
             resend_pause_limit_milliseconds: 30_000,
             resend_limit: 1_000,
             lost_after_milliseconds: 10_000,
+            node: 0,
+            settings: None,
         }
     }
 }
@@ -157,6 +163,9 @@ impl Partition {
     pub fn lead(&mut self, now: Moment, effects: &mut Effects) {
         // The streams of earlier leaders' gateways register again; until then no job may be pushed.
         effects.submit.extend(self.engine.clear_streams_command());
+        // Before all that comes in: what has a number of this leadership is behind it in the log.
+        effects.submit.push(self.engine.start_command(self.options.node));
+        self.change_settings(effects);
         let mut leading = Leading {
             due: UnderWay::default(),
             continuation: UnderWay::default(),
@@ -172,6 +181,11 @@ impl Partition {
             self.send_again(partition, effects);
         }
         self.leading = Some(leading);
+    }
+
+    /// Settings of the leader become those of the partition, as soon as its feature level has them.
+    fn change_settings(&self, effects: &mut Effects) {
+        effects.submit.extend(self.options.settings.and_then(|settings| self.engine.settings_command(settings)));
     }
 
     /// This node does not lead the partition any more.
@@ -198,8 +212,12 @@ impl Partition {
         watch: &mut impl Watch,
         effects: &mut Effects,
     ) -> Result<(), Fault> {
+        let level = self.engine.feature_level();
         self.engine.apply_watched(index, batch, watch, &mut effects.output)?;
         self.time.witness(batch.timestamp);
+        if self.leading.is_some() && self.engine.feature_level() != level {
+            self.change_settings(effects);
+        }
         let Some(leading) = &mut self.leading else {
             let records = std::mem::take(&mut effects.output.records);
             effects.output.clear();

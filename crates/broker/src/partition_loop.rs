@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Watch};
-use protocol::{Command, Record};
+use protocol::{Command, Record, RecordPlace};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
 use crate::entrance::Health;
@@ -152,8 +152,10 @@ pub struct PartitionLoop<P> {
     /// When the partition looks for work if nothing happens.
     poll_at: Option<Duration>,
     next_statistics: Duration,
+    /// Something was applied since the numbers were published last.
+    statistics_are_old: bool,
     /// Position of the last record that anybody got of this partition before the start.
-    exported: u64,
+    exported: RecordPlace,
     /// Set when the state cannot be trusted any more.
     dead: bool,
 }
@@ -199,7 +201,8 @@ impl<P> PartitionLoop<P> {
             touched: false,
             poll_at: None,
             next_statistics: Duration::ZERO,
-            exported: 0,
+            statistics_are_old: false,
+            exported: RecordPlace::default(),
             dead: false,
         }
     }
@@ -235,7 +238,9 @@ impl<P> PartitionLoop<P> {
             return None;
         }
         let checkpoint = self.is_checkpoint_needed().then_some(self.checkpoint_at);
-        [self.records_retry_at, self.poll_at, checkpoint].into_iter().flatten().min()
+        // Nothing is published while records cannot be written.
+        let statistics = (self.statistics_are_old && self.records_retry_at.is_none()).then_some(self.next_statistics);
+        [self.records_retry_at, self.poll_at, checkpoint, statistics].into_iter().flatten().min()
     }
 
     /// Applies what is committed, carries out the effects, and looks for work.
@@ -264,6 +269,7 @@ impl<P> PartitionLoop<P> {
         self.consider_checkpoint(shell);
         if now >= self.next_statistics {
             self.next_statistics = now + STATISTICS_INTERVAL;
+            self.statistics_are_old = false;
             let ahead = self.partition.ahead_milliseconds(shell.now());
             shell.statistics(ahead, self.partition.is_leading(), self.partition.engine());
         }
@@ -292,6 +298,7 @@ impl<P> PartitionLoop<P> {
         for record in self.effects.records() {
             self.records.append(record);
         }
+        self.statistics_are_old = true;
         self.unfinished = Some(Unfinished { permit, commands, started });
         self.finish(shell);
     }
@@ -356,22 +363,32 @@ impl<P> PartitionLoop<P> {
         self.touched = true;
     }
 
-    /// Exporters got records of this partition up to a position before the start. Its log must account for them before it
-    /// leads.
-    pub fn was_exported(&mut self, position: u64) {
-        self.exported = self.exported.max(position);
+    /// Exporters got records of this partition up to a place before the start. Its log must account for them before it leads.
+    pub fn was_exported(&mut self, place: RecordPlace) {
+        self.exported = self.exported.max(place);
     }
 
     /// Everything that is committed is applied, so there are no records but those that were derived from it. If there are
     /// more, the log has lost entries that were acknowledged: new records would have positions that were given away, and
     /// exporters would skip them.
     pub(crate) fn check_records(&self) -> Result<(), String> {
-        let derived = self.partition.engine().last_position();
-        let recorded = self.records.last_position().max(self.exported);
+        let RecordPlace { incarnation, position: derived, .. } = self.partition.engine().record_place();
+        let partition = self.partition.id();
+        if self.exported.incarnation > incarnation {
+            return Err(format!(
+                "there is an exporter with records of incarnation {} of it, and the state is of incarnation {incarnation}: the state is \
+                 older than a restore that these records came after; restore the data as a whole, or stop the node and move the \
+                 directory exporters away (exporters then get again what is left)",
+                self.exported.incarnation
+            ));
+        }
+        // What exporters have of an earlier incarnation is told apart from what comes now.
+        let is_present = self.exported.incarnation == incarnation;
+        let exported = if is_present { self.exported.position } else { 0 };
+        let recorded = self.records.last_position().max(exported);
         if recorded <= derived {
             return Ok(());
         }
-        let partition = self.partition.id();
         Err(format!(
             "there are records up to position {recorded}, but the log ends at position {derived}: it has lost commands that \
              were acknowledged; restore the data from a backup, or, to go on without these commands, stop the node and move \

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Instant;
 
 use crossbeam_channel::Receiver;
-use engine::{Push, Reply};
+use engine::{Engine, Push, Reply};
 use parking_lot::{Mutex, RwLock};
 use protocol::PartitionId;
 
@@ -36,8 +36,8 @@ pub struct ReceptionOptions {
     pub node: u32,
     /// Number of partitions.
     pub partition_count: u16,
-    /// How often the node was started.
-    pub starts: u64,
+    /// The number of the first stream, while the node leads nothing.
+    pub first_stream: u64,
     /// The limits of each partition.
     pub flow_control: FlowControlOptions,
     /// Requests of a partition that may wait for an answer.
@@ -79,7 +79,7 @@ impl Reception {
             streams: Streams::new(options.partition_count, options.stream_window),
             listeners: RwLock::default(),
             command_limit_bytes: 4 << 20,
-            next_number: AtomicU64::new(options.starts << 40),
+            next_stream: AtomicU64::new(options.first_stream),
             next_partition: AtomicU64::new(0),
             unapplied_bytes: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
@@ -133,7 +133,8 @@ impl Reception {
     }
 
     /// Streams are registered, and commands may come in for a leadership, unless it has ended meanwhile.
-    pub fn lead(&self, partition: PartitionId, leadership: u64) {
+    pub fn lead(&self, partition: PartitionId, leadership: u64, engine: &Engine) {
+        self.shared.begin_numbers(partition, engine);
         self.shared.streams.lead(&self.shared, partition);
         self.entrance(partition).set_health(Health::Healthy);
         self.entrance(partition).open(leadership);

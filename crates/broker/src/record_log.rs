@@ -6,6 +6,9 @@
 //! them in small pieces all the time ([`WriteBackThread`]): the log, which shares the disk, must not wait behind a
 //! large one. Exporters read behind the writer; a segment is deleted once nothing needs it. Where nobody reads, nothing
 //! is written.
+//!
+//! Records are numbered without a gap, and each segment says the number of the record before it, so that a reader knows
+//! what is missing ([`Gap`]).
 
 mod files;
 mod format;
@@ -23,15 +26,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
-use protocol::PartitionId;
+use protocol::{PartitionId, RecordPlace, RecordSource, Text};
 
-use format::{Frame, HEADER_BYTES};
+use format::{Frame, Header};
 
 pub use files::{SegmentFile, SegmentFiles, SystemFiles};
 pub use format::RecordLogError;
 pub use range::SegmentsRange;
 pub(crate) use range::range;
-pub(crate) use reader::RecordReader;
+pub use reader::Gap;
+pub(crate) use reader::{Read, RecordReader};
 pub(crate) use write_back::WriteBackThread;
 pub use writer::RecordWriter;
 
@@ -44,6 +48,8 @@ pub struct RecordLogOptions {
     pub directory: PathBuf,
     /// The file system of that directory.
     pub files: Arc<dyn SegmentFiles>,
+    /// What makes the records, as readers of them know it.
+    pub broker_version: Text,
     /// A segment of this size is followed by a new one.
     pub segment_bytes: u64,
     /// Whether anybody reads the records. If not, none is written: they could only be deleted again.
@@ -58,8 +64,16 @@ pub struct RecordLogOptions {
 impl RecordLogOptions {
     /// Records that are read, by readers that look for themselves.
     pub(crate) fn for_test(partition: PartitionId, directory: &std::path::Path, segment_bytes: u64) -> Self {
-        let (directory, files, readers) = (directory.to_owned(), Arc::new(SystemFiles), Vec::new());
-        Self { partition, directory, files, segment_bytes, is_read: true, readers, write_back: None }
+        Self {
+            partition,
+            directory: directory.to_owned(),
+            files: Arc::new(SystemFiles),
+            broker_version: protocol::BROKER_VERSION.into(),
+            segment_bytes,
+            is_read: true,
+            readers: Vec::new(),
+            write_back: None,
+        }
     }
 }
 
@@ -79,10 +93,13 @@ pub struct RecordLog {
 #[derive(Debug, Clone)]
 struct Segment {
     path: PathBuf,
-    /// Records of this segment have larger positions.
-    base: u64,
-    /// Position of its last record; `base` when it has none.
-    last: u64,
+    /// Records of this segment have larger positions and numbers.
+    base: RecordPlace,
+    source: Arc<RecordSource>,
+    /// Its last record; `base` when it has none.
+    last: RecordPlace,
+    /// Where its first record begins.
+    header_bytes: u64,
     /// Length up to the last complete record.
     length_bytes: u64,
     /// How much of it is known to be on disk.
@@ -91,22 +108,43 @@ struct Segment {
     sync_failed: bool,
 }
 
+impl Segment {
+    fn new(path: PathBuf, header: Header, header_bytes: usize, length_bytes: u64) -> Self {
+        let Header { source, base } = header;
+        let header_bytes = header_bytes as u64;
+        Segment { path, base, source, last: base, header_bytes, length_bytes, synced_bytes: 0, sync_failed: false }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.length_bytes <= self.header_bytes
+    }
+}
+
 impl RecordLog {
-    /// Opens the record stream of a partition whose state is durable up to `checkpoint_position`.
+    /// Opens the record stream of a partition whose state is durable up to `checkpoint`.
     pub fn open(
         options: RecordLogOptions,
-        checkpoint_position: u64,
+        checkpoint: RecordPlace,
     ) -> Result<(Arc<RecordLog>, RecordWriter), RecordLogError> {
-        let mut segments = recovery::recover(&options, checkpoint_position)?;
-        let mut last = segments.back().expect("recovery leaves a segment").last;
-        if options.is_read && last < checkpoint_position {
-            // There was no reader before, or the end is lost: what comes now does not follow what is there.
-            segments.push_back(recovery::create_segment(&options, checkpoint_position)?.1);
-            last = checkpoint_position;
+        let mut segments = recovery::recover(&options, checkpoint)?;
+        let newest = segments.back().expect("recovery leaves a segment");
+        let source = recovery::source(&options, checkpoint.incarnation.max(newest.base.incarnation));
+        // There was no reader before, or the end is lost: what comes now does not follow what is there.
+        let is_behind = options.is_read && newest.last.number < checkpoint.number;
+        if is_behind || *newest.source != *source {
+            let base = if is_behind { checkpoint } else { newest.last };
+            let empty = segments.pop_back_if(|newest| newest.is_empty());
+            if let Some(empty) = empty.filter(|empty| empty.base.position != base.position) {
+                // The stream does not begin with it any more. (One with the same name is written over.)
+                let removed = options.files.remove(&empty.path);
+                removed.map_err(|error| RecordLogError::io("delete", &empty.path, error))?;
+            }
+            segments.push_back(recovery::create_segment(&options, &source, base)?.1);
         }
-        let (segments, last_position) = (Mutex::new(segments), AtomicU64::new(last));
+        let last = segments.back().expect("there is always a segment").last;
+        let (segments, last_position) = (Mutex::new(segments), AtomicU64::new(last.position));
         let log = Arc::new(RecordLog { options, segments, last_position, syncing: Mutex::new(()) });
-        let writer = RecordWriter::open(log.clone(), last.max(checkpoint_position))?;
+        let writer = RecordWriter::open(log.clone(), last.position.max(checkpoint.position))?;
         Ok((log, writer))
     }
 
@@ -115,14 +153,35 @@ impl RecordLog {
     ///
     /// # Errors
     /// When the records cannot be read or synced. The state must stay then.
-    pub fn settle(options: RecordLogOptions, checkpoint_position: u64) -> Result<(), RecordLogError> {
-        let (log, _) = RecordLog::open(options, checkpoint_position)?;
+    pub fn settle(options: RecordLogOptions, checkpoint: RecordPlace) -> Result<(), RecordLogError> {
+        let (log, _) = RecordLog::open(options, checkpoint)?;
         log.sync()
     }
 
     /// The partition.
     pub fn partition(&self) -> PartitionId {
         self.options.partition
+    }
+
+    /// The incarnation of the partition whose records are written now.
+    pub fn incarnation(&self) -> u64 {
+        self.segments.lock().back().expect("there is always a segment").base.incarnation
+    }
+
+    /// The record before the first one there is.
+    pub fn beginning(&self) -> RecordPlace {
+        self.segments.lock().front().expect("there is always a segment").base
+    }
+
+    /// Where to go on for who has read up to a place. What was read beyond the beginning of a later incarnation is not part of
+    /// the stream any more.
+    pub fn resume_after(&self, place: RecordPlace) -> RecordPlace {
+        let segments = self.segments.lock();
+        let later = segments.iter().find(|segment| segment.base.incarnation > place.incarnation);
+        match later {
+            Some(later) if later.base.position < place.position => later.base,
+            _ => place,
+        }
     }
 
     /// Position of the last written record.
@@ -179,8 +238,7 @@ impl RecordLog {
         };
         let mut offset = 0;
         if segment.synced_bytes == 0 {
-            format::decode_header(&bytes, self.options.partition).map_err(|problem| damaged(0, &problem))?;
-            offset = HEADER_BYTES;
+            offset = Header::decode(&bytes, self.options.partition).map_err(|problem| damaged(0, &problem))?.1;
         }
         while offset < bytes.len() {
             match format::decode_frame(&bytes[offset..], true) {
@@ -199,7 +257,7 @@ impl RecordLog {
             let path = {
                 let segments = self.segments.lock();
                 match segments.front() {
-                    Some(first) if segments.len() > 1 && first.last <= position => first.path.clone(),
+                    Some(first) if segments.len() > 1 && first.last.position <= position => first.path.clone(),
                     _ => return Ok(deleted),
                 }
             };
@@ -217,23 +275,23 @@ impl RecordLog {
     /// Bytes of the segments that hold something behind `position`.
     pub fn bytes_behind(&self, position: u64) -> u64 {
         let segments = self.segments.lock();
-        segments.iter().filter(|segment| segment.last > position).map(|segment| segment.length_bytes).sum()
+        segments.iter().filter(|segment| segment.last.position > position).map(|segment| segment.length_bytes).sum()
     }
 
     /// The segment that contains, or will contain, the record after `position`.
     fn segment_for(&self, position: u64) -> Segment {
         let segments = self.segments.lock();
-        let behind = segments.iter().rev().find(|segment| segment.base <= position);
+        let behind = segments.iter().rev().find(|segment| segment.base.position <= position);
         behind.or(segments.front()).expect("there is always a segment").clone()
     }
 
     /// The segment after the one with this base.
-    fn segment_after(&self, base: u64) -> Option<Segment> {
+    fn segment_after(&self, base: RecordPlace) -> Option<Segment> {
         self.segments.lock().iter().find(|segment| segment.base > base).cloned()
     }
 
     /// How far the segment with this base can be read, and whether it is complete; none when it was deleted.
-    fn readable(&self, base: u64) -> Option<(u64, bool)> {
+    fn readable(&self, base: RecordPlace) -> Option<(u64, bool)> {
         let segments = self.segments.lock();
         let index = segments.iter().position(|segment| segment.base == base)?;
         Some((segments[index].length_bytes, index + 1 < segments.len()))

@@ -285,10 +285,9 @@ impl<S: Share> Group<S> {
     }
 }
 
-/// The time in the header of an encoded batch, which follows the byte with its version.
+/// The time of an encoded batch; entries without one change nothing.
 fn timestamp_of(batch: &[u8]) -> Timestamp {
-    let bytes = batch.get(1..).and_then(|rest| rest.first_chunk::<8>());
-    bytes.map_or(Timestamp::MIN, |bytes| Timestamp::from_le_bytes(*bytes))
+    protocol::batch_timestamp(batch).unwrap_or(Timestamp::MIN)
 }
 
 #[cfg(test)]

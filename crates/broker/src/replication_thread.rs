@@ -17,11 +17,13 @@ use crate::flow_control::Permit;
 use crate::inbox::{Inbound, Work};
 use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
-use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell};
+use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use crate::shared::Shared;
 
 /// Time between two ticks of Raft's clock.
 const TICK: Duration = Duration::from_millis(100);
+/// Time between two looks at the groups for the metrics.
+const PUBLICATION_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause before a failed write is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Commands that one round takes at most, so that a flood does not delay the round without end.
@@ -34,6 +36,7 @@ pub(crate) struct ReplicationThread {
     replication: ReplicationLoop<RaftEngineLog, Permit>,
     shell: ReplicationShell,
     next_tick: Instant,
+    next_publication: Instant,
     /// Set while the log cannot be written.
     retry_at: Option<Instant>,
     stopping: bool,
@@ -63,6 +66,7 @@ impl ReplicationThread {
             replication: ReplicationLoop::new(replicas, last_timestamps, batch_limit_bytes),
             shell: ReplicationShell { shared, processing, metrics, started: Instant::now() },
             next_tick: Instant::now() + TICK,
+            next_publication: Instant::now(),
             retry_at: None,
             stopping: false,
         }
@@ -102,8 +106,22 @@ impl ReplicationThread {
         if now >= self.next_tick {
             self.replication.replicas_mut().tick();
             self.next_tick = now + TICK;
+            self.publish(now);
         }
         true
+    }
+
+    /// Says about once a second how far the groups are.
+    fn publish(&mut self, now: Instant) {
+        if now < self.next_publication {
+            return;
+        }
+        self.next_publication = now + PUBLICATION_INTERVAL;
+        for partition in (1..=self.shell.shared.partition_count()).map(PartitionId) {
+            if let Some(status) = self.replication.replicas().status(group_of(partition)) {
+                self.shell.metrics.group(partition, &status);
+            }
+        }
     }
 
     fn take(&mut self, message: Inbound) {
@@ -112,9 +130,11 @@ impl ReplicationThread {
                 self.replication.enqueue(&mut self.shell, command.partition, command.bytes, command.permit);
             }
             Inbound::Checkpointed { partition, applied } => {
+                let started = Instant::now();
                 if let Err(error) = self.replication.checkpointed(partition, applied) {
                     tracing::error!(%partition, %error, "the log could not be compacted after a checkpoint");
                 }
+                self.shell.metrics.compacted(partition, started.elapsed());
             }
             Inbound::Died(partition) => {
                 if let Err(error) = self.replication.retire(partition) {
@@ -221,6 +241,7 @@ impl Shell for ReplicationShell {
             permit.committed(now);
             self.metrics.committed(partition, permit.admitted().elapsed());
         }
+        self.metrics.committed_entries(partition, entries.len());
         let bytes = entries.iter().map(|entry| entry.data.len()).sum();
         self.shared.unapplied_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.tell(partition, Work::Committed { partition, entries, up_to });

@@ -13,10 +13,13 @@ use crate::entrance::{Entrance, Health, Role};
 use crate::inbox::Inbound;
 use crate::streams::Streams;
 use crate::submit_error::SubmitError;
-use engine::JobsAvailable;
+use engine::{Engine, JobsAvailable};
 
 /// Called when a partition announces available jobs.
 pub type JobsAvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>;
+
+/// The lower part of the numbers of requests and streams, which a node counts by itself; above it is how often it began.
+const NUMBER_BITS: u32 = 40;
 
 pub(crate) struct Shared {
     pub node: u32,
@@ -30,9 +33,9 @@ pub(crate) struct Shared {
     pub streams: Streams,
     pub listeners: RwLock<Vec<JobsAvailableListener>>,
     pub command_limit_bytes: usize,
-    /// For requests and streams. Starts higher with every start of the node, so that a number that is still in the
-    /// state from an earlier life is never used again.
-    pub next_number: AtomicU64,
+    /// For streams: higher with every leadership that begins here, so that a number that is still in a state from an earlier
+    /// life is never used again.
+    pub next_stream: AtomicU64,
     pub next_partition: AtomicU64,
     /// Bytes of committed batches that the processing threads have not applied yet.
     pub unapplied_bytes: AtomicUsize,
@@ -60,6 +63,21 @@ impl Shared {
             let (partition, reason) = (entrance.id, "its node failed and has to be started again");
             entrance.fail_all(&SubmitError::Unavailable { partition, reason });
         }
+    }
+
+    /// This node is about to lead a partition: requests and streams are numbered as none was that the partition still knows.
+    pub fn begin_numbers(&self, partition: PartitionId, engine: &Engine) {
+        let first = self.begin_streams(engine);
+        if let Ok(entrance) = self.entrance(partition) {
+            entrance.next_request.store(first, Ordering::Release);
+        }
+    }
+
+    /// Streams are numbered as none was that this state of a partition knows.
+    pub fn begin_streams(&self, engine: &Engine) -> u64 {
+        let first = engine.next_start(self.node) << NUMBER_BITS;
+        self.next_stream.fetch_max(first, Ordering::Relaxed);
+        first
     }
 
     /// Whether all threads must end at once.
@@ -105,7 +123,7 @@ impl Shared {
             ),
             listeners: RwLock::default(),
             command_limit_bytes: 4 << 20,
-            next_number: AtomicU64::new(1),
+            next_stream: AtomicU64::new(1),
             next_partition: AtomicU64::new(0),
             unapplied_bytes: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),

@@ -161,7 +161,7 @@ impl Streams {
         specification: StreamSpecification,
         sink: Arc<dyn JobSink>,
     ) -> Result<StreamHandle, SubmitError> {
-        let number = shared.next_number.fetch_add(1, Ordering::Relaxed);
+        let number = shared.next_stream.fetch_add(1, Ordering::Relaxed);
         let stream = Arc::new(Stream {
             id: StreamId { node: shared.node, number },
             specification,
@@ -248,7 +248,7 @@ impl Streams {
 
     fn give_back(&self, shared: &Shared, partition: PartitionId, key: Key) {
         self.yielded.fetch_add(1, Ordering::Relaxed);
-        submit(shared, partition, &Command::new(key, Payload::Job(JobIntent::Yield, Arc::default())), None);
+        submit(shared, partition, &Command::of_system(key, Payload::Job(JobIntent::Yield, Arc::default())), None);
     }
 }
 
@@ -355,7 +355,7 @@ fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: &Credit) -> 
             ..value
         };
     }
-    Command::new(Key::NONE, Payload::JobStream(intent, Box::new(value)))
+    Command::of_system(Key::NONE, Payload::JobStream(intent, Box::new(value)))
 }
 
 /// When the node has stopped, the command is no longer needed.

@@ -7,54 +7,94 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use exporters::{Context, Controller, Exporter, ExporterConfiguration, ExporterError, RecordFilter};
-use osmia_broker::{ExporterState, Health, NodeOptions, Role, SubmitError};
+use exporters::{
+    Context, Controller, Delivery, Exporter, ExporterConfiguration, ExporterError, Opening, PartitionExporter,
+    RecordFilter, Resume,
+};
+use osmia_broker::{ExporterState, ExporterStatus, Health, Node, NodeOptions, Role, SubmitError};
 use protocol::*;
 use serde_json::{Map, Value};
 use support::*;
 
-/// Keeps what it gets and fails on demand.
+/// Keeps what it gets, fails on demand, and does not come back on demand.
 #[derive(Default)]
 struct Target {
-    records: Mutex<Vec<(PartitionId, u64)>>,
+    /// Partition, position, number.
+    records: Mutex<Vec<(PartitionId, u64, u64)>>,
     failing: AtomicBool,
+    blocking: AtomicBool,
 }
 
-struct ToTarget(Arc<Target>, Option<Controller>);
+impl Target {
+    /// The numbers of the records of a partition, each once.
+    fn numbers(&self, partition: u16) -> Vec<u64> {
+        let records = self.records.lock().expect("not poisoned");
+        let of_partition = records.iter().filter(|(of, ..)| of.0 == partition);
+        let mut numbers: Vec<u64> = of_partition.map(|(_, _, number)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+}
+
+struct ToTarget(Arc<Target>);
+
+struct PartitionToTarget(PartitionId, Arc<Target>, Option<Controller>);
 
 impl Exporter for ToTarget {
     fn configure(&mut self, _context: &mut Context) -> Result<(), ExporterError> {
         Ok(())
     }
 
-    fn open(&mut self, controller: Controller) -> Result<(), ExporterError> {
-        self.1 = Some(controller);
-        Ok(())
+    fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter> {
+        Box::new(PartitionToTarget(partition, self.0.clone(), None))
+    }
+}
+
+impl PartitionExporter for PartitionToTarget {
+    fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
+        self.2 = Some(opening.controller);
+        Ok(Resume::AsTheNodeSays)
     }
 
-    fn export(&mut self, partition: PartitionId, record: &Record) -> Result<(), ExporterError> {
-        if self.0.failing.load(Ordering::Relaxed) {
+    fn export(&mut self, delivery: &Delivery<'_>, _: Duration) -> Result<(), ExporterError> {
+        while self.1.blocking.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if self.1.failing.load(Ordering::Relaxed) {
             return Err(ExporterError::target("warehouse", "reach its target", "it is closed on Sundays"));
         }
-        self.0.records.lock().expect("not poisoned").push((partition, record.position));
-        let controller = self.1.as_ref().expect("opened before");
-        controller.acknowledge(partition, record.position);
+        let record = delivery.record;
+        self.1.records.lock().expect("not poisoned").push((self.0, record.position, record.number));
+        self.2.as_ref().expect("opened before").acknowledge(delivery.place());
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), ExporterError> {
+    fn flush_at(&self) -> Option<Duration> {
+        None
+    }
+
+    fn flush(&mut self, _: Duration) -> Result<(), ExporterError> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), ExporterError> {
+    fn close(&mut self, _: Duration) -> Result<(), ExporterError> {
         Ok(())
     }
 }
 
-fn warehouse(target: &Arc<Target>) -> ExporterConfiguration {
+fn exporter(name: &str, target: &Arc<Target>) -> ExporterConfiguration {
     let target = target.clone();
-    let factory = Arc::new(move || Box::new(ToTarget(target.clone(), None)) as Box<dyn Exporter>);
-    ExporterConfiguration::of_factory("warehouse", factory, Map::new()).expect("a good name")
+    let factory = Arc::new(move || Box::new(ToTarget(target.clone())) as Box<dyn Exporter>);
+    ExporterConfiguration::of_factory(name, factory, Map::new()).expect("a good name")
+}
+
+fn warehouse(target: &Arc<Target>) -> ExporterConfiguration {
+    exporter("warehouse", target)
+}
+
+fn status(node: &Node, name: &str) -> ExporterStatus {
+    node.exporters().statuses().into_iter().find(|status| status.name == name).expect("there is one")
 }
 
 #[test]
@@ -91,6 +131,27 @@ fn json_lines_has_every_record_in_order_within_moments() {
         assert!(positions.ends_with(&once[once.len() - 1..]), "the last line is the newest record");
         assert!(positions.len() >= once.len() && once.len() > 3);
     }
+}
+
+#[test]
+fn exporters_that_would_write_the_same_file_are_refused() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let data = directory.path().join("data");
+    let lines = |name: &str, path: &str| {
+        let path = directory.path().join(path).to_str().expect("UTF-8").to_owned();
+        let arguments = Map::from_iter([("path".to_owned(), Value::from(path))]);
+        ExporterConfiguration::of_class(name, "JsonLines", arguments).expect("known")
+    };
+    for path in ["{partition}.jsonl", "./2.jsonl"] {
+        let exporters = vec![lines("all", path), lines("second", "2.jsonl")];
+        let refused = Node::start(NodeOptions { exporters, partition_count: 2, ..options(&data) });
+        let refused = refused.expect_err("they share the file of partition 2").to_string();
+        assert!(refused.contains("'second'") && refused.contains("the exporter 'all' writes too"), "{refused}");
+        assert!(!data.exists(), "nothing was changed");
+    }
+    let exporters = vec![lines("all", "{partition}.jsonl"), lines("third", "3.jsonl")];
+    let options = NodeOptions { exporters, partition_count: 2, ..options(&data) };
+    start(options).stop().expect("a clean stop");
 }
 
 #[test]
@@ -131,7 +192,7 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     let statuses = node.exporters().statuses();
     let status = &statuses[0];
     assert!(
-        matches!(&status.state, ExporterState::Failing(reason) if reason.contains("closed on Sundays")),
+        matches!(&status.state(), ExporterState::Failing(reason) if reason.contains("closed on Sundays")),
         "{status:?}"
     );
     assert!(status.partitions[0].lag_records() > 100, "{status:?}");
@@ -139,7 +200,7 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     node.crash();
     let node = start(small);
     let client = node.client();
-    eventually("the failure", || matches!(node.exporters().statuses()[0].state, ExporterState::Failing(_)));
+    eventually("the failure", || matches!(node.exporters().statuses()[0].state(), ExporterState::Failing(_)));
     assert!(segments() > 8);
 
     target.failing.store(false, Ordering::Relaxed);
@@ -150,7 +211,7 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     });
     node.stop().expect("a clean stop");
     let records = target.records.lock().expect("not poisoned");
-    let mut positions: Vec<u64> = records.iter().map(|(_, position)| *position).collect();
+    let mut positions: Vec<u64> = records.iter().map(|(_, position, _)| *position).collect();
     let exported = positions.len();
     positions.sort_unstable();
     positions.dedup();
@@ -162,7 +223,7 @@ fn skipped_records_move_the_position_and_hold_nothing_back() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let target = Arc::new(Target::default());
     let mut exporter = warehouse(&target);
-    exporter.filter = RecordFilter::default().only_value_types(["INCIDENT".to_owned()]);
+    exporter.filter = RecordFilter::default().only_value_types([ValueType::Incident]);
     let filtered = NodeOptions { exporters: vec![exporter], ..options(directory.path()) };
     let node = start(filtered.clone());
     deploy(&node.client(), &one_task());
@@ -202,7 +263,8 @@ fn a_partition_whose_log_ends_before_what_was_exported_stops_alone() {
     let node = start(of(&now));
     create(&node.client(), 2);
     node.stop().expect("a clean stop");
-    // The log as it was before, and an exporter that knows of what came after.
+    // The log as it was before, but for another start, and an exporter that knows of what came after.
+    start(of(&before)).stop().expect("a clean stop");
     let positions = Path::new("exporters").join("warehouse.positions");
     std::fs::copy(now.join(&positions), before.join(&positions)).expect("there");
     let node = start(of(&before));
@@ -216,5 +278,111 @@ fn a_partition_whose_log_ends_before_what_was_exported_stops_alone() {
     create(&client, 1);
     let refused = submit(&client, PartitionId(2), creation(ProcessInstanceCreationIntent::Create, "{}"));
     assert!(matches!(refused, Err(SubmitError::Unavailable { .. })), "{refused:?}");
+    node.stop().expect("a clean stop");
+}
+
+/// Creates instances on the partitions in turn until `done`.
+fn work_until(node: &Node, what: &str, mut done: impl FnMut() -> bool) {
+    let client = node.client();
+    eventually(what, || {
+        for partition in [1, 2].map(PartitionId) {
+            let created = submit(&client, partition, creation(ProcessInstanceCreationIntent::Create, "{}"));
+            created.expect("nothing holds up new work");
+        }
+        done()
+    });
+}
+
+#[test]
+fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let targets = ["healthy", "dead", "stuck"].map(|name| (name, Arc::new(Target::default())));
+    let [(_, healthy), (_, dead), (_, stuck)] = &targets;
+    let of = |backlog_limit_bytes: u64| NodeOptions {
+        exporters: targets.iter().map(|(name, target)| exporter(name, target)).collect(),
+        partition_count: 2,
+        segment_bytes: 64 << 10,
+        exporter_backlog_limit_bytes: backlog_limit_bytes,
+        exporter_stuck_after: Duration::from_millis(50),
+        checkpoint_interval: Duration::from_millis(100),
+        ..options(directory.path())
+    };
+    let segments = |partition: u16| {
+        let records = directory.path().join(format!("partitions/{partition}/records"));
+        let mut paths: Vec<_> =
+            std::fs::read_dir(records).expect("there").map(|entry| entry.expect("readable").path()).collect();
+        paths.sort();
+        paths
+    };
+    dead.failing.store(true, Ordering::Relaxed);
+    stuck.blocking.store(true, Ordering::Relaxed);
+    let node = start(of(1 << 30));
+    deploy(&node.client(), &one_task());
+    work_until(&node, "several segments", || segments(1).len() > 4 && segments(2).len() > 4);
+    // The healthy one gets everything, and each of the others says what is wrong with it.
+    let is_done = |node: &Node| status(node, "healthy").partitions.iter().all(|of| of.lag_records() == 0);
+    eventually("the healthy exporter to have everything", || is_done(&node));
+    let failing =
+        |state: &ExporterState| matches!(state, ExporterState::Failing(reason) if reason.contains("on Sundays"));
+    let is_stuck = |state: &ExporterState| matches!(state, ExporterState::Stuck(reason) if reason.starts_with("It has not come back from taking a record"));
+    eventually("the stuck exporter to be noticed", || {
+        status(&node, "stuck").partitions.iter().all(|of| is_stuck(&of.state))
+    });
+    assert!(status(&node, "dead").partitions.iter().all(|of| failing(&of.state)));
+    assert_eq!(status(&node, "healthy").state(), ExporterState::Exporting);
+    let whole: Vec<u64> = (1..=healthy.numbers(1).len() as u64).collect();
+    assert_eq!(healthy.numbers(1), whole, "without a gap");
+    assert!(stuck.numbers(1).is_empty() && segments(1).len() > 4, "nothing is deleted that others need");
+    // A node that is killed now has to read everything again, and finds a segment of partition 2 damaged.
+    node.crash();
+    assert!(segments(2).len() > 4);
+    let damaged = &segments(2)[1];
+    let mut bytes = std::fs::read(damaged).expect("there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(damaged, bytes).expect("writable");
+    dead.failing.store(false, Ordering::Relaxed);
+    let node = start(of(1 << 20));
+    let trouble = |status: ExporterStatus| status.partitions.into_iter().map(|of| of.state).collect::<Vec<_>>();
+    let is_damaged = |state: &ExporterState| matches!(state, ExporterState::Failing(reason) if reason.contains("is damaged at byte"));
+    // The one that was dead has only partition 2 left that it cannot read; the healthy one had that already.
+    eventually("the damage to be found", || {
+        let states = trouble(status(&node, "dead"));
+        states[0] == ExporterState::Exporting && is_damaged(&states[1])
+    });
+    eventually("partition 1 to be exported", || status(&node, "dead").partitions[0].lag_records() == 0);
+    create(&node.client(), 2);
+    eventually("what comes now", || is_done(&node));
+    assert!(healthy.numbers(2).len() as u64 == *healthy.numbers(2).last().expect("there are some"), "without a gap");
+    // The stuck one lets new work be refused at its limit, by its name. What exists can still be ended.
+    let client = node.client();
+    let [job] = activate(&client, 1, 1, 60_000)[..] else { panic!("one job") };
+    let mut refusal = None;
+    eventually("a refusal", || {
+        refusal = submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}")).err();
+        refusal.is_some()
+    });
+    let refusal = refusal.expect("just seen").to_string();
+    assert!(refusal.contains("of records for the exporter 'stuck', and its limit is 1048576 bytes"), "{refusal}");
+    assert_eq!(complete(&client, job).expect("ending work is taken").rejection, None);
+    // It comes back, and gets what there is. The damaged segment is moved away: what it held is missing, and that is said.
+    stuck.blocking.store(false, Ordering::Relaxed);
+    eventually("the stuck exporter to catch up", || status(&node, "stuck").partitions[0].lag_records() == 0);
+    node.stop().expect("a clean stop");
+    let whole = healthy.numbers(1);
+    assert_eq!((stuck.numbers(1), dead.numbers(1)), (whole.clone(), whole));
+    std::fs::rename(damaged, directory.path().join("moved-away")).expect("movable");
+    let node = start(of(1 << 30));
+    eventually("the healthy one to have what the start wrote", || is_done(&node));
+    for (name, target) in [("dead", dead), ("stuck", stuck)] {
+        eventually("the rest", || status(&node, name).partitions[1].lag_records() == 0);
+        let position = status(&node, name).partitions.remove(1);
+        let missing = healthy.numbers(2).len() - target.numbers(2).len();
+        assert!(missing > 0 && position.missing_records == missing as u64, "{missing} {position:?}");
+        assert!(position.gap.expect("it is said").contains(&format!("{missing} records are missing, from ")));
+        assert_eq!(position.state, ExporterState::Exporting);
+        assert_eq!(status(&node, name).partitions[0].missing_records, 0);
+    }
+    assert_eq!(status(&node, "healthy").partitions[1].missing_records, 0, "it had them before");
     node.stop().expect("a clean stop");
 }

@@ -253,6 +253,86 @@ fn the_usual_window_is_of_four_mebibytes_and_128_jobs() {
 }
 
 #[test]
+fn a_partition_of_an_older_feature_level_is_raised_and_then_takes_the_settings() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let level = |number| engine::FeatureLevel::new(number).expect("known");
+    let small = NodeOptions { root_variable_bytes_limit: Some(1 << 20), ..options(directory.path()) };
+    let node = start(NodeOptions { first_feature_level: level(1), ..small.clone() });
+    let client = node.client();
+    deploy(&client, &one_task());
+    let large = format!("{{\"text\":\"{}\"}}", "x".repeat(2 << 20));
+    let create = |client: &Client| {
+        let reply = submit(client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, &large));
+        reply.expect("taken").rejection.map(|rejection| rejection.reason.to_string())
+    };
+    assert_eq!(create(&client), None, "level 1 has no settings");
+    let error = client.raise_feature_level(PartitionId(1), 999, |_| ()).expect_err("unknown").to_string();
+    assert!(error.starts_with("Feature level 999 is not known: this build knows the levels 1 to"), "{error}");
+    let (sender, answer) = mpsc::channel();
+    client.raise_feature_level(PartitionId(1), 2, move |reply| drop(sender.send(reply))).expect("known");
+    assert_eq!(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection, None);
+    eventually("the setting", || create(&client).is_some());
+    node.crash();
+    // The level that new directories get changes nothing here, and the setting is part of the state.
+    let node = start(options(directory.path()));
+    let reason = create(&node.client()).expect("it is still too large");
+    assert!(reason.contains("to have at most 1048576 bytes together"), "{reason}");
+    node.stop().expect("a clean stop");
+}
+
+/// What a node counts from is in the replicated state, not in a file beside it.
+#[test]
+fn an_answer_to_a_request_of_an_earlier_life_goes_to_nobody_else() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let awaiting = || creation(ProcessInstanceCreationIntent::CreateWithAwaitingResult, "{}");
+    let node = start(options(directory.path()));
+    deploy(&node.client(), &one_task());
+    node.client().submit(PartitionId(1), awaiting(), |_| ());
+    let old = activate(&node.client(), 1, 1, 1);
+    node.crash();
+    std::fs::remove_file(directory.path().join("STARTS")).expect("there");
+    let node = start(options(directory.path()));
+    let client = node.client();
+    // As many requests as in the life before.
+    deploy(&client, &one_task());
+    let (sender, result) = mpsc::channel();
+    client.submit(PartitionId(1), awaiting(), move |answer| drop(sender.send(answer)));
+    let new = activate(&client, 1, 2, 60_000).into_iter().find(|job| !old.contains(job)).expect("a second job");
+    assert_eq!(complete(&client, old[0]).expect("taken").rejection, None);
+    assert_eq!(result.try_recv().err(), Some(mpsc::TryRecvError::Empty), "the first instance is none of its");
+    assert_eq!(complete(&client, new).expect("taken").rejection, None);
+    let reply = result.recv_timeout(LIMIT).expect("answered").expect("taken");
+    assert_eq!(reply.payload.intent_name(), "COMPLETED");
+    node.stop().expect("a clean stop");
+}
+
+#[test]
+fn a_pinned_clock_stays_pinned_over_restarts_until_it_is_reset() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    // Ahead of every other time.
+    let pinned = 4_000_000_000_000;
+    let fast = NodeOptions { checkpoint_interval: Duration::from_millis(20), ..options(directory.path()) };
+    let mut node = start(options(directory.path()));
+    node.clock().pin(pinned).expect("controllable");
+    deploy(&node.client(), &one_task());
+    for round in 0..4 {
+        match round % 2 {
+            0 => node.crash(),
+            _ => node.stop().expect("a clean stop"),
+        }
+        // Once it is in the log alone, and then in the state too.
+        node = start(if round < 2 { options(directory.path()) } else { fast.clone() });
+        assert_eq!(node.clock().now_milliseconds(), pinned, "after restart {round}");
+    }
+    node.clock().reset().expect("controllable");
+    deploy(&node.client(), &one_task());
+    node.crash();
+    let node = start(options(directory.path()));
+    assert!(!node.clock().is_pinned());
+    node.stop().expect("a clean stop");
+}
+
+#[test]
 fn jobs_time_out_on_the_node_s_clock_and_are_announced() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let node = start(options(directory.path()));

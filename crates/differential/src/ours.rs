@@ -4,11 +4,11 @@ mod command;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use engine::{Engine, EngineOptions, Limits, Output, Reply};
+use engine::{Engine, EngineOptions, Output, Reply};
 use gateway_interface::{ActivateJobsRequest, ActivatedJob};
 use protocol::{
-    Command, CommandBatch, JobBatchIntent, JobBatchValue, JobValue, Key, PartitionId, Payload, RejectionType,
-    Request as RequestId,
+    Command, CommandBatch, JobBatchIntent, JobBatchValue, JobValue, Key, PartitionId, Payload, RecordSource,
+    RejectionType, Request as RequestId,
 };
 use serde_json::Value;
 use tonic::Code;
@@ -105,8 +105,9 @@ impl Ours {
         let mut output = Output::default();
         let batch = CommandBatch { timestamp: self.now, commands };
         partition.engine.apply(partition.index, &batch, &mut output).map_err(problem)?;
+        let source = RecordSource::new(id);
         for record in &output.records {
-            let json = record.to_json(id).map_err(problem)?;
+            let json = record.to_json(&source).map_err(problem)?;
             self.unread.push(serde_json::from_str(&json).map_err(problem)?);
         }
         for reply in output.replies.drain(..) {
@@ -159,12 +160,11 @@ impl Ours {
 
 impl Driver for Ours {
     fn reset(&mut self) -> Result<(), DriverError> {
-        let limits = Limits::default();
         *self = Ours::new(self.partition_count);
         self.now = crate::START_MILLISECONDS;
         self.partitions = (1..=self.partition_count)
             .map(|id| {
-                let options = EngineOptions { limits, ..EngineOptions::new(PartitionId(id), self.partition_count) };
+                let options = EngineOptions::new(PartitionId(id), self.partition_count);
                 Partition { engine: Engine::in_memory(options), index: 0 }
             })
             .collect();

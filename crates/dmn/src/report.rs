@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use model_file::shorten;
+use model_file::{Lines, shorten};
 use roxmltree::Node;
 
 use crate::xml;
@@ -63,8 +63,7 @@ impl fmt::Display for ValidationReport {
 pub(crate) struct Problems {
     found: Vec<Problem>,
     further: usize,
-    /// Where the lines of the file end; found for the first problem.
-    line_ends: Option<Vec<usize>>,
+    lines: Lines,
 }
 
 impl Problems {
@@ -92,7 +91,7 @@ impl Problems {
             return;
         }
         let (element_id, path) = xml::path(node);
-        let line = self.line_of(node);
+        let line = self.lines.of(node);
         self.push(Problem {
             element_id,
             element_type: Some(node.tag_name().name().to_owned()),
@@ -100,14 +99,5 @@ impl Problems {
             line: Some(line),
             message: message.into(),
         });
-    }
-
-    fn line_of(&mut self, node: Node) -> u32 {
-        let ends = self.line_ends.get_or_insert_with(|| {
-            let text = node.document().input_text().as_bytes();
-            text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(position, _)| position).collect()
-        });
-        let before = ends.partition_point(|end| *end < node.range().start);
-        u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
     }
 }

@@ -149,7 +149,7 @@ impl Cluster {
         let limits = Limits { continuations_max: 150, steps_per_command_max, ..Limits::default() };
         let node = |partition| {
             let options = EngineOptions {
-                limits,
+                limits: Some(limits),
                 broken_invariant: BrokenInvariant::Stops,
                 ..EngineOptions::new(PartitionId(partition), partitions)
             };
@@ -212,7 +212,7 @@ impl Cluster {
             refusal: refusal(&output),
         };
         applied.map_err(|fault| Broken(format!("the state is not sound: {fault}")))?;
-        check(&cost, &output, &node.options.limits)?;
+        check(&cost, &output, &node.options.limits.unwrap_or_default())?;
         node.bytes += output.spent.record_bytes;
         self.costs.push(cost);
         let events = output.records.iter().filter(|record| record.record_type == RecordType::Event);

@@ -14,6 +14,7 @@ mod message;
 mod message_buffer;
 mod migration;
 mod modification;
+mod partition;
 mod process;
 mod process_event;
 mod process_instance;
@@ -79,6 +80,7 @@ fn versions<'a>(
 /// Applies one record. Rejections change nothing but what counts records: their keys are those that clients sent.
 pub(crate) fn apply(state: &mut State, record: &Record) {
     state.counters.position = record.position;
+    state.counters.records = record.number;
     state.counters.timestamp = record.timestamp;
     state.grown = None;
     if record.record_type == RecordType::Event {
@@ -163,6 +165,11 @@ fn apply_event(state: &mut State, key: Key, payload: &Payload) {
         Payload::CommandDistribution(intent, value) => distribution::apply(state, key, *intent, value),
         Payload::Outbox(intent, value) => distribution::apply_outbox(state, *intent, value),
         Payload::Work(intent, value) => work::apply(state, *intent, value),
+        Payload::FeatureLevel(intent, value) => partition::apply_feature_level(state, *intent, *value),
+        Payload::Incarnation(intent, value) => partition::apply_incarnation(state, *intent, value),
+        Payload::Settings(intent, value) => partition::apply_settings(state, *intent, *value),
+        Payload::Node(intent, value) => partition::apply_node(state, *intent, *value),
+        Payload::Clock(intent, value) => partition::apply_clock(state, *intent, *value),
         Payload::Error(intent, value) => apply_error(state, *intent, value),
         Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),
         Payload::ProcessEvent(intent, value) => process_event::apply(state, key, *intent, value),

@@ -7,24 +7,26 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use protocol::{
-    Command, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue, IncidentIntent, JobBatchIntent,
-    JobIntent, JobStreamIntent, Key, MessageBatchIntent, MessageIntent, MessageSubscriptionIntent, OutboxIntent,
-    Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceMigrationIntent,
-    ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, Rejection, RejectionType,
-    ResourceDeletionIntent, TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
+    ClockIntent, Command, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue, FeatureLevelIntent,
+    IncarnationIntent, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent, Key, MessageBatchIntent,
+    MessageIntent, MessageSubscriptionIntent, NodeIntent, OutboxIntent, Payload, ProcessInstanceCreationIntent,
+    ProcessInstanceIntent, ProcessInstanceMigrationIntent, ProcessInstanceModificationIntent,
+    ProcessMessageSubscriptionIntent, Rejection, RejectionType, ResourceDeletionIntent, SettingsIntent, TimerIntent,
+    Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 
 use crate::apply::StateView;
 use crate::distribution::{self, Arrival};
 use crate::element::Step;
 use crate::execution::{Execution, Failure, Outcome, Used};
+use crate::feature_level::{FeatureLevel, UnknownFeatureLevel};
 use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
 use crate::state::{State, WorkRow};
 use crate::watch::Decision;
 use crate::{
     BrokenInvariant, EngineOptions, Fault, decision_evaluation, deployment, incident, job, job_stream, message,
-    process_instance, refused, resource_deletion, timer, variable,
+    partition, process_instance, refused, resource_deletion, timer, variable,
 };
 
 /// How much of the output belonged to the commands before.
@@ -68,6 +70,7 @@ pub(crate) fn process(
     decision: Decision<'_>,
     output: &mut Output,
 ) -> Result<(), Fault> {
+    check_level(state, command)?;
     state.begin();
     state.counters.position += 1;
     let mut execution = execution(state, options, timestamp, command, output);
@@ -75,10 +78,11 @@ pub(crate) fn process(
     if let Some(source) = command.source {
         // That it arrived stays true even if it is then refused, or it would be sent forever.
         let arrival = distribution::receive(&mut execution, source);
-        commit(state)?;
-        if let Arrival::NotNext = arrival {
-            return Ok(());
+        if let Arrival::OfOldIncarnation(rejection) = &arrival {
+            execution.emit_rejection(command.key, command.payload.clone(), rejection.clone());
         }
+        commit(state)?;
+        let Arrival::Next = arrival else { return Ok(()) };
         state.begin();
     }
     for attempt in 1.. {
@@ -123,6 +127,17 @@ pub(crate) fn process(
         state.begin();
     }
     commit(state)
+}
+
+/// Behind a command that raises the feature level to one that is not known here, others go on by rules that are not known either.
+fn check_level(state: &State, command: &Command) -> Result<(), Fault> {
+    match &command.payload {
+        Payload::FeatureLevel(FeatureLevelIntent::Raise, value) if value.level > FeatureLevel::NEWEST.number() => {
+            let error = UnknownFeatureLevel { number: value.level };
+            Err(Fault::FeatureLevel { partition: state.partition, error })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Keeps what was done outside of a command's own attempt. If that does not fit the state, nothing is left to try.
@@ -197,20 +212,21 @@ fn execution<'a>(
     command: &Command,
     output: &'a mut Output,
 ) -> Execution<'a> {
+    let limits = options.limits.as_ref().unwrap_or(state.counters.feature_level.rules().limits);
     Execution {
         source_position: state.counters.position,
         state: StateView::new(state),
         output,
-        limits: &options.limits,
+        limits,
         partition_count: options.partition_count,
         timestamp,
-        operation_reference: command.operation_reference,
+        origin: command.origin(),
         request: command.request,
         at: Key::NONE,
         steps: VecDeque::new(),
-        steps_max: options.limits.steps_per_command_max,
+        steps_max: limits.steps_per_command_max,
         rounds: 0,
-        used: Used::of(&options.limits),
+        used: Used::of(limits),
         waiting_joins: Default::default(),
     }
 }
@@ -290,6 +306,14 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         }
         Payload::Outbox(OutboxIntent::Acknowledge, value) => distribution::acknowledged(execution, value),
         Payload::Work(WorkIntent::Continue, value) => continue_work(execution, value),
+        Payload::FeatureLevel(FeatureLevelIntent::Raise, value) => {
+            partition::raise_feature_level::raise(execution, *value)
+        }
+        Payload::Incarnation(IncarnationIntent::Raise, value) => partition::raise_incarnation::raise(execution, value),
+        Payload::Settings(SettingsIntent::Change, value) => partition::change_settings::change(execution, *value),
+        Payload::Node(NodeIntent::Start, value) => partition::start_node::start(execution, *value),
+        Payload::Clock(ClockIntent::Pin, value) => partition::pin_clock::pin(execution, *value),
+        Payload::Clock(ClockIntent::Reset, _) => partition::reset_clock::reset(execution),
         _ => not_a_command(command),
     }
 }
@@ -341,6 +365,8 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     if row.rounds >= execution.limits.continuations_max {
         ban_endless(execution, &row);
     }
+    // What is left of a command is still that command's.
+    execution.origin = row.commands.first().map(Command::origin).unwrap_or_default();
     execution.steps.extend(row.commands.iter().cloned().map(Step::from_command));
     execution.rounds = row.rounds;
     if row.is_part {
@@ -406,6 +432,7 @@ fn refuse(execution: &mut Execution<'_>, command: &Command, failure: Failure) {
             key: command.key,
             payload: command.payload.clone(),
             rejection: Some(rejection),
+            position: None,
         });
     }
 }

@@ -10,7 +10,7 @@ use crate::element::Step;
 use crate::execution::{Execution, Outcome};
 use crate::output::{OutgoingCommand, Output};
 use crate::payload_bytes::command_bytes;
-use crate::state::State;
+use crate::state::{InboxRow, State};
 
 /// Commands that one acknowledgement takes out of the outbox; more are there only if many acknowledgements were lost, and go
 /// with the next one.
@@ -18,7 +18,7 @@ const ACKNOWLEDGED_PER_COMMAND_MAX: usize = 10_000;
 
 /// Sends a command to every other partition; when all have it, the distribution is finished.
 pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
-    let command = Command::new(key, payload);
+    let command = Command::new(key, payload).following(&execution.origin);
     let value = |partition_id, command_of| {
         Box::new(CommandDistributionValue {
             partition_id,
@@ -82,15 +82,19 @@ pub(crate) fn send_command(execution: &mut Execution<'_>, partition: PartitionId
 }
 
 /// Puts a command into the outbox and sends it.
-fn enqueue(execution: &mut Execution<'_>, partition: PartitionId, distribution_key: Key, mut command: Command) {
+fn enqueue(execution: &mut Execution<'_>, partition: PartitionId, distribution_key: Key, command: Command) {
+    let mut command = command.following(&execution.origin);
     let bytes = command_bytes(&command);
     if bytes > execution.limits.outbox_command_bytes_max {
         execution.exceed("a command for another partition", bytes, execution.limits.outbox_command_bytes_max);
         return;
     }
     let sequence = execution.state.tables.outbox_sequences.get(&partition.0).map_or(0, |sequence| *sequence) + 1;
-    command.source = Some(OutboxSource { partition: execution.state.partition, sequence });
-    let value = OutboxValue { partition, sequence, distribution_key, command: Some(Box::new(command.clone())) };
+    let incarnation = execution.state.counters.incarnation;
+    let (own, is_oldest) = (execution.state.partition, false);
+    command.source = Some(OutboxSource { partition: own, sequence, incarnation, is_oldest });
+    let kept = Some(Box::new(command.clone()));
+    let value = OutboxValue { partition, sequence, distribution_key, command: kept, incarnation };
     execution.emit(Key::NONE, Payload::Outbox(OutboxIntent::Enqueued, Box::new(value)));
     execution.send(partition, command);
 }
@@ -101,12 +105,36 @@ pub(crate) enum Arrival {
     Next,
     /// It was taken before, or one before it is missing; nothing is done now.
     NotNext,
+    /// The sender was restored since, and knows nothing of it any more.
+    OfOldIncarnation(Rejection),
+}
+
+/// Where the order of a sender's commands stands.
+fn received_from(state: &State, sender: PartitionId) -> InboxRow {
+    let row = state.tables.inbox_sequences.get(&sender.0).map(|row| *row);
+    // A partition that was restored may have known senders that it knows nothing of now.
+    row.unwrap_or(InboxRow { incarnation: 0, sequence: 0, awaits_oldest: state.counters.incarnation > 1 })
 }
 
 /// Notes the arrival of a command from another partition.
+///
+/// When one of the two was restored, the sequences of both sides do not fit each other any more. The order then goes on with
+/// the oldest command that the sender keeps: it was not acknowledged in the sender's present life.
 pub(crate) fn receive(execution: &mut Execution<'_>, source: OutboxSource) -> Arrival {
-    let received = execution.state.tables.inbox_sequences.get(&source.partition.0).map_or(0, |sequence| *sequence);
-    if source.sequence != received + 1 {
+    let received = received_from(&execution.state, source.partition);
+    if source.incarnation < received.incarnation {
+        return Arrival::OfOldIncarnation(Rejection::invalid_state(format!(
+            "Expected a command from incarnation {} of partition {}, but it is from incarnation {}: the data of that partition was \
+             restored since, and does not hold it",
+            received.incarnation, source.partition, source.incarnation
+        )));
+    }
+    let is_anew = received.awaits_oldest || (source.incarnation > received.incarnation && received.incarnation > 0);
+    let is_next = match is_anew {
+        true => source.is_oldest || source.sequence == 1,
+        false => source.sequence == received.sequence.saturating_add(1),
+    };
+    if !is_next {
         return Arrival::NotNext;
     }
     let value = OutboxValue {
@@ -114,6 +142,7 @@ pub(crate) fn receive(execution: &mut Execution<'_>, source: OutboxSource) -> Ar
         sequence: source.sequence,
         distribution_key: Key::NONE,
         command: None,
+        incarnation: source.incarnation,
     };
     execution.emit(Key::NONE, Payload::Outbox(OutboxIntent::Received, Box::new(value)));
     Arrival::Next
@@ -126,20 +155,36 @@ pub(crate) fn acknowledge(state: &State, batch: &CommandBatch, output: &mut Outp
         if acknowledged.contains(&source.partition) {
             continue;
         }
-        let sequence = state.tables.inbox_sequences.get(&source.partition.0).map_or(0, |sequence| *sequence);
-        if source.sequence > sequence {
-            // One before it is missing.
+        let received = received_from(state, source.partition);
+        let is_known = source.incarnation == received.incarnation && !received.awaits_oldest;
+        if !is_known || source.sequence > received.sequence {
+            // One before it is missing, or its sender was restored.
             continue;
         }
         acknowledged.push(source.partition);
-        let value = OutboxValue { partition: state.partition, sequence, distribution_key: Key::NONE, command: None };
-        let command = Command::new(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledge, Box::new(value)));
+        let value = OutboxValue {
+            partition: state.partition,
+            sequence: received.sequence,
+            distribution_key: Key::NONE,
+            command: None,
+            incarnation: received.incarnation,
+        };
+        let command = Command::of_system(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledge, Box::new(value)));
         output.sends.push(OutgoingCommand { partition: source.partition, command });
     }
 }
 
 /// OUTBOX ACKNOWLEDGE: the other partition has this command and all before it.
 pub(crate) fn acknowledged(execution: &mut Execution<'_>, value: &OutboxValue) -> Outcome {
+    let incarnation = execution.state.counters.incarnation;
+    if value.incarnation != incarnation {
+        // Sequences of another life may have gone to other commands.
+        return Err(Rejection::invalid_state(format!(
+            "Expected to acknowledge commands of incarnation {incarnation} for partition {}, but these are of incarnation {}",
+            value.partition, value.incarnation
+        ))
+        .into());
+    }
     let rows = newly_acknowledged(&execution.state, value);
     let Some((sequence, _)) = rows.last().copied() else {
         return Err(Rejection::not_found(format!(
@@ -158,6 +203,9 @@ pub(crate) fn acknowledged(execution: &mut Execution<'_>, value: &OutboxValue) -
 
 /// The sequences of what an acknowledgement takes out of the outbox, with the distributions that wait for it.
 pub(crate) fn newly_acknowledged(state: &State, value: &OutboxValue) -> Vec<(u64, Key)> {
+    if value.incarnation != state.counters.incarnation {
+        return Vec::new();
+    }
     let partition = value.partition.0;
     let rows = state.tables.outbox.range((partition, 0)..=(partition, value.sequence));
     rows.take(ACKNOWLEDGED_PER_COMMAND_MAX).map(|((_, sequence), row)| (sequence, row.distribution)).collect()
@@ -175,6 +223,8 @@ fn distributed_to(execution: &mut Execution<'_>, key: Key, partition: PartitionI
     let finished = CommandDistributionValue { command: None, ..row.value.clone() };
     execution.emit(key, Payload::CommandDistribution(CommandDistributionIntent::Finished, Box::new(finished)));
     let Some(command) = &row.value.command else { return };
+    // That it is everywhere now is still what its sender wanted, whoever acknowledged it last.
+    let acknowledgement = std::mem::replace(&mut execution.origin, command.origin());
     match &command.payload {
         Payload::Deployment(_, deployment) => crate::deployment::fully_distributed(execution, key, deployment),
         Payload::ResourceDeletion(_, deletion) => {
@@ -182,4 +232,5 @@ fn distributed_to(execution: &mut Execution<'_>, key: Key, partition: PartitionI
         }
         _ => {}
     }
+    execution.origin = acknowledgement;
 }

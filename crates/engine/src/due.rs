@@ -44,14 +44,14 @@ impl Due {
             Due::Timer => Payload::Timer(TimerIntent::Trigger, Box::default()),
             Due::Messages => return expiry(state, now),
         };
-        Command::new(key, payload)
+        Command::of_system(key, payload)
     }
 }
 
 /// The command by which messages expire.
 pub(crate) fn expire(message_keys: Vec<Key>) -> Command {
     let value = MessageBatchValue { message_keys };
-    Command::new(Key::NONE, Payload::MessageBatch(MessageBatchIntent::Expire, Box::new(value)))
+    Command::of_system(Key::NONE, Payload::MessageBatch(MessageBatchIntent::Expire, Box::new(value)))
 }
 
 fn expiry(state: &State, now: Timestamp) -> Command {

@@ -7,19 +7,23 @@ use std::sync::Arc;
 use bpmn::model::{ElementIndex, ExecutableProcess};
 use feel::Budget;
 use protocol::{
-    Command, Key, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId, Text, Timestamp,
-    WorkIntent, WorkValue,
+    Command, Key, Origin, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId, Text,
+    Timestamp, WorkIntent, WorkValue,
 };
 use state::StoreError;
 
 use crate::apply::StateView;
 use crate::element::{Step, WaitingJoins};
+use crate::element_path;
 use crate::limits::Limits;
 use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 use crate::payload_bytes::{command_bytes, payload_bytes};
 use crate::usage;
 use crate::variable::expression;
 use crate::variable::long::LongVariables;
+
+/// About the bytes that a key of a path takes in memory and in the record stream.
+const KEY_BYTES: usize = 16;
 
 /// Why a command came to nothing.
 #[derive(Debug)]
@@ -55,7 +59,8 @@ pub(crate) struct Execution<'a> {
     pub timestamp: Timestamp,
     /// Position of the command.
     pub source_position: u64,
-    pub operation_reference: Option<u64>,
+    /// What all records and further commands repeat.
+    pub origin: Origin,
     pub request: Option<Request>,
     /// The element instance of the step under way.
     pub at: Key,
@@ -128,14 +133,23 @@ impl Execution<'_> {
     }
 
     fn record(&mut self, key: Key, record_type: RecordType, payload: Payload) {
+        let path = match record_type {
+            RecordType::Event => element_path::of(&self.state, key, &payload),
+            RecordType::Rejection(_) => None,
+        };
+        let path_bytes = path.as_ref().map_or(0, |path| path.len() * KEY_BYTES);
         let record = Record {
             position: self.state.counters.position + 1,
+            number: self.state.counters.records + 1,
             source_position: self.source_position,
             key,
             timestamp: self.timestamp,
             record_type,
-            operation_reference: self.operation_reference,
+            operation_reference: self.origin.operation_reference,
             payload,
+            actor: self.origin.actor.clone(),
+            batch_operation_reference: self.origin.batch_operation_reference,
+            path,
         };
         if let Payload::Variable(..) = &record.payload {
             self.used.long_variables.clear();
@@ -143,12 +157,12 @@ impl Execution<'_> {
         self.state.apply(&record);
         self.used.records += 1;
         if let Some((_, usage)) = self.state.grown
-            && usage.bytes > self.limits.root_variable_bytes_max
+            && usage.bytes > self.root_variable_bytes_max()
             && let Some(excess) = usage::excess(self)
         {
             self.used.excess.get_or_insert(excess);
         }
-        let bytes = payload_bytes(&record.payload);
+        let bytes = payload_bytes(&record.payload).saturating_add(path_bytes as u64);
         self.used.bytes = self.used.bytes.saturating_add(bytes);
         if bytes > self.limits.record_bytes_max {
             self.exceed("a record", bytes, self.limits.record_bytes_max);
@@ -182,7 +196,13 @@ impl Execution<'_> {
     pub fn reply_to(&mut self, request: Request, key: Key, payload: Payload) {
         let bytes = payload_bytes(&payload);
         self.output.reply_bytes = self.output.reply_bytes.saturating_add(bytes);
-        self.output.replies.push(Reply { request, key, payload, rejection: None });
+        self.output.replies.push(Reply { request, key, payload, rejection: None, position: None });
+    }
+
+    /// Bytes that the variables of a root process instance and of all that it called may have.
+    #[inline]
+    pub fn root_variable_bytes_max(&self) -> u64 {
+        self.state.counters.root_variable_bytes_max.unwrap_or(self.limits.root_variable_bytes_max)
     }
 
     /// Whether the answers to this batch are so large together that further large ones have to wait for another.
@@ -192,7 +212,7 @@ impl Execution<'_> {
 
     /// Refuses a request that may be older than this command, although what it asked for has happened.
     pub fn refuse_request(&mut self, request: Request, key: Key, payload: Payload, rejection: Rejection) {
-        self.output.replies.push(Reply { request, key, payload, rejection: Some(rejection) });
+        self.output.replies.push(Reply { request, key, payload, rejection: Some(rejection), position: None });
     }
 
     pub fn push(&mut self, stream: StreamId, key: Key, job: Arc<protocol::JobValue>) {
@@ -268,7 +288,7 @@ impl Execution<'_> {
         let mut bytes = 0_u64;
         for step in std::mem::take(&mut self.steps) {
             let process_instance = step.process_instance(&self.state);
-            let command = step.into_command();
+            let command = step.into_command().following(&self.origin);
             let more = command_bytes(&command);
             match entries.last_mut() {
                 Some((_, commands))

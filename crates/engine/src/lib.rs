@@ -14,8 +14,10 @@ mod dispatch;
 mod distribution;
 mod due;
 mod element;
+mod element_path;
 mod event;
 mod execution;
+mod feature_level;
 mod incident;
 mod job;
 mod job_stream;
@@ -23,6 +25,7 @@ mod limits;
 mod message;
 mod name;
 mod output;
+mod partition;
 mod payload_bytes;
 mod process_instance;
 
@@ -34,23 +37,28 @@ mod usage;
 mod variable;
 mod watch;
 
+pub use feature_level::{FeatureLevel, UnknownFeatureLevel};
 pub use limits::Limits;
 pub use output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 pub use watch::{Decision, Subject, Unwatched, Watch};
 
 use std::path::Path;
+use std::sync::Arc;
 
-use ::state::{Checkpoint, Retired, Store, StoreError, StoreOptions, Written};
+use ::state::{Checkpoint, Retired, Schema, Store, StoreError, StoreOptions, Written};
 use protocol::{
-    Command, CommandBatch, JobStreamIntent, Key, PartitionId, Payload, Record, Timestamp, WorkIntent, WorkValue,
+    Command, CommandBatch, JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record,
+    RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
 };
 
-use crate::state::{Counters, EarlyVariables, State, Tables};
+use crate::state::{Counters, EarlyVariables, OutboxRow, State, Tables};
 
-/// Version of the tables' layout; a file of another version is refused.
+/// The layout of the tables, with what brings the files of older versions to it.
+const SCHEMA: Schema = Schema { version: SCHEMA_VERSION, oldest_reader: 1, steps: &[] };
+/// The version of the tables' layout.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Bytes of changes in memory above which interrupted work waits: other work is admitted up to twice as much.
-const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 128 << 20;
+const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 80 << 20;
 
 /// The settings of an engine.
 #[derive(Clone, Copy, Debug)]
@@ -59,19 +67,23 @@ pub struct EngineOptions {
     pub partition: PartitionId,
     /// How many partitions there are.
     pub partition_count: u16,
-    /// What a single command may do.
-    pub limits: Limits,
+    /// The feature level at which the partition begins while there is no state of it. It must be the same whenever the log of
+    /// the partition is applied from its beginning.
+    pub first_level: FeatureLevel,
+    /// Other limits than those of the feature level, for tests and simulations.
+    pub limits: Option<Limits>,
     /// What a mistake of the engine itself leads to.
     pub broken_invariant: BrokenInvariant,
 }
 
 impl EngineOptions {
-    /// The options of a partition, with the usual limits.
+    /// The options of a partition that begins at the newest feature level.
     pub fn new(partition: PartitionId, partition_count: u16) -> Self {
         EngineOptions {
             partition,
             partition_count,
-            limits: Limits::default(),
+            first_level: FeatureLevel::NEWEST,
+            limits: None,
             broken_invariant: BrokenInvariant::default(),
         }
     }
@@ -110,6 +122,9 @@ pub enum Fault {
         /// The record, and what it did not find.
         reason: String,
     },
+    /// The log holds a command that raises the feature level to one that this build does not know.
+    #[error("Partition {partition} cannot go on with this build: {error}")]
+    FeatureLevel { partition: PartitionId, error: UnknownFeatureLevel },
     /// The counters saved with the state cannot be read.
     #[error("The counters saved with the state of partition {partition} cannot be read: {reason}")]
     Counters {
@@ -122,7 +137,7 @@ pub enum Fault {
 /// The files of all partitions of a node are mapped into one process.
 fn store_options(partition_count: u16) -> StoreOptions {
     let map_size_bytes = StoreOptions::map_size_of(partition_count);
-    StoreOptions { schema_version: SCHEMA_VERSION, map_size_bytes, ..StoreOptions::default() }
+    StoreOptions { schema: SCHEMA, map_size_bytes, ..StoreOptions::default() }
 }
 
 /// Numbers for operators.
@@ -165,7 +180,7 @@ impl Engine {
         let store = Store::open(directory, &store_options(options.partition_count)).map_err(fault)?;
         let recovered = store.recovered();
         let counters = if recovered.metadata.is_empty() {
-            Counters::default()
+            Counters::new(options.first_level)
         } else {
             protocol::decode(&recovered.metadata)
                 .map_err(|error| Fault::Counters { partition, reason: error.to_string() })?
@@ -187,7 +202,7 @@ impl Engine {
 
     /// An engine without a file: everything lives in memory.
     pub fn in_memory(options: EngineOptions) -> Engine {
-        let state = State::new(Tables::in_memory(), Counters::default(), options.partition);
+        let state = State::new(Tables::in_memory(), Counters::new(options.first_level), options.partition);
         Engine { options, state, applied: 0 }
     }
 
@@ -199,6 +214,28 @@ impl Engine {
     /// Position of the last record that is part of the state.
     pub fn last_position(&self) -> u64 {
         self.state.counters.position
+    }
+
+    /// The life of the partition's data: 1 at first, and a higher one after each restore.
+    pub fn incarnation(&self) -> u64 {
+        self.state.counters.incarnation
+    }
+
+    /// By which rules commands are processed.
+    pub fn feature_level(&self) -> FeatureLevel {
+        self.state.counters.feature_level
+    }
+
+    /// Where the clock of the cluster stands still, if it does.
+    pub fn pinned_clock(&self) -> Option<Timestamp> {
+        self.state.counters.pinned_clock
+    }
+
+    /// The place in the record stream behind everything that is part of the state. Its position may be that of a command
+    /// behind the last record.
+    pub fn record_place(&self) -> RecordPlace {
+        let Counters { incarnation, position, records, .. } = self.state.counters;
+        RecordPlace { incarnation, position, number: records }
     }
 
     /// Time of the last batch that is part of the state.
@@ -229,7 +266,9 @@ impl Engine {
         output.reply_bytes = 0;
         for (number, command) in (1..).zip(&batch.commands) {
             let decision = watch.before(number, command, watch::named(command));
+            let (replies, records) = (output.replies.len(), output.records.len());
             dispatch::process(&mut self.state, &self.options, batch.timestamp, command, decision, output)?;
+            output.place_replies(replies, records);
         }
         distribution::acknowledge(&self.state, batch, output);
         self.state.counters.timestamp = self.state.counters.timestamp.max(batch.timestamp);
@@ -272,7 +311,7 @@ impl Engine {
         }
         let (sequence, row) = self.state.tables.work.iter().next()?;
         let value = WorkValue { sequence, process_instance_key: row.process_instance_key, ..WorkValue::default() };
-        Some(Command::new(Key::NONE, Payload::Work(WorkIntent::Continue, Box::new(value))))
+        Some(Command::of_system(Key::NONE, Payload::Work(WorkIntent::Continue, Box::new(value))))
     }
 
     /// Whether so much changed since the last checkpoint that self-sustaining work must wait for the next one.
@@ -283,8 +322,18 @@ impl Engine {
 
     /// For the leader: unacknowledged commands for `partition` after a position, to be sent again.
     pub fn outbox(&self, partition: PartitionId, after_sequence: u64, limit: usize) -> Vec<Command> {
+        let outbox = &self.state.tables.outbox;
+        let oldest = outbox.range((partition.0, 0)..=(partition.0, u64::MAX)).next().map(|((_, sequence), _)| sequence);
         let range = (partition.0, after_sequence.saturating_add(1))..=(partition.0, u64::MAX);
-        self.state.tables.outbox.range(range).take(limit).map(|(_, row)| row.command.clone()).collect()
+        let of_this_life = |((_, sequence), row): ((u16, u64), Arc<OutboxRow>)| {
+            let (partition, incarnation) = (self.state.partition, self.state.counters.incarnation);
+            let is_oldest = oldest == Some(sequence);
+            Command {
+                source: Some(OutboxSource { partition, sequence, incarnation, is_oldest }),
+                ..row.command.clone()
+            }
+        };
+        outbox.range(range).take(limit).map(of_this_life).collect()
     }
 
     /// Partitions that have not acknowledged everything that was sent to them.
@@ -299,7 +348,28 @@ impl Engine {
     /// For a new leader: the command that forgets all job streams; `None` when there is none.
     pub fn clear_streams_command(&self) -> Option<Command> {
         (self.state.counters.job_streams > 0)
-            .then(|| Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::default())))
+            .then(|| Command::of_system(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::default())))
+    }
+
+    /// For a node that is about to lead: how often it began then, itself included. Requests and streams that it numbers behind
+    /// the command for it are numbered as none before.
+    pub fn next_start(&self, node: u32) -> u64 {
+        self.state.node_start(node).saturating_add(1)
+    }
+
+    /// For a new leader: the command that goes before all that it numbers.
+    pub fn start_command(&self, node: u32) -> Command {
+        let value = NodeValue { node, start: self.next_start(node) };
+        Command::of_system(Key::NONE, Payload::Node(NodeIntent::Start, value))
+    }
+
+    /// For a leader: the command that makes settings those of the partition; `None` when they are already, or its feature level
+    /// has none.
+    pub fn settings_command(&self, settings: SettingsValue) -> Option<Command> {
+        let counters = &self.state.counters;
+        let is_wanted = counters.feature_level.rules().has_settings
+            && counters.root_variable_bytes_max != Some(settings.root_variable_bytes_max);
+        is_wanted.then(|| Command::of_system(Key::NONE, Payload::Settings(SettingsIntent::Change, settings)))
     }
 
     /// What a command is about, as far as the state shows.

@@ -1,5 +1,7 @@
 //! What a single command may do.
 
+use crate::feature_level::FeatureLevel;
+
 /// Bounds of the engine. What happens at each is part of its behaviour, not an accident.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -75,40 +77,46 @@ pub struct Limits {
     pub name_bytes_max: usize,
 }
 
+impl Limits {
+    /// Those of the first feature level.
+    pub(crate) const OF_LEVEL_1: Limits = Limits {
+        steps_per_command_max: 1_000,
+        records_per_command: 10_000,
+        bytes_per_command: 16 << 20,
+        evaluation_steps_per_command: 1_250_000,
+        evaluation_steps_per_command_max: 5_000_000,
+        evaluation_bytes_read_per_command_max: 64 << 20,
+        evaluation_bytes_built_per_command_max: 160 << 20,
+        record_bytes_max: 64 << 20,
+        outbox_command_bytes_max: 12 << 20,
+        pending_distributions_max: 100,
+        outbox_commands_max: 100_000,
+        message_correlations_bytes_max: 32 << 20,
+        mapping_bytes_max: 32 << 20,
+        decision_evaluation_bytes_max: 3 << 20,
+        continuations_max: 50_000,
+        work_entries_max: 1_000,
+        elements_per_operation_max: 10_000,
+        output_collection_updates_max: 1_000,
+        output_collection_update_bytes_max: 16 << 10,
+        output_collection_bytes_max: 16 << 20,
+        called_variables_bytes_max: 32 << 20,
+        root_variable_bytes_max: 512 << 20,
+        root_element_instances_max: 1_000_000,
+        call_depth_max: 1_000,
+        job_bytes_max: 4 << 20,
+        job_batch_bytes_max: 4 << 20,
+        result_bytes_max: 4_190_000,
+        reply_bytes_per_batch: 64 << 20,
+        job_batch_jobs_max: 10_000,
+        incident_message_bytes_max: 10_000,
+        name_bytes_max: 512,
+    };
+}
+
+/// Those of the newest feature level, for tests that change one.
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            steps_per_command_max: 1_000,
-            records_per_command: 10_000,
-            bytes_per_command: 16 << 20,
-            evaluation_steps_per_command: 1_250_000,
-            evaluation_steps_per_command_max: 5_000_000,
-            evaluation_bytes_read_per_command_max: 64 << 20,
-            evaluation_bytes_built_per_command_max: 160 << 20,
-            record_bytes_max: 64 << 20,
-            outbox_command_bytes_max: 12 << 20,
-            pending_distributions_max: 100,
-            outbox_commands_max: 100_000,
-            message_correlations_bytes_max: 32 << 20,
-            mapping_bytes_max: 32 << 20,
-            decision_evaluation_bytes_max: 3 << 20,
-            continuations_max: 50_000,
-            work_entries_max: 1_000,
-            elements_per_operation_max: 10_000,
-            output_collection_updates_max: 1_000,
-            output_collection_update_bytes_max: 16 << 10,
-            output_collection_bytes_max: 16 << 20,
-            called_variables_bytes_max: 32 << 20,
-            root_variable_bytes_max: 512 << 20,
-            root_element_instances_max: 1_000_000,
-            call_depth_max: 1_000,
-            job_bytes_max: 4 << 20,
-            job_batch_bytes_max: 4 << 20,
-            result_bytes_max: 4_190_000,
-            reply_bytes_per_batch: 64 << 20,
-            job_batch_jobs_max: 10_000,
-            incident_message_bytes_max: 10_000,
-            name_bytes_max: 512,
-        }
+        *FeatureLevel::NEWEST.rules().limits
     }
 }

@@ -49,6 +49,9 @@ pub struct Reply {
     pub payload: Payload,
     /// Set when the command was refused.
     pub rejection: Option<Rejection>,
+    /// Position of the last record of the command that gave the answer: whoever has read the records of this partition up
+    /// to it has seen all that this command did. None when that was nothing, as for an activation that finds no job.
+    pub position: Option<u64>,
 }
 
 /// A job that was activated for a stream in the application that made it available.
@@ -81,6 +84,13 @@ pub struct OutgoingCommand {
 }
 
 impl Output {
+    /// A command is over: tells the answers after the first `replies` how far its records reach, those after the first
+    /// `records`.
+    pub(crate) fn place_replies(&mut self, replies: usize, records: usize) {
+        let position = self.records.get(records..).and_then(|records| records.last()).map(|record| record.position);
+        self.replies.iter_mut().skip(replies).for_each(|reply| reply.position = position);
+    }
+
     /// Empties all lists, keeping their memory.
     pub fn clear(&mut self) {
         self.records.clear();

@@ -68,14 +68,15 @@ fn delete_decisions(execution: &mut Execution<'_>, command: &Command, metadata: 
     let tables = &execution.state.tables;
     let keys = tables.decisions_by_requirements.prefix(&graph.raw());
     let decisions: Vec<_> = keys.filter_map(|((_, key), _)| tables.decisions.get(&key)).collect();
+    let resource = tables.decision_requirements.get(&graph.raw()).map(|row| row.resource.clone());
+    // Under their own keys, so that whoever follows the records knows what goes.
     for row in decisions {
-        let event_key = execution.state.next_key();
-        execution.emit(event_key, Payload::Decision(DecisionIntent::Deleted, Box::new(row.value.clone())));
+        let deleted = Payload::Decision(DecisionIntent::Deleted, Box::new(row.value.clone()));
+        execution.emit(row.value.decision_key, deleted);
     }
-    let value = DecisionRequirementsValue { metadata: metadata.clone(), resource: [].into() };
-    let event_key = execution.state.next_key();
-    let deleted = Payload::DecisionRequirements(DecisionRequirementsIntent::Deleted, Box::new(value));
-    execution.emit(event_key, deleted);
+    let resource = resource.unwrap_or_default().into();
+    let value = DecisionRequirementsValue { metadata: metadata.clone(), resource };
+    execution.emit(graph, Payload::DecisionRequirements(DecisionRequirementsIntent::Deleted, Box::new(value)));
     execution.emit(key, deletion(ResourceDeletionIntent::Deleted));
     if command.source.is_none() {
         answer(execution, key, deletion);

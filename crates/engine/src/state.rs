@@ -5,6 +5,7 @@ mod due;
 mod rows;
 mod usage;
 
+pub(crate) use crate::feature_level::FeatureLevel;
 pub(crate) use document::append_variable;
 pub(crate) use due::{Due, queue_of, still_due};
 pub(crate) use rows::*;
@@ -59,8 +60,8 @@ state::tables! {
         pub outbox: state::Table<(u16, u64), OutboxRow> = 18,
         /// The last sequence given to a command, by receiving partition.
         pub outbox_sequences: state::Table<u16, u64> = 19,
-        /// The last sequence received, by sending partition.
-        pub inbox_sequences: state::Table<u16, u64> = 20,
+        /// What was received last, by sending partition.
+        pub inbox_sequences: state::Table<u16, InboxRow> = 20,
         /// Distributions under way.
         pub distributions: state::Table<i64, DistributionRow> = 21,
         /// Partitions that have not acknowledged, by (distribution, partition).
@@ -141,11 +142,13 @@ state::tables! {
         pub decisions_by_deployment: state::Table<(i64, Arc<str>), i64> = 71,
         /// The newest key of a decision by tenant, id and version tag.
         pub decisions_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 72,
+        /// How often a node began to lead the partition, by its number.
+        pub node_starts: state::Table<u32, u64> = 73,
     }
 }
 
 /// Numbers that every event may move; they are saved with each checkpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Counters {
     /// Counter of the last key.
     #[n(0)]
@@ -176,28 +179,66 @@ pub(crate) struct Counters {
     pub awaited_results: u64,
     /// Open timers.
     #[n(9)]
-    #[cbor(default)]
     pub timers: u64,
     /// Buffered messages.
     #[n(10)]
-    #[cbor(default)]
     pub messages: u64,
     /// Open subscriptions to messages that arrive here.
     #[n(11)]
-    #[cbor(default)]
     pub message_subscriptions: u64,
     /// Living instances that a message with a correlation key started; while it is zero, no lookup is made.
     #[n(12)]
-    #[cbor(default)]
     pub message_locks: u64,
     /// Runtime instructions of living instances; while it is zero, no lookup is made.
     #[n(13)]
-    #[cbor(default)]
     pub runtime_instructions: u64,
     /// Definitions that can be deleted because nothing uses them any more; while it is zero, no lookup is made.
     #[n(14)]
-    #[cbor(default)]
     pub unused_processes: u64,
+    /// By which rules commands are processed.
+    #[n(15)]
+    pub feature_level: FeatureLevel,
+    /// The life of the partition's data: 1 at first, and one that is higher after a restore.
+    #[n(16)]
+    pub incarnation: u64,
+    /// Bytes that the variables of a root process instance and of all that it called may have; none for the limit of the
+    /// feature level.
+    #[n(17)]
+    pub root_variable_bytes_max: Option<u64>,
+    /// Where the clock of the cluster stands still.
+    #[n(18)]
+    pub pinned_clock: Option<Timestamp>,
+    /// Number of the last record.
+    #[n(19)]
+    pub records: u64,
+}
+
+impl Counters {
+    /// Those of a new partition.
+    pub fn new(feature_level: FeatureLevel) -> Self {
+        Counters {
+            key: 0,
+            position: 0,
+            work_in: 0,
+            timestamp: 0,
+            incidents: 0,
+            banned_instances: 0,
+            job_streams: 0,
+            work_entries: 0,
+            awaited_results: 0,
+            timers: 0,
+            messages: 0,
+            message_subscriptions: 0,
+            message_locks: 0,
+            runtime_instructions: 0,
+            unused_processes: 0,
+            feature_level,
+            incarnation: 1,
+            root_variable_bytes_max: None,
+            pinned_clock: None,
+            records: 0,
+        }
+    }
 }
 
 /// An event did not fit the state: the handler that emitted it, or the state itself, is wrong.
@@ -276,6 +317,11 @@ impl State {
         Key::new(self.partition, self.counters.key)
     }
 
+    /// How often a node has begun to lead the partition.
+    pub fn node_start(&self, node: u32) -> u64 {
+        self.tables.node_starts.get(&node).map_or(0, |start| *start)
+    }
+
     /// The compiled process of an element instance.
     pub fn process(&self, definition: Key) -> Option<Arc<bpmn::model::ExecutableProcess>> {
         self.definitions.process(definition, &self.tables)
@@ -297,6 +343,11 @@ impl State {
     /// The variables of a scope itself, in the order of their names.
     pub fn variables_of(&self, scope: Key) -> impl Iterator<Item = (Arc<str>, Arc<VariableRow>)> + use<'_> {
         self.tables.variables.prefix(&scope.raw()).map(|((_, name), row)| (name, row))
+    }
+
+    /// Whether a scope holds any variable.
+    pub fn holds_variables(&self, scope: Key) -> bool {
+        self.tables.variables.prefix_keys(&scope.raw()).next().is_some()
     }
 
     /// The messages of an address that a process has not passed yet, oldest first.

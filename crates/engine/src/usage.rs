@@ -49,7 +49,7 @@ fn too_many(execution: &Execution<'_>, root: Key, living: u64, error_type: Error
 /// Checks that the root of a process instance has room for so many more bytes of variables.
 pub(crate) fn check_bytes(execution: &Execution<'_>, process_instance: Key, more: u64) -> Result<(), String> {
     let bytes = execution.state.usage_of(process_instance).bytes.saturating_add(more);
-    if bytes <= execution.limits.root_variable_bytes_max {
+    if bytes <= execution.root_variable_bytes_max() {
         return Ok(());
     }
     Err(too_large(execution, execution.state.root_of(process_instance), bytes))
@@ -60,7 +60,7 @@ pub(crate) fn check_bytes(execution: &Execution<'_>, process_instance: Key, more
 #[cold]
 pub(crate) fn excess(execution: &Execution<'_>) -> Option<Rejection> {
     let (root, Usage { bytes, .. }) = execution.state.grown?;
-    let bytes_max = execution.limits.root_variable_bytes_max;
+    let bytes_max = execution.root_variable_bytes_max();
     let is_of_user = execution.request.is_some() && execution.at.is_none();
     let bytes_max = if is_of_user { bytes_max } else { bytes_max.saturating_mul(2) };
     (bytes > bytes_max).then(|| Rejection::invalid_state(too_large(execution, root, bytes)))
@@ -72,6 +72,6 @@ fn too_large(execution: &Execution<'_>, root: Key, bytes: u64) -> String {
         "Expected the variables of the root process instance with key '{root}', of all that it called and of their loops to \
          have at most {} bytes together, but with this there are about {bytes}. Make variables smaller that are not needed any \
          more, or keep large documents elsewhere and their ids in variables.",
-        execution.limits.root_variable_bytes_max
+        execution.root_variable_bytes_max()
     )
 }

@@ -12,7 +12,7 @@ use support::{Partition, describe};
 /// With few steps for each command, so that a part of every change waits in the work queue.
 fn partition(steps_per_command_max: usize, work_entries_max: u64) -> Partition {
     let limits = Limits { steps_per_command_max, work_entries_max, continuations_max: 200, ..Limits::default() };
-    Partition::with_options(EngineOptions { limits, ..support::options() })
+    Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() })
 }
 
 fn deploy(partition: &mut Partition, process: &ProcessBuilder) {

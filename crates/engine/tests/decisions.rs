@@ -233,7 +233,7 @@ fn serde_json_text(payload: &Payload) -> String {
 #[test]
 fn decisions_that_never_end_or_give_too_much_fail_alone() {
     let limits = Limits { decision_evaluation_bytes_max: 100_000, ..Limits::default() };
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     deploy(&mut partition, &[("1.dmn", &graph("g1", "endless", "count(for i in 1..1000000000000 return i)", None))]);
     deploy(&mut partition, &[("2.dmn", &graph("g2", "long", "[text, text, text, text]", None))]);
     deploy(&mut partition, &[("3.dmn", &graph("g3", "asserts", "assert(a, a > 100)", None))]);

@@ -131,7 +131,7 @@ proptest! {
 #[test]
 fn a_refused_command_from_another_partition_counts_as_received() {
     let mut cluster = Cluster::new();
-    let source = Some(OutboxSource { partition: PartitionId(1), sequence: 1 });
+    let source = Some(OutboxSource { partition: PartitionId(1), sequence: 1, incarnation: 1, is_oldest: false });
     let nowhere = Key::new(PartitionId(2), 99);
     let command = Command { source, ..Command::new(nowhere, Payload::Job(JobIntent::Complete, Arc::default())) };
     cluster.apply(PartitionId(2), command.clone());

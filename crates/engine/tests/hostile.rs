@@ -10,7 +10,7 @@ use protocol::*;
 use support::Partition;
 
 fn partition(limits: Limits) -> Partition {
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     let healthy = ProcessBuilder::new("healthy").start("start").service_task("healthy_task", "healthy").end("end");
     deploy(&mut partition, &healthy);
     partition

@@ -19,7 +19,7 @@ fn commands_of(process: &ProcessBuilder, jobs: &[&str]) -> usize {
         work_entries_max: 1_000_000,
         ..Limits::default()
     };
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     let output = partition.deploy("process.bpmn", process.to_xml().as_bytes());
     assert_eq!(output.replies[0].rejection, None);
     partition.create("process", "{}", ProcessInstanceCreationIntent::Create);

@@ -10,7 +10,7 @@ use support::Partition;
 const ONE_TASK: &[u8] = include_bytes!("scenarios/models/one-task.bpmn");
 
 fn partition(limits: Limits) -> Partition {
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     partition.deploy("one-task.bpmn", ONE_TASK);
     partition
 }
@@ -97,15 +97,12 @@ fn ban(partition: &mut Partition, process_instance_key: Key) {
         error_event_position: 0,
         process_instance_key,
     };
-    let record = Record {
-        position: partition.engine.last_position() + 1,
-        source_position: 0,
-        key: Key::NONE,
-        timestamp: partition.time,
-        record_type: RecordType::Event,
-        operation_reference: None,
-        payload: Payload::Error(ErrorIntent::Created, Box::new(value)),
-    };
+    let record = Record::event(
+        partition.engine.last_position() + 1,
+        partition.time,
+        Key::NONE,
+        Payload::Error(ErrorIntent::Created, Box::new(value)),
+    );
     partition.engine.replay(&record).expect("the state is sound");
 }
 
@@ -165,7 +162,7 @@ fn a_result_that_is_too_large_for_an_answer_is_told_and_the_instance_completes()
 #[test]
 fn calls_carry_variables_up_to_a_limit_in_both_directions() {
     let limits = Limits { called_variables_bytes_max: 10_000, ..Limits::default() };
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     let caller = ProcessBuilder::new("caller").start("start").call_activity("call", "called").end("end");
     let called = ProcessBuilder::new("called").start("start").service_task("work", "work").end("end");
     for process in [&caller, &called] {
@@ -201,7 +198,7 @@ fn incident_messages(partition: &Partition) -> Vec<&str> {
 }
 
 fn with_limits(limits: Limits, processes: &[&ProcessBuilder]) -> Partition {
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     for process in processes {
         assert_eq!(partition.deploy("process.bpmn", process.to_xml().as_bytes()).replies[0].rejection, None);
     }

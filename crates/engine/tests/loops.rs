@@ -8,7 +8,7 @@ use protocol::*;
 use support::Partition;
 
 fn partition(limits: Limits) -> Partition {
-    Partition::with_options(EngineOptions { limits, ..support::options() })
+    Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() })
 }
 
 fn deploy(partition: &mut Partition, process: &ProcessBuilder) {

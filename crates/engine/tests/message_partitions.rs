@@ -218,7 +218,8 @@ fn one_acknowledgement_is_enough_for_a_batch() {
     let records = &cluster.node(1).records[before..];
     assert!(records.iter().all(|record| record.record_type != RecordType::Event), "{records:?}");
     // What comes too early is not acknowledged.
-    let early = OutboxSource { partition: PartitionId(1), sequence: last + 2 };
+    let source = commands[0].source.expect("a source");
+    let early = OutboxSource { sequence: last + 2, ..source };
     let command = Command { source: Some(early), ..commands[0].clone() };
     cluster.apply(2, vec![command]);
     assert_eq!(cluster.way, []);

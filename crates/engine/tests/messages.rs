@@ -518,15 +518,7 @@ fn events_of_one_activity_whose_messages_turn_out_to_be_the_same_do_not_get_in_e
 fn happen(cluster: &mut Cluster, key: Key, payload: Payload) {
     let time = cluster.time;
     let node = cluster.node(1);
-    let record = Record {
-        position: node.engine.last_position() + 1,
-        source_position: 0,
-        key,
-        timestamp: time,
-        record_type: RecordType::Event,
-        operation_reference: None,
-        payload,
-    };
+    let record = Record::event(node.engine.last_position() + 1, time, key, payload);
     node.engine.replay(&record).expect("the state is sound");
 }
 

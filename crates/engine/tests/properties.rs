@@ -328,7 +328,7 @@ fn check_nothing_is_left(partition: &Partition) {
 
 fn run(block: &Block, actions: &[Action], steps_per_command_max: usize) -> Partition {
     let limits = Limits { steps_per_command_max, ..Limits::default() };
-    let options = EngineOptions { limits, ..support::options() };
+    let options = EngineOptions { limits: Some(limits), ..support::options() };
     let mut partition = Partition::with_options(options);
     for (name, content) in [("called.bpmn", random_model::called()), ("random.bpmn", model(block))] {
         let output = partition.deploy(name, content.as_bytes());

@@ -210,7 +210,13 @@ fn an_acknowledgement_that_was_refused_still_empties_the_outbox() {
     engine.apply(1, &batch, &mut Output::default()).expect("the state is sound");
     assert_eq!(engine.outbox(PartitionId(2), 0, 10).len(), 1);
 
-    let value = OutboxValue { partition: PartitionId(2), sequence: 1, distribution_key: Key::NONE, command: None };
+    let value = OutboxValue {
+        partition: PartitionId(2),
+        sequence: 1,
+        distribution_key: Key::NONE,
+        command: None,
+        incarnation: 1,
+    };
     let acknowledgement = Command::new(Key::NONE, Payload::Outbox(OutboxIntent::Acknowledge, Box::new(value)));
     let batch = CommandBatch { timestamp: 1, commands: vec![acknowledgement] };
     let mut refusing = Watcher { refused: Some(1), ..Watcher::default() };

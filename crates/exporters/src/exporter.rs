@@ -1,55 +1,126 @@
 //! What every exporter does.
 
-use protocol::{PartitionId, Record};
-use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{Controller, ExporterError, RecordFilter};
+use protocol::{PartitionId, Record, RecordPlace, RecordSource};
+
+use crate::{Arguments, Controller, ExporterError, RecordFilter, WrittenFile};
 
 /// What an exporter learns when it is configured.
 #[derive(Debug)]
 pub struct Context {
     /// The exporter's name in the configuration.
     pub name: String,
-    /// Its arguments.
-    pub arguments: Map<String, Value>,
+    /// Its arguments. What it does not take is refused by name.
+    pub arguments: Arguments,
     /// The records it will get. The exporter may narrow it.
     pub filter: RecordFilter,
-    /// Number of partitions of the node.
-    pub partition_count: u16,
 }
 
-/// A consumer of the record stream. One thread drives an exporter for all partitions of a node.
+/// A consumer of the record stream: its settings, and whatever its partitions share.
 pub trait Exporter: Send {
     /// Checks the arguments. An error ends the start of the node.
     ///
     /// # Errors
-    /// When an argument is missing, unknown or wrong.
+    /// When an argument is missing or wrong.
     fn configure(&mut self, context: &mut Context) -> Result<(), ExporterError>;
 
-    /// Connects to the target. Called again, with growing pauses, until it succeeds, and again after an
-    /// [`ExporterError::Lost`]: what is not acknowledged then comes again.
+    /// The files that it writes, on a node with partitions from 1 up to this one. No other exporter of the node may write
+    /// them.
+    fn files(&self, _last: PartitionId) -> Vec<WrittenFile> {
+        Vec::new()
+    }
+
+    /// The consumer of the records of one partition. Each has a thread of its own.
+    fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter>;
+}
+
+/// What this node is for a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It decides.
+    Leader,
+    /// It holds a replica. The records are the same.
+    Follower,
+}
+
+/// What an exporter learns of its partition when it is opened.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Its incarnation.
+    pub incarnation: u64,
+    /// What this node is for it now.
+    pub role: Role,
+    /// Up to where the node knows that nothing is needed again.
+    pub acknowledged: RecordPlace,
+    /// What the exporter gave with its last acknowledgement.
+    pub metadata: Arc<[u8]>,
+    /// To acknowledge, from any thread.
+    pub controller: Controller,
+}
+
+/// Where an opened exporter goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// Behind what the node knows to be acknowledged.
+    AsTheNodeSays,
+    /// Behind this place, which the exporter keeps itself, together with what it made of the records.
+    After(RecordPlace),
+}
+
+/// A record that is handed over.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// Where it comes from.
+    pub source: &'a RecordSource,
+}
+
+impl Delivery<'_> {
+    /// The place behind it: what is acknowledged when it is not needed again.
+    pub fn place(&self) -> RecordPlace {
+        self.record.place(self.source.incarnation)
+    }
+}
+
+/// Takes the records of one partition, on a thread of its own: however long it takes, it holds up nobody else.
+///
+/// `now` is the time since the start of the node, the same for all partitions.
+pub trait PartitionExporter: Send {
+    /// Connects to the target, and says where it goes on. Called again, with growing pauses, until it succeeds, and again after
+    /// an [`ExporterError::Lost`]: what is not acknowledged then comes again.
     ///
     /// # Errors
     /// When the target is not there.
-    fn open(&mut self, controller: Controller) -> Result<(), ExporterError>;
+    fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError>;
 
-    /// Takes the next record of a partition. It may be kept back to be sent with others; what must not be lost is
-    /// acknowledged only when the target has it.
+    /// Takes the next record. It may be kept back to be sent with others; what must not be lost is acknowledged only when the
+    /// target has it.
     ///
     /// # Errors
     /// When the record was not taken. It comes again, after a pause that grows.
-    fn export(&mut self, partition: PartitionId, record: &Record) -> Result<(), ExporterError>;
+    fn export(&mut self, delivery: &Delivery<'_>, now: Duration) -> Result<(), ExporterError>;
 
-    /// The exporter may flush now what it kept back. Called after at most 1,000 records of each partition, however many
-    /// more wait and whether or not those of other partitions can be read, and about once a second while nothing happens.
+    /// When [`PartitionExporter::flush`] is to be called, if no record comes before; none while there is no need. It is looked
+    /// at after every call and after at most 1,000 records.
+    fn flush_at(&self) -> Option<Duration>;
+
+    /// The time that the exporter asked for has come: what it kept back may be sent now.
     ///
     /// # Errors
     /// When the target does not take what was kept back. It is called again, after a pause that grows.
-    fn flush(&mut self) -> Result<(), ExporterError>;
+    fn flush(&mut self, now: Duration) -> Result<(), ExporterError>;
+
+    /// What this node is for the partition has changed. Told before the next record.
+    fn role_changed(&mut self, _role: Role) {}
 
     /// Sends what was kept back and lets go of the target.
     ///
     /// # Errors
     /// When that fails. What was not acknowledged comes again with the next start.
-    fn close(&mut self) -> Result<(), ExporterError>;
+    fn close(&mut self, now: Duration) -> Result<(), ExporterError>;
 }

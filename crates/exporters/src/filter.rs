@@ -1,6 +1,11 @@
 //! Which records an exporter gets.
 
-use protocol::{Record, RecordType};
+use std::collections::BTreeMap;
+
+use protocol::{Record, RecordType, ValueType};
+
+use crate::arguments::relaxed;
+use crate::{Arguments, ExporterError};
 
 /// Facts or refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +17,8 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
+    const ALL: [RecordKind; 2] = [RecordKind::Event, RecordKind::Rejection];
+
     fn of(record: &Record) -> RecordKind {
         match record.record_type {
             RecordType::Event => RecordKind::Event,
@@ -20,32 +27,264 @@ impl RecordKind {
     }
 }
 
-/// Lets through records of certain kinds and value types. The default lets everything through.
+/// The kinds as settings name them, and whether there are such records here.
+const KINDS: [(&str, Option<RecordKind>); 4] = [
+    ("event", Some(RecordKind::Event)),
+    ("rejection", Some(RecordKind::Rejection)),
+    ("commandRejection", Some(RecordKind::Rejection)),
+    // Commands are in the log alone.
+    ("command", None),
+];
+
+/// Lets through records of certain kinds, value types and intents. The default lets everything through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordFilter {
-    kinds: Option<Vec<RecordKind>>,
-    value_types: Option<Vec<String>>,
+    refused_kinds: Vec<RecordKind>,
+    refused_types: Vec<u8>,
+    /// Of the value types that are named, these intents alone.
+    intents: BTreeMap<u8, Vec<String>>,
 }
 
 impl RecordFilter {
     /// Lets only these kinds through.
     #[must_use]
     pub fn only_kinds(mut self, kinds: impl IntoIterator<Item = RecordKind>) -> Self {
-        self.kinds = Some(kinds.into_iter().collect());
+        let kinds: Vec<RecordKind> = kinds.into_iter().collect();
+        self.refused_kinds.extend(RecordKind::ALL.into_iter().filter(|kind| !kinds.contains(kind)));
         self
     }
 
-    /// Lets only these value types through, by their names in the record schema, for example `JOB`.
+    /// Lets only these value types through.
     #[must_use]
-    pub fn only_value_types(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.value_types = Some(names.into_iter().collect());
+    pub fn only_value_types(mut self, types: impl IntoIterator<Item = ValueType>) -> Self {
+        let types: Vec<ValueType> = types.into_iter().collect();
+        self.refused_types.extend(ValueType::ALL.iter().filter(|of| !types.contains(of)).map(|of| *of as u8));
+        self
+    }
+
+    /// Of a value type, lets only these intents through.
+    #[must_use]
+    pub fn only_intents(mut self, of: ValueType, intents: impl IntoIterator<Item = String>) -> Self {
+        self.intents.entry(of as u8).or_default().extend(intents);
         self
     }
 
     /// Whether the exporter gets this record.
     pub fn accepts(&self, record: &Record) -> bool {
-        let kind = self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&RecordKind::of(record)));
-        let name = record.payload.value_type().name();
-        kind && self.value_types.as_ref().is_none_or(|names| names.iter().any(|wanted| wanted == name))
+        let of = record.payload.value_type() as u8;
+        !self.refused_types.contains(&of)
+            && (self.refused_kinds.is_empty() || !self.refused_kinds.contains(&RecordKind::of(record)))
+            && self.intents.get(&of).is_none_or(|intents| {
+                let name = record.payload.intent_name();
+                intents.iter().any(|intent| intent == name)
+            })
+    }
+
+    /// Narrows it by the arguments that every exporter has, under the names of the reference's exporters:
+    /// - `index.event`, `index.rejection`, `index.<value type>`: `false` leaves these records out;
+    /// - `enabledRecordTypes`, `enabledValueTypes`: lists, and all others are left out;
+    /// - `enabledIntents`: `JOB=CREATED,COMPLETED;INCIDENT=CREATED`; of these value types, other intents are left out.
+    ///
+    /// # Errors
+    /// When something is named that there is not.
+    pub fn with_arguments(self, arguments: &mut Arguments) -> Result<RecordFilter, ExporterError> {
+        let mut filter = self;
+        if let Some(mut index) = arguments.take_group("index")? {
+            for name in index.names() {
+                let is_on = index.take_switch(&name)?;
+                if is_on == Some(true) {
+                    check(&name, &index)?;
+                } else {
+                    filter.refuse(&name, &index)?;
+                }
+            }
+        }
+        if let Some(names) = arguments.take_words("enabledRecordTypes")? {
+            let kinds = names.iter().map(|name| enabled_kind(name, arguments)).collect::<Result<Vec<_>, _>>()?;
+            some("enabledRecordTypes", &kinds, arguments)?;
+            filter = filter.only_kinds(kinds);
+        }
+        if let Some(names) = arguments.take_words("enabledValueTypes")? {
+            let types = names.iter().map(|name| of_name("enabledValueTypes", name, arguments));
+            let types = types.collect::<Result<Vec<_>, _>>()?;
+            some("enabledValueTypes", &types, arguments)?;
+            filter = filter.only_value_types(types);
+        }
+        if let Some(text) = arguments.take_text("enabledIntents")? {
+            let parts: Vec<&str> = text.split(';').filter(|part| !part.trim().is_empty()).collect();
+            some("enabledIntents", &parts, arguments)?;
+            for part in parts {
+                let problem = "must be like JOB=CREATED,COMPLETED;INCIDENT=CREATED";
+                let (name, intents) = part.split_once('=').ok_or_else(|| arguments.error("enabledIntents", problem))?;
+                let of = of_name("enabledIntents", name.trim(), arguments)?;
+                let intents = intents.split(',').map(str::trim).filter(|intent| !intent.is_empty());
+                let intents =
+                    intents.map(|intent| intent_name(of, intent, arguments)).collect::<Result<Vec<_>, _>>()?;
+                if intents.is_empty() {
+                    let problem = format!("names no intent of {}, so that none would be let through", of.name());
+                    return Err(arguments.error("enabledIntents", &problem));
+                }
+                filter = filter.only_intents(of, intents);
+            }
+        }
+        if filter.refuses_everything() {
+            let problem = "and the other filters leave out every record; let some through, or remove the exporter";
+            return Err(arguments.error("index", problem));
+        }
+        Ok(filter)
+    }
+
+    fn refuses_everything(&self) -> bool {
+        // Of the others there are no records.
+        let mut types = ValueType::ALL.iter().filter(|of| !of.intent_names().is_empty());
+        RecordKind::ALL.iter().all(|kind| self.refused_kinds.contains(kind))
+            || types.all(|of| self.refused_types.contains(&(*of as u8)))
+    }
+
+    fn refuse(&mut self, name: &str, arguments: &Arguments) -> Result<(), ExporterError> {
+        match kind(name) {
+            Some(kind) => self.refused_kinds.extend(kind),
+            None => self.refused_types.push(of_name(name, name, arguments)? as u8),
+        }
+        Ok(())
+    }
+}
+
+/// The kind with a name: none inside when there are no records of it.
+fn kind(name: &str) -> Option<Option<RecordKind>> {
+    KINDS.iter().find(|(known, _)| relaxed(known) == relaxed(name)).map(|(_, kind)| *kind)
+}
+
+fn check(name: &str, arguments: &Arguments) -> Result<(), ExporterError> {
+    if kind(name).is_none() {
+        of_name(name, name, arguments)?;
+    }
+    Ok(())
+}
+
+/// The value type with a name, however it is written: `PROCESS_INSTANCE`, `processInstance`, `ProcessInstanceIntent`.
+fn of_name(argument: &str, name: &str, arguments: &Arguments) -> Result<ValueType, ExporterError> {
+    let wanted = relaxed(name);
+    let wanted = wanted.strip_suffix("intent").unwrap_or(&wanted);
+    let found = ValueType::ALL.iter().find(|of| relaxed(of.name()) == wanted);
+    found.copied().ok_or_else(|| {
+        let problem = format!("names '{name}', and there is no such value type; one is PROCESS_INSTANCE");
+        arguments.error(argument, &problem)
+    })
+}
+
+/// The kind that `enabledRecordTypes` names.
+fn enabled_kind(name: &str, arguments: &Arguments) -> Result<RecordKind, ExporterError> {
+    let problem = match kind(name) {
+        Some(Some(kind)) => return Ok(kind),
+        Some(None) => format!("names '{name}', and commands are not exported; there are EVENT and COMMAND_REJECTION"),
+        None => format!("names '{name}', and there is no such record type; there are EVENT and COMMAND_REJECTION"),
+    };
+    Err(arguments.error("enabledRecordTypes", &problem))
+}
+
+/// The intent of a value type with a name, however it is written.
+fn intent_name(of: ValueType, name: &str, arguments: &Arguments) -> Result<String, ExporterError> {
+    let known = of.intent_names();
+    if let Some(found) = known.iter().find(|known| relaxed(known) == relaxed(name)) {
+        return Ok((*found).to_owned());
+    }
+    let of = of.name();
+    let problem = match known {
+        [] => format!("names '{name}' of {of}, and there are no records of this value type; leave it out"),
+        known => {
+            format!("names '{name}', and {of} has no such intent; there are {}", known.join(", "))
+        }
+    };
+    Err(arguments.error("enabledIntents", &problem))
+}
+
+/// Refuses an empty list: it would let nothing through.
+fn some<T>(argument: &str, list: &[T], arguments: &Arguments) -> Result<(), ExporterError> {
+    if list.is_empty() {
+        let problem = "is empty, so that no record would be let through; name what is wanted, or leave it out for all";
+        return Err(arguments.error(argument, problem));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use protocol::{IncidentIntent, JobIntent, Key, Payload, Rejection};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn filter(arguments: Value) -> Result<RecordFilter, ExporterError> {
+        let Value::Object(values) = arguments else { panic!("a mapping") };
+        let mut arguments = Arguments::new("debug", values);
+        let filter = RecordFilter::default().with_arguments(&mut arguments)?;
+        arguments.finish("nothing else")?;
+        Ok(filter)
+    }
+
+    /// Which of a created job, a failed job, an incident and a refusal pass.
+    fn passing(arguments: Value) -> [bool; 4] {
+        let filter = filter(arguments).expect("right");
+        let job = |intent| Record::event(1, 0, Key::NONE, Payload::Job(intent, Arc::default()));
+        let incident = Record::event(1, 0, Key::NONE, Payload::Incident(IncidentIntent::Created, Box::default()));
+        let refusal =
+            Record { record_type: RecordType::Rejection(Rejection::not_found("gone")), ..job(JobIntent::Fail) };
+        [job(JobIntent::Created), job(JobIntent::Failed), incident, refusal].map(|record| filter.accepts(&record))
+    }
+
+    #[test]
+    fn records_pass_by_kind_type_and_intent() {
+        assert_eq!(passing(json!({})), [true; 4]);
+        assert_eq!(
+            passing(json!({"index": {"rejection": false, "command": true, "job": true}})),
+            [true, true, true, false]
+        );
+        assert_eq!(passing(json!({"index": {"incident": false, "processInstance": false}})), [true, true, false, true]);
+        assert_eq!(passing(json!({"enabledRecordTypes": "EVENT"})), [true, true, true, false]);
+        assert_eq!(passing(json!({"enabled-value-types": ["INCIDENT"]})), [false, false, true, false]);
+        assert_eq!(passing(json!({"enabledIntents": "JobIntent=CREATED, fail,"})), [true, false, true, true]);
+    }
+
+    #[test]
+    fn a_filter_that_lets_nothing_through_is_refused() {
+        let every_type: serde_json::Map<String, Value> =
+            ValueType::ALL.iter().map(|of| (of.name().to_owned(), Value::Bool(false))).collect();
+        for (arguments, part) in [
+            (json!({"enabledRecordTypes": []}), "'enabledRecordTypes' of the exporter 'debug' is empty"),
+            (json!({"enabledValueTypes": " , "}), "'enabledValueTypes' of the exporter 'debug' is empty"),
+            (json!({"enabledIntents": ";"}), "'enabledIntents' of the exporter 'debug' is empty"),
+            (json!({"enabledIntents": "JOB=;INCIDENT=CREATED"}), "names no intent of JOB"),
+            (json!({"enabledRecordTypes": "EVENT,COMMAND"}), "names 'COMMAND', and commands are not exported"),
+            (
+                json!({"enabledIntents": "VARIABLE=CREATED,DONE"}),
+                "names 'DONE', and VARIABLE has no such intent; there are CREATED, UPDATED, MIGRATED",
+            ),
+            (json!({"enabledIntents": "SCALE=DONE"}), "there are no records of this value type"),
+            (json!({"enabledValueTypes": "SCALE"}), "leave out every record"),
+            (json!({"index": {"event": false, "rejection": false}}), "leave out every record"),
+            (json!({"index": every_type}), "leave out every record"),
+        ] {
+            let error = filter(arguments).expect_err("nothing would pass").to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused_by_name() {
+        for (arguments, part) in [
+            (
+                json!({"index": {"jobs": false}}),
+                "'index.jobs' of the exporter 'debug' names 'jobs', and there is no such value",
+            ),
+            (json!({"index": {"job": 1}}), "'index.job' of the exporter 'debug' must be true or false"),
+            (json!({"enabledRecordTypes": "FACT"}), "names 'FACT', and there is no such record type"),
+            (json!({"enabledIntents": "CREATED"}), "must be like JOB=CREATED"),
+        ] {
+            let error = filter(arguments).expect_err("wrong").to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

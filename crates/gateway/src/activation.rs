@@ -5,22 +5,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use broker::{Client, Reply, SubmitError};
-use gateway_interface::{ActivateJobsResponse, ActivatedJob};
+use broker::{Reply, SubmitError};
 use protocol::{Command, JobBatchIntent, JobBatchValue, Key, PartitionId, Payload, Text};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_stream::Stream;
-use tonic::{Code, Status};
 
 use crate::MESSAGE_BYTES_MAX;
-use crate::answers::AnswerSlot;
-use crate::conversion::activated_job;
+use crate::answers::{AnswerSlot, LargeAnswer};
+use crate::executor::Executor;
 use crate::job_type::{Finding, JobType, Question, Ticket};
 use crate::long_polling::LongPolling;
-use crate::rpc::Rpc;
-use crate::status::{rejected, shutting_down, status};
+use crate::outcome::{Failure, Refusal};
+use crate::tenants::tenants;
 use crate::undelivered::Undelivered;
+use crate::validation::{job_request, texts};
 
 /// What is left of a message for the jobs in it.
 const JOBS_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1024;
@@ -28,7 +27,51 @@ const JOBS_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1024;
 /// How many jobs one command activates; a request for more asks again.
 const JOBS_PER_COMMAND_MAX: usize = 1000;
 
-/// What a client asks for, already checked.
+/// No request waits longer than a day: clients that want longer ask again.
+const WAIT_LIMIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a client asks for.
+pub(crate) struct WantedJobs {
+    pub job_type: String,
+    pub worker: String,
+    /// Milliseconds.
+    pub timeout: i64,
+    pub jobs_max: i32,
+    pub fetch_variables: Vec<String>,
+    pub tenant_ids: Vec<String>,
+    /// Milliseconds to wait for a first job: 0 for the usual time, below that not to wait.
+    pub request_timeout: i64,
+}
+
+impl WantedJobs {
+    /// What is to be done for it.
+    ///
+    /// # Errors
+    /// When something of it cannot be.
+    pub(crate) fn check(self, long_polling_timeout: Duration) -> Result<ActivationRequest, Failure> {
+        const ACTION: &str = "activate jobs";
+        job_request(ACTION, &self.job_type, self.timeout, &self.worker, &self.fetch_variables)?;
+        if self.jobs_max < 1 {
+            return Err(Failure::expected(ACTION, "maxJobsToActivate", "greater than zero", self.jobs_max));
+        }
+        let wait_limit = match u64::try_from(self.request_timeout) {
+            Ok(0) => Some(long_polling_timeout),
+            Ok(milliseconds) => Some(Duration::from_millis(milliseconds).min(WAIT_LIMIT_MAX)),
+            Err(_) => None,
+        };
+        Ok(ActivationRequest {
+            tenant_ids: tenants(&self.tenant_ids)?,
+            job_type: self.job_type.into(),
+            worker: self.worker.into(),
+            timeout: self.timeout,
+            jobs_max: self.jobs_max,
+            fetch_variables: texts(self.fetch_variables),
+            wait_limit,
+        })
+    }
+}
+
+/// The same, checked.
 pub(crate) struct ActivationRequest {
     pub job_type: Text,
     pub worker: Text,
@@ -43,10 +86,8 @@ pub(crate) struct ActivationRequest {
 
 /// What every request for jobs needs.
 pub(crate) struct ActivationContext {
-    pub client: Client,
+    pub executor: Executor,
     pub polling: Arc<LongPolling>,
-    /// How long a partition may take to answer.
-    pub request_timeout: Duration,
     pub shutdown: watch::Receiver<bool>,
     /// Where the answer is counted until it is read.
     pub slot: AnswerSlot,
@@ -74,17 +115,17 @@ pub(crate) struct Activation {
 
 enum Answer {
     Jobs { jobs: Undelivered, drained: bool },
-    Rejected(Status),
+    Failed(Failure),
     Overloaded,
     Skipped,
 }
 
 impl Activation {
     pub(crate) fn new(context: ActivationContext, request: ActivationRequest) -> Self {
-        let job_type = context.polling.job_type(&request.job_type);
+        let job_type = context.polling.job_type(&request.job_type, &request.tenant_ids);
         let (ticket, start) = job_type.enter();
         Activation {
-            asked: vec![false; usize::from(context.client.partition_count())],
+            asked: vec![false; usize::from(context.executor.client.partition_count())],
             woken: false,
             remaining: usize::try_from(request.jobs_max).unwrap_or(0),
             bytes_left: JOBS_BYTES_MAX,
@@ -101,7 +142,7 @@ impl Activation {
     }
 
     /// The next message for the client, or the end.
-    async fn next(&mut self) -> Option<Result<Undelivered, Status>> {
+    async fn next(&mut self) -> Option<Result<Undelivered, Failure>> {
         if let Some(mut jobs) = self.overflow.take() {
             return Some(Ok(self.message(&mut jobs)));
         }
@@ -117,7 +158,7 @@ impl Activation {
                     }
                     Answer::Jobs { .. } | Answer::Skipped => {}
                     Answer::Overloaded => self.overloaded = true,
-                    Answer::Rejected(status) => return Some(Err(status)),
+                    Answer::Failed(failure) => return Some(Err(failure)),
                 }
             } else if self.found {
                 return None;
@@ -127,7 +168,7 @@ impl Activation {
                 match self.wait().await {
                     Ok(true) => {}
                     Ok(false) => return None,
-                    Err(status) => return Some(Err(status)),
+                    Err(failure) => return Some(Err(failure)),
                 }
             }
         }
@@ -160,19 +201,23 @@ impl Activation {
     }
 
     /// Waits for a reason to ask again. False when the time is over.
-    async fn wait(&mut self) -> Result<bool, Status> {
+    async fn wait(&mut self) -> Result<bool, Failure> {
         let Some(expires) = self.expires else {
             return Ok(false);
         };
         let mut shutdown = self.context.shutdown.clone();
-        let parked = self.context.polling.park(&self.job_type, self.ticket)?;
-        if let Some(parked) = parked {
-            tokio::select! {
-                () = parked.woken() => {}
-                () = tokio::time::sleep_until(expires) => return Ok(false),
-                _ = shutdown.wait_for(|stopping| *stopping) => return Err(shutting_down()),
-            }
-        } else if Instant::now() >= expires {
+        let polling = self.context.polling.clone();
+        let parked = polling.park(&self.job_type, self.ticket)?;
+        let is_over = match parked {
+            Some(parked) => tokio::select! {
+                () = parked.woken() => false,
+                () = tokio::time::sleep_until(expires) => true,
+                _ = shutdown.wait_for(|stopping| *stopping) => return Err(Failure::ShuttingDown),
+            },
+            None => Instant::now() >= expires,
+        };
+        if is_over {
+            polling.give_way().await;
             return Ok(false);
         }
         self.asked.fill(false);
@@ -183,25 +228,25 @@ impl Activation {
     async fn ask(&mut self, partition: PartitionId) -> Answer {
         self.asked[index(partition)] = true;
         // Nothing is activated as long as there is no room for what that gives.
-        let (slot, limit) = (&self.context.slot, self.context.request_timeout);
-        let mut reserved = match slot.reserve(Rpc::ActivateJobs, limit).await {
+        let (slot, limit) = (&self.context.slot, self.context.executor.request_timeout);
+        let mut reserved = match slot.reserve(LargeAnswer::Jobs, limit).await {
             Ok(reserved) => reserved,
-            Err(status) => return Answer::Rejected(status),
+            Err(failure) => return Answer::Failed(failure),
         };
-        let client = self.context.client.clone();
+        let executor = self.context.executor.clone();
         let question = self.job_type.ask(partition);
         let wanted = self.remaining.min(JOBS_PER_COMMAND_MAX);
         let (sender, receiver) = oneshot::channel();
-        self.context.client.submit(partition, self.command(wanted), move |result| {
+        self.context.executor.client.submit(partition, self.command(wanted), move |result| {
             // When the request is gone, this drops the answer, which gives the jobs back.
-            let _ = sender.send(answer(client, question, partition, wanted, result));
+            let _ = sender.send(answer(&executor, question, partition, wanted, result));
         });
-        match tokio::time::timeout(self.context.request_timeout, receiver).await {
+        match tokio::time::timeout(limit, receiver).await {
             Ok(answer) => {
                 let answer = answer.unwrap_or(Answer::Skipped);
                 if let Answer::Jobs { jobs, .. } = &answer {
-                    if let Err(status) = reserved.settle(jobs.bytes()) {
-                        return Answer::Rejected(status);
+                    if let Err(failure) = reserved.settle(jobs.bytes()) {
+                        return Answer::Failed(failure);
                     }
                     if jobs.len() > 0 {
                         self.context.slot.put(reserved);
@@ -229,35 +274,34 @@ impl Activation {
         Command::new(Key::NONE, Payload::JobBatch(JobBatchIntent::Activate, Box::new(value)))
     }
 
-    fn nothing_found_but_overload(&self) -> Status {
-        status(
-            Code::ResourceExhausted,
-            format!(
-                "Expected to activate jobs of type '{}', but no jobs available and at least one broker returned 'RESOURCE_EXHAUSTED'. Please try again later.",
-                self.request.job_type
-            ),
-        )
+    fn nothing_found_but_overload(&self) -> Failure {
+        Failure::Exhausted(format!(
+            "Expected to activate jobs of type '{}', but no jobs available and at least one broker returned 'RESOURCE_EXHAUSTED'. Please try again later.",
+            self.request.job_type
+        ))
     }
 }
 
 /// Reads the answer of a partition, and passes its meaning on to other requests for the same type.
 fn answer(
-    client: Client,
+    executor: &Executor,
     question: Question,
     partition: PartitionId,
     wanted: usize,
     result: Result<Reply, SubmitError>,
 ) -> Answer {
+    let at = result.as_ref().ok().and_then(|reply| executor.acknowledged.answered(partition, reply));
     match result {
-        Ok(Reply { rejection: Some(rejection), payload, .. }) => {
+        Ok(Reply { rejection: Some(rejection), payload, key, .. }) => {
             question.settle(Finding::NotAnswered);
-            Answer::Rejected(rejected(payload.intent_name(), &rejection))
+            let intent = payload.intent_name();
+            Answer::Failed(Failure::Rejected(Box::new(Refusal { intent, key, rejection, at })))
         }
         Ok(Reply { payload: Payload::JobBatch(_, batch), .. }) => {
             let batch = *batch;
             let drained = !batch.truncated && batch.jobs.len() < wanted;
             question.settle(if drained { Finding::Drained } else { Finding::MayHaveMore });
-            Answer::Jobs { drained, jobs: Undelivered::new(client, batch.job_keys, batch.jobs) }
+            Answer::Jobs { drained, jobs: Undelivered::new(executor.client.clone(), batch.job_keys, batch.jobs) }
         }
         Ok(reply) => {
             tracing::error!(%partition, kind = reply.payload.value_type().name(), "a request for jobs was answered with something else");
@@ -275,9 +319,9 @@ fn index(partition: PartitionId) -> usize {
     usize::from(partition.0) - 1
 }
 
-type Step = Pin<Box<dyn Future<Output = (Option<Result<Undelivered, Status>>, Box<Activation>)> + Send>>;
+type Step = Pin<Box<dyn Future<Output = (Option<Result<Undelivered, Failure>>, Box<Activation>)> + Send>>;
 
-/// The messages of a request, made one by one as the client takes them.
+/// The parts of an answer, made one by one as the client takes them.
 pub(crate) struct ActivationStream {
     step: Option<Step>,
 }
@@ -296,7 +340,7 @@ fn step(mut activation: Box<Activation>) -> Step {
 }
 
 impl Stream for ActivationStream {
-    type Item = Result<ActivateJobsResponse, Status>;
+    type Item = Result<Undelivered, Failure>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(current) = &mut self.step else {
@@ -304,13 +348,6 @@ impl Stream for ActivationStream {
         };
         let (item, activation) = ready!(current.as_mut().poll(context));
         self.step = matches!(item, Some(Ok(_))).then(|| step(activation));
-        Poll::Ready(item.map(|item| {
-            item.map(|jobs| {
-                let jobs = jobs.deliver().into_iter();
-                ActivateJobsResponse {
-                    jobs: jobs.map(|(key, job)| activated_job(key, &job)).collect::<Vec<ActivatedJob>>(),
-                }
-            })
-        }))
+        Poll::Ready(item)
     }
 }

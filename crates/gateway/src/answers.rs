@@ -17,14 +17,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http_body::{Body, Frame, SizeHint};
+use hyper::body::Bytes;
 use metrics::Gauge;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tonic::codegen::Bytes;
-use tonic::{Code, Status};
 
-use crate::rpc::Rpc;
-use crate::status::status;
+use crate::outcome::Failure;
 
 /// Unread answers of one connection.
 const CONNECTION_BYTES_MAX: usize = 32 << 20;
@@ -41,6 +39,20 @@ const EXPECTED_BYTES_MIN: usize = 16 << 10;
 const CHUNK_BYTES: usize = 128 << 10;
 /// By what part of the difference the expectation follows smaller answers.
 const EXPECTATION_PART: usize = 32;
+
+/// Kinds of answers that may be large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LargeAnswer {
+    Jobs,
+    ProcessInstanceResult,
+    Deployment,
+    DecisionEvaluation,
+    Topology,
+}
+
+impl LargeAnswer {
+    const COUNT: usize = LargeAnswer::Topology as usize + 1;
+}
 
 /// A sum of bytes and its limit.
 struct Account {
@@ -80,8 +92,8 @@ struct Shared {
     connection_bytes_max: usize,
     stall_interval: Duration,
     stall_timeout: Duration,
-    /// By procedure.
-    expected: Vec<AtomicUsize>,
+    /// By kind of answer.
+    expected: [AtomicUsize; LargeAnswer::COUNT],
     gauge: Gauge,
 }
 
@@ -124,7 +136,7 @@ impl Answers {
             stall_timeout,
             account: Account::new(gateway_bytes_max),
             connection_bytes_max,
-            expected: Rpc::ALL.iter().map(|_| AtomicUsize::new(expected_bytes)).collect(),
+            expected: std::array::from_fn(|_| AtomicUsize::new(expected_bytes)),
             gauge: metrics::gauge!("osmia_gateway_unread_answers_bytes"),
         }))
     }
@@ -187,18 +199,12 @@ impl Connection {
         Ok(())
     }
 
-    fn refusal(&self, rpc: Rpc, full: Full) -> Status {
-        let (whose, limit) = match full {
+    fn refusal(&self, full: Full) -> Failure {
+        let (whose, limit_bytes) = match full {
             Full::Connection => ("this connection", self.account.limit_bytes),
             Full::Gateway => ("all connections together", self.shared.account.limit_bytes),
         };
-        status(
-            Code::ResourceExhausted,
-            format!(
-                "Expected to answer {}, but {whose} has more than {limit} bytes of answers that were not read, which is the limit. Please read them, and try again after a growing pause.",
-                rpc.name()
-            ),
-        )
+        Failure::AnswersUnread { whose, limit_bytes }
     }
 }
 
@@ -215,17 +221,17 @@ impl AnswerSlot {
     ///
     /// # Errors
     /// When there is none for that long.
-    pub(crate) async fn reserve(&self, rpc: Rpc, limit: Duration) -> Result<AnswerBytes, Status> {
-        let bytes = self.connection.shared.expected[rpc as usize].load(Ordering::Relaxed);
+    pub(crate) async fn reserve(&self, kind: LargeAnswer, limit: Duration) -> Result<AnswerBytes, Failure> {
+        let bytes = self.connection.shared.expected[kind as usize].load(Ordering::Relaxed);
         if self.connection.add(bytes, 1).is_ok() {
-            return Ok(self.bytes(rpc, bytes));
+            return Ok(self.bytes(kind, bytes));
         }
         let reserved = tokio::time::timeout(limit, self.wait_for_room(bytes)).await;
         match reserved {
-            Ok(()) => Ok(self.bytes(rpc, bytes)),
+            Ok(()) => Ok(self.bytes(kind, bytes)),
             Err(_) => {
                 let full = self.connection.add(0, 1).err().unwrap_or(Full::Connection);
-                Err(self.connection.refusal(rpc, full))
+                Err(self.connection.refusal(full))
             }
         }
     }
@@ -252,10 +258,10 @@ impl AnswerSlot {
     ///
     /// # Errors
     /// When it does not fit twice the limit.
-    pub(crate) fn take(&self, rpc: Rpc, bytes: usize) -> Result<AnswerBytes, Status> {
+    pub(crate) fn take(&self, kind: LargeAnswer, bytes: usize) -> Result<AnswerBytes, Failure> {
         match self.connection.add(bytes, 2) {
-            Ok(()) => Ok(self.bytes(rpc, bytes)),
-            Err(full) => Err(self.connection.refusal(rpc, full)),
+            Ok(()) => Ok(self.bytes(kind, bytes)),
+            Err(full) => Err(self.connection.refusal(full)),
         }
     }
 
@@ -267,8 +273,8 @@ impl AnswerSlot {
         self.ready.lock().push(bytes);
     }
 
-    fn bytes(&self, rpc: Rpc, bytes: usize) -> AnswerBytes {
-        AnswerBytes { connection: self.connection.clone(), rpc, bytes, is_ready: false }
+    fn bytes(&self, kind: LargeAnswer, bytes: usize) -> AnswerBytes {
+        AnswerBytes { connection: self.connection.clone(), kind, bytes, is_ready: false }
     }
 }
 
@@ -281,7 +287,7 @@ impl Default for AnswerSlot {
 /// What one answer takes, given back when it is dropped.
 pub(crate) struct AnswerBytes {
     connection: Arc<Connection>,
-    rpc: Rpc,
+    kind: LargeAnswer,
     bytes: usize,
     is_ready: bool,
 }
@@ -291,14 +297,14 @@ impl AnswerBytes {
     ///
     /// # Errors
     /// When it does not fit twice the limit.
-    pub(crate) fn settle(&mut self, bytes: usize) -> Result<(), Status> {
-        let expected = &self.connection.shared.expected[self.rpc as usize];
+    pub(crate) fn settle(&mut self, bytes: usize) -> Result<(), Failure> {
+        let expected = &self.connection.shared.expected[self.kind as usize];
         let before = expected.load(Ordering::Relaxed);
         let next = if bytes > before { bytes } else { before - (before - bytes) / EXPECTATION_PART };
         expected.store(next.max(EXPECTED_BYTES_MIN), Ordering::Relaxed);
         if bytes > self.bytes {
             let more = bytes - self.bytes;
-            self.connection.add(more, 2).map_err(|full| self.connection.refusal(self.rpc, full))?;
+            self.connection.add(more, 2).map_err(|full| self.connection.refusal(full))?;
         } else {
             self.give_back(self.bytes - bytes);
         }
@@ -405,7 +411,7 @@ impl AsRef<[u8]> for Piece {
 mod tests {
     use super::*;
 
-    const RPC: Rpc = Rpc::EvaluateDecision;
+    const KIND: LargeAnswer = LargeAnswer::DecisionEvaluation;
     const LONG: Duration = Duration::from_secs(60);
     const STALL: Duration = Duration::from_millis(200);
 
@@ -422,9 +428,9 @@ mod tests {
 
     impl Body for Whole {
         type Data = Bytes;
-        type Error = Status;
+        type Error = Failure;
 
-        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
             Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
         }
     }
@@ -439,7 +445,7 @@ mod tests {
     async fn what_is_not_read_is_counted_until_its_bytes_are_gone() {
         let answers = answers(1 << 20, 1 << 20);
         let slot = answers.connection().slot();
-        let mut share = slot.reserve(RPC, LONG).await.unwrap();
+        let mut share = slot.reserve(KIND, LONG).await.unwrap();
         assert_eq!(unread(&answers), EXPECTED_BYTES_MIN);
         share.settle(100_000).unwrap();
         slot.put(share);
@@ -456,7 +462,7 @@ mod tests {
         let answers = answers(1 << 20, 1 << 20);
         let connection = answers.connection();
         let slot = connection.slot();
-        slot.put(slot.take(RPC, 3 * CHUNK_BYTES).unwrap());
+        slot.put(slot.take(KIND, 3 * CHUNK_BYTES).unwrap());
         let whole: Vec<u8> = (0..3 * CHUNK_BYTES).map(|index| (index % 251) as u8).collect();
         let mut body = Counted::new(Whole(Some(whole.clone().into())), slot);
         let mut read = Vec::new();
@@ -477,12 +483,12 @@ mod tests {
     async fn who_asks_for_more_waits_until_something_is_read() {
         let answers = answers(1 << 20, 64 << 10);
         let connection = answers.connection();
-        let mut first = connection.slot().reserve(RPC, LONG).await.unwrap();
+        let mut first = connection.slot().reserve(KIND, LONG).await.unwrap();
         first.settle(64 << 10).unwrap();
         let slot = connection.slot();
-        let mut second = Box::pin(slot.reserve(RPC, LONG));
+        let mut second = Box::pin(slot.reserve(KIND, LONG));
         assert!(futures_poll(&mut second).await.is_pending(), "the connection is full");
-        answers.connection().slot().reserve(RPC, LONG).await.expect("another one is not");
+        answers.connection().slot().reserve(KIND, LONG).await.expect("another one is not");
         drop(first);
         assert_eq!(second.await.unwrap().bytes, 64 << 10, "what the last one had");
     }
@@ -491,11 +497,11 @@ mod tests {
     async fn one_room_lets_in_all_that_fit() {
         let answers = answers(64 << 10, 1 << 20);
         let (big, small) = (answers.connection().slot(), answers.connection().slot());
-        let all = big.take(RPC, 64 << 10).unwrap();
+        let all = big.take(KIND, 64 << 10).unwrap();
         let waiting: Vec<_> = (0..4)
             .map(|_| {
                 let slot = small.clone();
-                tokio::spawn(async move { slot.reserve(RPC, LONG).await })
+                tokio::spawn(async move { slot.reserve(KIND, LONG).await })
             })
             .collect();
         tokio::task::yield_now().await;
@@ -511,23 +517,24 @@ mod tests {
     async fn without_room_for_long_the_limit_is_named() {
         let answers = answers(1 << 20, 64 << 10);
         let slot = answers.connection().slot();
-        let _all = slot.take(RPC, 64 << 10).unwrap();
-        let refusal = slot.reserve(RPC, STALL / 10).await.err().expect("no room");
-        assert_eq!(refusal.code(), Code::ResourceExhausted);
-        assert!(refusal.message().contains("this connection has more than 65536 bytes of answers"), "{refusal}");
+        let _all = slot.take(KIND, 64 << 10).unwrap();
+        let refusal = slot.reserve(KIND, STALL / 10).await.err().expect("no room");
+        assert_eq!(refusal, Failure::AnswersUnread { whose: "this connection", limit_bytes: 64 << 10 });
+        let message = refusal.message("EvaluateDecision");
+        assert!(message.contains("this connection has more than 65536 bytes of answers"), "{message}");
     }
 
     #[tokio::test]
     async fn a_large_answer_may_pass_the_limit_but_not_twice() {
         let answers = answers(1 << 20, 100_000);
         let slot = answers.connection().slot();
-        let mut alone = slot.reserve(RPC, LONG).await.unwrap();
+        let mut alone = slot.reserve(KIND, LONG).await.unwrap();
         alone.settle(150_000).expect("it was let in");
-        let refusal = slot.take(RPC, 60_000).err().expect("twice the limit");
-        assert!(refusal.message().contains("not read"), "{refusal}");
+        let refusal = slot.take(KIND, 60_000).err().expect("twice the limit");
+        assert_eq!(refusal, Failure::AnswersUnread { whose: "this connection", limit_bytes: 100_000 });
         assert_eq!(unread(&answers), 150_000, "nothing is left of what was refused");
         drop(alone);
-        drop(slot.take(RPC, 900_000).expect("whatever its size, it is alone"));
+        drop(slot.take(KIND, 900_000).expect("whatever its size, it is alone"));
         assert_eq!(unread(&answers), 0);
     }
 
@@ -536,14 +543,14 @@ mod tests {
         let answers = answers(1 << 20, 1 << 20);
         let connection = answers.connection();
         let slot = connection.slot();
-        let _asked = slot.reserve(RPC, LONG).await.unwrap();
+        let _asked = slot.reserve(KIND, LONG).await.unwrap();
         let stalled = tokio::spawn({
             let connection = connection.clone();
             async move { connection.stalled().await }
         });
         tokio::time::sleep(STALL * 2).await;
         assert!(!stalled.is_finished(), "nothing is ready");
-        slot.put(slot.take(RPC, 10).unwrap());
+        slot.put(slot.take(KIND, 10).unwrap());
         stalled.await.expect("it reads nothing");
     }
 
@@ -552,7 +559,7 @@ mod tests {
         let answers = Answers::with_limits((1_000, 1 << 20), EXPECTED_BYTES_MIN, LONG * 60, STALL / 10);
         let connection = answers.connection();
         let slot = connection.slot();
-        slot.put(slot.take(RPC, 1_000).unwrap());
+        slot.put(slot.take(KIND, 1_000).unwrap());
         tokio::time::timeout(LONG, connection.stalled()).await.expect("not after an hour");
     }
 

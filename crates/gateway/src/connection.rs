@@ -1,6 +1,6 @@
 //! Connections of clients that say nothing are closed, so that they cannot use up the file descriptors. Those of clients
 //! that start more than can be done are not read for a while (`starts.rs`), and those of clients that do not read what they
-//! are sent are not read either: nothing more is asked for than is taken away.
+//! are sent are not read either: nothing more is asked for than is taken away. Who takes nothing for a minute is closed.
 //!
 //! After the first bytes, the pings of HTTP/2 find out whether the client is alive.
 
@@ -20,9 +20,14 @@ const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(20);
 /// What every client sends first: the preface of HTTP/2.
 const FIRST_BYTES: usize = 24;
 
+/// How long a client may take nothing of what is written.
+const BLOCKED_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// What is read at once. HTTP/2 reads as long as there is something, and hands on the requests only then: as long as a
-/// client sends faster, they would not be counted.
-const TURN_BYTES: usize = 64 << 10;
+/// client sends faster, they would not be counted. Each request is a task: more of them at once than the 256 for which the
+/// runtime's queue of a thread has room would go to another queue, which is only looked at when that of the thread is empty,
+/// together with the tasks of all other clients that do not fit.
+const TURN_BYTES: usize = 16 << 10;
 /// The same while there is much to start already.
 const BUSY_TURN_BYTES: usize = 4 << 10;
 
@@ -32,8 +37,9 @@ pub(crate) struct Connection {
     gate: Gate,
     /// Read since the last pause.
     turn_bytes: usize,
-    /// The client does not take what is written.
-    is_blocked: bool,
+    /// Set while the client does not take what is written: when it is given up.
+    blocked: Option<Pin<Box<Sleep>>>,
+    blocked_timeout: Duration,
     /// The task that wants to read in the meantime.
     reader: Option<Waker>,
 }
@@ -51,15 +57,20 @@ struct Watch {
 
 impl Connection {
     pub(crate) fn new(stream: TcpStream, gate: Gate) -> Self {
-        Connection { stream, gate, turn_bytes: 0, is_blocked: false, reader: None }
+        let blocked_timeout = BLOCKED_TIMEOUT;
+        Connection { stream, gate, turn_bytes: 0, blocked: None, blocked_timeout, reader: None }
     }
 
     /// Notes whether the client takes what is written.
-    fn written(&mut self, outcome: Poll<Result<usize>>) -> Poll<Result<usize>> {
-        self.is_blocked = outcome.is_pending();
-        if !self.is_blocked
-            && let Some(reader) = self.reader.take()
-        {
+    fn written(&mut self, context: &mut Context<'_>, outcome: Poll<Result<usize>>) -> Poll<Result<usize>> {
+        if outcome.is_pending() {
+            let timeout = self.blocked_timeout;
+            let blocked = self.blocked.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+            let given_up = || Err(Error::new(ErrorKind::TimedOut, "the client does not take what is written"));
+            return blocked.as_mut().poll(context).map(|()| given_up());
+        }
+        self.blocked = None;
+        if let Some(reader) = self.reader.take() {
             reader.wake();
         }
         outcome
@@ -85,7 +96,7 @@ impl AsyncRead for Connection {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if self.is_blocked {
+        if self.blocked.is_some() {
             self.reader = Some(context.waker().clone());
             return Poll::Pending;
         }
@@ -117,7 +128,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Greeting<S> {
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.written(outcome)
+        self.written(context, outcome)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
@@ -134,7 +145,7 @@ impl AsyncWrite for Connection {
         bytes: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.written(outcome)
+        self.written(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -203,6 +214,14 @@ mod tests {
         tokio::spawn(async move { tokio::io::copy(&mut client, &mut tokio::io::sink()).await });
         assert_eq!(reader.await.unwrap(), FIRST_BYTES, "it is read as soon as it reads");
         writer.abort();
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_given_up() {
+        let (_client, mut connection) = pair(Duration::from_secs(60)).await;
+        connection.stream.blocked_timeout = Duration::from_millis(50);
+        let error = connection.write_all(&vec![0; 64 << 20]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
     }
 
     #[tokio::test]

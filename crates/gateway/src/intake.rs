@@ -1,8 +1,9 @@
 //! What clients are sending: bounded in memory and time.
 //!
 //! A message is read whole before anything looks at it. A client that sends most of a message on each of many streams, and
-//! then waits, would fill the memory otherwise. Room for a long message is made as soon as its length is known, so that
-//! counts. Short ones are still taken when long ones are not: few clients send those, and all send these.
+//! then waits, would fill the memory otherwise. Room for a long message of gRPC is made as soon as its length is known, so
+//! that counts; others count as they come. Short ones are still taken when long ones are not: few clients send those, and
+//! all send these.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,13 +12,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http_body::{Body, Frame, SizeHint};
+use hyper::body::Bytes;
 use tokio::time::Sleep;
-use tonic::codegen::Bytes;
-use tonic::{Code, Status};
 
 use crate::MESSAGE_BYTES_MAX;
+use crate::outcome::Failure;
 use crate::starts::Arrival;
-use crate::status::status;
 
 /// What all clients together may have sent of requests that are not whole yet. Short requests may take as much again.
 const BYTES_MAX: usize = 256 << 20;
@@ -43,25 +43,40 @@ impl Intake {
 
     /// The body of a request, counted until it is dropped.
     pub(crate) fn receive<B>(&self, body: B, arrival: Arrival) -> Arriving<B> {
-        let (intake, prefix) = (self.clone(), Prefix::default());
-        Arriving { body, intake, arrival, prefix, received: 0, counted: 0, timeout: None }
+        let intake = self.clone();
+        Arriving { body, intake, arrival, prefix: None, received: 0, counted: 0, timeout: None }
+    }
+
+    /// The same, when the body begins with the prefix of a message that says how long it is.
+    pub(crate) fn receive_message<B>(&self, body: B, arrival: Arrival) -> Arriving<B> {
+        let mut arriving = self.receive(body, arrival);
+        arriving.prefix = Some(Prefix::default());
+        arriving
     }
 
     /// Counts more bytes of a request that now has this many.
-    fn add(&self, more: usize, of: usize) -> Result<(), Status> {
+    fn add(&self, more: usize, of: usize) -> Result<(), Failure> {
         let all = self.bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
         let bytes_max = if of <= SHORT_BYTES_MAX { self.bytes_max.saturating_mul(2) } else { self.bytes_max };
         if all <= bytes_max {
             return Ok(());
         }
-        Err(status(
-            Code::ResourceExhausted,
-            format!(
-                "Clients are sending more than {} bytes of requests at once, which is the limit of this gateway. Please try again later, and send requests without pauses inside.",
-                self.bytes_max
-            ),
-        ))
+        Err(Failure::Exhausted(format!(
+            "Clients are sending more than {} bytes of requests at once, which is the limit of this gateway. Please try again later, and send requests without pauses inside.",
+            self.bytes_max
+        )))
     }
+}
+
+/// Why a request does not arrive.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ArrivalError {
+    /// It is not waited for any longer, or not taken.
+    #[error("the request was refused while it arrived")]
+    Refused(Failure),
+    /// Its connection ended, or it was cancelled.
+    #[error("{0}")]
+    Ended(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// The body of a request on its way.
@@ -69,7 +84,7 @@ pub(crate) struct Arriving<B> {
     body: B,
     intake: Intake,
     arrival: Arrival,
-    prefix: Prefix,
+    prefix: Option<Prefix>,
     received: usize,
     counted: usize,
     /// Started when the request must be waited for: most requests arrive whole.
@@ -100,10 +115,12 @@ impl Prefix {
 }
 
 impl<B> Arriving<B> {
-    fn count(&mut self, data: &[u8]) -> Result<(), Status> {
-        self.prefix.read(data);
+    fn count(&mut self, data: &[u8]) -> Result<(), Failure> {
         self.received += data.len();
-        let announced = self.prefix.announced();
+        let announced = self.prefix.as_mut().map_or(0, |prefix| {
+            prefix.read(data);
+            prefix.announced()
+        });
         let needed = if announced > SHORT_BYTES_MAX { self.received.max(announced) } else { self.received };
         let more = needed.saturating_sub(self.counted);
         self.counted += more;
@@ -114,30 +131,30 @@ impl<B> Arriving<B> {
 impl<B> Body for Arriving<B>
 where
     B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<tonic::codegen::StdError>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Data = Bytes;
-    type Error = tonic::codegen::StdError;
+    type Error = ArrivalError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ArrivalError>>> {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         self.arrival.waits(frame.is_pending());
         match frame {
             Poll::Ready(Some(Ok(frame))) => {
                 let counted = frame.data_ref().map_or(Ok(()), |data| self.count(data));
-                Poll::Ready(Some(counted.map(|()| frame).map_err(Into::into)))
+                Poll::Ready(Some(counted.map(|()| frame).map_err(ArrivalError::Refused)))
             }
-            Poll::Ready(other) => Poll::Ready(other.map(|frame| frame.map_err(Into::into))),
+            Poll::Ready(other) => {
+                Poll::Ready(other.map(|frame| frame.map_err(|error| ArrivalError::Ended(error.into()))))
+            }
             Poll::Pending => {
                 let limit = self.intake.arrival_timeout;
                 let timeout = self.timeout.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-                timeout.as_mut().poll(context).map(|()| {
-                    let message = format!("The request did not arrive within {} ms.", limit.as_millis());
-                    Some(Err(status(Code::DeadlineExceeded, message).into()))
-                })
+                let late = |()| Some(Err(ArrivalError::Refused(Failure::ArrivedTooLate(limit))));
+                timeout.as_mut().poll(context).map(late)
             }
         }
     }
@@ -168,7 +185,7 @@ mod tests {
 
     impl Body for Half {
         type Data = Bytes;
-        type Error = tonic::codegen::StdError;
+        type Error = std::convert::Infallible;
 
         fn poll_frame(
             mut self: Pin<&mut Self>,
@@ -178,9 +195,13 @@ mod tests {
         }
     }
 
-    async fn next(body: &mut Arriving<Half>) -> Result<usize, Status> {
+    async fn next(body: &mut Arriving<Half>) -> Result<usize, Failure> {
         let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await.expect("no end");
-        frame.map(|frame| frame.data_ref().expect("data").len()).map_err(Status::from_error)
+        match frame {
+            Ok(frame) => Ok(frame.data_ref().expect("data").len()),
+            Err(ArrivalError::Refused(failure)) => Err(failure),
+            Err(ArrivalError::Ended(error)) => panic!("{error}"),
+        }
     }
 
     #[tokio::test]
@@ -188,7 +209,7 @@ mod tests {
         let intake = Intake { bytes_max: 1_000_000, ..Intake::new() };
         let pieces = |pieces: &[&'static [u8]]| {
             let pieces = pieces.iter().rev().map(|piece| Bytes::from_static(piece)).collect();
-            intake.receive(Half(pieces), Starts::new().gate().arrival(false))
+            intake.receive_message(Half(pieces), Starts::new().gate().arrival(false))
         };
         let long = || pieces(&[&[0, 0], &[0x0a, 0, 0, 1]]);
         let (mut first, mut second, mut short) = (long(), long(), pieces(&[&[0, 0, 0, 0, 9]]));
@@ -197,8 +218,8 @@ mod tests {
         assert_eq!(intake.bytes.load(Ordering::Relaxed), 0x0a_0000, "the length of the message");
         assert_eq!(next(&mut second).await.unwrap(), 2);
         let refusal = next(&mut second).await.unwrap_err();
-        assert_eq!(refusal.code(), Code::ResourceExhausted);
-        assert!(refusal.message().contains("more than 1000000 bytes of requests at once"), "{refusal}");
+        let Failure::Exhausted(message) = refusal else { panic!("{refusal:?}") };
+        assert!(message.contains("more than 1000000 bytes of requests at once"), "{message}");
         assert_eq!(next(&mut short).await.unwrap(), 5, "short requests are still taken");
         drop((first, second, short));
         let mut third = long();
@@ -209,13 +230,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_says_nothing_of_its_length_counts_as_it_comes() {
+        let intake = Intake { bytes_max: 1_000, ..Intake::new() };
+        let piece = || vec![Bytes::from(vec![b' '; 100_000])];
+        let mut long = intake.receive(Half(piece()), Starts::new().gate().arrival(false));
+        assert!(matches!(next(&mut long).await, Err(Failure::Exhausted(_))));
+        drop(long);
+        let mut short = intake.receive(Half(vec![Bytes::from_static(b"{}")]), Starts::new().gate().arrival(false));
+        assert_eq!(next(&mut short).await.unwrap(), 2);
+        assert_eq!(intake.bytes.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
     async fn half_a_request_is_not_waited_for_for_ever() {
         let intake = Intake { arrival_timeout: Duration::from_millis(20), ..Intake::new() };
         let arrival = Starts::new().gate().arrival(true);
         let mut body = intake.receive(Half(vec![Bytes::from_static(b"half")]), arrival);
         assert_eq!(next(&mut body).await.unwrap(), 4);
         let refusal = next(&mut body).await.unwrap_err();
-        assert_eq!(refusal.code(), Code::DeadlineExceeded);
-        assert!(refusal.message().contains("did not arrive within 20 ms"), "{refusal}");
+        assert_eq!(refusal, Failure::ArrivedTooLate(Duration::from_millis(20)));
     }
 }

@@ -1,25 +1,21 @@
 //! Streams of jobs that are pushed as they become available.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use broker::{Client, JobSink, Push, StreamHandle, StreamSpecification};
-use gateway_interface::ActivatedJob;
-use metrics::{Counter, Gauge};
+use metrics::{Counter, Gauge, Histogram};
 use parking_lot::Mutex;
 use protocol::JobAmount;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Sleep;
 use tokio_stream::Stream;
-use tonic::{Code, Status};
 
-use crate::conversion::activated_job;
 use crate::openings::{Openings, Place};
-use crate::rpc::Rpc;
-use crate::status::{not_submitted, shutting_down, status};
+use crate::outcome::Failure;
 
 /// The open streams of this gateway.
 pub struct JobStreams {
@@ -28,6 +24,10 @@ pub struct JobStreams {
     clients: Gauge,
     /// Streams that want the same count once.
     distinct: Gauge,
+    /// How many streams want the same.
+    together: Histogram,
+    /// Nodes whose jobs the streams get: this one.
+    servers: Gauge,
     pushed: Counter,
 }
 
@@ -53,6 +53,8 @@ impl JobStreams {
             streams_max,
             clients: metrics::gauge!("zeebe_gateway_job_stream_clients"),
             distinct: metrics::gauge!("zeebe_gateway_job_stream_streams"),
+            together: metrics::histogram!("zeebe_gateway_job_stream_aggregated_stream_clients"),
+            servers: metrics::gauge!("zeebe_gateway_job_stream_servers"),
             pushed: metrics::counter!("zeebe_gateway_job_stream_push_total"),
         })
     }
@@ -67,16 +69,13 @@ impl JobStreams {
         open.streams.iter().map(view).collect()
     }
 
-    fn add(&self, specification: &StreamSpecification) -> Result<u64, Status> {
+    fn add(&self, specification: &StreamSpecification) -> Result<u64, Failure> {
         let mut open = self.open.lock();
         if open.streams.len() >= self.streams_max {
-            return Err(status(
-                Code::ResourceExhausted,
-                format!(
-                    "The limit of {} job streams at this gateway is reached. Please try again later, or let fewer workers stream.",
-                    self.streams_max
-                ),
-            ));
+            return Err(Failure::Exhausted(format!(
+                "The limit of {} job streams at this gateway is reached. Please try again later, or let fewer workers stream.",
+                self.streams_max
+            )));
         }
         open.next_id += 1;
         let id = open.next_id;
@@ -101,8 +100,13 @@ impl JobStreams {
         let specification = |of: &Arc<StreamSpecification>| {
             (of.job_type.clone(), of.worker.clone(), of.timeout, of.fetch_variables.clone(), of.tenant_ids.clone())
         };
-        let distinct: HashSet<_> = open.streams.values().map(specification).collect();
+        let mut distinct: HashMap<_, usize> = HashMap::new();
+        for stream in open.streams.values() {
+            *distinct.entry(specification(stream)).or_default() += 1;
+        }
         self.distinct.set(distinct.len() as f64);
+        self.servers.set(if distinct.is_empty() { 0.0 } else { 1.0 });
+        distinct.values().for_each(|together| self.together.record(*together as f64));
     }
 }
 
@@ -145,7 +149,7 @@ impl JobStream {
         openings: Option<&Openings>,
         specification: StreamSpecification,
         mut shutdown: watch::Receiver<bool>,
-    ) -> Result<Self, Status> {
+    ) -> Result<Self, Failure> {
         let alone;
         let openings = match openings {
             Some(openings) => openings,
@@ -181,7 +185,7 @@ impl JobStream {
     }
 
     /// Opens the stream when its turn has come.
-    fn poll_open(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
+    fn poll_open(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
         let Some(opening) = &mut self.opening else { return Poll::Ready(Ok(())) };
         ready!(opening.wait.as_mut().poll(context));
         let Some(Opening { client, specification, sink, .. }) = self.opening.take() else { return Poll::Pending };
@@ -189,12 +193,12 @@ impl JobStream {
     }
 }
 
-fn open(client: &Client, specification: StreamSpecification, sink: Arc<Queue>) -> Result<StreamHandle, Status> {
-    client.open_stream(specification, sink).map_err(|error| not_submitted(Rpc::StreamActivatedJobs, &error))
+fn open(client: &Client, specification: StreamSpecification, sink: Arc<Queue>) -> Result<StreamHandle, Failure> {
+    client.open_stream(specification, sink).map_err(Failure::NotSubmitted)
 }
 
 impl Stream for JobStream {
-    type Item = Result<ActivatedJob, Status>;
+    type Item = Result<Push, Failure>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(shutdown) = &mut self.shutdown else {
@@ -202,23 +206,23 @@ impl Stream for JobStream {
         };
         if shutdown.as_mut().poll(context).is_ready() {
             self.shutdown = None;
-            return Poll::Ready(Some(Err(shutting_down())));
+            return Poll::Ready(Some(Err(Failure::ShuttingDown)));
         }
-        if let Err(status) = ready!(self.poll_open(context)) {
+        if let Err(failure) = ready!(self.poll_open(context)) {
             self.shutdown = None;
-            return Poll::Ready(Some(Err(status)));
+            return Poll::Ready(Some(Err(failure)));
         }
         let Some(push) = ready!(self.jobs.poll_recv(context)) else {
             // The broker let go of the sink: it is stopping.
             self.shutdown = None;
-            return Poll::Ready(Some(Err(shutting_down())));
+            return Poll::Ready(Some(Err(Failure::ShuttingDown)));
         };
         // Taken by the connection: the partition may push the next one.
         if let (Some(handle), Some(partition)) = (&self.handle, push.key.partition()) {
             handle.delivered(partition, JobAmount::of(&push.job));
         }
         self.streams.pushed.increment(1);
-        Poll::Ready(Some(Ok(activated_job(push.key, &push.job))))
+        Poll::Ready(Some(Ok(push)))
     }
 }
 
@@ -253,8 +257,8 @@ mod tests {
         let first = streams.add(&specification).unwrap();
         streams.add(&specification).unwrap();
         let refusal = streams.add(&specification).unwrap_err();
-        assert_eq!(refusal.code(), Code::ResourceExhausted);
-        assert!(refusal.message().contains("limit of 2 job streams"), "{refusal}");
+        let Failure::Exhausted(message) = refusal else { panic!("{refusal:?}") };
+        assert!(message.contains("limit of 2 job streams"), "{message}");
         streams.remove(first);
         streams.add(&specification).expect("there is room again");
     }

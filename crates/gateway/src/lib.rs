@@ -1,31 +1,35 @@
 //! The gateway: what clients talk to.
 //!
-//! It decodes requests, checks what needs no state, picks the partition, hands the command to the node and turns the
-//! answer into a response or a status. It knows nothing of the state or the log.
+//! Two protocols, gRPC (`grpc`) and REST (`rest`), make requests from what clients send and render what becomes of them.
+//! All else knows neither: what a request needs no state for is checked (`request`, `validation`, `tenants`), its command
+//! goes to a partition (`executor`), and the outcome comes back (`outcome`). Connections of both are read through one
+//! intake (`listener`, `starts`, `intake`, `answers`). Nothing here knows the state or the log.
 //!
 //! ```text
-//!  unary request ─► validation ─► command to one partition ─► answer
-//!  ActivateJobs  ─► hints (where may jobs be?) ─► activation command ─► jobs, or parked until a partition reports some
-//!  StreamActivatedJobs ─► stream with credit ─► bounded queue ─► connection
+//!  request for one partition ─► validation ─► command ─► answer
+//!  request for jobs ─► hints (where may jobs be?) ─► activation command ─► jobs, or parked until a partition reports some
+//!  stream of jobs ─► stream with credit ─► bounded queue ─► connection
 //! ```
 
+mod acknowledged;
 mod activation;
 mod answers;
-mod commands;
 mod connection;
 mod connections;
-mod conversion;
+mod executor;
+mod gateway;
+mod grpc;
 mod intake;
 mod job_stream;
 mod job_type;
 mod listener;
 mod long_polling;
 mod openings;
-mod rpc;
-mod server;
-mod service;
+mod outcome;
+mod request;
+mod rest;
 mod starts;
-mod status;
+mod tenants;
 mod topology;
 mod undelivered;
 mod validation;
@@ -34,9 +38,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use acknowledged::Acknowledged;
 pub use connections::{ConnectionPlace, Connections, ManagementConnection};
+pub use gateway::Gateway;
 pub use job_stream::{JobStreamView, JobStreams};
-pub use server::Gateway;
+pub use outcome::RecordPosition;
 
 /// The largest message in either direction.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
@@ -44,8 +50,10 @@ pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// How a gateway serves.
 #[derive(Debug, Clone)]
 pub struct GatewayOptions {
-    /// Where to listen; port 0 takes a free one.
-    pub address: SocketAddr,
+    /// Where to listen for gRPC; port 0 takes a free one.
+    pub grpc_address: SocketAddr,
+    /// Where to listen for HTTP; port 0 takes a free one.
+    pub http_address: SocketAddr,
     /// Certificate and key, when connections are encrypted.
     pub tls: Option<TlsFiles>,
     /// How long a partition may take to answer.
@@ -62,9 +70,10 @@ pub struct GatewayOptions {
 
 impl GatewayOptions {
     /// The usual options.
-    pub fn new(address: SocketAddr) -> Self {
+    pub fn new(grpc_address: SocketAddr, http_address: SocketAddr) -> Self {
         GatewayOptions {
-            address,
+            grpc_address,
+            http_address,
             tls: None,
             request_timeout: Duration::from_secs(15),
             long_polling_timeout: Duration::from_secs(10),
@@ -90,7 +99,7 @@ impl TlsFiles {
     /// # Errors
     /// When the files cannot be read, or are not a certificate with its key.
     pub fn check(&self) -> Result<(), StartError> {
-        listener::tls(self).map(drop)
+        listener::tls(self, listener::Speech::Http).map(drop)
     }
 }
 
@@ -99,8 +108,10 @@ impl TlsFiles {
 #[allow(missing_docs, reason = "the message says what each field is")]
 pub enum StartError {
     /// The address cannot be used.
-    #[error("Cannot listen for gRPC clients on {address}: {source}. Choose another port, where 0 takes a free one.")]
-    Bind { address: SocketAddr, source: std::io::Error },
+    #[error(
+        "Cannot listen for {protocol} clients on {address}: {source}. Choose another port, where 0 takes a free one."
+    )]
+    Bind { protocol: &'static str, address: SocketAddr, source: std::io::Error },
     /// A file cannot be read.
     #[error("Cannot read the TLS file {path}: {source}")]
     TlsFile { path: PathBuf, source: std::io::Error },

@@ -5,12 +5,15 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
+use http_body::Body;
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -19,9 +22,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto};
-use tonic::body::Body;
-use tonic::codegen::BoxFuture;
-use tonic::codegen::http::{Request, Response};
 
 use crate::answers::{Answers, ConnectionAnswers};
 use crate::connection::{Connection, Greeting};
@@ -47,10 +47,43 @@ const LATE_FRAMES_MAX: usize = 16_384;
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 
+/// How long a request of HTTP/1.1 may take until its headers are there, and the connection may be without one before. Clients
+/// close theirs after 30 s.
+const HEADERS_TIMEOUT: Duration = Duration::from_secs(60);
+/// The headers of a request of HTTP/1.1. What more is read or written at once waits in the socket.
+const HEADER_BYTES_MAX: usize = 64 << 10;
+/// The same of HTTP/2, as it is counted there.
+const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
+
+/// What clients of a port may speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speech {
+    /// HTTP/2.
+    Http2,
+    /// HTTP/2 for those who begin with it, HTTP/1.1 for all others.
+    Http,
+}
+
+impl Speech {
+    /// What TLS calls it, best first.
+    fn names(self) -> &'static [&'static [u8]] {
+        match self {
+            Speech::Http2 => &[b"h2"],
+            Speech::Http => &[b"h2", b"http/1.1"],
+        }
+    }
+}
+
+/// An answer on its way, whatever becomes of it.
+pub(crate) type Answering<B> = Pin<Box<dyn Future<Output = Result<Response<B>, Infallible>> + Send>>;
+
 /// Answers requests.
 pub(crate) trait Answer: Clone + Send + Sync + 'static {
+    /// The body of an answer.
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static;
+
     /// Begins to answer. Called as the request comes off the connection.
-    fn answer(&self, request: Request<Body>, caller: &Caller) -> BoxFuture<Response<Body>, Infallible>;
+    fn answer(&self, request: Request<Incoming>, caller: &Caller) -> Answering<Self::Body>;
 }
 
 /// What is counted of one connection. Clones share it.
@@ -64,6 +97,7 @@ pub(crate) struct Caller {
 /// An open port.
 pub(crate) struct Listener {
     pub listener: TcpListener,
+    pub speech: Speech,
     pub tls: Option<TlsAcceptor>,
     pub starts: Starts,
     pub answers: Answers,
@@ -88,7 +122,8 @@ impl Listener {
                 answers: self.answers.connection(),
                 openings: Openings::new(self.job_streams_max),
             };
-            connections.spawn(serve_connection(accepted, self.tls.clone(), caller, answer.clone(), stopping.clone()));
+            let (tls, answer, stopping) = (self.tls.clone(), answer.clone(), stopping.clone());
+            connections.spawn(serve_connection(accepted, tls, self.speech, caller, answer, stopping));
         }
         drop(self.listener);
         while connections.join_next().await.is_some() {}
@@ -103,6 +138,7 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 async fn serve_connection(
     (stream, _place): (TcpStream, ConnectionPlace),
     tls: Option<TlsAcceptor>,
+    speech: Speech,
     caller: Caller,
     answer: impl Answer,
     stopping: watch::Receiver<bool>,
@@ -112,9 +148,9 @@ async fn serve_connection(
         return;
     }
     let connection = Connection::new(stream, caller.gate.clone());
-    let Some(tls) = tls else { return serve_stream(connection, caller, answer, stopping).await };
+    let Some(tls) = tls else { return serve_stream(connection, speech, caller, answer, stopping).await };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(connection)).await {
-        Ok(Ok(stream)) => serve_stream(stream, caller, answer, stopping).await,
+        Ok(Ok(stream)) => serve_stream(stream, speech, caller, answer, stopping).await,
         Ok(Err(error)) => tracing::debug!(%error, "a client did not agree on the encryption"),
         Err(_) => tracing::debug!("a client took too long to agree on the encryption"),
     }
@@ -122,23 +158,15 @@ async fn serve_connection(
 
 async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    speech: Speech,
     caller: Caller,
     answer: impl Answer,
     mut stopping: watch::Receiver<bool>,
 ) {
     let answers = caller.answers.clone();
-    let service =
-        hyper::service::service_fn(move |request: Request<Incoming>| answer.answer(request.map(Body::new), &caller));
-    let connection = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_concurrent_streams(CONCURRENT_STREAMS_MAX)
-        .max_pending_accept_reset_streams(UNREAD_CANCELLATIONS_MAX)
-        .max_local_error_reset_streams(LATE_FRAMES_MAX)
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .serve_connection(TokioIo::new(Greeting::new(stream)), service);
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| answer.answer(request, &caller));
+    let builder = builder(speech);
+    let connection = builder.serve_connection(TokioIo::new(Greeting::new(stream)), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -157,11 +185,31 @@ async fn serve_stream(
     }
 }
 
+fn builder(speech: Speech) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(CONCURRENT_STREAMS_MAX)
+        .max_pending_accept_reset_streams(UNREAD_CANCELLATIONS_MAX)
+        .max_local_error_reset_streams(LATE_FRAMES_MAX)
+        .max_header_list_size(HEADER_LIST_BYTES_MAX)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADERS_TIMEOUT).max_buf_size(HEADER_BYTES_MAX);
+    match speech {
+        Speech::Http2 => builder.http2_only(),
+        Speech::Http => builder,
+    }
+}
+
 /// What encrypts the connections.
 ///
 /// # Errors
 /// When the files cannot be read, or are not a certificate with its key.
-pub(crate) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, StartError> {
+pub(crate) fn tls(files: &TlsFiles, speech: Speech) -> Result<TlsAcceptor, StartError> {
     let read =
         |path: &Path| std::fs::read(path).map_err(|source| StartError::TlsFile { path: path.to_owned(), source });
     let invalid = |path: &Path, reason: String| StartError::Tls { path: path.to_owned(), reason };
@@ -174,6 +222,6 @@ pub(crate) fn tls(files: &TlsFiles) -> Result<TlsAcceptor, StartError> {
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(certificates, key));
     let mut config = config.map_err(|error| invalid(&files.certificate, error.to_string()))?;
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = speech.names().iter().map(|name| name.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

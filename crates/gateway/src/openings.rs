@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use broker::StreamSpecification;
 use parking_lot::Mutex;
-use tonic::{Code, Status};
 
-use crate::status::status;
+use crate::outcome::Failure;
 
 /// Bytes of requests that a connection may have opened at once.
 const BURST_BYTES_MAX: u64 = 4 << 20;
@@ -45,16 +44,17 @@ impl Openings {
     ///
     /// # Errors
     /// When the connection has too many.
-    pub(crate) fn place(&self, specification: &StreamSpecification, now: Instant) -> Result<(Place, Duration), Status> {
+    pub(crate) fn place(
+        &self,
+        specification: &StreamSpecification,
+        now: Instant,
+    ) -> Result<(Place, Duration), Failure> {
         let mut opened = self.0.lock();
         if opened.streams >= opened.streams_max {
-            return Err(status(
-                Code::ResourceExhausted,
-                format!(
-                    "The limit of {} job streams of one connection is reached. Close streams that are not needed, or open another connection.",
-                    opened.streams_max
-                ),
-            ));
+            return Err(Failure::Exhausted(format!(
+                "The limit of {} job streams of one connection is reached. Close streams that are not needed, or open another connection.",
+                opened.streams_max
+            )));
         }
         opened.streams += 1;
         let due = opened.due.unwrap_or(now).max(now) + due_after(stream_bytes(specification));
@@ -118,8 +118,8 @@ mod tests {
         let first = openings.place(&specification(1), now).unwrap();
         let _second = openings.place(&specification(1), now).unwrap();
         let refusal = openings.place(&specification(1), now).err().expect("the limit");
-        assert_eq!(refusal.code(), Code::ResourceExhausted);
-        assert!(refusal.message().contains("limit of 2 job streams of one connection"), "{refusal}");
+        let Failure::Exhausted(message) = refusal else { panic!("{refusal:?}") };
+        assert!(message.contains("limit of 2 job streams of one connection"), "{message}");
         drop(first);
         openings.place(&specification(1), now).expect("there is room again");
     }

@@ -153,6 +153,18 @@ impl Starts {
         }
     }
 
+    /// Counts one more if there is room for it.
+    fn try_add(&self) -> bool {
+        let starts = &self.0;
+        let limit = starts.limit.load(Ordering::Relaxed);
+        let more = |unanswered: isize| (unanswered < limit).then_some(unanswered + 1);
+        let before = starts.unanswered.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        if before == Ok(0) {
+            starts.first.notify_one();
+        }
+        before.is_ok()
+    }
+
     fn has_room(&self) -> bool {
         self.0.unanswered.load(Ordering::Acquire) < self.0.limit.load(Ordering::Relaxed)
     }
@@ -183,6 +195,34 @@ impl Gate {
         self.state.unanswered.fetch_add(1, Ordering::AcqRel);
         self.starts.add();
         Start(self.clone())
+    }
+
+    /// Counts a request as soon as there is room for it. For connections that have one request at a time: not to read them
+    /// while something on them is unanswered holds up nothing, however many there are, so their requests wait here. Those
+    /// that came first go first.
+    pub(crate) async fn turn(&self) -> Start {
+        let (place, mut has_waited) = (Arc::new(GateState::default()), false);
+        std::future::poll_fn(|context| self.poll_turn(&place, &mut has_waited, context)).await;
+        self.state.unanswered.fetch_add(1, Ordering::AcqRel);
+        Start(self.clone())
+    }
+
+    fn poll_turn(&self, place: &Arc<GateState>, has_waited: &mut bool, context: &Context<'_>) -> Poll<()> {
+        let starts = &self.starts.0;
+        let is_queued = place.reader.lock().is_some();
+        // Who was woken has had its turn in the queue.
+        let is_first = !is_queued && (*has_waited || starts.waiting.lock().is_empty());
+        if is_first && self.starts.try_add() {
+            return Poll::Ready(());
+        }
+        let before = place.reader.lock().replace(context.waker().clone());
+        if before.is_none() {
+            starts.waiting.lock().push_back(place.clone());
+            *has_waited = true;
+            // What would have woken it may have happened in between.
+            self.starts.let_in();
+        }
+        Poll::Pending
     }
 
     /// Watches the bytes of a request as they arrive.
@@ -366,6 +406,34 @@ mod tests {
         starts.pass_all();
         assert!(reader.was_woken() && reader.reads(&gate));
         assert!(!reader.reads(&gate), "once");
+    }
+
+    #[tokio::test]
+    async fn requests_that_come_alone_wait_for_their_turn_in_order() {
+        let starts = Starts::new();
+        let mut unanswered: Vec<Start> = (0..LIMIT_START).map(|_| starts.gate().start()).collect();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut waiting = Vec::new();
+        for number in 0..3 {
+            let (gate, order) = (starts.gate(), order.clone());
+            waiting.push(tokio::spawn(async move {
+                let start = gate.turn().await;
+                order.lock().push(number);
+                start
+            }));
+            tokio::task::yield_now().await;
+        }
+        assert!(waiting.iter().all(|one| !one.is_finished()), "there is no room");
+        let mut answered = Vec::new();
+        for one in waiting {
+            unanswered.pop();
+            answered.push(one.await.unwrap());
+            assert_eq!(starts.0.unanswered.load(Ordering::Relaxed), LIMIT_START);
+        }
+        assert_eq!(*order.lock(), [0, 1, 2]);
+        drop((unanswered, answered));
+        assert_eq!(starts.0.unanswered.load(Ordering::Relaxed), 0);
+        drop(starts.gate().turn().await);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use gateway_interface::gateway_client::GatewayClient;
 use gateway_interface::*;
 use model_builder::ProcessBuilder;
-use tokio::task::JoinHandle;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
@@ -38,29 +38,32 @@ impl Seen {
     }
 }
 
-/// Runs until it is dropped.
+/// Runs until it is dropped, with a runtime of its own: it must not wait for what the hostile clients make of theirs.
 pub(crate) struct Bystander {
     seen: Arc<Mutex<Seen>>,
     stopping: Arc<AtomicBool>,
-    tasks: Vec<JoinHandle<()>>,
+    runtime: Option<Runtime>,
     client: GatewayClient<Channel>,
 }
 
 impl Bystander {
     /// Deploys its process, and begins.
     pub async fn start(grpc: &str, rate: u64) -> Result<Bystander, String> {
-        let channel = Endpoint::from_shared(grpc.to_owned()).map_err(|error| error.to_string())?;
-        let channel =
-            channel.connect().await.map_err(|error| format!("no connection for ordinary instances: {error}"))?;
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("bystander").enable_all().build();
+        let runtime = runtime.map_err(|error| format!("no runtime for ordinary instances: {error}"))?;
+        let endpoint = Endpoint::from_shared(grpc.to_owned()).map_err(|error| error.to_string())?;
+        let connected = runtime.spawn(async move { endpoint.connect().await }).await;
+        let connected = connected.map_err(|error| error.to_string())?;
+        let channel = connected.map_err(|error| format!("no connection for ordinary instances: {error}"))?;
         let mut client = GatewayClient::new(channel);
         let xml = ProcessBuilder::new(PROCESS).start("start").service_task("task", PROCESS).end("end").to_xml();
         let resources = vec![Resource { name: "bystander.bpmn".into(), content: xml.into_bytes().into() }];
         let request = DeployResourceRequest { resources, tenant_id: String::new() };
         client.deploy_resource(request).await.map_err(|status| format!("no ordinary process: {status}"))?;
         let (seen, stopping) = (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
-        let worker = tokio::spawn(work(client.clone()));
-        let creator = tokio::spawn(create(client.clone(), rate, Arc::clone(&seen), Arc::clone(&stopping)));
-        Ok(Bystander { seen, stopping, tasks: vec![worker, creator], client })
+        runtime.spawn(work(client.clone()));
+        runtime.spawn(create(client.clone(), rate, Arc::clone(&seen), Arc::clone(&stopping)));
+        Ok(Bystander { seen, stopping, runtime: Some(runtime), client })
     }
 
     /// An instance that is not counted comes to its end.
@@ -82,7 +85,9 @@ impl Bystander {
 impl Drop for Bystander {
     fn drop(&mut self) {
         self.stop();
-        self.tasks.iter().for_each(JoinHandle::abort);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

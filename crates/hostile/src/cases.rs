@@ -9,6 +9,7 @@ mod flows;
 mod frames;
 mod loops;
 mod names;
+mod rest;
 
 use std::pin::Pin;
 
@@ -52,6 +53,7 @@ pub fn all() -> Vec<Case> {
         deployments::cases(),
         connections::cases(),
         frames::cases(),
+        rest::cases(),
     ]
     .into_iter()
     .flatten()

@@ -23,6 +23,8 @@ pub const CONTINUATION: u8 = 9;
 
 /// No more headers follow.
 pub const END_HEADERS: u8 = 4;
+/// Nothing more follows on the stream.
+pub const END_STREAM: u8 = 1;
 
 /// A frame with this payload.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -106,6 +108,24 @@ impl Raw {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return None,
                 // Closed while there was more to read.
                 Err(_) => return Some(answer),
+            }
+        }
+    }
+
+    /// The data of the next answer that ends; none when there is no further one. Answers must not be mixed.
+    pub fn read_answer(&mut self) -> Option<Vec<u8>> {
+        let mut answer = Vec::new();
+        loop {
+            let mut frame_header = [0; 9];
+            self.0.read_exact(&mut frame_header).ok()?;
+            let [high, middle, low, kind, flags, ..] = frame_header;
+            let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
+            self.0.read_exact(&mut payload).ok()?;
+            if kind == DATA {
+                answer.extend(payload);
+            }
+            if matches!(kind, DATA | HEADERS) && flags & END_STREAM != 0 {
+                return Some(answer);
             }
         }
     }

@@ -9,6 +9,7 @@ mod cases;
 pub mod frames;
 mod node;
 mod run;
+mod times;
 mod victim;
 
 pub use cases::{Case, all};

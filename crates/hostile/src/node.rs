@@ -46,6 +46,8 @@ pub(crate) struct Addresses {
     pub pid: u32,
     /// With `http://` before.
     pub grpc: String,
+    /// Host and port.
+    pub rest: String,
     pub management: String,
     peak: Arc<Peak>,
 }
@@ -68,7 +70,7 @@ impl Node {
     /// Starts a node and waits until it is ready; the reason if it ends before.
     pub fn start(binary: &Path, data: &Path, flags: &[&str]) -> Result<Node, String> {
         let mut child = Command::new(binary)
-            .args(["start", "--grpc-port", "0", "--management-port", "0", "--data"])
+            .args(["start", "--grpc-port", "0", "--http-port", "0", "--management-port", "0", "--data"])
             .arg(data)
             .args(flags)
             .env("OSMIA_LOG", "error")
@@ -91,6 +93,7 @@ impl Node {
         let addresses = Addresses {
             pid: child.id(),
             grpc: format!("http://{}", word_after("gRPC ")),
+            rest: word_after("REST http://"),
             management: word_after("management http://"),
             peak: Arc::default(),
         };
@@ -130,13 +133,28 @@ impl Drop for Node {
     }
 }
 
+/// What a node publishes, as the text of Prometheus.
+#[derive(Default)]
+pub(crate) struct Metrics(String);
+
+impl Metrics {
+    /// What is said for each partition under this name and with this label: the sum, or the largest.
+    pub fn of(&self, name: &str, label: &str, together: fn(f64, f64) -> f64) -> Option<f64> {
+        let lines = self.0.lines().filter(|line| line.starts_with(name) && line.contains(label));
+        let values = lines.filter_map(|line| line.rsplit(' ').next());
+        values.filter_map(|value| value.parse::<f64>().ok()).reduce(together)
+    }
+}
+
 impl Addresses {
     /// What the node publishes for each partition under this name and with this label: the sum, or the largest.
     pub fn metric(&self, name: &str, label: &str, together: fn(f64, f64) -> f64) -> Option<f64> {
-        let text = self.http("/actuator/prometheus")?;
-        let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
-        let values = lines.filter_map(|line| line.rsplit(' ').next());
-        values.filter_map(|value| value.parse::<f64>().ok()).reduce(together)
+        self.metrics()?.of(name, label, together)
+    }
+
+    /// All that the node publishes at one moment.
+    pub fn metrics(&self) -> Option<Metrics> {
+        self.http("/actuator/prometheus").map(Metrics)
     }
 
     fn http(&self, path: &str) -> Option<String> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::bystander::{Bystander, Seen};
 use crate::cases::Case;
 use crate::node::{Memory, Node};
+use crate::times::{CommandTimes, LONGEST_COMMAND_MAX};
 use crate::victim::Victim;
 use crate::{BYSTANDER_P99_MILLISECONDS_MAX, MEMORY_MEBIBYTES_MAX};
 
@@ -64,9 +65,9 @@ impl Stage {
         Stage::open(options, self.data).await
     }
 
-    fn longest_batch(&self) -> Option<Duration> {
-        let longest = self.node.addresses.metric("osmia_batch_processing_longest_seconds", "", f64::max)?;
-        Duration::try_from_secs_f64(longest).ok()
+    /// What the node has applied since its start.
+    fn times(&self) -> CommandTimes {
+        CommandTimes::of(&self.node.addresses)
     }
 }
 
@@ -75,15 +76,15 @@ struct Run<'a> {
     summary: Summary,
     all: Seen,
     peak: Memory,
-    longest: Duration,
+    times: CommandTimes,
     ends: usize,
 }
 
 /// Runs these cases, group by group, and prints a line for each and a summary.
 pub async fn run(options: &Options, cases: &[Case]) -> Summary {
     let summary = Summary::default();
-    let mut run =
-        Run { options, summary, all: Seen::default(), peak: Memory::default(), longest: Duration::ZERO, ends: 0 };
+    let (peak, times) = (Memory::default(), CommandTimes::default());
+    let mut run = Run { options, summary, all: Seen::default(), peak, times, ends: 0 };
     let mut stage = run.open(new_data()).await;
     let mut group = "";
     for case in cases {
@@ -111,7 +112,9 @@ pub async fn run(options: &Options, cases: &[Case]) -> Summary {
             stage = run.open(new_data()).await;
         }
     }
-    run.start_again(stage, group).await;
+    if let Some(last) = run.start_again(stage, group).await {
+        run.times.add(&last.times());
+    }
     run.conclude();
     run.summary
 }
@@ -134,6 +137,7 @@ impl Run<'_> {
     /// Kills the node and starts it again: what the log holds of the cases is applied again.
     async fn start_again(&mut self, stage: Option<Stage>, group: &str) -> Option<Stage> {
         let stage = stage?;
+        self.times.add(&stage.times());
         let name = format!("kill -9 and start after {group}");
         let before = std::time::Instant::now();
         let again = stage.again(self.options).await;
@@ -141,7 +145,6 @@ impl Run<'_> {
         let outcome = match &again {
             Err(reason) => Err(reason.clone()),
             Ok(stage) => {
-                self.longest = self.longest.max(stage.longest_batch().unwrap_or_default());
                 let peak = stage.node.addresses.peak();
                 self.within_memory(peak).map(|()| format!("ready, at most {peak}"))
             }
@@ -163,7 +166,7 @@ impl Run<'_> {
         let addresses = stage.node.addresses.clone();
         addresses.forget_peak();
         self.remember(stage.bystander.take());
-        let longest_before = stage.longest_batch().unwrap_or_default();
+        let before = stage.times();
         let verdict = match Victim::connect(&addresses, self.options.binary.clone()).await {
             Err(reason) => Err(reason),
             Ok(victim) => {
@@ -182,13 +185,8 @@ impl Run<'_> {
         let seen = stage.bystander.take();
         let peak = addresses.peak();
         let verdict = verdict.and_then(|said| self.within_memory(peak).map(|()| said));
-        let longest = stage.longest_batch().unwrap_or_default();
-        self.longest = self.longest.max(longest);
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
-        let apply = match longest > longest_before {
-            true => format!(", longest batch {:.0} ms", milliseconds(longest)),
-            false => String::new(),
-        };
+        let apply = stage.times().longer_than(&before);
         let figures = format!(
             "p99 {:.1} ms, max {:.0} ms, {} failed, {peak}{apply}",
             milliseconds(seen.quantile(990)),
@@ -250,6 +248,8 @@ impl Run<'_> {
         let ends = self.ends;
         let said = format!("the node ended {ends} times; at most {}", self.peak);
         self.judge("one process", if ends == 0 { Ok(said) } else { Err(said) }, "");
-        println!("       the longest application of one batch took {:.0} ms", self.longest.as_secs_f64() * 1e3);
+        let said = self.times.to_string();
+        let slow = self.options.measures_time && self.times.longest_command() > LONGEST_COMMAND_MAX;
+        self.judge("single commands", if slow { Err(said) } else { Ok(said) }, "");
     }
 }

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 #[allow(missing_docs, reason = "the message says what each field is")]
 pub enum LoadError {
     /// An option has an invalid value.
-    #[error("The option {option} is {value}, but must be {expected}.")]
+    #[error("{what} is {value}, but must be {expected}.")]
     Option {
-        /// The option as the user knows it.
-        option: &'static str,
+        /// What the option says, at the beginning of a sentence.
+        what: &'static str,
         value: String,
         expected: &'static str,
     },
@@ -67,7 +67,7 @@ pub enum LoadError {
     /// The timers would have been due before all instances waited for them.
     #[error(
         "Only {created} of {wanted} instances waited for their timer {seconds} s after the first was created, so that \
-         they would not be due together. Give more time with --due-in. Failures: {failures}."
+         they would not be due together. Give more time until they are due. Failures: {failures}."
     )]
     DueTooSoon {
         /// How many were acknowledged.

@@ -314,35 +314,35 @@ impl Options {
 
     /// Checks what the types cannot say.
     pub fn check(&self) -> Result<(), LoadError> {
-        require(!self.addresses.is_empty(), "--address", "missing", "given at least once")?;
-        within("--connections", self.connections, 1, 64, "from 1 to 64")?;
-        positive("--request-timeout", self.request_timeout)?;
+        require(!self.addresses.is_empty(), "The address", "missing", "given at least once")?;
+        within("The number of connections", self.connections, 1, 64, "from 1 to 64")?;
+        positive("The limit of a request", self.request_timeout)?;
         match &self.mode {
             Mode::Rate(options) => {
                 options.work.check()?;
                 require(
                     options.work.profile != Profile::Timers,
-                    "profile",
+                    "The profile",
                     options.work.profile,
                     "another: the timers are measured by a run of their own",
                 )?;
-                rate("--rate", options.rate)?;
-                positive("--duration", options.duration)
+                rate("The rate", options.rate)?;
+                positive("The duration", options.duration)
             }
             Mode::Maximum(options) => {
                 options.work.check()?;
                 require(
                     options.work.profile != Profile::Timers,
-                    "--max",
-                    "given with the profile timers",
-                    "left out: the rate of the other instances is fixed",
+                    "The profile",
+                    options.work.profile,
+                    "another: the rate beside the timers is fixed",
                 )?;
-                rate("--rate", options.start_rate)?;
-                positive("--trial", options.trial)?;
-                positive("--duration", options.duration)?;
+                rate("The rate", options.start_rate)?;
+                positive("The length of a trial", options.trial)?;
+                positive("The duration", options.duration)?;
                 require(
                     options.resolution > 0.0 && options.resolution <= 1.0,
-                    "--resolution",
+                    "The resolution",
                     options.resolution,
                     "above 0 and at most 1",
                 )
@@ -350,25 +350,25 @@ impl Options {
             Mode::Waiting(options) => {
                 require(
                     !matches!(options.profile, Profile::Mixed | Profile::Timers),
-                    "--wait",
-                    format!("given with the profile {}", options.profile),
-                    "given with a profile of one process, whose instances wait for a worker or for a message",
+                    "The profile",
+                    options.profile,
+                    "one of a single process, whose instances wait for a worker or for a message",
                 )?;
                 payload(options.payload_bytes)?;
-                within("--in-flight", options.in_flight, 1, 100_000, "from 1 to 100000")
+                within("The number of creations in flight", options.in_flight, 1, 100_000, "from 1 to 100000")
             }
             Mode::Surge(options) => options.check(),
             Mode::Misbehaving(options) => options.check(),
             Mode::Timers(options) => options.check(),
             Mode::Drain(options) => {
-                require(!options.job_type.is_empty(), "--drain", "empty", "a job type")?;
+                require(!options.job_type.is_empty(), "The job type", "empty", "that of waiting jobs")?;
                 options.beside.as_ref().map_or(Ok(()), DrainBeside::check)?;
                 options.worker.check()
             }
             Mode::Idle(options) => {
-                within("--idle-streams", options.streams, 0, 20_000, "at most 20000")?;
-                within("--idle-polls", options.polls, 0, 20_000, "at most 20000")?;
-                positive("--duration", options.duration)
+                within("The number of idle streams", options.streams, 0, 20_000, "at most 20000")?;
+                within("The number of idle polls", options.polls, 0, 20_000, "at most 20000")?;
+                positive("The duration", options.duration)
             }
         }
     }
@@ -397,26 +397,31 @@ impl Work {
 
     fn check(&self) -> Result<(), LoadError> {
         if let Profile::Parallel { tasks } = self.profile {
-            within("parallel-N", usize::from(tasks), 1, 1_000, "from 1 to 1000")?;
+            within("The number of parallel tasks", usize::from(tasks), 1, 1_000, "from 1 to 1000")?;
         }
         payload(self.payload_bytes)?;
-        between("--timer", self.timer, Duration::from_millis(1), TIMER_LIMIT, "from 1 ms to 1 h")?;
-        between("--message-ttl", self.message_ttl, Duration::ZERO, MESSAGE_TTL_LIMIT, "at most 24 h")?;
+        between("The time of the timer", self.timer, Duration::from_millis(1), TIMER_LIMIT, "from 1 ms to 1 h")?;
+        between("The time to live of messages", self.message_ttl, Duration::ZERO, MESSAGE_TTL_LIMIT, "at most 24 h")?;
         require(
             self.message_ttl >= SHORTEST_BUFFERING || self.profile != Profile::Mixed,
-            "--message-ttl",
+            "The time to live of messages",
             format!("{:?}", self.message_ttl),
             "at least 1 s with the profile mixed, in which messages are published before they are waited for",
         )?;
-        require(self.waiting <= WAITING_LIMIT, "--waiting", self.waiting, "at most 5000000 instances")?;
+        require(
+            self.waiting <= WAITING_LIMIT,
+            "The number of waiting instances",
+            self.waiting,
+            "at most 5000000 instances",
+        )?;
         require(
             self.waiting == 0 || self.profile == Profile::Messages,
-            "--waiting",
-            format!("given with the profile {}", self.profile),
-            "given with the profile messages; use a run with --wait for instances that wait at a task",
+            "The number of waiting instances",
+            self.waiting,
+            "0 with any profile but messages; a run that only creates instances lets them wait at a task",
         )?;
-        within("--in-flight", self.creations_in_flight, 1, 100_000, "from 1 to 100000")?;
-        within("--outstanding", self.outstanding_instances, 1, 5_000_000, "from 1 to 5000000")?;
+        within("The number of creations in flight", self.creations_in_flight, 1, 100_000, "from 1 to 100000")?;
+        within("The number of outstanding instances", self.outstanding_instances, 1, 5_000_000, "from 1 to 5000000")?;
         self.worker.check()
     }
 }
@@ -436,16 +441,18 @@ impl Default for WorkerOptions {
 
 impl WorkerOptions {
     fn check(&self) -> Result<(), LoadError> {
-        within("--workers", self.workers, 1, 10_000, "from 1 to 10000")?;
-        within("--max-jobs", self.jobs_in_flight, 1, 100_000, "from 1 to 100000")?;
+        within("The number of workers", self.workers, 1, 10_000, "from 1 to 10000")?;
+        within("The number of jobs in flight", self.jobs_in_flight, 1, 100_000, "from 1 to 100000")?;
         require(
             self.job_timeout > self.delay,
-            "--delay",
+            "The delay of workers",
             format!("{:?}", self.delay),
             "shorter than the time-out of a job, or every job is handed out twice",
         )?;
         match self.delivery {
-            Delivery::Poll { max_jobs: 0 } => require(false, "--poll", "0 jobs", "at least 1 job per request"),
+            Delivery::Poll { max_jobs: 0 } => {
+                require(false, "The number of jobs of a poll", "0 jobs", "at least 1 job per request")
+            }
             Delivery::Push | Delivery::Poll { .. } => Ok(()),
         }
     }
@@ -505,20 +512,25 @@ impl TimersOptions {
         self.work.check()?;
         require(
             self.work.profile == Profile::Timers,
-            "profile",
+            "The profile",
             self.work.profile,
             "timers, for a run that lets timers come due at once",
         )?;
-        require((1..=WAITING_LIMIT).contains(&self.timers), "--timers", self.timers, "from 1 to 5000000 instances")?;
-        within("--in-flight", self.in_flight, 1, 100_000, "from 1 to 100000")?;
-        rate("--rate", self.rate)?;
-        positive("--warm-up", self.warm_up)?;
-        positive("--duration", self.limit)?;
+        require(
+            (1..=WAITING_LIMIT).contains(&self.timers),
+            "The number of timers",
+            self.timers,
+            "from 1 to 5000000 instances",
+        )?;
+        within("The number of creations in flight", self.in_flight, 1, 100_000, "from 1 to 100000")?;
+        rate("The rate", self.rate)?;
+        positive("The warm-up", self.warm_up)?;
+        positive("The duration", self.limit)?;
         require(
             self.due_in > self.warm_up && self.due_in <= DUE_LIMIT,
-            "--due-in",
+            "The time until the timers are due",
             format!("{:?}", self.due_in),
-            "longer than --warm-up, by the time that creating the instances takes, and at most 24 h",
+            "longer than the warm-up, by the time that creating the instances takes, and at most 24 h",
         )
     }
 }
@@ -543,36 +555,36 @@ impl SurgeOptions {
         self.work.check()?;
         require(
             matches!(self.work.profile, Profile::OneTask | Profile::TenTasks),
-            "--surge",
-            format!("given with the profile {}", self.work.profile),
-            "given with one-task or ten-tasks",
+            "The profile",
+            self.work.profile,
+            "one-task or ten-tasks for a surge",
         )?;
         within(
-            "--payload",
+            "The payload",
             self.work.payload_bytes,
             PAYLOAD_MINIMUM_BYTES,
             SURGE_PAYLOAD_LIMIT_BYTES,
-            "at most 15 KiB with --surge",
+            "from 34 bytes to 15 KiB for a surge",
         )?;
-        rate("--rate", self.rate)?;
+        rate("The rate", self.rate)?;
         let factor = (1.0..=1_000.0).contains(&self.factor);
-        require(factor, "--surge", self.factor, "from 1 to 1000 times the sustainable rate")?;
+        require(factor, "The factor of the surge", self.factor, "from 1 to 1000 times the sustainable rate")?;
         let share = self.normal_share > 0.0 && self.normal_share <= 1.0;
-        require(share, "--normal-share", self.normal_share, "above 0 and at most 1")?;
-        for (option, length) in [("--duration", self.duration), ("--surge-duration", self.surge_duration)] {
-            between(option, length, Duration::from_millis(1), SURGE_PART_LIMIT, "from 1 ms to 10 min with --surge")?;
+        require(share, "The normal share", self.normal_share, "above 0 and at most 1")?;
+        for (what, length) in [("The duration", self.duration), ("The length of the surge", self.surge_duration)] {
+            between(what, length, Duration::from_millis(1), SURGE_PART_LIMIT, "from 1 ms to 10 min for a surge")?;
         }
-        between("--warm-up", self.warm_up, Duration::ZERO, SURGE_PART_LIMIT, "at most 10 min with --surge")?;
+        between("The warm-up", self.warm_up, Duration::ZERO, SURGE_PART_LIMIT, "at most 10 min for a surge")?;
         let sends = self.rate
             * (self.surge_duration.as_secs_f64() * (self.factor + 1.0)
                 + (self.warm_up + self.duration * 2).as_secs_f64());
         require(
             sends <= SURGE_SENDS_LIMIT,
-            "--surge",
-            format!("{sends} creations in all"),
-            "at most 500 million creations",
+            "The number of all creations",
+            sends,
+            "at most 500 million: make the surge shorter or smaller",
         )?;
-        within("--in-flight", self.in_flight, 1, 1_000_000, "from 1 to 1000000")
+        within("The number of creations in flight", self.in_flight, 1, 1_000_000, "from 1 to 1000000")
     }
 }
 
@@ -595,29 +607,29 @@ impl MisbehavingOptions {
 
     fn check(&self) -> Result<(), LoadError> {
         self.work.check()?;
-        beside("--beside", self.work.profile)?;
-        rate("--rate", self.rate)?;
-        rate("--beside-rate", self.rate_beside)?;
-        positive("--duration", self.duration)
+        beside(self.work.profile)?;
+        rate("The rate", self.rate)?;
+        rate("The rate of the misbehaving worker's instances", self.rate_beside)?;
+        positive("The duration", self.duration)
     }
 }
 
 impl DrainBeside {
     fn check(&self) -> Result<(), LoadError> {
         self.work.check()?;
-        beside("--drain", self.work.profile)?;
-        rate("--rate", self.rate)?;
-        positive("--duration", self.duration)
+        beside(self.work.profile)?;
+        rate("The rate", self.rate)?;
+        positive("The duration", self.duration)
     }
 }
 
 /// Profiles whose instances are created by the schedule can run together with something else.
-fn beside(option: &'static str, profile: Profile) -> Result<(), LoadError> {
+fn beside(profile: Profile) -> Result<(), LoadError> {
     require(
         !matches!(profile, Profile::Messages | Profile::Timers),
-        option,
-        format!("given with the profile {profile}"),
-        "given with a profile of instances at a fixed rate, not with messages or timers",
+        "The profile",
+        profile,
+        "one of instances at a fixed rate, not messages or timers, to run together with something else",
     )
 }
 
@@ -653,49 +665,44 @@ const SURGE_SENDS_LIMIT: f64 = 500e6;
 /// Instances that a run leaves waiting.
 const WAITING_LIMIT: u64 = 5_000_000;
 
-fn require(
-    holds: bool,
-    option: &'static str,
-    value: impl fmt::Display,
-    expected: &'static str,
-) -> Result<(), LoadError> {
+fn require(holds: bool, what: &'static str, value: impl fmt::Display, expected: &'static str) -> Result<(), LoadError> {
     if holds {
         return Ok(());
     }
-    Err(LoadError::Option { option, value: value.to_string(), expected })
+    Err(LoadError::Option { what, value: value.to_string(), expected })
 }
 
 fn within(
-    option: &'static str,
+    what: &'static str,
     value: usize,
     least: usize,
     most: usize,
     expected: &'static str,
 ) -> Result<(), LoadError> {
-    require((least..=most).contains(&value), option, value, expected)
+    require((least..=most).contains(&value), what, value, expected)
 }
 
 fn between(
-    option: &'static str,
+    what: &'static str,
     value: Duration,
     least: Duration,
     most: Duration,
     expected: &'static str,
 ) -> Result<(), LoadError> {
-    require((least..=most).contains(&value), option, format!("{value:?}"), expected)
+    require((least..=most).contains(&value), what, format!("{value:?}"), expected)
 }
 
-fn positive(option: &'static str, value: Duration) -> Result<(), LoadError> {
-    require(!value.is_zero(), option, "zero", "longer than zero")
+fn positive(what: &'static str, value: Duration) -> Result<(), LoadError> {
+    require(!value.is_zero(), what, "zero", "longer than zero")
 }
 
-fn rate(option: &'static str, value: f64) -> Result<(), LoadError> {
+fn rate(what: &'static str, value: f64) -> Result<(), LoadError> {
     let holds = value.is_finite() && (0.01..=1_000_000.0).contains(&value);
-    require(holds, option, value, "from 0.01 to 1000000 instances per second")
+    require(holds, what, value, "from 0.01 to 1000000 instances per second")
 }
 
 fn payload(bytes: usize) -> Result<(), LoadError> {
-    within("--payload", bytes, PAYLOAD_MINIMUM_BYTES, PAYLOAD_LIMIT_BYTES, "from 34 bytes to 3 MiB")
+    within("The payload", bytes, PAYLOAD_MINIMUM_BYTES, PAYLOAD_LIMIT_BYTES, "from 34 bytes to 3 MiB")
 }
 
 fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -712,12 +719,12 @@ mod tests {
         let refused = |mode: &RateOptions| {
             Options::new("127.0.0.1:26500", Mode::Rate(mode.clone())).check().expect_err("must be refused").to_string()
         };
-        assert!(refused(&rate).starts_with("The option --rate is NaN"));
+        assert!(refused(&rate).starts_with("The rate is NaN, but must be from 0.01"));
         rate.rate = 10.0;
         rate.work.worker.delay = Duration::from_secs(61);
-        assert!(refused(&rate).contains("--delay"));
+        assert!(refused(&rate).contains("The delay of workers is 61s"));
         rate.work.payload_bytes = 3;
-        assert!(refused(&rate).contains("--payload"));
+        assert!(refused(&rate).contains("The payload is 3"));
     }
 
     fn refusal(mode: Mode) -> String {
@@ -731,17 +738,27 @@ mod tests {
             change(&mut work);
             refusal(Mode::Rate(RateOptions::new(work, 10.0)))
         };
-        assert!(with(Profile::OneTask, |work| work.waiting = 5).contains("--waiting"));
-        assert!(with(Profile::Mixed, |work| work.message_ttl = Duration::ZERO).contains("--message-ttl"));
-        assert!(with(Profile::TenTasksTwoTimers, |work| work.timer = Duration::ZERO).contains("--timer"));
+        assert!(with(Profile::OneTask, |work| work.waiting = 5).contains("The number of waiting instances is 5"));
+        assert!(
+            with(Profile::Mixed, |work| work.message_ttl = Duration::ZERO)
+                .contains("The time to live of messages is 0ns")
+        );
+        assert!(
+            with(Profile::TenTasksTwoTimers, |work| work.timer = Duration::ZERO)
+                .contains("The time of the timer is 0ns")
+        );
         assert!(with(Profile::Timers, |_| ()).contains("timers"));
-        assert!(refusal(Mode::Maximum(MaximumOptions::new(Work::new(Profile::Timers)))).contains("--max"));
+        assert!(
+            refusal(Mode::Maximum(MaximumOptions::new(Work::new(Profile::Timers)))).contains("The profile is timers")
+        );
         let waiting = WaitingOptions { profile: Profile::Mixed, ..WaitingOptions::new(1) };
-        assert!(refusal(Mode::Waiting(waiting)).contains("--wait is given with the profile mixed"));
+        assert!(refusal(Mode::Waiting(waiting)).contains("The profile is mixed"));
         let timers = TimersOptions::new(Work::new(Profile::Timers), 1);
         let hurried = TimersOptions { due_in: timers.warm_up, ..timers.clone() };
-        assert!(refusal(Mode::Timers(hurried)).contains("--due-in"));
-        assert!(refusal(Mode::Timers(TimersOptions { timers: 0, ..timers.clone() })).contains("--timers is 0"));
+        assert!(refusal(Mode::Timers(hurried)).contains("The time until the timers are due is 5s"));
+        assert!(
+            refusal(Mode::Timers(TimersOptions { timers: 0, ..timers.clone() })).contains("The number of timers is 0")
+        );
         assert!(Options::new("127.0.0.1:26500", Mode::Timers(timers)).check().is_ok());
     }
 }

@@ -30,7 +30,8 @@ pub enum Profile {
     /// Instances wait at a message catch event, among others that keep waiting; the schedule is that of the messages.
     /// After each message a task shows that it was correlated.
     Messages,
-    /// Instances whose timers are due at the same moment, while [`Profile::OneTask`] runs as well.
+    /// Instances whose timers are due at the same moment, while [`Profile::OneTask`] runs as well. Only of
+    /// [`crate::TimersOptions`], so it is not read from text.
     Timers,
 }
 
@@ -182,17 +183,16 @@ impl FromStr for Profile {
             "ten-tasks-two-timers" => Ok(Profile::TenTasksTwoTimers),
             "mixed" => Ok(Profile::Mixed),
             "messages" => Ok(Profile::Messages),
-            "timers" => Ok(Profile::Timers),
             "parallel" => Ok(Profile::Parallel { tasks: 10 }),
             other => other
                 .strip_prefix("parallel-")
                 .and_then(|tasks| tasks.parse().ok())
                 .map(|tasks| Profile::Parallel { tasks })
                 .ok_or_else(|| LoadError::Option {
-                    option: "profile",
+                    what: "The profile",
                     value: format!("\"{other}\""),
                     expected: "one-task, ten-tasks, ten-tasks-two-timers, parallel, parallel-N with a number of tasks, \
-                               mixed, messages or timers",
+                               mixed or messages",
                 }),
         }
     }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn profiles_are_read_as_they_are_written() {
-        for text in ["one-task", "ten-tasks", "ten-tasks-two-timers", "parallel-7", "mixed", "messages", "timers"] {
+        for text in ["one-task", "ten-tasks", "ten-tasks-two-timers", "parallel-7", "mixed", "messages"] {
             assert_eq!(text.parse::<Profile>().expect("a known profile").to_string(), text);
         }
         assert_eq!("parallel".parse::<Profile>().expect("a known profile"), Profile::Parallel { tasks: 10 });

@@ -125,7 +125,7 @@ fn timers_failure(report: &TimersReport) -> Option<String> {
     (fired.lost > 0 || fired.repeated > 0 || fired.last_completed.is_none()).then(|| {
         format!(
             "Of {} timers {} fired and {} of their instances completed in time; {} never fired, and {} jobs came of a \
-             timer that fired again. Each timer must fire once; for more time give a longer --duration.",
+             timer that fired again. Each timer must fire once; for more time give a longer limit.",
             report.created, fired.fired, fired.completed, fired.lost, fired.repeated
         )
     })

@@ -36,6 +36,24 @@ pub const MAXIMUM_NAMESPACES_IN_ALL_SCOPES: usize = 1_000_000;
 /// The most nodes (elements, texts, comments) of a file.
 pub const MAXIMUM_NODES: u32 = 1_000_000;
 
+/// In which lines of a file elements begin; the ends of the lines are found when the first is asked for.
+#[derive(Debug, Default)]
+pub struct Lines {
+    ends: Option<Vec<usize>>,
+}
+
+impl Lines {
+    /// The line where an element begins, counted from 1. All elements must be of one document.
+    pub fn of(&mut self, node: Node) -> u32 {
+        let ends = self.ends.get_or_insert_with(|| {
+            let text = node.document().input_text().as_bytes();
+            text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(position, _)| position).collect()
+        });
+        let before = ends.partition_point(|end| *end < node.range().start);
+        u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
+    }
+}
+
 /// The text of a file in one of the encodings UTF-8, UTF-16 (with a byte order mark) and ISO-8859-1.
 ///
 /// # Errors

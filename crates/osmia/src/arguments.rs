@@ -22,15 +22,19 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a node.
-    Start(Start),
+    Start(Box<Start>),
     #[command(flatten)]
     Call(Call),
     /// Check BPMN and DMN files as a deployment does, without a node.
     Check(crate::check::CheckArguments),
     /// Inspect the data directory of a stopped node, and decide about a log entry that crashes it.
     Doctor(crate::doctor::DoctorArguments),
+    /// Print a template of the configuration file, or check what is configured here, without starting a node.
+    #[command(subcommand)]
+    Settings(crate::settings::SettingsCommand),
     /// Put load on a cluster and report how it copes.
-    Load(crate::load::LoadArguments),
+    #[command(subcommand)]
+    Load(crate::load::Load),
     /// Print the script that lets a shell complete commands and flags.
     Completions {
         /// The shell.
@@ -58,6 +62,9 @@ pub(crate) struct Start {
     /// Port for gRPC clients; 0 takes a free one [default: 26500]
     #[arg(long, value_name = "PORT")]
     grpc_port: Option<String>,
+    /// Port for REST clients; 0 takes a free one [default: 8080]
+    #[arg(long, value_name = "PORT")]
+    http_port: Option<String>,
     /// Port for health, metrics and clock; 0 takes a free one [default: 9600]
     #[arg(long, value_name = "PORT")]
     management_port: Option<String>,
@@ -89,10 +96,10 @@ pub(crate) struct Start {
     /// the system allows, at most 16384]
     #[arg(long, value_name = "N")]
     connections_max: Option<String>,
-    /// Certificate (PEM) for encrypted gRPC connections
+    /// Certificate (PEM) for encrypted connections of clients, gRPC and REST
     #[arg(long, value_name = "FILE")]
     tls_certificate: Option<String>,
-    /// Private key (PEM) for encrypted gRPC connections
+    /// Private key (PEM) for encrypted connections of clients, gRPC and REST
     #[arg(long, value_name = "FILE")]
     tls_key: Option<String>,
     /// Log filter: error, warn, info, debug or trace, also by module [default: info]
@@ -112,6 +119,7 @@ impl Start {
             ("partitions", self.partitions),
             ("host", self.host),
             ("grpc-port", self.grpc_port),
+            ("http-port", self.http_port),
             ("management-port", self.management_port),
             ("disk-free-space-low", self.disk_free_space_low),
             ("disk-reserve", self.disk_reserve),
@@ -152,6 +160,19 @@ mod tests {
             "osmia fail 5",
             "osmia create",
             "osmia create order --definition-key 5",
+            "osmia load",
+            "osmia load one-task --rate 100",
+            "osmia load rate timers",
+            "osmia load rate --factor 10",
+            "osmia load max --rate 100",
+            "osmia load surge",
+            "osmia load wait",
+            "osmia load wait 1000 --workers 2",
+            "osmia load drain",
+            "osmia load drain job-type --rate 150",
+            "osmia load idle",
+            "osmia load misbehave sleeping",
+            "osmia load timers --message-ttl 1s",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
@@ -160,7 +181,16 @@ mod tests {
             "osmia migrate 5 --to 6 --map a=b --map c=d",
             "osmia fail 5 --retries 0",
             "osmia create --definition-key 5",
-            "osmia load --address a:1 --address b:1 --json",
+            "osmia load rate --address a:1 --address b:1 --json",
+            "osmia load rate messages --rate 50 --waiting 1000",
+            "osmia load max",
+            "osmia load surge ten-tasks --rate 5000 --factor 3",
+            "osmia load wait 1000 messages",
+            "osmia load drain job-type --workers 4",
+            "osmia load drain-under-load job-type mixed --rate 150",
+            "osmia load idle --polls 10",
+            "osmia load misbehave ignoring --misbehaving-rate 200",
+            "osmia load timers 1000 --due-in 10s",
         ] {
             assert!(parse(right).is_ok(), "{right}");
         }

@@ -81,6 +81,12 @@ fn describe(status: &Status) -> String {
              management port?"
         );
     }
+    if message == "transport error" || message.contains("h2 protocol error") {
+        return format!(
+            "The connection ended before there was an answer ({message}). Does the server run, and does it have a certificate? \
+             Then it wants an https:// address."
+        );
+    }
     let framed = message.strip_prefix("Command '").and_then(|rest| rest.split_once("rejected with code '"));
     match framed.and_then(|(_, rest)| rest.split_once("': ")) {
         Some((code, reason)) => format!("Refused ({code}): {reason}"),
@@ -180,6 +186,8 @@ mod tests {
         assert_eq!(describe(&Status::unavailable("no leader")), "Unavailable: no leader");
         let other = describe(&Status::internal("protocol error: received message with invalid compression flag: 123"));
         assert!(other.contains("management port"), "{other}");
+        let ended = describe(&Status::unknown("transport error"));
+        assert!(ended.contains("https://"), "{ended}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
-use values::{bytes, directory, number, port, switch};
+use values::{bytes, directory, number, port, switch, working_time};
 
 /// A setting: its name and the variables of Camunda with the same meaning, the more specific ones first.
 pub(crate) struct Setting {
@@ -23,7 +23,7 @@ pub(crate) struct Setting {
 
 impl Setting {
     /// Its own variable.
-    fn variable(&self) -> String {
+    pub(crate) fn variable(&self) -> String {
         format!("OSMIA_{}", self.name.replace('-', "_").to_ascii_uppercase())
     }
 }
@@ -49,6 +49,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ],
     ),
     setting("grpc-port", &["CAMUNDA_API_GRPC_PORT", "ZEEBE_BROKER_GATEWAY_NETWORK_PORT", "ZEEBE_GATEWAY_NETWORK_PORT"]),
+    setting("http-port", &["SERVER_PORT"]),
     setting("management-port", &["MANAGEMENT_SERVER_PORT"]),
     setting(
         "disk-free-space-low",
@@ -108,6 +109,7 @@ pub(crate) struct Configuration {
     /// Host or address on which all ports listen.
     pub host: String,
     pub grpc_port: u16,
+    pub http_port: u16,
     pub management_port: u16,
     /// Free bytes below which no new work is taken.
     pub disk_free_space_low: Option<u64>,
@@ -176,6 +178,8 @@ pub(crate) enum ConfigurationError {
     HalfTls { given: &'static str },
     #[error("The demo is a client without TLS, so it cannot run together with 'tls-certificate'.")]
     DemoWithTls,
+    #[error("'{first}' and '{second}' are both {port}, but each needs a port of its own. 0 takes a free one.")]
+    SamePort { first: &'static str, second: &'static str, port: u16 },
     #[error("The exporter '{name}' has no type. Set exporters.{name}.type, for example to json-lines.")]
     NoExporterType { name: String },
 }
@@ -197,13 +201,14 @@ impl Configuration {
             partitions: sources.get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?,
             host: sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()),
             grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
+            http_port: sources.get("http-port", port)?.unwrap_or(8_080),
             management_port: sources.get("management-port", port)?.unwrap_or(9_600),
             disk_free_space_low: sources.get("disk-free-space-low", bytes)?,
             disk_reserve: sources.get("disk-reserve", bytes)?,
-            checkpoint_interval: sources.get("checkpoint-interval", duration)?,
+            checkpoint_interval: sources.get("checkpoint-interval", working_time)?,
             clock_control: sources.get("clock-control", switch)?.unwrap_or(false),
             demo: sources.get("demo", switch)?.unwrap_or(false),
-            request_timeout: sources.get("request-timeout", duration)?.unwrap_or(Duration::from_secs(15)),
+            request_timeout: sources.get("request-timeout", working_time)?.unwrap_or(Duration::from_secs(15)),
             long_polling_timeout: sources.get("long-polling-timeout", duration)?.unwrap_or(Duration::from_secs(10)),
             parked_polls_max: sources
                 .get("parked-polls-max", |text| number(text, 0, 1_000_000, "a number from 0 to 1000000"))?
@@ -215,10 +220,24 @@ impl Configuration {
             log_format: sources.get("log-format", LogFormat::read)?.unwrap_or_default(),
             exporters: sources.exporters()?,
         };
+        configuration.check_ports()?;
         if configuration.demo && configuration.tls.is_some() {
             return Err(ConfigurationError::DemoWithTls);
         }
         Ok(configuration)
+    }
+}
+
+impl Configuration {
+    fn check_ports(&self) -> Result<(), ConfigurationError> {
+        let [grpc, http, management] =
+            [("grpc-port", self.grpc_port), ("http-port", self.http_port), ("management-port", self.management_port)];
+        for ((first, port), (second, other)) in [(grpc, http), (grpc, management), (http, management)] {
+            if port == other && port != 0 {
+                return Err(ConfigurationError::SamePort { first, second, port });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -263,6 +282,18 @@ mod tests {
     }
 
     #[test]
+    fn ports_differ_and_times_leave_time() {
+        let refusal = |flags: &[(&'static str, &str)]| read(flags, &[], None).unwrap_err().to_string();
+        let same = refusal(&[("http-port", "26500")]);
+        assert!(same.contains("'grpc-port' and 'http-port' are both 26500"), "{same}");
+        for name in ["request-timeout", "checkpoint-interval"] {
+            let none = refusal(&[(name, "0s")]);
+            assert!(none.contains(name) && none.contains("at least 10ms"), "{none}");
+        }
+        assert!(read(&[("http-port", "0"), ("grpc-port", "0"), ("management-port", "0")], &[], None).is_ok());
+    }
+
+    #[test]
     fn flags_win_over_environment_over_file() {
         let file = "grpc-port: 1\nmanagement-port: 2\npartitions: 3\nclock-control: true\n";
         let environment = [("OSMIA_GRPC_PORT", "11"), ("OSMIA_MANAGEMENT_PORT", "12")];
@@ -277,6 +308,7 @@ mod tests {
         let environment = [
             ("ZEEBE_BROKER_CLUSTER_PARTITIONS_COUNT", "7"),
             ("ZEEBE_BROKER_GATEWAY_NETWORK_PORT", "0"),
+            ("SERVER_PORT", "8088"),
             ("ZEEBE_CLOCK_CONTROLLED", "true"),
             ("ZEEBE_BROKER_DATA_DISK_FREESPACE_PROCESSING", "2GB"),
             ("ZEEBE_BROKER_DATA_DIRECTORY", "/d"),
@@ -284,6 +316,7 @@ mod tests {
         ];
         let read = read(&[], &environment, None).expect("valid");
         assert_eq!((read.partitions, read.grpc_port, read.clock_control), (Some(7), 0, true));
+        assert_eq!((read.http_port, read.management_port), (8_088, 9_600));
         assert_eq!((read.data, read.request_timeout), (PathBuf::from("/d"), Duration::from_secs(20)));
         assert_eq!((read.disk_free_space_low, read.disk_reserve), (Some(2 << 30), None));
     }

@@ -8,6 +8,7 @@ use broker::doctor::{
     self, Checkpoint, LogRange, PartitionReport, Refusal, RefusedCommand, Report, SegmentsRange, Suspect,
 };
 use clap::Args;
+use protocol::{PartitionId, RecordPlace};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -152,7 +153,7 @@ fn report_text(report: &Report) -> String {
     for exporter in exporters {
         let positions = described(&exporter.positions, |positions| {
             let each =
-                (1..).zip(positions).map(|(partition, position)| format!("partition {partition} up to {position}"));
+                positions.iter().map(|(partition, place)| format!("partition {partition} up to {}", place.position));
             format!("acknowledged {}", each.collect::<Vec<_>>().join(", "))
         });
         text.push_str(&format!("exporter {}: {positions}\n", exporter.name));
@@ -260,7 +261,14 @@ fn shortened(value: &str) -> String {
 fn report_json(report: &Report) -> Value {
     let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters } = report;
     let exporters = exporters.iter().map(|exporter| {
-        let positions = found(&exporter.positions, |positions| json!({ "acknowledged": positions }));
+        let positions = found(&exporter.positions, |positions| {
+            let place = |(partition, place): (&PartitionId, &RecordPlace)| {
+                let RecordPlace { incarnation, position, number } = place;
+                let place = json!({ "incarnation": incarnation, "position": position, "number": number });
+                (partition.to_string(), place)
+            };
+            json!({ "acknowledged": positions.iter().map(place).collect::<serde_json::Map<_, _>>() })
+        });
         (exporter.name.clone(), positions)
     });
     json!({

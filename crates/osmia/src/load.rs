@@ -1,9 +1,9 @@
-//! `osmia load`: the arguments of the load generator.
+//! `osmia load`: the arguments of the load generator. Each kind of run is a command with flags of its own.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand, ValueEnum};
 use load::{
     Delivery, DrainBeside, DrainOptions, IdleOptions, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Options,
     Profile, RateOptions, SurgeOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
@@ -14,88 +14,49 @@ use crate::client::address;
 use crate::configuration::{Environment, duration};
 use crate::output::print_line;
 
-/// What to do to a cluster. Runs at a fixed rate unless --max, --surge, --wait, --drain, --beside or idle clients are
-/// given.
-#[derive(Debug, Args)]
-#[command(after_help = PROFILES)]
-pub(crate) struct LoadArguments {
-    /// What is loaded: one-task, ten-tasks, ten-tasks-two-timers, parallel, parallel-N, mixed, messages or timers.
-    #[arg(default_value = "one-task")]
-    profile: Profile,
-    /// Instances per second [default: 100], with messages: publications per second; with --max the first rate to try
-    /// [default: 500]; with timers: instances per second of the other process [default: 150].
-    #[arg(long)]
-    rate: Option<f64>,
+/// The kinds of run.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Load {
+    /// Keep a fixed rate.
+    #[command(after_help = PROFILES)]
+    Rate(Rate),
     /// Find the highest sustainable rate.
-    #[arg(long)]
-    max: bool,
-    /// Surge: normal load, the highest sustainable rate, this multiple of it, and normal load again. --rate is the
-    /// highest sustainable rate, as --max found it. What the server refuses is not sent again.
-    #[arg(long, value_name = "FACTOR", requires = "rate", conflicts_with = "max")]
-    surge: Option<f64>,
-    /// With --surge: its length, and the length of the phase at the highest sustainable rate before it.
-    #[arg(long, default_value = "30s", value_parser = duration)]
-    surge_duration: Duration,
-    /// With --surge: the normal load, as a share of --rate.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.7)]
-    normal_share: f64,
-    /// Only create this many instances, which then wait at their first task (with messages: for a message).
-    #[arg(long, value_name = "INSTANCES", conflicts_with_all = ["max", "rate", "surge"])]
-    wait: Option<u64>,
-    /// Add a worker of another process that fails or ignores every job; the profile is measured for --duration without
-    /// it and for --duration with it.
-    #[arg(long, value_name = "HOW", value_parser = misbehaviour,
-          conflicts_with_all = ["max", "surge", "wait", "drain"])]
-    beside: Option<Misbehaviour>,
-    /// With --beside: instances per second for the misbehaving worker.
-    #[arg(long, value_name = "RATE", default_value_t = 100.0)]
-    beside_rate: f64,
-    /// Complete the waiting jobs of this type, as reported by a run with --wait; with --rate, while instances of the
-    /// profile run, which are measured for --duration before that.
-    #[arg(long, value_name = "JOB_TYPE", conflicts_with_all = ["max", "wait", "surge"])]
-    drain: Option<String>,
-    /// Open this many idle job streams.
-    #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain", "surge", "beside"])]
-    idle_streams: Option<usize>,
-    /// Keep this many idle long polls waiting.
-    #[arg(long, value_name = "N", conflicts_with_all = ["max", "rate", "wait", "drain", "surge", "beside"])]
-    idle_polls: Option<usize>,
-    /// How long the timer catch event of ten-tasks-two-timers waits; does not count as overhead.
-    #[arg(long, default_value = "100ms", value_parser = duration)]
-    timer: Duration,
-    /// How long published messages are buffered.
-    #[arg(long, default_value = "10s", value_parser = duration)]
-    message_ttl: Duration,
-    /// With messages: this many more instances wait for a message, during the measurement and after it.
-    #[arg(long, value_name = "INSTANCES", default_value_t = 0)]
-    waiting: u64,
-    /// With timers: this many instances have timers due at the same moment.
-    #[arg(long, value_name = "INSTANCES", default_value_t = 100_000)]
-    timers: u64,
-    /// With timers: time from the first creation of their instances to the moment at which they are due.
-    #[arg(long, default_value = "30s", value_parser = duration)]
-    due_in: Duration,
-    /// Length of the measurement; with timers, how long they may take at most.
-    #[arg(long, default_value = "30s", value_parser = duration)]
-    duration: Duration,
-    /// Time before the measurement, under the same load.
-    #[arg(long, value_parser = duration)]
-    warm_up: Option<Duration>,
-    /// Workers for each job type.
-    #[arg(long)]
-    workers: Option<usize>,
-    /// How long a worker holds each job.
-    #[arg(long, default_value = "0ms", value_parser = duration)]
-    delay: Duration,
-    /// Size of the variables of an instance in bytes.
-    #[arg(long, default_value_t = 512)]
-    payload: usize,
-    /// Let workers poll instead of opening streams.
-    #[arg(long)]
-    poll: bool,
-    /// HTTP/2 connections for creating, and as many again for the workers [default: 2, with --surge: 8].
-    #[arg(long)]
-    connections: Option<usize>,
+    #[command(after_help = PROFILES)]
+    Max(Max),
+    /// Normal load, the highest sustainable rate, a multiple of it, and normal load again. What the server refuses is not
+    /// sent again.
+    Surge(Surge),
+    /// Only create instances, which then wait at their first task (with messages: for a message).
+    #[command(after_help = PROFILES)]
+    Wait(Wait),
+    /// Complete the jobs that a run of `wait` left.
+    Drain(Drain),
+    /// The same while instances of a profile run, which are measured for --duration before that too.
+    #[command(after_help = PROFILES)]
+    DrainUnderLoad(DrainUnderLoad),
+    /// Open job streams and long polls that stay idle.
+    Idle(Idle),
+    /// Measure a profile for --duration alone, and for --duration with a worker of another process that misbehaves.
+    #[command(after_help = PROFILES)]
+    Misbehave(Misbehave),
+    /// Let many timers be due at the same moment, and meanwhile run one-task at a rate.
+    Timers(Timers),
+}
+
+const PROFILES: &str = "\
+Profiles:
+  one-task              start, service task, end
+  ten-tasks             ten service tasks in sequence
+  ten-tasks-two-timers  the same with a boundary timer that never fires and a timer catch event (--timer) in the middle
+  parallel-N            a parallel gateway to N service tasks (parallel: 10)
+  mixed                 60 % one-task, 20 % ten-tasks-two-timers, 20 % task, message catch event, task
+  messages              messages at a rate, each for an instance that waits for it
+
+A message that is not correlated exactly once, or a timer that does not fire exactly once, makes the run fail.";
+
+/// Where the load goes, and what is reported.
+#[derive(Debug, Args)]
+struct Target {
     /// Addresses of the gateways [default: ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS or 127.0.0.1:26500]
     #[arg(long)]
     address: Vec<String>,
@@ -110,151 +71,422 @@ pub(crate) struct LoadArguments {
     json: bool,
 }
 
-const PROFILES: &str = "\
-Profiles:
-  one-task              start, service task, end
-  ten-tasks             ten service tasks in sequence
-  ten-tasks-two-timers  the same with a boundary timer that never fires and a timer catch event (--timer) in the middle
-  parallel-N            a parallel gateway to N service tasks (parallel: 10)
-  mixed                 60 % one-task, 20 % ten-tasks-two-timers, 20 % task, message catch event, task
-  messages              messages at a rate, each for an instance that waits for it
-  timers                timers that are due at once (--timers, --due-in), and meanwhile one-task at a rate
+/// Connections of all but a surge.
+#[derive(Debug, Args)]
+struct Connections {
+    /// HTTP/2 connections for creating, and as many again for the workers.
+    #[arg(long, default_value_t = 2)]
+    connections: usize,
+}
 
-A message that is not correlated exactly once, or a timer that does not fire exactly once, makes the run fail.";
+/// Who completes the jobs.
+#[derive(Debug, Args)]
+struct Workers {
+    /// Workers for each job type.
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// How long a worker holds each job.
+    #[arg(long, default_value = "0ms", value_parser = duration)]
+    delay: Duration,
+    /// Let workers poll instead of opening streams.
+    #[arg(long)]
+    poll: bool,
+}
 
-fn misbehaviour(text: &str) -> Result<Misbehaviour, String> {
-    match text {
-        "failing" => Ok(Misbehaviour::Failing),
-        "ignoring" => Ok(Misbehaviour::Ignoring),
-        other => Err(format!("\"{other}\" is no way to misbehave; give failing or ignoring")),
-    }
+/// The variables of an instance.
+#[derive(Debug, Args)]
+struct Payload {
+    /// Size of the variables of an instance in bytes.
+    #[arg(long, default_value_t = 512)]
+    payload: usize,
+}
+
+/// Which processes run, and who works for them.
+#[derive(Debug, Args)]
+struct Processes {
+    /// What is loaded, one of the profiles below.
+    #[arg(default_value = "one-task")]
+    profile: Profile,
+    /// How long the timer catch event of ten-tasks-two-timers waits; does not count as overhead.
+    #[arg(long, default_value = "100ms", value_parser = duration)]
+    timer: Duration,
+    /// How long published messages are buffered.
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    message_ttl: Duration,
+    #[command(flatten)]
+    payload: Payload,
+    #[command(flatten)]
+    workers: Workers,
+}
+
+/// Instances that wait beside the profile `messages`.
+#[derive(Debug, Args)]
+struct Waiting {
+    /// With messages: this many more instances wait for a message, during the measurement and after it.
+    #[arg(long, value_name = "INSTANCES", default_value_t = 0)]
+    waiting: u64,
+}
+
+/// How long is measured.
+#[derive(Debug, Args)]
+struct Period {
+    /// Length of the measurement.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    duration: Duration,
+    /// Time before the measurement, under the same load.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    warm_up: Duration,
+}
+
+/// Arguments of `osmia load rate`.
+#[derive(Debug, Args)]
+pub(crate) struct Rate {
+    #[command(flatten)]
+    processes: Processes,
+    /// Instances per second; with messages, publications per second.
+    #[arg(long, default_value_t = 100.0)]
+    rate: f64,
+    #[command(flatten)]
+    waiting: Waiting,
+    #[command(flatten)]
+    period: Period,
+    #[command(flatten)]
+    connections: Connections,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `osmia load max`.
+#[derive(Debug, Args)]
+pub(crate) struct Max {
+    #[command(flatten)]
+    processes: Processes,
+    /// The first rate to try.
+    #[arg(long, value_name = "RATE", default_value_t = 500.0)]
+    start_rate: f64,
+    #[command(flatten)]
+    waiting: Waiting,
+    /// Length of the run that confirms the rate.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    duration: Duration,
+    /// Time before the measurement of each trial, under the same load.
+    #[arg(long, default_value = "3s", value_parser = duration)]
+    warm_up: Duration,
+    #[command(flatten)]
+    connections: Connections,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `osmia load surge`.
+#[derive(Debug, Args)]
+pub(crate) struct Surge {
+    /// What is loaded: one-task or ten-tasks.
+    #[arg(default_value = "one-task")]
+    profile: Profile,
+    /// The highest sustainable rate, as `osmia load max` found it.
+    #[arg(long)]
+    rate: f64,
+    /// The surge, as a multiple of that rate.
+    #[arg(long, default_value_t = 10.0)]
+    factor: f64,
+    /// Length of the surge, and of the phase at the highest sustainable rate before it.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    surge_duration: Duration,
+    /// The normal load, as a share of that rate.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.7)]
+    normal_share: f64,
+    #[command(flatten)]
+    period: Period,
+    #[command(flatten)]
+    payload: Payload,
+    #[command(flatten)]
+    workers: Workers,
+    /// HTTP/2 connections for creating, and as many again for the workers: a surge comes from many clients.
+    #[arg(long, default_value_t = 8)]
+    connections: usize,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `osmia load wait`.
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    /// How many instances to create.
+    instances: u64,
+    /// What is loaded: messages, or any other profile of one process.
+    #[arg(default_value = "one-task")]
+    profile: Profile,
+    #[command(flatten)]
+    payload: Payload,
+    #[command(flatten)]
+    connections: Connections,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `osmia load drain`.
+#[derive(Debug, Args)]
+pub(crate) struct Drain {
+    /// Type of the jobs, as `osmia load wait` reported it.
+    job_type: String,
+    #[command(flatten)]
+    workers: Workers,
+    #[command(flatten)]
+    connections: Connections,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `osmia load drain-under-load`.
+#[derive(Debug, Args)]
+pub(crate) struct DrainUnderLoad {
+    /// Type of the jobs, as `osmia load wait` reported it.
+    job_type: String,
+    #[command(flatten)]
+    processes: Processes,
+    /// Instances per second.
+    #[arg(long, default_value_t = 100.0)]
+    rate: f64,
+    #[command(flatten)]
+    period: Period,
+    #[command(flatten)]
+    connections: Connections,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Which clients are idle.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+struct IdleClients {
+    /// Open this many job streams.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    streams: usize,
+    /// Keep this many long polls waiting.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    polls: usize,
+}
+
+/// Arguments of `osmia load idle`.
+#[derive(Debug, Args)]
+pub(crate) struct Idle {
+    #[command(flatten)]
+    clients: IdleClients,
+    /// Length of the measurement.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    duration: Duration,
+    #[command(flatten)]
+    connections: Connections,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// What the worker of the other process does.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum How {
+    /// It fails every job at once, until no retries are left.
+    Failing,
+    /// It takes every job and never answers.
+    Ignoring,
+}
+
+/// Arguments of `osmia load misbehave`.
+#[derive(Debug, Args)]
+pub(crate) struct Misbehave {
+    /// What the worker of the other process does.
+    how: How,
+    #[command(flatten)]
+    processes: Processes,
+    /// Instances per second of the profile.
+    #[arg(long, default_value_t = 100.0)]
+    rate: f64,
+    /// Instances per second for the worker that misbehaves.
+    #[arg(long, value_name = "RATE", default_value_t = 100.0)]
+    misbehaving_rate: f64,
+    #[command(flatten)]
+    period: Period,
+    #[command(flatten)]
+    connections: Connections,
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Arguments of `osmia load timers`.
+#[derive(Debug, Args)]
+pub(crate) struct Timers {
+    /// This many instances have timers due at the same moment.
+    #[arg(default_value_t = 100_000)]
+    timers: u64,
+    /// Time from the first creation of their instances to the moment at which they are due.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    due_in: Duration,
+    /// How long after that moment the last timers are waited for.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    limit: Duration,
+    /// Instances per second of one-task.
+    #[arg(long, default_value_t = 150.0)]
+    rate: f64,
+    /// Time just before that moment in which one-task is measured too, for comparison.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    warm_up: Duration,
+    #[command(flatten)]
+    payload: Payload,
+    #[command(flatten)]
+    workers: Workers,
+    #[command(flatten)]
+    connections: Connections,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// How many jobs one poll asks for.
 const POLLED_JOBS_MAX: u16 = 32;
-/// Connections of a run by default.
-const CONNECTIONS: usize = 2;
-/// Connections of a surge, which comes from many clients.
-const SURGE_CONNECTIONS: usize = 8;
-/// The rate of a run that names none.
-const RATE_DEFAULT: f64 = 100.0;
 
-impl LoadArguments {
-    fn mode(&self) -> Mode {
-        if self.idle_streams.is_some() || self.idle_polls.is_some() {
-            return Mode::Idle(IdleOptions {
-                streams: self.idle_streams.unwrap_or(0),
-                polls: self.idle_polls.unwrap_or(0),
-                duration: self.duration,
-            });
-        }
-        if let Some(instances) = self.wait {
-            let defaults = WaitingOptions::new(instances);
-            return Mode::Waiting(WaitingOptions { profile: self.profile, payload_bytes: self.payload, ..defaults });
-        }
-        if let Some(job_type) = &self.drain {
-            return Mode::Drain(self.drain(job_type));
-        }
-        let work = self.work();
-        if let Some(factor) = self.surge {
-            let defaults = SurgeOptions::new(work, self.rate.unwrap_or(RATE_DEFAULT), factor);
-            return Mode::Surge(SurgeOptions {
-                normal_share: self.normal_share,
-                duration: self.duration,
-                surge_duration: self.surge_duration,
-                warm_up: self.warm_up.unwrap_or(defaults.warm_up),
-                ..defaults
-            });
-        }
-        if let Some(behaviour) = self.beside {
-            let defaults = MisbehavingOptions::new(work, self.rate.unwrap_or(RATE_DEFAULT), behaviour);
-            return Mode::Misbehaving(MisbehavingOptions {
-                rate_beside: self.beside_rate,
-                duration: self.duration,
-                warm_up: self.warm_up.unwrap_or(defaults.warm_up),
-                ..defaults
-            });
-        }
-        if self.max {
-            let defaults = MaximumOptions::new(work);
-            return Mode::Maximum(MaximumOptions {
-                start_rate: self.rate.unwrap_or(defaults.start_rate),
-                duration: self.duration,
-                warm_up: self.warm_up.unwrap_or(defaults.warm_up),
-                ..defaults
-            });
-        }
-        if self.profile == Profile::Timers {
-            let defaults = TimersOptions::new(work, self.timers);
-            return Mode::Timers(TimersOptions {
-                due_in: self.due_in,
-                rate: self.rate.unwrap_or(defaults.rate),
-                warm_up: self.warm_up.unwrap_or(defaults.warm_up),
-                limit: self.duration,
-                ..defaults
-            });
-        }
-        let defaults = RateOptions::new(work, self.rate.unwrap_or(RATE_DEFAULT));
-        Mode::Rate(RateOptions {
-            duration: self.duration,
-            warm_up: self.warm_up.unwrap_or(defaults.warm_up),
-            ..defaults
-        })
-    }
-
-    fn work(&self) -> Work {
-        Work {
-            payload_bytes: self.payload,
-            worker: self.worker(),
-            timer: self.timer,
-            message_ttl: self.message_ttl,
-            waiting: self.waiting,
-            ..Work::new(self.profile)
-        }
-    }
-
-    fn drain(&self, job_type: &str) -> DrainOptions {
-        let beside = self.rate.map(|rate| DrainBeside {
-            work: self.work(),
-            rate,
-            warm_up: self.warm_up.unwrap_or(Duration::from_secs(5)),
-            duration: self.duration,
-        });
-        let defaults = DrainOptions::new(job_type);
-        let worker = WorkerOptions { poll_beside_streams: defaults.worker.poll_beside_streams, ..self.worker() };
-        DrainOptions { worker, beside, ..defaults }
-    }
-
-    fn worker(&self) -> WorkerOptions {
-        let defaults = WorkerOptions::default();
+impl Workers {
+    fn options(&self) -> WorkerOptions {
         WorkerOptions {
-            workers: self.workers.unwrap_or(defaults.workers),
+            workers: self.workers,
             delivery: if self.poll { Delivery::Poll { max_jobs: POLLED_JOBS_MAX } } else { Delivery::Push },
             delay: self.delay,
-            ..defaults
+            ..WorkerOptions::default()
         }
     }
+}
 
-    fn options(&self) -> Options {
-        let environment = Environment::of_process();
-        let addresses = match &self.address[..] {
-            [] => vec![address(None, &environment)],
-            given => given.iter().map(|given| address(Some(given), &environment)).collect(),
+impl Processes {
+    fn work(&self) -> Work {
+        Work { timer: self.timer, message_ttl: self.message_ttl, ..work(self.profile, &self.payload, &self.workers) }
+    }
+}
+
+fn work(profile: Profile, payload: &Payload, workers: &Workers) -> Work {
+    Work { payload_bytes: payload.payload, worker: workers.options(), ..Work::new(profile) }
+}
+
+fn drain(job_type: &str, workers: &Workers, beside: Option<DrainBeside>) -> Mode {
+    let defaults = DrainOptions::new(job_type);
+    let worker = WorkerOptions { poll_beside_streams: defaults.worker.poll_beside_streams, ..workers.options() };
+    Mode::Drain(DrainOptions { worker, beside, ..defaults })
+}
+
+impl Rate {
+    fn mode(&self) -> Mode {
+        let work = Work { waiting: self.waiting.waiting, ..self.processes.work() };
+        let Period { duration, warm_up } = self.period;
+        Mode::Rate(RateOptions { duration, warm_up, ..RateOptions::new(work, self.rate) })
+    }
+}
+
+impl Max {
+    fn mode(&self) -> Mode {
+        let work = Work { waiting: self.waiting.waiting, ..self.processes.work() };
+        Mode::Maximum(MaximumOptions {
+            start_rate: self.start_rate,
+            duration: self.duration,
+            warm_up: self.warm_up,
+            ..MaximumOptions::new(work)
+        })
+    }
+}
+
+impl Surge {
+    fn mode(&self) -> Mode {
+        let Period { duration, warm_up } = self.period;
+        Mode::Surge(SurgeOptions {
+            normal_share: self.normal_share,
+            duration,
+            surge_duration: self.surge_duration,
+            warm_up,
+            ..SurgeOptions::new(work(self.profile, &self.payload, &self.workers), self.rate, self.factor)
+        })
+    }
+}
+
+impl Wait {
+    fn mode(&self) -> Mode {
+        let defaults = WaitingOptions::new(self.instances);
+        Mode::Waiting(WaitingOptions { profile: self.profile, payload_bytes: self.payload.payload, ..defaults })
+    }
+}
+
+impl DrainUnderLoad {
+    fn mode(&self) -> Mode {
+        let Period { duration, warm_up } = self.period;
+        let beside = DrainBeside { work: self.processes.work(), rate: self.rate, warm_up, duration };
+        drain(&self.job_type, &self.processes.workers, Some(beside))
+    }
+}
+
+impl Idle {
+    fn mode(&self) -> Mode {
+        let IdleClients { streams, polls } = self.clients;
+        Mode::Idle(IdleOptions { streams, polls, duration: self.duration })
+    }
+}
+
+impl Misbehave {
+    fn mode(&self) -> Mode {
+        let behaviour = match self.how {
+            How::Failing => Misbehaviour::Failing,
+            How::Ignoring => Misbehaviour::Ignoring,
         };
-        Options {
-            addresses,
-            connections: self.connections.unwrap_or(if self.surge.is_some() { SURGE_CONNECTIONS } else { CONNECTIONS }),
-            server_pids: self.server_pid.clone(),
-            fsync_directory: Some(self.fsync_directory.clone()),
-            ..Options::new("", self.mode())
+        let Period { duration, warm_up } = self.period;
+        Mode::Misbehaving(MisbehavingOptions {
+            rate_beside: self.misbehaving_rate,
+            duration,
+            warm_up,
+            ..MisbehavingOptions::new(self.processes.work(), self.rate, behaviour)
+        })
+    }
+}
+
+impl Timers {
+    fn mode(&self) -> Mode {
+        let work = work(Profile::Timers, &self.payload, &self.workers);
+        Mode::Timers(TimersOptions {
+            due_in: self.due_in,
+            rate: self.rate,
+            warm_up: self.warm_up,
+            limit: self.limit,
+            ..TimersOptions::new(work, self.timers)
+        })
+    }
+}
+
+impl Load {
+    fn parts(self) -> (Mode, usize, Target) {
+        match self {
+            Load::Rate(run) => (run.mode(), run.connections.connections, run.target),
+            Load::Max(run) => (run.mode(), run.connections.connections, run.target),
+            Load::Surge(run) => (run.mode(), run.connections, run.target),
+            Load::Wait(run) => (run.mode(), run.connections.connections, run.target),
+            Load::Drain(run) => (drain(&run.job_type, &run.workers, None), run.connections.connections, run.target),
+            Load::DrainUnderLoad(run) => (run.mode(), run.connections.connections, run.target),
+            Load::Idle(run) => (run.mode(), run.connections.connections, run.target),
+            Load::Misbehave(run) => (run.mode(), run.connections.connections, run.target),
+            Load::Timers(run) => (run.mode(), run.connections.connections, run.target),
         }
     }
 }
 
 /// Runs the load and prints its report.
-pub(crate) fn run(runtime: &tokio::runtime::Runtime, arguments: LoadArguments) -> Outcome {
-    let report = runtime.block_on(load::run(arguments.options()))?;
-    if arguments.json {
+pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
+    let (mode, connections, target) = load.parts();
+    let environment = Environment::of_process();
+    let addresses = match &target.address[..] {
+        [] => vec![address(None, &environment)],
+        given => given.iter().map(|given| address(Some(given), &environment)).collect(),
+    };
+    let options = Options {
+        addresses,
+        connections,
+        server_pids: target.server_pid,
+        fsync_directory: Some(target.fsync_directory),
+        ..Options::new("", mode)
+    };
+    let report = runtime.block_on(load::run(options))?;
+    if target.json {
         print_line(serde_json::to_string_pretty(&report)?)?;
     } else {
         print_line(&report)?;

@@ -14,6 +14,7 @@ mod metrics;
 mod models;
 mod node;
 mod output;
+mod settings;
 
 use std::io::{self, ErrorKind, Write};
 use std::num::NonZero;
@@ -55,6 +56,13 @@ fn is_closed_pipe(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bo
     written.is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
+/// The commands that need an asynchronous runtime.
+enum Asynchronous {
+    Start(Box<arguments::Start>),
+    Load(load::Load),
+    Call(call::Call),
+}
+
 fn run(Arguments { server, command }: Arguments) -> Outcome {
     if server.is_given() && !matches!(command, Command::Call(_)) {
         return Err(
@@ -63,29 +71,32 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
                 .into(),
         );
     }
-    match &command {
-        Command::Doctor(arguments) => return doctor::run(arguments),
-        Command::Check(arguments) => return check::run(arguments),
+    let command = match command {
+        Command::Doctor(arguments) => return doctor::run(&arguments),
+        Command::Check(arguments) => return check::run(&arguments),
+        Command::Settings(settings) => return settings::run(settings),
         Command::Version => return Ok(output::print_line(format_args!("osmia {}", env!("CARGO_PKG_VERSION")))?),
-        Command::Completions { shell } => return complete(*shell),
-        Command::Start(_) | Command::Load(_) | Command::Call(_) => {}
-    }
+        Command::Completions { shell } => return complete(shell),
+        Command::Start(start) => Asynchronous::Start(start),
+        Command::Load(arguments) => Asynchronous::Load(arguments),
+        Command::Call(call) => Asynchronous::Call(call),
+    };
     // The partitions have threads of their own. With as many threads as cores here, a quarter of the time goes into
     // waking each other.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.div_ceil(2))
+        // Answers come from the partitions' threads by the queue of all threads. By default it is looked at after every 61
+        // tasks of the thread's own, so a flood of requests would hold up the answers to everybody else.
+        .global_queue_interval(7)
         .thread_name("gateway")
         .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build()?;
     match command {
-        Command::Start(start) => runtime.block_on(node::start(start)),
-        Command::Load(arguments) => load::run(&runtime, arguments),
-        Command::Call(call) => Ok(runtime.block_on(call.carry_out(server))?),
-        Command::Doctor(_) | Command::Check(_) | Command::Version | Command::Completions { .. } => {
-            unreachable!("these commands need no runtime and have returned")
-        }
+        Asynchronous::Start(start) => runtime.block_on(node::start(*start)),
+        Asynchronous::Load(load) => load::run(&runtime, load),
+        Asynchronous::Call(call) => Ok(runtime.block_on(call.carry_out(server))?),
     }
 }
 

@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use broker::{Client, Clock, DiskState, DiskView, ExporterState, ExporterStatus, Exporters, Health};
+use broker::{Client, Clock, DiskState, DiskView, ExporterPosition, ExporterState, ExporterStatus, Exporters, Health};
 use gateway::{Connections, JobStreamView, JobStreams, ManagementConnection};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
@@ -225,22 +225,42 @@ fn partition(partition: &Partition) -> Value {
 
 /// An exporter that fails does not make the node unhealthy: nothing is lost, and a restart would not help its target.
 fn exporters_health(exporters: &[ExporterStatus]) -> Value {
-    let is_up = |exporter: &ExporterStatus| !matches!(exporter.state, ExporterState::Failing(_));
+    let is_up = |exporter: &ExporterStatus| exporter.state().trouble().is_none();
     let details: serde_json::Map<String, Value> = exporters
         .iter()
         .map(|exporter| {
-            let (name, message) = match &exporter.state {
-                ExporterState::Opening => ("OPENING", None),
-                ExporterState::Exporting => ("EXPORTING", None),
-                ExporterState::Failing(reason) => ("FAILING", Some(reason)),
-                ExporterState::Closed => ("CLOSED", None),
-            };
-            let lag: u64 = exporter.partitions.iter().map(broker::ExporterPosition::lag_records).sum();
-            let details = json!({ "state": name, "message": message, "lagRecords": lag });
+            let state = exporter.state();
+            let lag: u64 = exporter.partitions.iter().map(ExporterPosition::lag_records).sum();
+            let missing: u64 = exporter.partitions.iter().map(|partition| partition.missing_records).sum();
+            // Of those that are well, nothing more is to be said.
+            let noted = exporter.partitions.iter().filter(|of| of.state.trouble().is_some() || of.gap.is_some());
+            let partitions: serde_json::Map<String, Value> =
+                noted.map(|of| (of.partition.to_string(), exporter_partition(of))).collect();
+            let details = json!({
+                "state": exporter_state(&state), "message": state.trouble(), "lagRecords": lag, "missingRecords": missing,
+                "partitions": partitions,
+            });
             (exporter.name.clone(), json!({ "status": status(is_up(exporter)), "details": details }))
         })
         .collect();
     json!({ "status": status(exporters.iter().all(is_up)), "details": details })
+}
+
+fn exporter_partition(of: &ExporterPosition) -> Value {
+    json!({
+        "state": exporter_state(&of.state), "message": of.state.trouble(), "lagRecords": of.lag_records(),
+        "missingRecords": of.missing_records, "gap": of.gap,
+    })
+}
+
+fn exporter_state(state: &ExporterState) -> &'static str {
+    match state {
+        ExporterState::Opening => "OPENING",
+        ExporterState::Exporting => "EXPORTING",
+        ExporterState::Failing(_) => "FAILING",
+        ExporterState::Stuck(_) => "STUCK",
+        ExporterState::Closed => "CLOSED",
+    }
 }
 
 /// A disk that is low does not make the node unhealthy: it still finishes work, and a restart would not help.

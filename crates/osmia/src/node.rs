@@ -96,16 +96,21 @@ async fn serve(
         long_polling_timeout: configuration.long_polling_timeout,
         parked_polls_max: configuration.parked_polls_max,
         connections,
-        ..GatewayOptions::new(resolve(&configuration.host, configuration.grpc_port)?)
+        ..GatewayOptions::new(
+            resolve(&configuration.host, configuration.grpc_port)?,
+            resolve(&configuration.host, configuration.http_port)?,
+        )
     };
     let mut gateway = Gateway::start(node.client(), options).await?;
-    let address = gateway.address();
+    let address = gateway.grpc_address();
+    let scheme = if configuration.tls.is_some() { "https" } else { "http" };
     node.set_advertised_address(&configuration.host, address.port());
     managed.serving(gateway.job_streams());
     // A node whose output cannot be written, on a full disk for example, works nevertheless.
     let _ = writeln!(
         std::io::stdout(),
-        "Osmia is ready: gRPC {address}, management http://{management_address}, {} partition(s), data in {}, started in {} ms",
+        "Osmia is ready: gRPC {address}, REST {scheme}://{}, management http://{management_address}, {} partition(s), data in {}, started in {} ms",
+        gateway.http_address(),
         node.client().partition_count(),
         configuration.data.display(),
         begin.elapsed().as_millis()
@@ -121,7 +126,11 @@ async fn serve(
     };
     managed.stopping();
     gateway.stop().await;
-    if ended { Err("The gRPC server ended by itself. The log lines before this one say why.".into()) } else { Ok(()) }
+    if ended {
+        Err("The server for clients ended by itself. The log lines before this one say why.".into())
+    } else {
+        Ok(())
+    }
 }
 
 /// Waits until all partitions take commands; false when they do not.
@@ -157,17 +166,31 @@ async fn failed(node: &Node) {
     }
 }
 
-fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn std::error::Error + Send + Sync>> {
+/// Checks what the configuration itself does not: what exporters and the log make of their settings.
+pub(crate) fn check(configuration: &Configuration) -> Outcome {
+    broker::check_exporters(&exporters(configuration)?, partition_count(configuration))?;
+    log_filter(configuration)?;
+    Ok(())
+}
+
+fn exporters(
+    configuration: &Configuration,
+) -> Result<Vec<ExporterConfiguration>, Box<dyn std::error::Error + Send + Sync>> {
     let exporter = |(name, exporter): (&String, &crate::configuration::ExporterConfiguration)| {
         ExporterConfiguration::of_class(name, &class(&exporter.kind), exporter.settings.clone())
     };
+    Ok(configuration.exporters.iter().map(exporter).collect::<Result<_, _>>()?)
+}
+
+fn partition_count(configuration: &Configuration) -> u16 {
+    configuration.partitions.or_else(|| broker::stored_partition_count(&configuration.data)).unwrap_or(1)
+}
+
+fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn std::error::Error + Send + Sync>> {
     let usual = NodeOptions::default();
     Ok(NodeOptions {
         data_directory: configuration.data.clone(),
-        partition_count: configuration
-            .partitions
-            .or_else(|| broker::stored_partition_count(&configuration.data))
-            .unwrap_or(1),
+        partition_count: partition_count(configuration),
         disk: DiskOptions {
             free_space_low_bytes: configuration.disk_free_space_low,
             reserve_bytes: configuration.disk_reserve,
@@ -175,7 +198,7 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
         checkpoint_interval: configuration.checkpoint_interval.unwrap_or(usual.checkpoint_interval),
         clock_control: configuration.clock_control,
         advertised_address: (configuration.host.clone(), configuration.grpc_port),
-        exporters: configuration.exporters.iter().map(exporter).collect::<Result<_, _>>()?,
+        exporters: exporters(configuration)?,
         ..usual
     })
 }
@@ -205,9 +228,13 @@ fn bind_error(what: &str, host: &str, port: u16, error: &std::io::Error) -> Stri
     format!("Cannot listen on {host}:{port} ({what}): {error}. {advice}")
 }
 
+fn log_filter(configuration: &Configuration) -> Result<tracing_subscriber::EnvFilter, String> {
+    tracing_subscriber::EnvFilter::try_new(&configuration.log)
+        .map_err(|error| format!("The log filter '{}' cannot be read: {error}", configuration.log))
+}
+
 fn log(configuration: &Configuration) -> Outcome {
-    let filter = tracing_subscriber::EnvFilter::try_new(&configuration.log)
-        .map_err(|error| format!("The log filter '{}' cannot be read: {error}", configuration.log))?;
+    let filter = log_filter(configuration)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -263,21 +290,27 @@ async fn upkeep(metrics: Metrics) {
     }
 }
 
-/// The signals that stop a node.
+/// The signals that stop a node, all in the same orderly way: also the end of the terminal in which it was started.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
-        Ok(Signals { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
     async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }

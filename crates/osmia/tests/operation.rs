@@ -1,9 +1,14 @@
 //! What operators use: command line, management port, configuration.
 
+#[path = "support/dashboard.rs"]
+mod dashboard;
 mod support;
 
 use serde_json::Value;
 use support::*;
+
+/// What the dashboards of the reference read.
+const REFERENCE_METRICS: &str = include_str!("support/reference_metrics.txt");
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
@@ -261,6 +266,84 @@ fn an_exporter_that_fails_is_seen() {
         metrics.contains("osmia_exporter_failing{exporter=\"lost\",partition=\"1\"} 1")
             && metrics.contains("zeebe_exporter_state{")
     });
+}
+
+/// A node with an exporter that has done some work of each kind.
+async fn after_some_work() -> (Server, tempfile::TempDir) {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("osmia.yaml");
+    let records = data.path().join("records.jsonl");
+    std::fs::write(&file, format!("exporters:\n  file:\n    type: json-lines\n    path: {}\n", records.display()))
+        .unwrap();
+    let flags = ["--config", file.to_str().unwrap(), "--checkpoint-interval", "100ms"];
+    let server = Server::start(&data.path().join("data"), &flags);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    for _ in 0..2 {
+        client.create_process_instance(creation("order", "")).await.unwrap();
+    }
+    let jobs = activate(&mut client, poll("work", LONG_POLL)).await;
+    let complete = |job_key| gateway_interface::CompleteJobRequest { job_key, ..Default::default() };
+    client.complete_job(complete(jobs[0].key)).await.unwrap();
+    client.complete_job(complete(jobs[0].key)).await.expect_err("it is complete already");
+    let fail = gateway_interface::FailJobRequest { job_key: jobs[1].key, ..Default::default() };
+    client.fail_job(fail).await.unwrap();
+    let content = r#"<definitions xmlns="https://www.omg.org/spec/DMN/20191111/MODEL/" id="graph" name="Graph" namespace="n">
+        <decision id="answer" name="Answer"><literalExpression><text>42</text></literalExpression></decision></definitions>"#;
+    deploy(&mut client, gateway_interface::Resource { name: "answer.dmn".into(), content: content.into() }).await;
+    let evaluation = gateway_interface::EvaluateDecisionRequest { decision_id: "answer".into(), ..Default::default() };
+    client.evaluate_decision(evaluation).await.unwrap();
+    assert_eq!(Server::request(&server.rest, "GET", "/v2/topology", "").0, 200);
+    (server, data)
+}
+
+/// After some work of each kind, a node publishes what the dashboard asks for, with the labels by which it is shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_query_of_the_dashboard_finds_something() {
+    let needed = dashboard::needed(include_str!("../../../packaging/grafana-dashboard.json"));
+    assert!(needed.len() > 30, "{needed:?}");
+    let (server, _data) = after_some_work().await;
+    eventually(|| {
+        let (_, text) = server.http("GET", "/actuator/prometheus", "");
+        let missing: Vec<_> = needed.iter().filter(|needed| !needed.is_in(&text)).collect();
+        println!("{missing:?}");
+        missing.is_empty()
+    });
+}
+
+/// What the dashboards of the reference read is published, or the page on conformance says why it is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_metrics_of_the_reference_are_published_or_explained() {
+    let page = include_str!("../../../docs/conformance.md");
+    let section = page.split("\n## ").find(|section| section.starts_with("Metrics\n")).expect("a section on metrics");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | "));
+    let explained: Vec<&str> =
+        rows.flat_map(|(names, _)| names.split(['`', ',', ' '])).filter(|name| !name.is_empty()).collect();
+    let (server, _data) = after_some_work().await;
+    eventually(|| {
+        let text = server.http("GET", "/actuator/prometheus", "").1;
+        let is_published = |name: &str| text.contains(&format!("# TYPE {name} "));
+        let wrongly_explained: Vec<_> = explained.iter().filter(|name| is_published(name)).collect();
+        assert!(wrongly_explained.is_empty(), "published all the same: {wrongly_explained:?}");
+        let mut missing: Vec<_> = REFERENCE_METRICS.lines().collect();
+        missing.retain(|name| !is_published(name) && !explained.contains(name));
+        let counted = [
+            "zeebe_job_life_time_seconds_count{partition=\"1\"} 1",
+            "zeebe_job_activation_time_seconds_count{partition=\"1\"} 2",
+            "zeebe_process_instance_execution_time_seconds_count{partition=\"1\"} 1",
+            "zeebe_execution_latency_current_cached_instances{partition=\"1\",type=\"processInstances\"} 1",
+            "zeebe_evaluated_dmn_elements_total{partition=\"1\",action=\"evaluated_successfully\"} 1",
+            "zeebe_broker_health_nodes{partition=\"1\",id=\"Partition-1\",path=\"Broker-0/Partition-1\"} 1",
+            "zeebe_stream_processor_state{partition=\"1\"} 2",
+            "zeebe_leader_transition_latency_seconds_count{partition=\"1\"} 1",
+        ];
+        missing.extend(counted.iter().filter(|line| !text.lines().any(|other| other == **line)));
+        println!("{missing:?}");
+        missing.is_empty()
+    });
+    let unknown: Vec<_> =
+        explained.iter().filter(|name| !REFERENCE_METRICS.lines().any(|other| other == **name)).collect();
+    assert!(unknown.is_empty(), "the reference has no such metrics: {unknown:?}");
 }
 
 #[test]

@@ -35,3 +35,12 @@ pub fn encode_to_vec<T: Encode<()>>(value: &T) -> Vec<u8> {
 pub fn decode<'b, T: Decode<'b, ()>>(bytes: &'b [u8]) -> Result<T, DecodeError> {
     minicbor::decode(bytes).map_err(|error| DecodeError { kind: std::any::type_name::<T>(), reason: error.to_string() })
 }
+
+/// Makes the error about an unknown variant one of the whole value. Read by itself, an optional field with such a variant
+/// counts as absent, and what an older version does not know would be lost without a word.
+pub(crate) fn whole(error: minicbor::decode::Error) -> minicbor::decode::Error {
+    match error.is_unknown_variant() {
+        true => minicbor::decode::Error::message(error.to_string()),
+        false => error,
+    }
+}

@@ -11,6 +11,9 @@ macro_rules! intents {
         pub enum $name { $(#[n($code)] $variant),* }
 
         impl $name {
+            /// The names in the record stream.
+            pub const NAMES: &[&str] = &[$($text),*];
+
             /// The name in the record stream.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),* }
@@ -235,6 +238,18 @@ intents! {
     JobStreamIntent {
         Add = 0 "ADD", Added = 1 "ADDED", Remove = 2 "REMOVE", Removed = 3 "REMOVED", Grant = 4 "GRANT",
         Granted = 5 "GRANTED", Clear = 6 "CLEAR", Cleared = 7 "CLEARED",
+    }
+    FeatureLevelIntent {
+        Raise = 0 "RAISE", Raised = 1 "RAISED",
+    }
+    IncarnationIntent {
+        Raise = 0 "RAISE", Raised = 1 "RAISED",
+    }
+    NodeIntent {
+        Start = 0 "START", Started = 1 "STARTED",
+    }
+    SettingsIntent {
+        Change = 0 "CHANGE", Changed = 1 "CHANGED",
     }
     WorkIntent {
         Enqueued = 0 "ENQUEUED", Continue = 1 "CONTINUE", Dequeued = 2 "DEQUEUED", Abandoned = 3 "ABANDONED",

@@ -21,6 +21,9 @@ impl Key {
     /// No entity; written as -1, as on the wire.
     pub const NONE: Key = Key(-1);
 
+    /// The largest counter that fits.
+    pub const LAST_COUNTER: u64 = (1 << COUNTER_BITS) - 1;
+
     /// The key number `counter` of `partition`. `counter` starts at 1.
     pub const fn new(partition: PartitionId, counter: u64) -> Key {
         Key(((partition.0 as i64) << COUNTER_BITS) + counter as i64)

@@ -6,8 +6,10 @@
 
 #![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
 
+mod actor;
 mod codec;
 mod command;
+mod element_path;
 mod intent;
 mod key;
 mod payload;
@@ -18,12 +20,16 @@ pub mod shared;
 mod text;
 mod value;
 
+pub use actor::{ACTOR_ID_BYTES_MAX, Actor, ActorIdError, ClaimsDigest, Identity};
 pub use codec::{DecodeError, decode, encode, encode_to_vec};
-pub use command::{BATCH_FORMAT, Command, CommandBatch, OutboxSource, Request, decode_batch, encode_batch};
+pub use command::{
+    BATCH_FORMAT, Command, CommandBatch, Origin, OutboxSource, Request, batch_timestamp, decode_batch, encode_batch,
+};
+pub use element_path::ElementPath;
 pub use intent::*;
 pub use key::{Key, PartitionId, Timestamp};
 pub use payload::{Payload, ValueType};
-pub use record::{BROKER_VERSION, Record, RecordType};
+pub use record::{BROKER_VERSION, Record, RecordPlace, RecordSource, RecordType};
 pub use rejection::{Rejection, RejectionType};
 pub use routing::partition_for_correlation_key;
 pub use text::Text;

@@ -8,137 +8,105 @@ use serde::{Serialize, Serializer};
 use crate::intent::*;
 use crate::value::*;
 
-/// Kinds of values, with the codes of the record schema. 200 to 252 are our own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names are the record schema's own")]
-#[repr(u8)]
-pub enum ValueType {
-    Job = 0,
-    Deployment = 4,
-    ProcessInstance = 5,
-    Incident = 6,
-    Message = 10,
-    MessageSubscription = 11,
-    ProcessMessageSubscription = 12,
-    JobBatch = 14,
-    Timer = 15,
-    MessageStartEventSubscription = 16,
-    Variable = 17,
-    VariableDocument = 18,
-    ProcessInstanceCreation = 19,
-    Error = 20,
-    ProcessInstanceResult = 21,
-    Process = 22,
-    DeploymentDistribution = 23,
-    ProcessEvent = 24,
-    Decision = 25,
-    DecisionRequirements = 26,
-    DecisionEvaluation = 27,
-    ProcessInstanceModification = 28,
-    Escalation = 29,
-    SignalSubscription = 30,
-    Signal = 31,
-    ResourceDeletion = 32,
-    CommandDistribution = 33,
-    ProcessInstanceBatch = 34,
-    MessageBatch = 35,
-    Form = 36,
-    UserTask = 37,
-    ProcessInstanceMigration = 38,
-    CompensationSubscription = 39,
-    MessageCorrelation = 40,
-    User = 41,
-    Clock = 42,
-    Authorization = 43,
-    Resource = 44,
-    Tenant = 45,
-    Group = 46,
-    MappingRule = 47,
-    IdentitySetup = 48,
-    Role = 49,
-    BatchOperationCreation = 50,
-    BatchOperationExecution = 51,
-    BatchOperationChunk = 52,
-    AdHocSubProcessInstruction = 53,
-    BatchOperationLifecycleManagement = 54,
-    BatchOperationPartitionLifecycle = 55,
-    AsyncRequest = 56,
-    UsageMetric = 57,
-    MultiInstance = 58,
-    RuntimeInstruction = 59,
-    BatchOperationInitialization = 60,
-    JobStream = 200,
-    Work = 201,
-    Outbox = 202,
-    Scale = 253,
-    Checkpoint = 254,
+macro_rules! intent_names {
+    () => {
+        &[]
+    };
+    ($intent:ident) => {
+        $intent::NAMES
+    };
 }
 
-impl ValueType {
-    /// The name in the record stream.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Job => "JOB",
-            Self::Deployment => "DEPLOYMENT",
-            Self::ProcessInstance => "PROCESS_INSTANCE",
-            Self::Incident => "INCIDENT",
-            Self::Message => "MESSAGE",
-            Self::MessageSubscription => "MESSAGE_SUBSCRIPTION",
-            Self::ProcessMessageSubscription => "PROCESS_MESSAGE_SUBSCRIPTION",
-            Self::JobBatch => "JOB_BATCH",
-            Self::Timer => "TIMER",
-            Self::MessageStartEventSubscription => "MESSAGE_START_EVENT_SUBSCRIPTION",
-            Self::Variable => "VARIABLE",
-            Self::VariableDocument => "VARIABLE_DOCUMENT",
-            Self::ProcessInstanceCreation => "PROCESS_INSTANCE_CREATION",
-            Self::Error => "ERROR",
-            Self::ProcessInstanceResult => "PROCESS_INSTANCE_RESULT",
-            Self::Process => "PROCESS",
-            Self::DeploymentDistribution => "DEPLOYMENT_DISTRIBUTION",
-            Self::ProcessEvent => "PROCESS_EVENT",
-            Self::Decision => "DECISION",
-            Self::DecisionRequirements => "DECISION_REQUIREMENTS",
-            Self::DecisionEvaluation => "DECISION_EVALUATION",
-            Self::ProcessInstanceModification => "PROCESS_INSTANCE_MODIFICATION",
-            Self::Escalation => "ESCALATION",
-            Self::SignalSubscription => "SIGNAL_SUBSCRIPTION",
-            Self::Signal => "SIGNAL",
-            Self::ResourceDeletion => "RESOURCE_DELETION",
-            Self::CommandDistribution => "COMMAND_DISTRIBUTION",
-            Self::ProcessInstanceBatch => "PROCESS_INSTANCE_BATCH",
-            Self::MessageBatch => "MESSAGE_BATCH",
-            Self::Form => "FORM",
-            Self::UserTask => "USER_TASK",
-            Self::ProcessInstanceMigration => "PROCESS_INSTANCE_MIGRATION",
-            Self::CompensationSubscription => "COMPENSATION_SUBSCRIPTION",
-            Self::MessageCorrelation => "MESSAGE_CORRELATION",
-            Self::User => "USER",
-            Self::Clock => "CLOCK",
-            Self::Authorization => "AUTHORIZATION",
-            Self::Resource => "RESOURCE",
-            Self::Tenant => "TENANT",
-            Self::Group => "GROUP",
-            Self::MappingRule => "MAPPING_RULE",
-            Self::IdentitySetup => "IDENTITY_SETUP",
-            Self::Role => "ROLE",
-            Self::BatchOperationCreation => "BATCH_OPERATION_CREATION",
-            Self::BatchOperationExecution => "BATCH_OPERATION_EXECUTION",
-            Self::BatchOperationChunk => "BATCH_OPERATION_CHUNK",
-            Self::AdHocSubProcessInstruction => "AD_HOC_SUB_PROCESS_INSTRUCTION",
-            Self::BatchOperationLifecycleManagement => "BATCH_OPERATION_LIFECYCLE_MANAGEMENT",
-            Self::BatchOperationPartitionLifecycle => "BATCH_OPERATION_PARTITION_LIFECYCLE",
-            Self::AsyncRequest => "ASYNC_REQUEST",
-            Self::UsageMetric => "USAGE_METRIC",
-            Self::MultiInstance => "MULTI_INSTANCE",
-            Self::RuntimeInstruction => "RUNTIME_INSTRUCTION",
-            Self::BatchOperationInitialization => "BATCH_OPERATION_INITIALIZATION",
-            Self::JobStream => "JOB_STREAM",
-            Self::Work => "WORK",
-            Self::Outbox => "OUTBOX",
-            Self::Scale => "SCALE",
-            Self::Checkpoint => "CHECKPOINT",
+macro_rules! value_types {
+    ($($variant:ident = $code:literal $name:literal $($intent:ident)?),* $(,)?) => {
+        /// Kinds of values, with the codes of the record schema. 200 to 252 are our own.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "the names are the record schema's own")]
+        #[repr(u8)]
+        pub enum ValueType { $($variant = $code),* }
+
+        impl ValueType {
+            /// Every kind of value, in the order of their codes.
+            pub const ALL: &[ValueType] = &[$(Self::$variant),*];
+
+            /// The name in the record stream.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// The names of its intents in the record stream: none if there are no records of it.
+            pub const fn intent_names(self) -> &'static [&'static str] {
+                match self { $(Self::$variant => intent_names!($($intent)?)),* }
+            }
         }
-    }
+    };
+}
+
+// The intents are named where there are records: where a payload has them.
+value_types! {
+    Job = 0 "JOB" JobIntent,
+    Deployment = 4 "DEPLOYMENT" DeploymentIntent,
+    ProcessInstance = 5 "PROCESS_INSTANCE" ProcessInstanceIntent,
+    Incident = 6 "INCIDENT" IncidentIntent,
+    Message = 10 "MESSAGE" MessageIntent,
+    MessageSubscription = 11 "MESSAGE_SUBSCRIPTION" MessageSubscriptionIntent,
+    ProcessMessageSubscription = 12 "PROCESS_MESSAGE_SUBSCRIPTION" ProcessMessageSubscriptionIntent,
+    JobBatch = 14 "JOB_BATCH" JobBatchIntent,
+    Timer = 15 "TIMER" TimerIntent,
+    MessageStartEventSubscription = 16 "MESSAGE_START_EVENT_SUBSCRIPTION" MessageStartEventSubscriptionIntent,
+    Variable = 17 "VARIABLE" VariableIntent,
+    VariableDocument = 18 "VARIABLE_DOCUMENT" VariableDocumentIntent,
+    ProcessInstanceCreation = 19 "PROCESS_INSTANCE_CREATION" ProcessInstanceCreationIntent,
+    Error = 20 "ERROR" ErrorIntent,
+    ProcessInstanceResult = 21 "PROCESS_INSTANCE_RESULT" ProcessInstanceResultIntent,
+    Process = 22 "PROCESS" ProcessIntent,
+    DeploymentDistribution = 23 "DEPLOYMENT_DISTRIBUTION",
+    ProcessEvent = 24 "PROCESS_EVENT" ProcessEventIntent,
+    Decision = 25 "DECISION" DecisionIntent,
+    DecisionRequirements = 26 "DECISION_REQUIREMENTS" DecisionRequirementsIntent,
+    DecisionEvaluation = 27 "DECISION_EVALUATION" DecisionEvaluationIntent,
+    ProcessInstanceModification = 28 "PROCESS_INSTANCE_MODIFICATION" ProcessInstanceModificationIntent,
+    Escalation = 29 "ESCALATION" EscalationIntent,
+    SignalSubscription = 30 "SIGNAL_SUBSCRIPTION",
+    Signal = 31 "SIGNAL",
+    ResourceDeletion = 32 "RESOURCE_DELETION" ResourceDeletionIntent,
+    CommandDistribution = 33 "COMMAND_DISTRIBUTION" CommandDistributionIntent,
+    ProcessInstanceBatch = 34 "PROCESS_INSTANCE_BATCH" ProcessInstanceBatchIntent,
+    MessageBatch = 35 "MESSAGE_BATCH" MessageBatchIntent,
+    Form = 36 "FORM",
+    UserTask = 37 "USER_TASK",
+    ProcessInstanceMigration = 38 "PROCESS_INSTANCE_MIGRATION" ProcessInstanceMigrationIntent,
+    CompensationSubscription = 39 "COMPENSATION_SUBSCRIPTION",
+    MessageCorrelation = 40 "MESSAGE_CORRELATION",
+    User = 41 "USER",
+    Clock = 42 "CLOCK" ClockIntent,
+    Authorization = 43 "AUTHORIZATION",
+    Resource = 44 "RESOURCE",
+    Tenant = 45 "TENANT",
+    Group = 46 "GROUP",
+    MappingRule = 47 "MAPPING_RULE",
+    IdentitySetup = 48 "IDENTITY_SETUP",
+    Role = 49 "ROLE",
+    BatchOperationCreation = 50 "BATCH_OPERATION_CREATION",
+    BatchOperationExecution = 51 "BATCH_OPERATION_EXECUTION",
+    BatchOperationChunk = 52 "BATCH_OPERATION_CHUNK",
+    AdHocSubProcessInstruction = 53 "AD_HOC_SUB_PROCESS_INSTRUCTION",
+    BatchOperationLifecycleManagement = 54 "BATCH_OPERATION_LIFECYCLE_MANAGEMENT",
+    BatchOperationPartitionLifecycle = 55 "BATCH_OPERATION_PARTITION_LIFECYCLE",
+    AsyncRequest = 56 "ASYNC_REQUEST",
+    UsageMetric = 57 "USAGE_METRIC",
+    MultiInstance = 58 "MULTI_INSTANCE" MultiInstanceIntent,
+    RuntimeInstruction = 59 "RUNTIME_INSTRUCTION" RuntimeInstructionIntent,
+    BatchOperationInitialization = 60 "BATCH_OPERATION_INITIALIZATION",
+    JobStream = 200 "JOB_STREAM" JobStreamIntent,
+    Work = 201 "WORK" WorkIntent,
+    Outbox = 202 "OUTBOX" OutboxIntent,
+    FeatureLevel = 203 "FEATURE_LEVEL" FeatureLevelIntent,
+    Incarnation = 204 "INCARNATION" IncarnationIntent,
+    Settings = 205 "SETTINGS" SettingsIntent,
+    Node = 206 "NODE" NodeIntent,
+    Scale = 253 "SCALE",
+    Checkpoint = 254 "CHECKPOINT",
 }
 
 /// An intent together with a value of its type, so that the two always fit. The same value describes the wish (command),
@@ -216,6 +184,8 @@ pub enum Payload {
     MessageBatch(#[n(0)] MessageBatchIntent, #[n(1)] Box<MessageBatchValue>),
     #[n(38)]
     ProcessInstanceMigration(#[n(0)] ProcessInstanceMigrationIntent, #[n(1)] Box<ProcessInstanceMigrationValue>),
+    #[n(42)]
+    Clock(#[n(0)] ClockIntent, #[n(1)] ClockValue),
     #[n(58)]
     MultiInstance(#[n(0)] MultiInstanceIntent, #[n(1)] Box<MultiInstanceValue>),
     #[n(59)]
@@ -226,6 +196,14 @@ pub enum Payload {
     Work(#[n(0)] WorkIntent, #[n(1)] Box<WorkValue>),
     #[n(202)]
     Outbox(#[n(0)] OutboxIntent, #[n(1)] Box<OutboxValue>),
+    #[n(203)]
+    FeatureLevel(#[n(0)] FeatureLevelIntent, #[n(1)] FeatureLevelValue),
+    #[n(204)]
+    Incarnation(#[n(0)] IncarnationIntent, #[n(1)] Box<IncarnationValue>),
+    #[n(205)]
+    Settings(#[n(0)] SettingsIntent, #[n(1)] SettingsValue),
+    #[n(206)]
+    Node(#[n(0)] NodeIntent, #[n(1)] NodeValue),
 }
 
 impl Payload {
@@ -264,6 +242,11 @@ impl Payload {
             Self::JobStream(..) => ValueType::JobStream,
             Self::Work(..) => ValueType::Work,
             Self::Outbox(..) => ValueType::Outbox,
+            Self::FeatureLevel(..) => ValueType::FeatureLevel,
+            Self::Incarnation(..) => ValueType::Incarnation,
+            Self::Settings(..) => ValueType::Settings,
+            Self::Node(..) => ValueType::Node,
+            Self::Clock(..) => ValueType::Clock,
         }
     }
 
@@ -302,6 +285,11 @@ impl Payload {
             Self::JobStream(intent, _) => intent.name(),
             Self::Work(intent, _) => intent.name(),
             Self::Outbox(intent, _) => intent.name(),
+            Self::FeatureLevel(intent, _) => intent.name(),
+            Self::Incarnation(intent, _) => intent.name(),
+            Self::Settings(intent, _) => intent.name(),
+            Self::Node(intent, _) => intent.name(),
+            Self::Clock(intent, _) => intent.name(),
         }
     }
 }
@@ -342,6 +330,11 @@ impl Serialize for Payload {
             Self::JobStream(_, value) => value.serialize(serializer),
             Self::Work(_, value) => value.serialize(serializer),
             Self::Outbox(_, value) => value.serialize(serializer),
+            Self::FeatureLevel(_, value) => value.serialize(serializer),
+            Self::Incarnation(_, value) => value.serialize(serializer),
+            Self::Settings(_, value) => value.serialize(serializer),
+            Self::Node(_, value) => value.serialize(serializer),
+            Self::Clock(_, value) => value.serialize(serializer),
         }
     }
 }

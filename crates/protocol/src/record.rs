@@ -4,10 +4,41 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::{Key, PartitionId, Payload, Rejection, Timestamp};
+use crate::value::Constants;
+use crate::{Actor, DecodeError, ElementPath, Key, PartitionId, Payload, Rejection, Text, Timestamp};
 
 /// The release whose protocols are spoken, as clients read it.
 pub const BROKER_VERSION: &str = "8.9.0";
+
+/// A place in the record stream of a partition: behind one of its records, or at the beginning. Incarnation and position
+/// together are the identity of a record in its partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordPlace {
+    /// How often the partition was restored from an older state, from 1: what such a state forgot is not what comes behind it.
+    pub incarnation: u64,
+    /// Position of the record.
+    pub position: u64,
+    /// Number of the record.
+    pub number: u64,
+}
+
+/// What the records of a stretch of a partition's stream have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordSource {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Its incarnation.
+    pub incarnation: u64,
+    /// The [`BROKER_VERSION`] that made them: it stays when they are exported again by another.
+    pub broker_version: Text,
+}
+
+impl RecordSource {
+    /// Of a partition that was never restored, by this version.
+    pub fn new(partition: PartitionId) -> Self {
+        RecordSource { partition, incarnation: 1, broker_version: BROKER_VERSION.into() }
+    }
+}
 
 /// What a record says about its payload.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -26,39 +57,107 @@ pub struct Record {
     /// Position in the stream; grows, with gaps where commands took positions.
     #[n(0)]
     pub position: u64,
-    /// Position of the command that caused this.
+    /// Number in the stream, from 1; grows by one from record to record.
     #[n(1)]
+    pub number: u64,
+    /// Position of the command that caused this.
+    #[n(2)]
     pub source_position: u64,
     /// The entity.
-    #[n(2)]
+    #[n(3)]
     pub key: Key,
     /// When it happened.
-    #[n(3)]
+    #[n(4)]
     pub timestamp: Timestamp,
     /// Fact or refusal.
-    #[n(4)]
+    #[n(5)]
     pub record_type: RecordType,
     /// The caller's number, if the causing command had one.
-    #[n(5)]
+    #[n(6)]
     pub operation_reference: Option<u64>,
     /// What it is about.
-    #[n(6)]
+    #[n(7)]
     pub payload: Payload,
+    /// Who sent the causing command.
+    #[n(8)]
+    pub actor: Actor,
+    /// The batch operation that the causing command was a part of.
+    #[n(9)]
+    pub batch_operation_reference: Option<Key>,
+    /// Of an element instance that begins, and of incidents: where it is, unless that follows from the rest.
+    #[n(10)]
+    pub path: Option<Box<ElementPath>>,
 }
 
 impl Record {
+    /// The record of an event that nobody in particular caused, whose number is its position.
+    pub fn event(position: u64, timestamp: Timestamp, key: Key, payload: Payload) -> Self {
+        Record {
+            position,
+            number: position,
+            source_position: 0,
+            key,
+            timestamp,
+            record_type: RecordType::Event,
+            operation_reference: None,
+            payload,
+            actor: Actor::Anonymous,
+            batch_operation_reference: None,
+            path: None,
+        }
+    }
+
+    /// The place behind this record.
+    pub fn place(&self, incarnation: u64) -> RecordPlace {
+        RecordPlace { incarnation, position: self.position, number: self.number }
+    }
+
+    /// Position and number of the record that `encoded` begins with, without reading the rest.
+    ///
+    /// # Errors
+    /// When it begins with something else.
+    pub fn peek(encoded: &[u8]) -> Result<(u64, u64), DecodeError> {
+        let mut decoder = minicbor::Decoder::new(encoded);
+        let mut peek = || {
+            decoder.array()?;
+            Ok((decoder.u64()?, decoder.u64()?))
+        };
+        peek().map_err(|error: minicbor::decode::Error| DecodeError { kind: "record", reason: error.to_string() })
+    }
+
     /// The record as exporters of Zeebe write it.
     ///
     /// # Errors
     /// When a stored JSON text is not JSON.
-    pub fn to_json(&self, partition: PartitionId) -> Result<String, serde_json::Error> {
-        serde_json::to_string(&Exported { record: self, partition })
+    pub fn to_json(&self, source: &RecordSource) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&Exported { record: self, source })
     }
+
+    /// Appends what [`Record::to_json`] gives. After an error, a part of it may be there.
+    ///
+    /// # Errors
+    /// As [`Record::to_json`].
+    pub fn write_json(&self, source: &RecordSource, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(out, &Exported { record: self, source })
+    }
+}
+
+/// An object without fields.
+#[derive(Serialize)]
+struct Nothing {}
+
+/// A value with more behind its own fields.
+#[derive(Serialize)]
+struct Extended<'a, T> {
+    #[serde(flatten)]
+    value: &'a Payload,
+    #[serde(flatten)]
+    more: T,
 }
 
 struct Exported<'a> {
     record: &'a Record,
-    partition: PartitionId,
+    source: &'a RecordSource,
 }
 
 impl Serialize for Exported<'_> {
@@ -75,16 +174,31 @@ impl Serialize for Exported<'_> {
         map.serialize_entry("sourceRecordPosition", &record.source_position)?;
         map.serialize_entry("key", &record.key)?;
         map.serialize_entry("timestamp", &record.timestamp)?;
-        map.serialize_entry("partitionId", &self.partition)?;
+        map.serialize_entry("partitionId", &self.source.partition)?;
         map.serialize_entry("recordType", record_type)?;
         map.serialize_entry("valueType", record.payload.value_type().name())?;
         map.serialize_entry("intent", record.payload.intent_name())?;
         map.serialize_entry("rejectionType", rejection_type)?;
         map.serialize_entry("rejectionReason", reason)?;
-        map.serialize_entry("brokerVersion", BROKER_VERSION)?;
+        map.serialize_entry("brokerVersion", self.source.broker_version.as_str())?;
         map.serialize_entry("recordVersion", &1)?;
         map.serialize_entry("operationReference", &record.operation_reference.map_or(-1, i128::from))?;
-        map.serialize_entry("value", &record.payload)?;
+        let batch_operation = record.batch_operation_reference.unwrap_or(Key::NONE);
+        map.serialize_entry("batchOperationReference", &batch_operation)?;
+        // Nobody is authorized for anything in particular yet.
+        map.serialize_entry("authorizations", &Nothing {})?;
+        let value = &record.payload;
+        if let Some(more) = ElementPath::of(record) {
+            map.serialize_entry("value", &Extended { value, more })?;
+        } else if let Some(more) = Constants::of(value) {
+            map.serialize_entry("value", &Extended { value, more })?;
+        } else {
+            map.serialize_entry("value", value)?;
+        }
+        // Not Zeebe's. With the partition, the first and the position are the identity of the record, also after a restore; the
+        // second grows by one from record to record, so whoever reads them sees what is missing.
+        map.serialize_entry("incarnation", &self.source.incarnation)?;
+        map.serialize_entry("number", &record.number)?;
         map.end()
     }
 }

@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, reason = "the names are the record schema's own")]
 
+mod constant;
 mod decision;
 mod deployment;
 mod event;
@@ -10,8 +11,10 @@ mod infrastructure;
 mod job;
 mod kinds;
 mod operation;
+mod partition;
 mod process_instance;
 
+pub(crate) use constant::Constants;
 pub use decision::*;
 pub use deployment::*;
 pub use event::*;
@@ -19,6 +22,7 @@ pub use infrastructure::*;
 pub use job::*;
 pub use kinds::*;
 pub use operation::*;
+pub use partition::*;
 pub use process_instance::*;
 
 use serde::Serializer;

@@ -27,6 +27,36 @@ fn a_batch_reads_back() {
 }
 
 #[test]
+fn who_sent_a_command_reads_back_and_nobody_takes_no_byte() {
+    let identity = Identity::new("demo", Some([7; 32])).expect("short");
+    let without_claims = Identity::new("", None).expect("short");
+    let longest = Identity::new("x".repeat(ACTOR_ID_BYTES_MAX), None).expect("just short enough");
+    let actors = [Actor::System, Actor::User(identity), Actor::Client(without_claims), Actor::Client(longest)];
+    for actor in actors {
+        let sent = Command { actor, batch_operation_reference: Some(Key::from_raw(5)), ..command(7) };
+        assert_eq!(decode::<Command>(&encode_to_vec(&sent)).expect("readable"), sent);
+        let Command { actor, payload, .. } = sent;
+        let record = Record { actor, ..Record::event(1, 2, Key::NONE, payload) };
+        assert_eq!(decode::<Record>(&encode_to_vec(&record)).expect("readable"), record);
+    }
+    assert!(Identity::new("x".repeat(ACTOR_ID_BYTES_MAX + 1), None).is_err());
+    let anonymous = encode_to_vec(&command(7));
+    assert_eq!(anonymous[0], 0x84, "a command of nobody has four fields: {anonymous:x?}");
+    let record = encode_to_vec(&Record::event(1, 2, Key::NONE, command(7).payload));
+    assert_eq!(record[0], 0x88, "a record of nobody has eight fields: {record:x?}");
+}
+
+/// What a later version wrote must not be read as absent.
+#[test]
+fn an_actor_of_an_unknown_kind_is_an_error() {
+    let mut bytes = encode_to_vec(&Command { actor: Actor::System, ..command(7) });
+    assert_eq!(bytes.pop(), Some(1), "the kind comes last");
+    bytes.push(9);
+    let error = decode::<Command>(&bytes).expect_err("unknown").to_string();
+    assert!(error.contains("an actor of kind 9 is not known"), "{error}");
+}
+
+#[test]
 fn a_batch_that_is_cut_or_longer_is_refused() {
     let (_, bytes) = batch();
     for length in 0..bytes.len() {
@@ -39,15 +69,21 @@ fn a_batch_that_is_cut_or_longer_is_refused() {
 #[test]
 fn another_format_is_refused_by_name() {
     let (_, mut bytes) = batch();
+    // A newer format that older programs may read.
     bytes[0] = 9;
+    decode_batch(&bytes).expect("its reader may be as old as this one");
+    bytes[1] = 8;
     let error = decode_batch(&bytes).expect_err("unknown format").to_string();
-    assert!(error.contains("its format is 9, this version reads 1"), "{error}");
+    assert!(
+        error.contains("its format is 9, for programs that know 8 or a later one, and this version reads 1"),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_count_that_cannot_be_reserves_no_memory() {
     let (_, mut bytes) = batch();
-    bytes[9..13].copy_from_slice(&u32::MAX.to_le_bytes());
+    bytes[10..14].copy_from_slice(&u32::MAX.to_le_bytes());
     assert!(decode_batch(&bytes).is_err());
 }
 
@@ -150,21 +186,24 @@ fn records_look_as_exporters_of_zeebe_write_them() {
         tenant_id: DEFAULT_TENANT.into(),
         ..JobValue::default()
     };
+    let payload = Payload::Job(JobIntent::Complete, Arc::new(value));
     let record = Record {
-        position: 12,
+        number: 7,
         source_position: 11,
-        key: Key::new(PartitionId(2), 5),
-        timestamp: 1_700_000_000_000,
         record_type: RecordType::Rejection(Rejection::not_found("Expected to complete job, but it is gone")),
-        operation_reference: None,
-        payload: Payload::Job(JobIntent::Complete, Arc::new(value)),
+        batch_operation_reference: Some(Key::new(PartitionId(1), 3)),
+        ..Record::event(12, 1_700_000_000_000, Key::new(PartitionId(2), 5), payload)
     };
-    let json = record.to_json(PartitionId(2)).expect("valid");
+    assert_eq!(Record::peek(&encode_to_vec(&record)).expect("a record"), (12, 7));
+    let source = RecordSource { incarnation: 3, broker_version: "8.8.1".into(), ..RecordSource::new(PartitionId(2)) };
+    let json = record.to_json(&source).expect("valid");
     for part in [
         "\"position\":12,\"sourceRecordPosition\":11,\"key\":4503599627370501,\"timestamp\":1700000000000",
         "\"partitionId\":2,\"recordType\":\"COMMAND_REJECTION\",\"valueType\":\"JOB\",\"intent\":\"COMPLETE\"",
         "\"rejectionType\":\"NOT_FOUND\",\"rejectionReason\":\"Expected to complete job, but it is gone\"",
-        "\"operationReference\":-1",
+        "\"operationReference\":-1,\"batchOperationReference\":2251799813685251",
+        "\"brokerVersion\":\"8.8.1\",\"recordVersion\":1",
+        "\"incarnation\":3,\"number\":7}",
         "\"type\":\"work\",\"customHeaders\":{\"k\":\"v\"}",
         "\"variables\":{\"n\":1.50}",
         "\"jobKind\":\"BPMN_ELEMENT\"",
@@ -172,4 +211,51 @@ fn records_look_as_exporters_of_zeebe_write_them() {
     ] {
         assert!(json.contains(part), "{part} is not in {json}");
     }
+}
+
+#[test]
+fn exported_records_say_where_an_element_instance_is_when_it_begins() {
+    let key = |counter| Key::new(PartitionId(1), counter);
+    let value = Arc::new(ProcessInstanceValue {
+        process_instance_key: key(1),
+        process_definition_key: key(9),
+        flow_scope_key: key(1),
+        ..ProcessInstanceValue::default()
+    });
+    let record = |intent| Record::event(1, 0, key(2), Payload::ProcessInstance(intent, value.clone()));
+    let paths = |record: &Record| {
+        let json = record.to_json(&RecordSource::new(PartitionId(1))).expect("valid");
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        ["elementInstancePath", "processDefinitionPath", "callingElementPath"].map(|name| json["value"][name].clone())
+    };
+    let [one, two, definition] = [1, 2, 9].map(|counter| serde_json::json!(key(counter).raw()));
+    let begins = record(ProcessInstanceIntent::ElementActivating);
+    let from_the_record = [serde_json::json!([[one, two]]), serde_json::json!([definition]), serde_json::json!([])];
+    assert_eq!(paths(&begins), from_the_record);
+    let nothing = [(); 3].map(|()| serde_json::json!([]));
+    assert_eq!(paths(&record(ProcessInstanceIntent::ElementActivated)), nothing, "as exporters of Zeebe write it");
+    let path = ElementPath {
+        element_instance_path: vec![vec![key(1)], vec![key(2)]],
+        process_definition_path: vec![key(9), key(9)],
+        calling_element_path: vec![4],
+    };
+    let called = Record { path: Some(Box::new(path)), ..begins };
+    let expected =
+        [serde_json::json!([[one], [two]]), serde_json::json!([definition, definition]), serde_json::json!([4])];
+    assert_eq!(paths(&called), expected);
+    let incident = IncidentValue {
+        process_instance_key: key(1),
+        process_definition_key: key(9),
+        element_instance_key: key(2),
+        ..IncidentValue::default()
+    };
+    let created = |payload| Record::event(1, 0, key(3), payload);
+    assert_eq!(paths(&created(Payload::Incident(IncidentIntent::Created, Box::new(incident)))), from_the_record);
+    let job = created(Payload::Job(JobIntent::Created, Arc::default())).to_json(&RecordSource::new(PartitionId(1)));
+    let job: serde_json::Value = serde_json::from_str(&job.expect("valid")).expect("JSON");
+    assert_eq!(job["value"]["jobListenerEventType"], "UNSPECIFIED");
+    assert_eq!(
+        (&job["value"]["result"]["type"], &job["authorizations"]),
+        (&"USER_TASK".into(), &serde_json::json!({}))
+    );
 }

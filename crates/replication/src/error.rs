@@ -31,7 +31,7 @@ pub enum LogError {
     },
     /// Bytes in the middle of the log changed after they were written.
     #[error(
-        "The log file {file} is damaged at byte {offset}: {problem}. Entries behind this place were acknowledged, so the node does not start without them: restore this node's data from a backup, or remove it and let it catch up as a new replica."
+        "The log file {file} is damaged at byte {offset}: {problem}. Entries behind this place were acknowledged, so the node does not start without them: restore this node's data from a backup. Only a node with other replicas may instead have its data removed and catch up as a new replica."
     )]
     Damaged {
         file: PathBuf,
@@ -42,7 +42,7 @@ pub enum LogError {
     },
     /// A record of a group cannot be read back.
     #[error(
-        "The log record {record} of group {group} cannot be read: {problem}. Restore this node's data from a backup, or remove it and let it catch up as a new replica."
+        "The log record {record} of group {group} cannot be read: {problem}. Restore this node's data from a backup. Only a node with other replicas may instead have its data removed and catch up as a new replica."
     )]
     Unreadable {
         group: GroupId,
@@ -116,7 +116,7 @@ pub enum ReplicationError {
     },
     /// The state machine's checkpoint lies behind the end of the log.
     #[error(
-        "The state of group {group} is at index {applied}, but its log ends at index {last_index}: log and state do not belong together. Restore both from the same backup, or remove both and let this node catch up as a new replica."
+        "The state of group {group} is at index {applied}, but its log ends at index {last_index}: log and state do not belong together. Restore both from the same backup. Only a node with other replicas may instead have both removed and catch up as a new replica."
     )]
     StateAheadOfLog {
         group: GroupId,

@@ -270,6 +270,14 @@ fn an_alignment_in_the_header_of_an_empty_newest_file_is_refused() {
     bytes.resize(1_500, 0);
     fs::write(&newest, bytes).expect("writable");
     let refused = RaftEngineLog::open(directory.path(), small_files());
+    let advice = refused.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    assert!(
+        advice.ends_with(
+            "restore this node's data from a backup. Only a node with other replicas may instead have its \
+         data removed and catch up as a new replica."
+        ),
+        "{advice}"
+    );
     let Err(LogError::Damaged { file, offset, problem }) = refused else { panic!("the alignment went unnoticed") };
     assert_eq!((file, offset), (newest, 0));
     assert!(problem.contains("names an alignment"), "{problem}");

@@ -35,7 +35,7 @@ use crate::worker;
 use exporting::Exporting;
 use shell::Front;
 
-pub use exporting::Told;
+pub use exporting::{OwnPlaces, Told};
 
 /// Virtual time starts here, so that times look like times.
 pub const EPOCH: Timestamp = 1_800_000_000_000;
@@ -89,6 +89,8 @@ pub struct Node {
     /// Why it does not start any more.
     pub refuses: Option<String>,
     lives: u64,
+    /// What the targets of its exporters hold by themselves.
+    own_places: OwnPlaces,
     running: Option<Running>,
 }
 
@@ -195,6 +197,7 @@ impl Node {
             paused_until: 0,
             refuses: None,
             lives: 0,
+            own_places: OwnPlaces::default(),
             running: None,
         }
     }
@@ -318,9 +321,9 @@ impl Node {
             Ok(()) => Ok(engine),
             Err(ReplicationError::StateBehindLog { compacted, .. }) => {
                 // The node stopped after it had accepted a state and before it used it.
-                let position = engine.last_position();
+                let place = engine.record_place();
                 drop(engine);
-                self.settle_records(partition, position)?;
+                self.settle_records(partition, place)?;
                 let installed = received.install(partition, compacted, &self.state_directory(partition));
                 installed.map_err(|error| format!("the received state {compacted} cannot be installed: {error}"))?;
                 engine = open_engine(partition, &self.state_directory(partition), swarm)?;
@@ -461,7 +464,7 @@ impl Node {
         Reception::new(&ReceptionOptions {
             node: u32::try_from(self.id.0).expect("few nodes"),
             partition_count: swarm.partitions,
-            starts: self.lives + 1,
+            first_stream: (self.lives + 1) << 40,
             flow_control,
             waiting_requests_limit: 1_000,
             stream_window: worker::node_window(swarm.stream_credit, swarm.partitions),
@@ -710,7 +713,7 @@ fn send(from: NodeId, pause: Milliseconds, message: Message, surroundings: &mut 
 fn open_engine(partition: PartitionId, directory: &std::path::Path, swarm: &Swarm) -> Result<Engine, String> {
     let limits = Limits { steps_per_command_max: swarm.steps_per_command, ..Limits::default() };
     let options = EngineOptions {
-        limits,
+        limits: Some(limits),
         broken_invariant: BrokenInvariant::Stops,
         ..EngineOptions::new(partition, swarm.partitions)
     };

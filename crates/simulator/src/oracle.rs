@@ -173,12 +173,17 @@ impl Oracles {
     /// What the exporter of a node was told.
     pub fn exporter_told(&mut self, node: NodeId, told: &Told) {
         let (what, numbers) = match told {
-            Told::Opened => ("exporter opens", [node.0, 0, 0]),
+            Told::Opened(partition) => ("exporter opens", [node.0, partition.0.into(), 0]),
             Told::Took(partition, record) => ("exports", [node.0, partition.0.into(), record.position]),
             Told::Acknowledged(partition, position) => ("has exported", [node.0, partition.0.into(), *position]),
         };
         self.trace(what, &numbers, "");
         self.exported.told(node, told);
+    }
+
+    /// The exporter of a node says that so many records were missing.
+    pub fn exporter_missed(&self, node: NodeId, partition: PartitionId, records: u64) {
+        self.exported.missed(node, partition, records);
     }
 
     /// Whether the exporter of a node has every record of a partition.
@@ -256,7 +261,7 @@ impl Oracles {
 
     /// At the end, for each node that is there: it has everything, and the same as the others.
     pub fn check_end(&mut self, node: NodeId, partition: PartitionId, engine: &Engine) {
-        self.acknowledged.check(node, partition, engine.applied());
+        self.acknowledged.check(node, partition, engine);
         self.replicas.check(node, partition, engine);
         self.compare_counts(partition, engine);
     }

@@ -151,7 +151,7 @@ impl Checkpoint {
         for table in &self.tables {
             table.write(&mut batch)?;
         }
-        let header = Header::encode(file.schema_version, self.applied, &self.metadata);
+        let header = Header::encode(&file.schema, self.applied, &self.metadata);
         file.database.put(&mut batch.transaction, format::HEADER_KEY, &header).map_err(write_error)?;
         let used_bytes = used_bytes(file, &batch.transaction).map_err(write_error)?;
         let Batch { transaction, entries_written, entries_deleted, bytes_written, .. } = batch;

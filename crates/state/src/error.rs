@@ -47,8 +47,8 @@ pub enum StoreError {
     },
     /// The file was written in another format.
     #[error(
-        "the state file {} has {what} version {found}, and this program knows version {known}; start the version of the \
-         program that wrote it", file.display()
+        "the state file {} has {what} {found}, which takes a program that knows {what} {oldest_reader} or a later one, and this \
+         program knows {known}; it was written by {writer}: start that version of the program or a newer one", file.display()
     )]
     UnknownVersion {
         file: PathBuf,
@@ -56,8 +56,28 @@ pub enum StoreError {
         what: &'static str,
         /// The version in the file.
         found: u32,
+        /// The oldest version whose programs may open it.
+        oldest_reader: u32,
         /// The version of this program.
         known: u32,
+        /// The program that wrote it.
+        writer: String,
+    },
+    /// The file was written in a format that is too old to be brought to the present one.
+    #[error(
+        "the state file {} has {what} {found} of {writer}, and this program can bring no file from there to its {what} {known}; \
+         start a version between the two first", file.display()
+    )]
+    TooOldVersion {
+        file: PathBuf,
+        /// Which of the versions is too old: "format" (of this crate) or "schema" (of the tables).
+        what: &'static str,
+        /// The version in the file.
+        found: u32,
+        /// The version of this program.
+        known: u32,
+        /// The program that wrote it.
+        writer: String,
     },
     /// A key is longer than the file can hold. Rolling back clears this error.
     #[error("a key of table {table} is {bytes} bytes long, and at most {LONGEST} are allowed; use a shorter name", LONGEST = crate::LONGEST_KEY_BYTES)]

@@ -8,7 +8,7 @@ use crate::checkpoint::{Batch, FrozenTable};
 use crate::error::StoreError;
 use crate::key::TableKey;
 use crate::overlay::Entry;
-use crate::store::{Store, TableId};
+use crate::store::{ChunkSize, Content, Store, TableId};
 use crate::value::TableValue;
 
 /// A table whose part of the file has at most this many encoded bytes, and few enough entries, is read from memory.
@@ -132,11 +132,12 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
         let Some(last) = self.store.last_key(self.table) else {
             return FilePart::Small(BTreeMap::new());
         };
-        let limit = self.store.small_table_entries();
+        // A table with one entry or byte more is not small.
+        let (entries, bytes) = (self.store.small_table_entries() + 1, SMALL_TABLE_BYTES + 1);
         let mut chunk = VecDeque::new();
-        let behind = self.store.read_chunk(self.table, &Bound::Unbounded, &Bound::Unbounded, limit + 1, &mut chunk);
-        let bytes: usize = chunk.iter().map(|(_, value)| value.len()).sum();
-        if behind.is_some() || bytes > SMALL_TABLE_BYTES || self.store.is_faulted() {
+        let size = ChunkSize { content: Content::Values, entries, bytes };
+        let behind = self.store.read_chunk(self.table, (&Bound::Unbounded, &Bound::Unbounded), size, &mut chunk);
+        if behind.is_some() || self.store.is_faulted() {
             let first = chunk.pop_front().map(|(key, _)| key);
             return FilePart::Large { first, last };
         }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use crate::key::{PrefixedKey, SmallKey, TableKey};
 use crate::overlay::Entry;
-use crate::store::{Store, TableId};
+use crate::store::{ChunkSize, Content, Store, TableId};
 use crate::value::TableValue;
 
 /// The file is read in chunks that grow up to this many entries, so that a look at the first entry stays cheap and a long
 /// scan does not search the tree again for each entry.
 const LARGEST_CHUNK_ENTRIES: usize = 128;
+/// The same in bytes of values, which can be large.
+const LARGEST_CHUNK_BYTES: usize = 256 << 10;
 
 /// A lazy scan of the file's part of one table.
 pub(crate) struct FileScan<'a, K> {
@@ -27,12 +29,14 @@ pub(crate) struct FileScan<'a, K> {
     /// Keys with the encoded values, decoded only if no layer above hides them.
     chunk: VecDeque<(K, Vec<u8>)>,
     chunk_entries: usize,
+    content: Content,
     finished: bool,
 }
 
 impl<'a, K: TableKey> FileScan<'a, K> {
     pub(crate) fn new(store: &'a Store, table: TableId, start: Bound<SmallKey>, end: Bound<SmallKey>) -> Self {
-        Self { store, table, known_first: None, start, end, chunk: VecDeque::new(), chunk_entries: 1, finished: false }
+        let (known_first, chunk, content) = (None, VecDeque::new(), Content::Values);
+        Self { store, table, known_first, start, end, chunk, chunk_entries: 1, content, finished: false }
     }
 
     /// A scan from a key that the file is known to have.
@@ -53,7 +57,8 @@ impl<'a, K: TableKey> FileScan<'a, K> {
         if !self.chunk.is_empty() || self.finished {
             return;
         }
-        match self.store.read_chunk(self.table, &self.start, &self.end, self.chunk_entries, &mut self.chunk) {
+        let size = ChunkSize { content: self.content, entries: self.chunk_entries, bytes: LARGEST_CHUNK_BYTES };
+        match self.store.read_chunk(self.table, (&self.start, &self.end), size, &mut self.chunk) {
             Some(last) => self.start = Bound::Excluded(last),
             None => self.finished = true,
         }
@@ -132,12 +137,17 @@ impl<'a, K: TableKey, V: TableValue, E: ScanEnd<K>> Merge<'a, K, V, E> {
         let layers = self.layers.iter_mut().flatten();
         layers.filter_map(|layer| layer.peek().map(|(key, _)| *key)).chain(in_file).min()
     }
-}
 
-impl<K: TableKey, V: TableValue, E: ScanEnd<K>> Iterator for Merge<'_, K, V, E> {
-    type Item = Merged<K, V>;
+    /// The keys, without reading values from the file.
+    pub(crate) fn keys(mut self) -> Keys<'a, K, V, E> {
+        if let Some(file) = &mut self.file {
+            file.content = Content::Keys;
+        }
+        Keys(self)
+    }
 
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next key with its value in the layers in memory, or else its encoded value in the file.
+    fn next_entry(&mut self) -> Option<(K, Found<'a, V>)> {
         loop {
             let key = self.peek_key()?.clone();
             if self.end.is_beyond(&key) {
@@ -149,16 +159,44 @@ impl<K: TableKey, V: TableValue, E: ScanEnd<K>> Iterator for Merge<'_, K, V, E> 
                 uppermost = uppermost.or(found);
             }
             let stored = self.file.as_mut().and_then(|file| Some((file.next_if(&key)?, file.store, file.table)));
-            if let Some((_, entry)) = uppermost {
-                let Some(value) = entry.value.clone() else {
-                    continue;
-                };
-                return Some(Merged { key, value, is_from_file: false });
+            let Some((_, entry)) = uppermost else {
+                return stored.map(|(bytes, store, table)| (key, Found::Stored { bytes, store, table }));
+            };
+            if let Some(value) = entry.value.clone() {
+                return Some((key, Found::InMemory(value)));
             }
-            // A damaged entry ends the scan; the store has recorded it.
-            let (bytes, store, table) = stored?;
-            let value = Arc::new(store.decode(table, &key, &bytes)?);
-            return Some(Merged { key, value, is_from_file: true });
         }
+    }
+}
+
+/// Where the value of an entry is.
+enum Found<'a, V> {
+    InMemory(Arc<V>),
+    Stored { bytes: Vec<u8>, store: &'a Store, table: TableId },
+}
+
+impl<K: TableKey, V: TableValue, E: ScanEnd<K>> Iterator for Merge<'_, K, V, E> {
+    type Item = Merged<K, V>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(match self.next_entry()? {
+            (key, Found::InMemory(value)) => Merged { key, value, is_from_file: false },
+            (key, Found::Stored { bytes, store, table }) => {
+                // A damaged entry ends the scan; the store has recorded it.
+                let value = Arc::new(store.decode(table, &key, &bytes)?);
+                Merged { key, value, is_from_file: true }
+            }
+        })
+    }
+}
+
+/// The keys of a merge.
+pub(crate) struct Keys<'a, K, V, E>(Merge<'a, K, V, E>);
+
+impl<K: TableKey, V: TableValue, E: ScanEnd<K>> Iterator for Keys<'_, K, V, E> {
+    type Item = K;
+
+    fn next(&mut self) -> Option<K> {
+        self.0.next_entry().map(|(key, _)| key)
     }
 }

@@ -14,6 +14,7 @@ use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, WithoutTls}
 use crate::error::StoreError;
 use crate::format::{self, Header};
 use crate::key::LONGEST_KEY_BYTES;
+use crate::migration::Schema;
 use crate::store::{FILE_NAME, Recovered, Store, StoreOptions, file_error, sync_directory};
 
 const MAGIC: &[u8; 8] = b"osmstate";
@@ -93,7 +94,7 @@ impl Store {
         let transaction = file.env.clone().static_read_txn().map_err(read_error)?;
         let header = file.database.get(&transaction, format::HEADER_KEY).map_err(read_error)?;
         let header = header.ok_or_else(|| snapshot_error("write", "no checkpoint was written yet"))?;
-        let held = Header::decode(header, &file.path, file.schema_version)?.recovered;
+        let held = Header::decode(header, &file.path, &file.schema)?.recovered;
         Ok(Snapshot { store: self.clone(), transaction, held })
     }
 
@@ -140,7 +141,7 @@ fn restore_into(
     unsafe { environment.flags(EnvFlags::NO_SYNC) };
     // SAFETY: the directory was just created, and the broker's lock on the data directory keeps other processes out.
     let env = unsafe { environment.open(directory) }.map_err(heed_error)?;
-    let recovered = Restore::new(env.clone(), path, options.schema_version)?.run(Checked::new(stream))?;
+    let recovered = Restore::new(env.clone(), path, options.schema)?.run(Checked::new(stream))?;
     env.force_sync().map_err(heed_error)?;
     Ok(recovered)
 }
@@ -214,16 +215,16 @@ struct Restore<'a> {
     env: Env<WithoutTls>,
     database: Database<Bytes, Bytes>,
     path: &'a Path,
-    schema_version: u32,
+    schema: Schema,
 }
 
 impl<'a> Restore<'a> {
-    fn new(env: Env<WithoutTls>, path: &'a Path, schema_version: u32) -> Result<Self, StoreError> {
+    fn new(env: Env<WithoutTls>, path: &'a Path, schema: Schema) -> Result<Self, StoreError> {
         let write_error = |error| file_error("restore", path, error);
         let mut transaction = env.write_txn().map_err(write_error)?;
         let database = env.create_database(&mut transaction, None).map_err(write_error)?;
         transaction.commit().map_err(write_error)?;
-        Ok(Self { env, database, path, schema_version })
+        Ok(Self { env, database, path, schema })
     }
 
     fn run(&self, mut stream: Checked<impl Read>) -> Result<Recovered, StoreError> {
@@ -248,7 +249,7 @@ impl<'a> Restore<'a> {
             stream.read_into(record_length, &mut record)?;
             match recovered {
                 None if key == format::HEADER_KEY => {
-                    recovered = Some(Header::decode(&record, self.path, self.schema_version)?.recovered);
+                    recovered = Some(Header::decode(&record, self.path, &self.schema)?.recovered);
                 }
                 None => {
                     return Err(damaged("the record that names its format does not come first".into()));

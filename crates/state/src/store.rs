@@ -15,6 +15,7 @@ use crate::checkpoint::CheckpointStatistics;
 use crate::error::{CorruptionError, StoreError};
 use crate::format::{self, Header};
 use crate::key::{SmallKey, TableKey};
+use crate::migration::{Migration, Schema};
 use crate::value::TableValue;
 
 /// The name that LMDB gives the file inside its directory.
@@ -40,8 +41,8 @@ pub struct TableId {
 /// How to open a store.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// The version of the tables' layout; a file with another one is refused.
-    pub schema_version: u32,
+    /// The layout of the tables. A file with an older one is migrated, one that takes a newer program is refused.
+    pub schema: Schema,
     /// The address space reserved for the file, which is also the most that it can grow to until it is opened again. Where
     /// less is available, it is smaller.
     pub map_size_bytes: usize,
@@ -51,7 +52,11 @@ pub struct StoreOptions {
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { schema_version: 1, map_size_bytes: MAP_SIZE_MAX_BYTES, small_table_entries: 32 }
+        Self {
+            schema: Schema { version: 1, oldest_reader: 1, steps: &[] },
+            map_size_bytes: MAP_SIZE_MAX_BYTES,
+            small_table_entries: 32,
+        }
     }
 }
 
@@ -79,7 +84,7 @@ pub(crate) struct StateFile {
     pub(crate) database: Database<Bytes, Bytes>,
     /// The state of the file that the tables see; replaced only when a checkpoint is released.
     reader: Mutex<RoTxn<'static, WithoutTls>>,
-    pub(crate) schema_version: u32,
+    pub(crate) schema: Schema,
     small_table_entries: usize,
     recovered: Recovered,
     pub(crate) last_checkpoint: Mutex<Option<CheckpointStatistics>>,
@@ -124,13 +129,14 @@ impl Store {
             synced.map_err(|error| file_error("create", &path, error.into()))?;
         }
         let read_error = |error| file_error("read", &path, error);
+        migrate(&env, &path, &options.schema)?;
         let reader = env.clone().static_read_txn().map_err(read_error)?;
         let database = env
             .open_database::<Bytes, Bytes>(&reader, None)
             .map_err(read_error)?
             .ok_or_else(|| damaged(&path, "it has no main tree"))?;
         let recovered = match database.get(&reader, format::HEADER_KEY).map_err(read_error)? {
-            Some(bytes) => Header::decode(bytes, &path, options.schema_version)?.recovered,
+            Some(bytes) => Header::decode(bytes, &path, &options.schema)?.recovered,
             None if database.is_empty(&reader).map_err(read_error)? => Recovered::default(),
             None => {
                 return Err(damaged(&path, "the record that names its format is missing"));
@@ -141,7 +147,7 @@ impl Store {
             env,
             database,
             reader: Mutex::new(reader),
-            schema_version: options.schema_version,
+            schema: options.schema,
             small_table_entries: options.small_table_entries,
             recovered,
             last_checkpoint: Mutex::new(None),
@@ -278,13 +284,12 @@ impl Store {
         }
     }
 
-    /// Appends up to `limit` entries of a table to `chunk` and returns the last key, or `None` at the end of the range.
+    /// Appends the next entries of a table to `chunk` and returns the last key, or `None` at the end of the range.
     pub(crate) fn read_chunk<K: TableKey>(
         &self,
         table: TableId,
-        start: &Bound<SmallKey>,
-        end: &Bound<SmallKey>,
-        limit: usize,
+        (start, end): (&Bound<SmallKey>, &Bound<SmallKey>),
+        size: ChunkSize,
         chunk: &mut VecDeque<(K, Vec<u8>)>,
     ) -> Option<SmallKey> {
         let file = self.0.file.as_ref()?;
@@ -304,23 +309,29 @@ impl Store {
             Ok(range) => range,
             Err(error) => return self.fail_read(error),
         };
-        let mut last = None;
-        for entry in range.take(limit) {
+        let (mut entries, mut bytes) = (0, 0);
+        for entry in range {
             let (encoded, record) = match entry {
                 Ok(entry) => entry,
                 Err(error) => return self.fail_read(error),
             };
-            match decode_entry(encoded, record) {
-                Ok(entry) => chunk.push_back(entry),
+            match decode_entry(encoded, record, size.content) {
+                Ok(entry) => {
+                    entries += 1;
+                    bytes += entry.1.len();
+                    chunk.push_back(entry);
+                }
                 Err(reason) => {
                     let readable = K::decode(&mut &encoded[1..]).map(|key| format!("{key:?}"));
                     let key = readable.unwrap_or_else(|_| format::hexadecimal(&encoded[1..]));
                     return self.fail_corrupt(table, key, reason);
                 }
             }
-            last = Some(&encoded[1..]);
+            if entries >= size.entries || bytes >= size.bytes {
+                return Some(SmallKey::from_slice(&encoded[1..]));
+            }
         }
-        if chunk.len() < limit { None } else { last.map(SmallKey::from_slice) }
+        None
     }
 
     /// Makes the tables see what the last checkpoint wrote.
@@ -344,8 +355,30 @@ impl Store {
     }
 }
 
-fn decode_entry<K: TableKey>(encoded: &[u8], record: &[u8]) -> Result<(K, Vec<u8>), CorruptionError> {
-    let value = format::open_record(encoded, record)?;
+/// What a scan reads of each entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Keys and values.
+    Values,
+    /// Keys alone, with empty values: those of large ones take no longer. Damage to the values is not found.
+    Keys,
+}
+
+/// What is read at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkSize {
+    pub content: Content,
+    /// At most so many entries.
+    pub entries: usize,
+    /// No more entries once their values have so many bytes: a single one can have megabytes.
+    pub bytes: usize,
+}
+
+fn decode_entry<K: TableKey>(encoded: &[u8], record: &[u8], content: Content) -> Result<(K, Vec<u8>), CorruptionError> {
+    let value = match content {
+        Content::Values => format::open_record(encoded, record)?,
+        Content::Keys => &[],
+    };
     let mut key_bytes = &encoded[1..];
     let key = K::decode(&mut key_bytes)?;
     match key_bytes.len() {
@@ -371,6 +404,30 @@ fn map(directory: &Path, map_size_bytes: usize) -> heed::Result<Env<WithoutTls>>
             opened => return opened,
         }
     }
+}
+
+/// Brings a file of an older layout to the present one, all of it or nothing.
+fn migrate(env: &Env<WithoutTls>, path: &Path, schema: &Schema) -> Result<(), StoreError> {
+    let error = |error| file_error("migrate", path, error);
+    let reader = env.read_txn().map_err(error)?;
+    let Some(database) = env.open_database::<Bytes, Bytes>(&reader, None).map_err(error)? else { return Ok(()) };
+    let header = match database.get(&reader, format::HEADER_KEY).map_err(error)? {
+        Some(bytes) => Header::decode(bytes, path, schema)?,
+        None => return Ok(()),
+    };
+    drop(reader);
+    let steps = schema.steps_from(header.schema_version).unwrap_or_default();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = env.write_txn().map_err(error)?;
+    for step in steps {
+        (step.run)(&mut Migration { database, transaction: &mut transaction, path })?;
+    }
+    let Recovered { applied, metadata } = header.recovered;
+    let header = Header::encode(schema, applied, &metadata);
+    database.put(&mut transaction, format::HEADER_KEY, &header).map_err(error)?;
+    transaction.commit().map_err(error)
 }
 
 /// A file shorter than its tree would end the process at the first access beyond its end, so it is refused here.

@@ -111,6 +111,21 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     where
         K: PrefixedKey<P>,
     {
+        self.scan_prefix(prefix).map(|entry| (entry.key, entry.value))
+    }
+
+    /// The keys that begin with `prefix`, in order. No value is read, however large.
+    pub fn prefix_keys<P: TableKey>(&self, prefix: &P) -> impl Iterator<Item = K> + use<'_, P, K, V>
+    where
+        K: PrefixedKey<P>,
+    {
+        self.scan_prefix(prefix).keys()
+    }
+
+    fn scan_prefix<P: TableKey>(&self, prefix: &P) -> Merge<'_, K, V, EndOfPrefix<P>>
+    where
+        K: PrefixedKey<P>,
+    {
         let first = K::least_with(prefix);
         let start = Bound::Included(&first);
         let overlay = self.overlay.entries.range((start, Bound::Unbounded));
@@ -125,8 +140,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
                 (None, Some(FileScan::new(&self.lower.store, self.lower.table, encode_bound(start), end_of(prefix))))
             }
         };
-        let entries = Merge::new([Some(overlay), frozen, small], file, EndOfPrefix(prefix.clone()));
-        entries.map(|entry| (entry.key, entry.value))
+        Merge::new([Some(overlay), frozen, small], file, EndOfPrefix(prefix.clone()))
     }
 
     /// Deletes the entries whose keys begin with `prefix`; returns how many there were.
@@ -134,13 +148,13 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     where
         K: PrefixedKey<P>,
     {
-        let keys: Vec<K> = self.prefix(prefix).map(|(key, _)| key).collect();
+        let keys: Vec<K> = self.prefix_keys(prefix).collect();
         self.remove_all(keys)
     }
 
     /// Deletes the entries of a range; returns how many there were.
     pub fn remove_range(&mut self, range: impl RangeBounds<K>) -> u64 {
-        let keys: Vec<K> = self.range(range).map(|(key, _)| key).collect();
+        let keys: Vec<K> = self.scan(range.start_bound(), range.end_bound()).keys().collect();
         self.remove_all(keys)
     }
 
@@ -163,7 +177,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     /// Whether the table has no entry.
     pub fn is_empty(&self) -> bool {
-        self.range(..).next().is_none()
+        self.scan(Bound::Unbounded, Bound::Unbounded).keys().next().is_none()
     }
 
     fn scan(&self, start: Bound<&K>, end: Bound<&K>) -> Merge<'_, K, V, EndOfRange> {

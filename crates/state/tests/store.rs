@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use state::{Checkpoint, LONGEST_KEY_BYTES, Queue, Store, StoreError, StoreOptions, Table, TableSet, Written};
+use state::{Checkpoint, LONGEST_KEY_BYTES, Queue, Schema, Store, StoreError, StoreOptions, Table, TableSet, Written};
 
 state::tables! {
     struct Tables {
@@ -269,23 +269,31 @@ fn an_unknown_version_is_refused_by_name() {
     tables.commit().unwrap();
     checkpoint(&mut tables, 1);
     drop(tables);
-    let error = Store::open(directory.path(), &StoreOptions { schema_version: 9, ..options() }).unwrap_err();
-    assert!(matches!(error, StoreError::UnknownVersion { what: "schema", found: 1, known: 9, .. }), "{error}");
+    let newer = |schema| StoreOptions { schema, ..options() };
+    let error = Store::open(directory.path(), &newer(Schema { version: 9, oldest_reader: 9, steps: &[] })).unwrap_err();
+    assert!(matches!(error, StoreError::TooOldVersion { what: "schema", found: 1, known: 9, .. }), "{error}");
 
-    // The header is a record of 4 + 4 + 4 + 8 bytes under the key 0; its first four bytes are the format version.
+    // The header begins with its format, the oldest format whose programs read it, and the length and name of who wrote it.
     let path = directory.path().join("data.mdb");
     let mut content = fs::read(&path).unwrap();
-    // In the leaf lie the record's length, flags, the key's length and the key before it.
-    let entry = [20, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0];
-    let places: Vec<_> = content.windows(entry.len()).enumerate().filter(|(_, window)| *window == entry).collect();
-    let place = places.last().expect("the header is found").0 + 9;
+    let name = b"osmia ";
+    let places: Vec<_> = content.windows(name.len()).enumerate().filter(|(_, window)| *window == name).collect();
+    let place = places.last().expect("the header is found").0 - 9;
+    assert_eq!(content[place..place + 8], [1, 0, 0, 0, 1, 0, 0, 0]);
     content[place] = 77;
     fs::write(&path, &content).unwrap();
+    Store::open(directory.path(), &options()).expect("a newer format that older programs may read");
+    content[place + 4] = 76;
+    fs::write(&path, &content).unwrap();
     let error = Store::open(directory.path(), &options()).unwrap_err();
-    assert!(matches!(error, StoreError::UnknownVersion { what: "format", found: 77, known: 1, .. }), "{error}");
+    let StoreError::UnknownVersion { what: "format", found: 77, oldest_reader: 76, known: 1, .. } = &error else {
+        panic!("{error}")
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(error.to_string().contains(&format!("it was written by osmia {version}: start that version")), "{error}");
 
-    content[place] = 1;
-    content[place + 8] ^= 1;
+    content[place..place + 8].copy_from_slice(&[1, 0, 0, 0, 1, 0, 0, 0]);
+    content[place + 9 + name.len() + version.len() + 1] ^= 1;
     fs::write(&path, &content).unwrap();
     assert!(matches!(Store::open(directory.path(), &options()), Err(StoreError::DamagedFile { .. })));
 }

@@ -1,4 +1,4 @@
-//! What an exporter's thread does between two waits, driven by calls.
+//! What the thread of an exporter and a partition does between two waits, driven by calls.
 //!
 //! Nothing here has a thread or a clock of its own, so a simulation drives the same code as production.
 
@@ -6,51 +6,48 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use exporters::{Exporter, ExporterError, RecordFilter};
-use protocol::{PartitionId, Record, Timestamp};
+use exporters::{Delivery, ExporterError, Opening, PartitionExporter, RecordFilter, Resume, Role};
+use protocol::{RecordPlace, Timestamp};
 
-use super::{ExporterProgress, ExporterState, PartitionProgress, PositionsFile};
-use crate::metrics::ExporterMetrics;
-use crate::record_log::{RecordLogError, RecordReader};
+use super::progress::Call;
+use super::{ExporterProgress, ExporterState, Keeper};
+use crate::record_log::{Read, RecordLogError, RecordReader};
 
-/// Records of one partition that are exported before the next partition has its turn.
+/// Records that are exported before the exporter may flush.
 pub(super) const TURN_RECORDS: usize = 1_000;
 /// Pause after a first and, at most, after a repeated failure.
 const RETRY_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
+/// An exporter that wants to flush all the time may do so after this pause.
+const FLUSH_PAUSE: Duration = Duration::from_millis(1);
 
-/// Feeds one exporter with the records of all partitions.
+/// Feeds an exporter with the records of a partition.
 pub struct ExporterLoop {
-    pub(super) exporter: Box<dyn Exporter>,
+    exporter: Box<dyn PartitionExporter>,
     filter: RecordFilter,
-    pub(super) progress: Arc<ExporterProgress>,
-    positions: PositionsFile,
-    saved: Vec<u64>,
-    pub(super) sources: Vec<Source>,
-    /// The exporter is connected to its target.
-    pub(super) open: bool,
-    /// Set while the exporter as a whole fails.
-    pub(super) retry: Retry,
-}
-
-/// The records of one partition.
-pub(super) struct Source {
-    pub partition: PartitionId,
-    reader: RecordReader,
+    progress: Arc<ExporterProgress>,
+    keeper: Arc<Keeper>,
+    role: Role,
+    /// None until the exporter is open.
+    reader: Option<RecordReader>,
     /// A record that was read and not exported yet.
-    next: Option<Record>,
-    /// Position of the last record that the exporter took.
-    exported: u64,
-    /// Position of the last record that the exporter took or that was none of its concern.
-    seen: u64,
-    /// Set while a record of this partition cannot be read or exported.
-    pub retry: Retry,
-    pub metrics: ExporterMetrics,
+    next: Option<Read>,
+    /// The last record that the exporter took.
+    exported: RecordPlace,
+    /// The last record that the exporter took or that was none of its concern.
+    seen: RecordPlace,
+    /// Of opening, reading and exporting.
+    pub(super) retry: Retry,
+    /// Of flushing.
+    flush_retry: Retry,
+    /// No flush before this time, because one has just been.
+    flush_not_before: Duration,
 }
 
 /// When something that failed is tried again.
+#[derive(Debug)]
 pub(super) struct Retry {
     /// Why it failed, and when it is tried again.
-    pub failure: Option<(String, Duration)>,
+    failure: Option<(String, Duration)>,
     pause: Duration,
 }
 
@@ -78,31 +75,45 @@ impl Retry {
     }
 }
 
+/// Why a partition makes no progress.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Records(#[from] RecordLogError),
+    #[error(transparent)]
+    Exporter(#[from] ExporterError),
+}
+
+impl Failure {
+    fn is_loss(&self) -> bool {
+        matches!(self, Failure::Exporter(error) if error.is_loss())
+    }
+}
+
 impl ExporterLoop {
-    /// Goes on behind what the exporter has acknowledged.
+    /// Goes on behind what the exporter has acknowledged. What it acknowledges is kept.
     pub fn new(
-        configured: (Box<dyn Exporter>, RecordFilter),
+        exporter: Box<dyn PartitionExporter>,
+        filter: RecordFilter,
         progress: Arc<ExporterProgress>,
-        positions: PositionsFile,
+        keeper: Arc<Keeper>,
     ) -> Self {
-        let (exporter, filter) = configured;
-        let source = |progress_of: &PartitionProgress| {
-            let partition = progress_of.log.partition();
-            let acknowledged = progress.acknowledged(partition);
-            Source {
-                partition,
-                reader: RecordReader::after(progress_of.log.clone(), acknowledged),
-                next: None,
-                exported: acknowledged,
-                seen: acknowledged,
-                retry: Retry::new(),
-                metrics: ExporterMetrics::new(&progress.name, partition),
-            }
-        };
-        let sources: Vec<Source> = progress.partitions.iter().map(source).collect();
-        let saved = sources.iter().map(|source| source.exported).collect();
-        let (open, retry) = (false, Retry::new());
-        ExporterLoop { exporter, filter, progress, positions, saved, sources, open, retry }
+        keeper.keep(progress.partition(), progress.controller.clone());
+        let acknowledged = progress.acknowledged();
+        ExporterLoop {
+            exporter,
+            filter,
+            progress,
+            keeper,
+            role: Role::Follower,
+            reader: None,
+            next: None,
+            exported: acknowledged,
+            seen: acknowledged,
+            retry: Retry::new(),
+            flush_retry: Retry::new(),
+            flush_not_before: Duration::ZERO,
+        }
     }
 
     /// What others see of the exporter.
@@ -110,79 +121,103 @@ impl ExporterLoop {
         &self.progress
     }
 
-    /// When something that failed is tried again.
-    pub fn retry_at(&self) -> Option<Duration> {
-        self.sources.iter().map(|source| &source.retry).chain([&self.retry]).filter_map(Retry::at).min()
-    }
-
-    /// Opens the exporter, or exports some records of every partition, unless that waits to be tried again. `true` when
-    /// there is more to do at once.
-    pub fn turn(&mut self, now: Duration, clock: Timestamp) -> bool {
-        if self.retry.is_waiting(now) {
-            return false;
-        }
-        let mut more = false;
-        let mut result = match self.open {
-            true => Ok(()),
-            false => self.exporter.open(self.progress.controller.clone()),
-        };
-        if result.is_ok() {
-            self.open = true;
-            for index in 0..self.sources.len() {
-                match self.export_some(index, now, clock) {
-                    Ok(more_here) => more |= more_here,
-                    Err(loss) => {
-                        result = Err(loss);
-                        break;
-                    }
-                }
+    /// What this node is for the partition.
+    pub fn set_role(&mut self, role: Role) {
+        if self.role != role {
+            self.role = role;
+            if self.reader.is_some() {
+                self.exporter.role_changed(role);
             }
         }
-        if result.is_ok() {
-            // Also while more records wait, and whatever delays a partition: the exporter acknowledges when asked.
-            result = self.exporter.flush();
+    }
+
+    /// Whether new records change nothing now.
+    pub fn is_failing(&self) -> bool {
+        self.retry.failure.is_some()
+    }
+
+    /// When there is something to do if no record comes before; none while there is nothing.
+    pub fn deadline(&self) -> Option<Duration> {
+        [self.retry.at(), self.flush_at(), self.keeper.save_at(self.progress.partition())].into_iter().flatten().min()
+    }
+
+    fn flush_at(&self) -> Option<Duration> {
+        let wanted = self.reader.as_ref().and_then(|_| self.exporter.flush_at())?;
+        Some(wanted.max(self.flush_not_before).max(self.flush_retry.at().unwrap_or_default()))
+    }
+
+    /// Opens the exporter, or exports some records, unless that waits to be tried again, and flushes if it is time. `true` when
+    /// there is more to do at once.
+    pub fn turn(&mut self, now: Duration, clock: Timestamp) -> bool {
+        let mut more = false;
+        if !self.retry.is_waiting(now) {
+            let result = self.open().and_then(|()| self.export_some(now, clock));
+            self.end(result.map(|more_here| more = more_here), now, |of| &mut of.retry);
         }
-        if result.as_ref().is_err_and(ExporterError::is_loss) {
-            self.begin_again();
+        if self.flush_at().is_some_and(|at| at <= now) {
+            let exporter = &mut self.exporter;
+            let result = self.progress.call(Call::Flush, || exporter.flush(now));
+            self.flush_not_before = now + FLUSH_PAUSE;
+            self.end(result.map_err(Failure::from), now, |of| &mut of.flush_retry);
         }
-        self.retry.note(result.map_err(|error| error.to_string()), now);
+        // Nothing else moves the place past skipped records; but not while the exporter holds a record back.
+        if self.reader.is_some() && self.progress.acknowledged() >= self.exported {
+            self.progress.controller.pass(self.seen);
+        }
         self.tell_state();
         more && self.retry.failure.is_none()
     }
 
-    /// The exporter lost what it has not acknowledged: it is opened again and gets that again.
-    fn begin_again(&mut self) {
-        self.open = false;
-        for (source, progress) in self.sources.iter_mut().zip(&self.progress.partitions) {
-            let acknowledged = self.progress.controller.acknowledged(source.partition);
-            source.reader = RecordReader::after(progress.log.clone(), acknowledged);
-            source.next = None;
-            (source.exported, source.seen) = (acknowledged, acknowledged);
+    fn end(&mut self, result: Result<(), Failure>, now: Duration, retry: impl FnOnce(&mut Self) -> &mut Retry) {
+        if result.as_ref().is_err_and(Failure::is_loss) {
+            // What it has not acknowledged is lost: it is opened again and gets that again.
+            self.reader = None;
+            self.next = None;
+            self.flush_retry = Retry::new();
+            return self.retry.note(result.map_err(|error| error.to_string()), now);
         }
+        retry(self).note(result.map_err(|error| error.to_string()), now);
     }
 
-    /// Exports some records of a partition, unless that waits to be tried again. `true` when it has more.
-    fn export_some(&mut self, index: usize, now: Duration, clock: Timestamp) -> Result<bool, ExporterError> {
-        if self.sources[index].retry.is_waiting(now) {
-            return Ok(false);
+    fn open(&mut self) -> Result<(), Failure> {
+        if self.reader.is_some() {
+            return Ok(());
         }
-        let (more, result) = match self.export_turn(index, clock) {
-            Ok(more) => (more, Ok(())),
-            Err(Failure::Exporter(loss)) if loss.is_loss() => return Err(loss),
-            Err(failure) => (false, Err(failure.to_string())),
+        let (progress, exporter) = (&self.progress, &mut self.exporter);
+        let (kept, _) = progress.controller.kept();
+        let opening = Opening {
+            partition: progress.partition(),
+            incarnation: progress.log().incarnation(),
+            role: self.role,
+            acknowledged: kept.acknowledged,
+            metadata: kept.metadata,
+            controller: progress.controller.clone(),
         };
-        self.sources[index].retry.note(result, now);
-        Ok(more)
+        let place = match progress.call(Call::Open, || exporter.open(opening))? {
+            Resume::AsTheNodeSays => kept.acknowledged,
+            Resume::After(place) => place,
+        };
+        let place = progress.log().resume_after(place);
+        progress.controller.resume_after(place);
+        self.reader = Some(RecordReader::after(progress.log().clone(), place));
+        (self.next, self.exported, self.seen) = (None, place, place);
+        progress.exported.store(place.position, Ordering::Relaxed);
+        Ok(())
     }
 
     /// `true` when the partition has more records than were exported now.
-    fn export_turn(&mut self, index: usize, clock: Timestamp) -> Result<bool, Failure> {
-        let source = &mut self.sources[index];
+    fn export_some(&mut self, now: Duration, clock: Timestamp) -> Result<bool, Failure> {
+        let (progress, exporter) = (&self.progress, &mut self.exporter);
+        let reader = self.reader.as_mut().expect("it was opened");
         let (mut exported, mut skipped, mut timestamp) = (0, 0, None);
         let mut result = Ok(true);
         for _ in 0..TURN_RECORDS {
-            let record = match source.next.take().map_or_else(|| source.reader.next(), |record| Ok(Some(record))) {
-                Ok(Some(record)) => record,
+            let next = self.next.take().map_or_else(|| reader.next(), |read| Ok(Some(read)));
+            if let Some(gap) = reader.take_gap() {
+                progress.note_gap(gap);
+            }
+            let read = match next {
+                Ok(Some(read)) => read,
                 Ok(None) => {
                     result = Ok(false);
                     break;
@@ -192,51 +227,49 @@ impl ExporterLoop {
                     break;
                 }
             };
-            timestamp = Some(record.timestamp);
-            if !self.filter.accepts(&record) {
+            timestamp = Some(read.record.timestamp);
+            if !self.filter.accepts(&read.record) {
                 skipped += 1;
-                source.seen = record.position;
+                self.seen = read.place();
                 continue;
             }
-            if let Err(error) = self.exporter.export(source.partition, &record) {
-                source.next = Some(record);
+            let delivery = Delivery { record: &read.record, source: &read.source };
+            if let Err(error) = progress.call(Call::Export, || exporter.export(&delivery, now)) {
+                self.next = Some(read);
                 result = Err(error.into());
                 break;
             }
             exported += 1;
-            source.exported = record.position;
-            source.seen = record.position;
+            (self.exported, self.seen) = (read.place(), read.place());
         }
-        let progress = &self.progress.partitions[index];
-        progress.exported.store(source.exported, Ordering::Relaxed);
+        progress.exported.store(self.exported.position, Ordering::Relaxed);
         if let Some(timestamp) = timestamp {
             progress.exported_timestamp.store(timestamp, Ordering::Relaxed);
             let latency = clock.saturating_sub(timestamp);
             let latency = Duration::from_millis(u64::try_from(latency).unwrap_or(0));
-            source.metrics.exported(exported, skipped, latency);
+            progress.metrics.exported(exported, skipped, latency);
         }
         result
     }
 
     /// Says how the exporter is, and what of it is news.
     fn tell_state(&self) {
-        let retries = [&self.retry].into_iter().chain(self.sources.iter().map(|source| &source.retry));
-        let failure = retries.filter_map(|retry| retry.failure.as_ref()).map(|(reason, _)| reason).next();
-        let mut state = self.progress.state.lock();
+        let failure = [&self.retry, &self.flush_retry].into_iter().find_map(|retry| retry.failure.as_ref());
+        let (progress, partition) = (&self.progress, self.progress.partition());
+        let mut state = progress.state.lock();
         let failed_before = matches!(*state, ExporterState::Failing(_));
         match failure {
             None if *state == ExporterState::Exporting => {}
             None => {
                 if failed_before {
-                    tracing::info!(exporter = self.progress.name, "the exporter works again");
+                    tracing::info!(exporter = progress.name(), %partition, "the exporter works again");
                 }
                 *state = ExporterState::Exporting;
             }
-            Some(reason) => {
+            Some((reason, _)) => {
                 if !failed_before {
                     tracing::warn!(
-                        exporter = self.progress.name,
-                        reason,
+                        exporter = progress.name(), %partition, reason,
                         "the exporter fails; it is tried again until it works, and records are kept for it meanwhile"
                     );
                 }
@@ -245,32 +278,35 @@ impl ExporterLoop {
         }
     }
 
-    /// Keeps what the exporter has acknowledged for the next start.
-    pub fn save_positions(&mut self) {
-        for source in &self.sources {
-            // Nothing else moves the position past skipped records; but not while the exporter holds a record back.
-            if self.progress.controller.acknowledged(source.partition) >= source.exported {
-                self.progress.controller.acknowledge(source.partition, source.seen);
-            }
-        }
-        let acknowledged: Vec<u64> =
-            self.sources.iter().map(|source| self.progress.controller.acknowledged(source.partition)).collect();
-        if acknowledged == self.saved {
-            return;
-        }
-        match self.positions.save(&acknowledged) {
-            Ok(()) => self.saved = acknowledged,
-            // Harmless but for records that come twice after a restart; the next second tries again.
-            Err(error) => tracing::debug!(exporter = self.progress.name, %error, "positions were not saved"),
+    /// Keeps what was acknowledged for the next start, if it is time for that.
+    pub fn save(&self, now: Duration) {
+        if self.keeper.save_at(self.progress.partition()).is_some_and(|at| at <= now) {
+            self.keeper.save(now);
         }
     }
-}
 
-/// Why a partition makes no progress.
-#[derive(Debug, thiserror::Error)]
-enum Failure {
-    #[error(transparent)]
-    Records(#[from] RecordLogError),
-    #[error(transparent)]
-    Exporter(#[from] ExporterError),
+    /// Keeps what was acknowledged for the next start.
+    pub fn save_now(&self, now: Duration) {
+        self.keeper.save(now);
+    }
+
+    /// Exports what is left, as long as that works and `goes_on` says so, and closes the target.
+    pub fn close(&mut self, now: impl Fn() -> Duration, clock: Timestamp, goes_on: impl Fn() -> bool) {
+        let mut more = self.reader.is_some();
+        while more && goes_on() {
+            more = self.turn(now(), clock);
+        }
+        if self.reader.take().is_some() {
+            let (progress, exporter) = (&self.progress, &mut self.exporter);
+            if let Err(error) = progress.call(Call::Close, || exporter.close(now())) {
+                tracing::info!(
+                    exporter = progress.name(), partition = %progress.partition(), %error,
+                    "the exporter could not be closed; what it did not acknowledge comes again after the next start"
+                );
+            } else if progress.acknowledged() >= self.exported {
+                progress.controller.pass(self.seen);
+            }
+        }
+        *self.progress.state.lock() = ExporterState::Closed;
+    }
 }

@@ -1,25 +1,51 @@
-//! The file that keeps an exporter's acknowledged positions.
+//! The file that keeps what an exporter has acknowledged.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use exporters::{Controller, Kept, METADATA_LIMIT_BYTES};
+use parking_lot::Mutex;
+use protocol::{PartitionId, RecordPlace};
 
 use crate::data_directory::{DataDirectoryError, write_atomically};
 
 const MAGIC: &[u8; 8] = b"osmiapos";
+/// What is written.
 const VERSION: u32 = 1;
+/// The oldest version that can read what is written.
+const OLDEST_READER: u32 = 1;
+/// Up to there, all versions agree: magic, version, oldest reader.
+const FIXED_BYTES: usize = 8 + 4 + 4;
+/// The file is written at most this often.
+const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Magic, version, number of partitions, their positions, CRC-32 of everything before. Little-endian.
+/// What is kept for each partition.
+pub type KeptByPartition = BTreeMap<PartitionId, Kept>;
+
+/// Magic, version, oldest reader, number of partitions; for each the partition, incarnation, position, number, and metadata
+/// behind its length; CRC-32 of everything before. Little-endian.
 #[derive(Debug)]
 pub struct PositionsFile {
     path: PathBuf,
 }
 
+/// Why the content of a file cannot be used.
+#[derive(Debug)]
+enum Problem {
+    /// Another version wrote it.
+    Version(String),
+    /// It is damaged, or no such file.
+    Damage(&'static str),
+}
+
 impl PositionsFile {
-    /// Reads the positions of `partition_count` partitions; 0 for what is not there yet.
+    /// Reads what is kept; nothing for what is not there yet.
     ///
     /// # Errors
-    /// When the file system refuses.
-    pub fn open(path: PathBuf, partition_count: u16) -> Result<(Self, Vec<u64>), DataDirectoryError> {
+    /// When the file system refuses, or a version wrote the file that this one cannot read.
+    pub fn open(path: PathBuf) -> Result<(Self, KeptByPartition), DataDirectoryError> {
         let io = |action, path: &Path| {
             let path = path.to_owned();
             move |source| DataDirectoryError::Io { action, path, source }
@@ -27,74 +53,287 @@ impl PositionsFile {
         if let Some(directory) = path.parent() {
             state::create_directory(directory).map_err(io("create", directory))?;
         }
-        let mut positions = match std::fs::read(&path) {
-            Ok(bytes) => decode(&bytes).unwrap_or_else(|problem| {
-                // At least once: everything that is still there is exported again.
-                tracing::error!(file = %path.display(), problem, "the exporter's positions cannot be read; it starts over");
-                Vec::new()
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok((PositionsFile { path }, KeptByPartition::new()));
+            }
             Err(error) => return Err(io("read", &path)(error)),
         };
-        positions.resize(usize::from(partition_count), 0);
-        Ok((PositionsFile { path }, positions))
+        match decode(&bytes) {
+            Ok(kept) => Ok((PositionsFile { path }, kept)),
+            Err(Problem::Version(problem)) => Err(DataDirectoryError::Positions { path, problem }),
+            Err(Problem::Damage(problem)) => {
+                // At least once: everything that is still there is exported again.
+                tracing::error!(
+                    file = %path.display(), problem,
+                    "the exporter's positions are damaged; it gets again all records that are still there"
+                );
+                Ok((PositionsFile { path }, KeptByPartition::new()))
+            }
+        }
     }
 
-    /// Reads the positions without changing anything; the error says what is wrong.
-    pub(crate) fn read(path: &Path) -> Result<Vec<u64>, String> {
+    /// Reads what is kept without changing anything; the error says what is wrong.
+    pub(crate) fn read(path: &Path) -> Result<KeptByPartition, String> {
         let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-        decode(&bytes).map_err(str::to_owned)
+        decode(&bytes).map_err(|problem| match problem {
+            Problem::Version(problem) => problem,
+            Problem::Damage(problem) => problem.to_owned(),
+        })
     }
 
-    /// Replaces the positions durably.
+    /// Replaces what is kept durably.
     ///
     /// # Errors
     /// When the file system refuses.
-    pub fn save(&self, positions: &[u64]) -> Result<(), DataDirectoryError> {
-        write_atomically(&self.path, &encode(positions))
+    pub fn save(&self, kept: &KeptByPartition) -> Result<(), DataDirectoryError> {
+        write_atomically(&self.path, &encode(kept))
     }
 }
 
-fn encode(positions: &[u64]) -> Vec<u8> {
-    let count = u32::try_from(positions.len()).expect("partitions are few");
+fn encode(kept: &KeptByPartition) -> Vec<u8> {
+    let length = |length: usize| u32::try_from(length).expect("partitions and metadata are limited").to_le_bytes();
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&count.to_le_bytes());
-    positions.iter().for_each(|position| bytes.extend_from_slice(&position.to_le_bytes()));
+    bytes.extend_from_slice(&OLDEST_READER.to_le_bytes());
+    bytes.extend_from_slice(&length(kept.len()));
+    for (partition, Kept { acknowledged, metadata }) in kept {
+        bytes.extend_from_slice(&u32::from(partition.0).to_le_bytes());
+        let RecordPlace { incarnation, position, number } = acknowledged;
+        [incarnation, position, number].iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        bytes.extend_from_slice(&length(metadata.len()));
+        bytes.extend_from_slice(metadata);
+    }
     bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
     bytes
 }
 
-fn decode(bytes: &[u8]) -> Result<Vec<u64>, &'static str> {
-    let (content, checksum) = bytes.split_last_chunk::<4>().ok_or("it is too short")?;
+fn decode(bytes: &[u8]) -> Result<KeptByPartition, Problem> {
+    const EARLY: Problem = Problem::Damage("it ends early");
+    let fixed = bytes.first_chunk::<FIXED_BYTES>().ok_or(EARLY)?;
+    if &fixed[..8] != MAGIC {
+        return Err(Problem::Damage("it does not start with its mark"));
+    }
+    let (mut fields, _) = fixed[8..].as_chunks::<4>();
+    let (version, oldest_reader) = (take_u32(&mut fields), take_u32(&mut fields));
+    if oldest_reader > VERSION {
+        return Err(Problem::Version(format!(
+            "its format is {version}, which needs a version that reads {oldest_reader} or newer, and this one reads {VERSION}"
+        )));
+    }
+    let (content, checksum) = bytes.split_last_chunk::<4>().ok_or(EARLY)?;
     if crc32fast::hash(content) != u32::from_le_bytes(*checksum) {
-        return Err("its checksum is wrong");
+        return Err(Problem::Damage("its checksum is wrong"));
     }
-    let content = content.strip_prefix(MAGIC).ok_or("it does not start with its mark")?;
-    let content = content.strip_prefix(&VERSION.to_le_bytes()).ok_or("its version is unknown")?;
-    let (_, positions) = content.split_first_chunk::<4>().ok_or("it is too short")?;
-    let (positions, rest) = positions.as_chunks::<8>();
-    if !rest.is_empty() {
-        return Err("it ends in the middle of a position");
+    let mut content = content.get(FIXED_BYTES..).ok_or(EARLY)?;
+    let mut kept = KeptByPartition::new();
+    for _ in 0..u32::from_le_bytes(take(&mut content).ok_or(EARLY)?) {
+        let partition = u32::from_le_bytes(take(&mut content).ok_or(EARLY)?);
+        let partition =
+            u16::try_from(partition).map_err(|_| Problem::Damage("a partition has a number that none has"))?;
+        let mut number = || take(&mut content).map(u64::from_le_bytes).ok_or(EARLY);
+        let acknowledged = RecordPlace { incarnation: number()?, position: number()?, number: number()? };
+        let length = u32::from_le_bytes(take(&mut content).ok_or(EARLY)?) as usize;
+        if length > METADATA_LIMIT_BYTES {
+            return Err(Problem::Damage("it has more metadata than is kept"));
+        }
+        let (metadata, rest) = content.split_at_checked(length).ok_or(EARLY)?;
+        content = rest;
+        kept.insert(PartitionId(partition), Kept { acknowledged, metadata: metadata.into() });
     }
-    Ok(positions.iter().map(|position| u64::from_le_bytes(*position)).collect())
+    if content.is_empty() { Ok(kept) } else { Err(Problem::Damage("something follows its end")) }
+}
+
+fn take_u32(fields: &mut &[[u8; 4]]) -> u32 {
+    let (first, rest) = fields.split_first().expect("there are as many as the layout says");
+    *fields = rest;
+    u32::from_le_bytes(*first)
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+/// Keeps what the partitions of an exporter have acknowledged, in one file.
+#[derive(Debug)]
+pub struct Keeper {
+    state: Mutex<KeeperState>,
+}
+
+#[derive(Debug)]
+struct KeeperState {
+    file: PositionsFile,
+    /// Also of partitions that this node does not have at the moment.
+    kept: KeptByPartition,
+    controllers: BTreeMap<PartitionId, Controlled>,
+    /// When it may be written again.
+    save_at: Duration,
+}
+
+#[derive(Debug)]
+struct Controlled {
+    controller: Controller,
+    /// The version of it that is in the file.
+    saved: Option<u64>,
+}
+
+impl Keeper {
+    /// Keeps in a file what is in it already and what comes.
+    pub fn new(file: PositionsFile, kept: KeptByPartition) -> Self {
+        let state = KeeperState { file, kept, controllers: BTreeMap::new(), save_at: Duration::ZERO };
+        Keeper { state: Mutex::new(state) }
+    }
+
+    /// What is kept of a partition; none while nothing was.
+    pub fn kept(&self, partition: PartitionId) -> Option<Kept> {
+        self.state.lock().kept.get(&partition).cloned()
+    }
+
+    /// From now on, what a partition acknowledges is kept.
+    pub fn keep(&self, partition: PartitionId, controller: Controller) {
+        self.state.lock().controllers.insert(partition, Controlled { controller, saved: None });
+    }
+
+    /// When there is something of a partition to save; none while there is not.
+    pub fn save_at(&self, partition: PartitionId) -> Option<Duration> {
+        let state = self.state.lock();
+        let controlled = state.controllers.get(&partition)?;
+        (controlled.saved != Some(controlled.controller.version())).then_some(state.save_at)
+    }
+
+    /// Saves what all partitions have acknowledged, if there is something.
+    pub fn save(&self, now: Duration) {
+        let mut state = self.state.lock();
+        state.save_at = now + SAVE_INTERVAL;
+        let KeeperState { file, kept, controllers, .. } = &mut *state;
+        let mut changed = Vec::new();
+        for (partition, controlled) in controllers.iter_mut() {
+            let (current, version) = controlled.controller.kept();
+            if controlled.saved != Some(version) {
+                if kept.insert(*partition, current.clone()).as_ref() != Some(&current) {
+                    changed.push((*partition, version, current.acknowledged));
+                } else {
+                    controlled.saved = Some(version);
+                    controlled.controller.note_saved(current.acknowledged);
+                }
+            }
+        }
+        if changed.is_empty() {
+            return;
+        }
+        match file.save(kept) {
+            Ok(()) => {
+                for (partition, version, acknowledged) in changed {
+                    if let Some(controlled) = controllers.get_mut(&partition) {
+                        controlled.saved = Some(version);
+                        controlled.controller.note_saved(acknowledged);
+                    }
+                }
+            }
+            // Harmless but for records that come twice after a restart; the next second tries again.
+            Err(error) => {
+                tracing::debug!(%error, "positions were not saved");
+                for (partition, ..) in changed {
+                    // Not in the file, so it must be written again although it is the same.
+                    kept.remove(&partition);
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn place(number: u64) -> RecordPlace {
+        RecordPlace { incarnation: 1, position: number * 2, number }
+    }
+
+    fn kept(number: u64, metadata: &[u8]) -> Kept {
+        Kept { acknowledged: place(number), metadata: metadata.into() }
+    }
+
     #[test]
-    fn positions_survive_and_damage_starts_over() {
+    fn positions_and_metadata_survive_and_damage_starts_over() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("exporters").join("x.positions");
-        let (file, positions) = PositionsFile::open(path.clone(), 2).expect("new");
-        assert_eq!(positions, [0, 0]);
-        file.save(&[17, 4]).expect("writable");
-        assert_eq!(PositionsFile::open(path.clone(), 3).expect("intact").1, [17, 4, 0]);
+        let (file, positions) = PositionsFile::open(path.clone()).expect("new");
+        assert!(positions.is_empty());
+        let saved = KeptByPartition::from([(PartitionId(1), kept(17, &[1, 2])), (PartitionId(9), kept(4, &[]))]);
+        file.save(&saved).expect("writable");
+        assert_eq!(PositionsFile::open(path.clone()).expect("intact").1, saved);
+        let intact = std::fs::read(&path).expect("there");
+        for flipped in FIXED_BYTES..intact.len() {
+            let mut bytes = intact.clone();
+            bytes[flipped] ^= 1;
+            std::fs::write(&path, bytes).expect("writable");
+            assert!(
+                PositionsFile::open(path.clone()).expect("damage is no error").1.is_empty(),
+                "flipped at {flipped}"
+            );
+        }
+        for length in 0..intact.len() {
+            std::fs::write(&path, &intact[..length]).expect("writable");
+            assert!(PositionsFile::open(path.clone()).expect("damage is no error").1.is_empty(), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_later_version_is_refused_by_name() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("x.positions");
+        let (file, _) = PositionsFile::open(path.clone()).expect("new");
+        file.save(&KeptByPartition::from([(PartitionId(1), kept(17, &[]))])).expect("writable");
         let mut bytes = std::fs::read(&path).expect("there");
-        bytes[17] ^= 1;
-        std::fs::write(&path, bytes).expect("writable");
-        assert_eq!(PositionsFile::open(path, 2).expect("damage is no error").1, [0, 0]);
+        (bytes[8], bytes[12]) = (3, 2);
+        std::fs::write(&path, &bytes).expect("writable");
+        let error = PositionsFile::open(path.clone()).expect_err("of a later version").to_string();
+        assert!(error.contains(&path.display().to_string()), "{error}");
+        assert!(error.contains("its format is 3, which needs a version that reads 2 or newer"), "{error}");
+        // A later version that this one can read all the same.
+        let content = bytes.len() - 4;
+        bytes[12] = 1;
+        let checksum = crc32fast::hash(&bytes[..content]).to_le_bytes();
+        bytes[content..].copy_from_slice(&checksum);
+        std::fs::write(&path, &bytes).expect("writable");
+        assert_eq!(PositionsFile::open(path).expect("readable").1[&PartitionId(1)], kept(17, &[]));
+    }
+
+    #[test]
+    fn one_file_keeps_what_all_partitions_acknowledge_and_is_written_when_something_changed() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("x.positions");
+        let (file, _) = PositionsFile::open(path.clone()).expect("new");
+        file.save(&KeptByPartition::from([(PartitionId(3), kept(8, &[3]))])).expect("writable");
+        let (file, found) = PositionsFile::open(path.clone()).expect("intact");
+        let keeper = Keeper::new(file, found);
+        let controllers = [1, 2].map(|_| Controller::new(Kept::default(), || {}));
+        for (partition, controller) in [1, 2].into_iter().zip(&controllers) {
+            keeper.keep(PartitionId(partition), controller.clone());
+            assert_eq!(keeper.save_at(PartitionId(partition)), Some(Duration::ZERO), "that there is an exporter");
+        }
+        controllers[0].acknowledge(place(5));
+        keeper.save(Duration::ZERO);
+        assert_eq!((keeper.save_at(PartitionId(1)), keeper.save_at(PartitionId(2))), (None, None));
+        let read = || PositionsFile::read(&path).expect("intact");
+        assert_eq!(read()[&PartitionId(1)], kept(5, &[]));
+        assert_eq!(read()[&PartitionId(2)], Kept::default());
+        assert_eq!(read()[&PartitionId(3)], kept(8, &[3]), "of a partition that is not here");
+        controllers[1].acknowledge_with(place(6), vec![9]).expect("short");
+        assert_eq!(keeper.save_at(PartitionId(2)), Some(SAVE_INTERVAL));
+        // What could not be written is tried again.
+        let obstacle = path.with_extension("new");
+        std::fs::create_dir(&obstacle).expect("writable");
+        keeper.save(SAVE_INTERVAL);
+        assert_eq!(controllers[1].saved(), RecordPlace::default(), "a restart would not know");
+        assert_eq!(keeper.save_at(PartitionId(2)), Some(SAVE_INTERVAL * 2));
+        std::fs::remove_dir(&obstacle).expect("there");
+        keeper.save(SAVE_INTERVAL * 2);
+        assert_eq!((keeper.save_at(PartitionId(2)), &read()[&PartitionId(2)]), (None, &kept(6, &[9])));
+        assert_eq!(controllers[1].saved(), place(6));
     }
 }

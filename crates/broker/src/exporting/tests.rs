@@ -1,61 +1,83 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use protocol::{Key, Payload, Record, RecordType, VariableIntent, VariableValue};
+use exporters::{Controller, Delivery, Opening, PartitionExporter, RecordKind, Resume};
+use parking_lot::Mutex;
+use protocol::{Key, PartitionId, Payload, Record, RecordPlace, VariableIntent, VariableValue};
 
 use super::exporter_loop::TURN_RECORDS;
 use super::*;
-use crate::record_log::{RecordLogOptions, RecordWriter};
+use crate::record_log::{RecordLog, RecordLogOptions, RecordWriter};
 
-const FIRST: PartitionId = PartitionId(1);
-const SECOND: PartitionId = PartitionId(2);
+const PARTITION: PartitionId = PartitionId(1);
+const START: Duration = Duration::ZERO;
+const SECOND: Duration = Duration::from_secs(1);
 
-/// Acknowledges what it took when it is flushed, or loses it all.
+/// An exporter and what it was told. It acknowledges what it took when it is flushed, or loses it all.
 #[derive(Default)]
 struct Told {
-    opened: usize,
-    taken: Vec<(PartitionId, u64)>,
-    unacknowledged: Vec<(PartitionId, u64)>,
-    flushes: usize,
+    opened: Vec<(RecordPlace, Vec<u8>, Role)>,
+    taken: Vec<u64>,
+    unacknowledged: Option<RecordPlace>,
+    flushes: Vec<Duration>,
+    roles: Vec<Role>,
     loses_next_flush: bool,
+    refuses: Option<&'static str>,
+    /// How long after the first record that it keeps back it wants to flush.
+    delay: Duration,
+    flush_at: Option<Duration>,
+    /// Where it says that it goes on.
+    own_place: Option<RecordPlace>,
 }
 
 #[derive(Default)]
 struct Flushed(Arc<Mutex<Told>>, Option<Controller>);
 
-impl Exporter for Flushed {
-    fn configure(&mut self, _: &mut exporters::Context) -> Result<(), ExporterError> {
-        Ok(())
-    }
-
-    fn open(&mut self, controller: Controller) -> Result<(), ExporterError> {
-        self.0.lock().opened += 1;
-        self.1 = Some(controller);
-        Ok(())
-    }
-
-    fn export(&mut self, partition: PartitionId, record: &Record) -> Result<(), ExporterError> {
+impl PartitionExporter for Flushed {
+    fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
         let mut told = self.0.lock();
-        told.taken.push((partition, record.position));
-        told.unacknowledged.push((partition, record.position));
+        told.opened.push((opening.acknowledged, opening.metadata.to_vec(), opening.role));
+        self.1 = Some(opening.controller);
+        (told.unacknowledged, told.flush_at) = (None, None);
+        Ok(told.own_place.map_or(Resume::AsTheNodeSays, Resume::After))
+    }
+
+    fn export(&mut self, delivery: &Delivery<'_>, now: Duration) -> Result<(), ExporterError> {
+        let mut told = self.0.lock();
+        if let Some(reason) = told.refuses {
+            return Err(ExporterError::target("flushed", "take a record", reason));
+        }
+        told.taken.push(delivery.record.position);
+        told.unacknowledged = Some(delivery.place());
+        let at = now + told.delay;
+        told.flush_at.get_or_insert(at);
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), ExporterError> {
+    fn flush_at(&self) -> Option<Duration> {
+        self.0.lock().flush_at
+    }
+
+    fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
         let mut told = self.0.lock();
-        told.flushes += 1;
-        let unacknowledged = std::mem::take(&mut told.unacknowledged);
+        told.flushes.push(now);
         if std::mem::take(&mut told.loses_next_flush) {
             return Err(ExporterError::lost("flushed", "sync its file", "the disk is gone"));
         }
-        for (partition, position) in unacknowledged {
-            self.1.as_ref().expect("opened").acknowledge(partition, position);
+        told.flush_at = None;
+        if let Some(place) = told.unacknowledged.take() {
+            let metadata = vec![u8::try_from(told.flushes.len()).expect("few")];
+            self.1.as_ref().expect("opened").acknowledge_with(place, metadata).expect("short");
         }
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), ExporterError> {
-        Ok(())
+    fn role_changed(&mut self, role: Role) {
+        self.0.lock().roles.push(role);
+    }
+
+    fn close(&mut self, now: Duration) -> Result<(), ExporterError> {
+        self.flush(now)
     }
 }
 
@@ -70,89 +92,204 @@ fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
             bpmn_process_id: "order".into(),
             tenant_id: protocol::DEFAULT_TENANT.into(),
         };
-        writer.append(&Record {
-            position,
-            source_position: 1,
-            key: Key::NONE,
-            timestamp: 1,
-            record_type: RecordType::Event,
-            operation_reference: None,
-            payload: Payload::Variable(VariableIntent::Created, Box::new(value)),
-        });
+        let payload = Payload::Variable(VariableIntent::Created, Box::new(value));
+        writer.append(&Record { source_position: 1, ..Record::event(position, 1, Key::NONE, payload) });
     }
     writer.flush().expect("the disk has room");
 }
 
-fn records(directory: &Path, partition: PartitionId) -> (Arc<RecordLog>, RecordWriter) {
-    let directory = directory.join(partition.to_string());
-    RecordLog::open(RecordLogOptions::for_test(partition, &directory, 16 << 20), 0).expect("new")
+fn records(directory: &Path) -> (Arc<RecordLog>, RecordWriter) {
+    let options = RecordLogOptions::for_test(PARTITION, &directory.join("records"), 16 << 20);
+    RecordLog::open(options, place(0)).expect("new")
+}
+
+fn place(number: u64) -> RecordPlace {
+    RecordPlace { incarnation: 1, position: number, number }
 }
 
 /// A director that is driven by calls, and the calls that its exporter got.
-fn director(directory: &Path, logs: &[Arc<RecordLog>]) -> (ExporterLoop, Arc<Mutex<Told>>) {
+fn director_of(directory: &Path, log: &Arc<RecordLog>, filter: RecordFilter) -> (ExporterLoop, Arc<Mutex<Told>>) {
     let told = Arc::new(Mutex::new(Told::default()));
     let exporter = Box::new(Flushed(told.clone(), None));
-    let (positions, acknowledged) = PositionsFile::open(directory.join("flushed.positions"), 2).expect("new");
-    let progress = Arc::new(ExporterProgress::new("flushed", &acknowledged, logs, 0));
-    let configured: (Box<dyn Exporter>, _) = (exporter, RecordFilter::default());
-    (ExporterLoop::new(configured, progress, positions), told)
+    let (file, kept) = PositionsFile::open(directory.join("flushed.positions")).expect("readable");
+    let keeper = Arc::new(Keeper::new(file, kept));
+    let progress = ExporterProgress::new("flushed", keeper.kept(PARTITION), log.clone(), 0, || {});
+    (ExporterLoop::new(exporter, filter, Arc::new(progress), keeper), told)
+}
+
+fn director(directory: &Path, log: &Arc<RecordLog>) -> (ExporterLoop, Arc<Mutex<Told>>) {
+    director_of(directory, log, RecordFilter::default())
+}
+
+fn acknowledged(director: &ExporterLoop) -> u64 {
+    director.progress().acknowledged().position
 }
 
 #[test]
-fn a_partition_that_cannot_be_read_holds_up_no_acknowledgement_of_another_under_load() {
+fn what_cannot_be_read_is_tried_again_and_what_came_before_is_acknowledged() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (damaged, mut damaged_writer) = records(directory.path(), FIRST);
-    let (sound, mut sound_writer) = records(directory.path(), SECOND);
-    write(&mut damaged_writer, 1..=10);
-    let segment = directory.path().join("1").join(format!("{:020}.records", 0));
+    let (log, mut writer) = records(directory.path());
+    write(&mut writer, 1..=10);
+    let segment = directory.path().join("records").join(format!("{:020}.records", 0));
     let bytes = std::fs::read(&segment).expect("there");
     let file = std::fs::File::options().write(true).open(&segment).expect("there");
     file.write_all_at(&[!bytes[bytes.len() / 2]], bytes.len() as u64 / 2).expect("writable");
-    let (mut director, told) = director(directory.path(), &[damaged, sound]);
-    let turn_records = TURN_RECORDS as u64;
-    write(&mut sound_writer, 1..=2 * turn_records);
-    let start = Duration::ZERO;
-    for turn in 1..=5 {
-        // There is always more than one turn takes.
-        write(&mut sound_writer, (turn + 1) * turn_records + 1..=(turn + 2) * turn_records);
-        assert!(director.turn(start, 0), "more waits in the sound partition");
-        let acknowledged = |partition| director.progress.acknowledged(partition);
-        assert_eq!(acknowledged(SECOND), turn * turn_records);
-        assert!((1..10).contains(&acknowledged(FIRST)), "up to the damage");
-    }
-    let status = director.progress.status(0);
-    assert!(
-        matches!(&status.state, ExporterState::Failing(reason) if reason.contains("is damaged at byte")),
-        "{status:?}"
-    );
-    assert_eq!(told.lock().flushes, 5);
-    // The damaged partition is tried again when its pause is over, and not before.
-    let before = director.sources[0].retry.at().expect("it failed");
-    director.turn(before - Duration::from_millis(1), 0);
-    assert_eq!(director.sources[0].retry.at(), Some(before));
-    director.turn(before, 0);
-    assert!(director.sources[0].retry.at() > Some(before));
+    let (mut director, told) = director(directory.path(), &log);
+    assert!(!director.turn(START, 0));
+    assert!((1..10).contains(&acknowledged(&director)), "up to the damage");
+    let state = director.progress().position(0).state;
+    assert!(matches!(&state, ExporterState::Failing(reason) if reason.contains("is damaged at byte")), "{state:?}");
+    assert_eq!(told.lock().flushes.len(), 1);
+    // It is tried again when the pause is over, and not before.
+    let retry = director.retry.at().expect("it failed");
+    director.turn(retry - Duration::from_millis(1), 0);
+    assert_eq!(director.retry.at(), Some(retry));
+    director.turn(retry, 0);
+    assert!(director.retry.at() > Some(retry));
+    file.write_all_at(&bytes, 0).expect("writable");
+    director.turn(SECOND, 0);
+    assert_eq!((acknowledged(&director), director.progress().position(0).state), (10, ExporterState::Exporting));
+    assert_eq!(told.lock().taken, (1..=10).collect::<Vec<_>>());
 }
 
 #[test]
 fn what_an_exporter_lost_comes_again_from_the_last_acknowledgement() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (first, mut first_writer) = records(directory.path(), FIRST);
-    let (second, mut second_writer) = records(directory.path(), SECOND);
-    let (mut director, told) = director(directory.path(), &[first, second]);
-    write(&mut first_writer, 1..=3);
-    director.turn(Duration::ZERO, 0);
-    write(&mut first_writer, 4..=5);
-    write(&mut second_writer, 1..=2);
+    let (log, mut writer) = records(directory.path());
+    let (mut director, told) = director(directory.path(), &log);
+    write(&mut writer, 1..=3);
+    director.turn(START, 0);
+    write(&mut writer, 4..=5);
     told.lock().loses_next_flush = true;
-    director.turn(Duration::ZERO, 0);
-    assert_eq!(director.progress.acknowledged(FIRST), 3);
-    assert_eq!(director.progress.acknowledged(SECOND), 0);
+    director.turn(SECOND, 0);
+    assert_eq!(acknowledged(&director), 3);
     told.lock().taken.clear();
     director.turn(director.retry.at().expect("it failed"), 0);
     let told = told.lock();
-    assert_eq!(told.taken, [(FIRST, 4), (FIRST, 5), (SECOND, 1), (SECOND, 2)]);
-    assert_eq!(told.opened, 2);
-    assert_eq!((director.progress.acknowledged(FIRST), director.progress.acknowledged(SECOND)), (5, 2));
-    assert_eq!(director.progress.status(0).state, ExporterState::Exporting);
+    assert_eq!((told.taken.as_slice(), told.opened.len()), ([4, 5].as_slice(), 2));
+    assert_eq!((acknowledged(&director), director.progress().position(0).state), (5, ExporterState::Exporting));
+}
+
+#[test]
+fn an_exporter_is_flushed_when_it_wants_and_left_alone_when_it_wants_nothing() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = records(directory.path());
+    let (mut director, told) = director(directory.path(), &log);
+    let milliseconds = Duration::from_millis;
+    told.lock().delay = milliseconds(7);
+    assert!(!director.turn(START, 0));
+    director.save(START);
+    assert_eq!(director.deadline(), None, "no reason to wake up");
+    write(&mut writer, 1..=2);
+    director.turn(milliseconds(100), 0);
+    assert_eq!(director.deadline(), Some(milliseconds(107)));
+    write(&mut writer, 3..=3);
+    director.turn(milliseconds(106), 0);
+    assert_eq!(director.deadline(), Some(milliseconds(107)), "not put off");
+    assert_eq!(told.lock().flushes.len(), 0);
+    director.turn(milliseconds(107), 0);
+    assert_eq!((told.lock().flushes.as_slice(), acknowledged(&director)), ([milliseconds(107)].as_slice(), 3));
+    // What was acknowledged is kept, a second after the last time.
+    assert_eq!(director.deadline(), Some(SECOND));
+    director.save(milliseconds(999));
+    assert_eq!(director.deadline(), Some(SECOND));
+    director.save(SECOND);
+    assert_eq!(director.deadline(), None);
+    // Also while more records wait than a turn takes.
+    told.lock().delay = Duration::ZERO;
+    write(&mut writer, 4..=3 + 2 * TURN_RECORDS as u64);
+    assert!(director.turn(SECOND * 2, 0), "there are more");
+    assert_eq!((told.lock().flushes.len(), acknowledged(&director)), (2, 3 + TURN_RECORDS as u64));
+}
+
+#[test]
+fn an_exporter_gets_its_metadata_again_and_goes_on_where_the_node_says() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = records(directory.path());
+    write(&mut writer, 1..=3);
+    let (mut first, told) = director(directory.path(), &log);
+    first.set_role(Role::Leader);
+    first.turn(START, 0);
+    first.close(|| START, 0, || true);
+    first.save_now(START);
+    assert_eq!(told.lock().opened, [(place(0), vec![], Role::Leader)]);
+    write(&mut writer, 4..=4);
+    let (mut second, told) = director(directory.path(), &log);
+    second.turn(START, 0);
+    second.set_role(Role::Leader);
+    second.set_role(Role::Leader);
+    let told = told.lock();
+    assert_eq!(told.opened, [(place(3), vec![1], Role::Follower)]);
+    assert_eq!((told.taken.as_slice(), told.roles.as_slice()), ([4].as_slice(), [Role::Leader].as_slice()));
+}
+
+#[test]
+fn an_exporter_that_keeps_its_own_place_goes_on_there() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = records(directory.path());
+    write(&mut writer, 1..=5);
+    for own in [2, 4, 0] {
+        let (mut director, told) = director(directory.path(), &log);
+        told.lock().own_place = Some(place(own));
+        director.turn(START, 0);
+        director.save_now(START);
+        assert_eq!(told.lock().taken, (own + 1..=5).collect::<Vec<_>>());
+        assert_eq!(director.progress().missing_records(), 0);
+    }
+}
+
+#[test]
+fn missing_records_are_told_once() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = records(directory.path());
+    write(&mut writer, 1..=2);
+    write(&mut writer, 6..=7);
+    let (mut director, told) = director(directory.path(), &log);
+    director.turn(START, 0);
+    // Once more from the beginning.
+    write(&mut writer, 8..=8);
+    told.lock().own_place = Some(place(0));
+    told.lock().loses_next_flush = true;
+    director.turn(SECOND, 0);
+    director.turn(SECOND * 2, 0);
+    assert_eq!(told.lock().taken, [1, 2, 6, 7, 8, 1, 2, 6, 7, 8]);
+    let position = director.progress().position(0);
+    assert_eq!(position.missing_records, 3);
+    let gap = "In the record stream, 3 records are missing, from 3 to 5, between the positions 2 and 6.";
+    assert_eq!(position.gap.as_deref(), Some(gap));
+    assert_eq!(position.state, ExporterState::Exporting, "it goes on");
+}
+
+#[test]
+fn skipped_records_are_acknowledged_when_nothing_before_them_is_kept_back() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = records(directory.path());
+    let (mut director, _) =
+        director_of(directory.path(), &log, RecordFilter::default().only_kinds([RecordKind::Rejection]));
+    write(&mut writer, 1..=5);
+    director.turn(START, 0);
+    assert_eq!((acknowledged(&director), director.progress().position(0).lag_records()), (5, 0));
+}
+
+#[test]
+fn an_exporter_that_does_not_come_back_is_reported_by_those_who_watch() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, _writer) = records(directory.path());
+    let (director, _) = director(directory.path(), &log);
+    let progress = director.progress();
+    let state = || progress.position(0).state;
+    progress.call(progress::Call::Export, || {
+        progress.watch(SECOND, SECOND * 10);
+        assert_eq!(state(), ExporterState::Opening);
+        progress.watch(SECOND * 11, SECOND * 10);
+        let ExporterState::Stuck(reason) = state() else { panic!("{:?}", state()) };
+        assert_eq!(reason, "It has not come back from taking a record for 10 s.");
+    });
+    progress.watch(SECOND * 12, SECOND * 10);
+    assert_eq!(state(), ExporterState::Opening);
+    // Many calls, however long they take together, are no single one.
+    for second in 13..40 {
+        progress.call(progress::Call::Export, || progress.watch(SECOND * second, SECOND * 10));
+        assert_eq!(state(), ExporterState::Opening);
+    }
 }

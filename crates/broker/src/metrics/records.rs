@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use metrics::{Counter, counter};
+use metrics::{Counter, Histogram, counter, histogram};
 use protocol::{
-    BpmnElementType, IncidentIntent, JobBatchIntent, JobIntent, PartitionId, Payload, ProcessInstanceCreationIntent,
-    ProcessInstanceIntent, Record, RecordType, Text,
+    BpmnElementType, DecisionEvaluationIntent, IncidentIntent, JobBatchIntent, JobIntent, PartitionId, Payload,
+    ProcessInstanceCreationIntent, ProcessInstanceIntent, Record, RecordType, Text,
 };
+
+use super::life_times::LifeTimes;
 
 /// Job types that are counted by name; further ones are counted together, so that users cannot fill the memory.
 const JOB_TYPES_LIMIT: usize = 1_000;
@@ -19,6 +21,11 @@ pub(crate) struct RecordMetrics {
     elements: HashMap<(&'static str, &'static str), Counter>,
     incidents: HashMap<&'static str, Counter>,
     creations: Counter,
+    decisions: Counter,
+    failed_decisions: Counter,
+    job_lives: LifeTimes,
+    job_activation: Histogram,
+    instance_lives: LifeTimes,
 }
 
 impl RecordMetrics {
@@ -28,7 +35,17 @@ impl RecordMetrics {
             "zeebe_process_instance_creations_total",
             "partition" => partition.clone(), "creation_mode" => "creation_at_default_start_event"
         );
+        let decisions = |action: &'static str| counter!("zeebe_evaluated_dmn_elements_total", "partition" => partition.clone(), "action" => action);
         RecordMetrics {
+            decisions: decisions("evaluated_successfully"),
+            failed_decisions: decisions("evaluated_failed"),
+            job_lives: LifeTimes::new("zeebe_job_life_time_seconds", "jobs", &partition),
+            job_activation: histogram!("zeebe_job_activation_time_seconds", "partition" => partition.clone()),
+            instance_lives: LifeTimes::new(
+                "zeebe_process_instance_execution_time_seconds",
+                "processInstances",
+                &partition,
+            ),
             partition,
             jobs: HashMap::new(),
             elements: HashMap::new(),
@@ -45,19 +62,53 @@ impl RecordMetrics {
                     if let Some(action) = job_action(*intent) {
                         self.job(&job.job_type, action, 1);
                     }
+                    match intent {
+                        JobIntent::Created => self.job_lives.begin(record.key, record.timestamp),
+                        JobIntent::Completed => self.job_lives.complete(record.key, record.timestamp),
+                        JobIntent::Canceled | JobIntent::ErrorThrown => self.job_lives.end(record.key),
+                        _ => {}
+                    }
                 }
                 Payload::JobBatch(JobBatchIntent::Activated, batch) => {
                     self.job(&batch.job_type, "activated", batch.job_keys.len());
+                    let ages = batch.job_keys.iter().filter_map(|key| self.job_lives.age(*key, record.timestamp));
+                    ages.for_each(|seconds| self.job_activation.record(seconds));
                 }
                 Payload::ProcessInstance(intent, value) => {
-                    self.element(*intent, value.bpmn_element_type, || value.parent_process_instance_key.is_some())
+                    self.element(*intent, value.bpmn_element_type, || value.parent_process_instance_key.is_some());
+                    if value.bpmn_element_type == BpmnElementType::Process {
+                        self.instance(*intent, record);
+                    }
                 }
                 Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Created, _) => {
                     self.creations.increment(1);
                 }
                 Payload::Incident(intent, _) => self.incident(*intent),
+                Payload::DecisionEvaluation(intent, value) => {
+                    let evaluated = value.evaluated_decisions.len() as u64;
+                    match intent {
+                        DecisionEvaluationIntent::Evaluated => self.decisions.increment(evaluated),
+                        DecisionEvaluationIntent::Failed => self.failed_decisions.increment(evaluated),
+                        DecisionEvaluationIntent::Evaluate => {}
+                    }
+                }
                 _ => {}
             }
+        }
+    }
+
+    /// What is not counted but looked up about once a second.
+    pub fn publish(&self) {
+        self.job_lives.publish();
+        self.instance_lives.publish();
+    }
+
+    fn instance(&mut self, intent: ProcessInstanceIntent, record: &Record) {
+        match intent {
+            ProcessInstanceIntent::ElementActivated => self.instance_lives.begin(record.key, record.timestamp),
+            ProcessInstanceIntent::ElementCompleted => self.instance_lives.complete(record.key, record.timestamp),
+            ProcessInstanceIntent::ElementTerminated => self.instance_lives.end(record.key),
+            _ => {}
         }
     }
 

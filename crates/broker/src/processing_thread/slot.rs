@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply};
-use protocol::{Command, PartitionId, Record};
+use protocol::{ClockIntent, Command, PartitionId, Payload, Record, RecordPlace, RecordType};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
 use crate::applying::{Guard, Watching};
@@ -42,6 +42,10 @@ struct Surroundings {
     /// That was said, and the clock has not caught up since.
     is_clock_behind: bool,
     started: Instant,
+    /// Time from the admission of the first user's command in the batch that is being finished to the writing of its records.
+    waited: Option<Duration>,
+    /// When this node was told that it leads.
+    elected: Option<Instant>,
 }
 
 impl Slot {
@@ -65,6 +69,8 @@ impl Slot {
             record_metrics: RecordMetrics::new(id),
             is_clock_behind: false,
             started: Instant::now(),
+            waited: None,
+            elected: None,
         };
         Slot { partition: PartitionLoop::new(partition, records, policy), surroundings }
     }
@@ -100,12 +106,13 @@ impl Slot {
 
     /// This node leads, as soon as everything is applied that was committed before.
     pub fn lead(&mut self, leadership: u64) {
+        self.surroundings.elected = Some(Instant::now());
         self.partition.lead(&mut self.surroundings, leadership);
     }
 
-    /// Exporters got records of this partition up to a position before the start.
-    pub fn was_exported(&mut self, position: u64) {
-        self.partition.was_exported(position);
+    /// Exporters got records of this partition up to a place before the start.
+    pub fn was_exported(&mut self, place: RecordPlace) {
+        self.partition.was_exported(place);
     }
 
     /// This node does not lead any more: closes the entrance.
@@ -146,6 +153,22 @@ impl Surroundings {
     }
 }
 
+impl Surroundings {
+    /// Follows where an earlier leader's clock was stopped. A leader has done so already, when its user did it.
+    fn adopt_clock(&self, records: &[Record]) {
+        if self.id != PartitionId::DEPLOYMENT {
+            return;
+        }
+        for record in records.iter().filter(|record| record.record_type == RecordType::Event) {
+            match record.payload {
+                Payload::Clock(ClockIntent::Pinned, value) => self.shared.clock.adopt(Some(value.time)),
+                Payload::Clock(ClockIntent::Resetted, _) => self.shared.clock.adopt(None),
+                _ => {}
+            }
+        }
+    }
+}
+
 impl Shell for Surroundings {
     type Permit = Permit;
     type Watch<'a> = Watching<'a>;
@@ -167,7 +190,7 @@ impl Shell for Surroundings {
     }
 
     fn end(&mut self, index: u64) {
-        self.guard.note.applied(index);
+        self.guard.applied(index);
     }
 
     fn taken(&mut self, bytes: usize) {
@@ -177,18 +200,25 @@ impl Shell for Surroundings {
     fn applied(&mut self, _: &[u8], _: &[Record], _: &Engine) {}
 
     fn records_flushed(&mut self, result: Result<(), &RecordLogError>) {
+        if result.is_err() {
+            self.metrics.records_failed();
+        }
         self.entrance.records_flushed(result, &self.shared.inbox);
     }
 
     fn written(&mut self, at: Duration, permit: Option<Permit>, records: &[Record], is_leading: bool) {
+        self.waited = permit.as_ref().map(|permit| (self.started + at).saturating_duration_since(permit.admitted()));
         self.entrance.written(permit, self.started + at, &self.shared.inbox);
-        if is_leading {
-            self.record_metrics.count(records);
+        match is_leading {
+            true => self.record_metrics.count(records),
+            false => self.adopt_clock(records),
         }
     }
 
     fn finished(&mut self, batch: &Batch) {
-        self.metrics.applied(batch.commands, batch.records, batch.processing, batch.effects, !batch.is_leading);
+        // Up to the writing of its records, without the time that applying it and writing them took.
+        let latency = self.waited.take().map(|waited| waited.saturating_sub(batch.processing));
+        self.metrics.applied(batch, latency);
     }
 
     fn answer(&mut self, reply: Reply) {
@@ -221,10 +251,12 @@ impl Shell for Surroundings {
     }
 
     fn lead(&mut self, leadership: u64, engine: &Engine) {
+        self.shared.begin_numbers(self.id, engine);
         self.shared.streams.lead(&self.shared, self.id);
         self.entrance.set_health(Health::Healthy);
         self.entrance.open(leadership);
-        self.metrics.leads(self.started.elapsed());
+        let transition = self.elected.take().map_or(Duration::ZERO, |elected| elected.elapsed());
+        self.metrics.leads(self.started.elapsed(), transition, engine.last_position());
         tracing::info!(
             partition = %self.id, applied = engine.applied(), position = engine.last_position(), "leading the partition"
         );
@@ -255,7 +287,9 @@ impl Shell for Surroundings {
     /// Says when the partition's time leaves the clock behind, and when the clock has caught up.
     fn statistics(&mut self, ahead_milliseconds: i64, is_leading: bool, engine: &Engine) {
         self.metrics.clock_ahead(ahead_milliseconds);
-        self.metrics.engine(engine.last_position(), &engine.statistics());
+        self.metrics.engine(engine.last_position(), is_leading, &engine.statistics());
+        self.record_metrics.publish();
+        self.metrics.commands(&self.guard.times);
         let partition = self.id;
         if self.is_clock_behind && ahead_milliseconds == 0 {
             self.is_clock_behind = false;
@@ -273,6 +307,7 @@ impl Shell for Surroundings {
 
     fn stop(&mut self, health: Health, reason: &str) {
         self.shared.streams.step_down(self.id);
+        self.metrics.stops();
         self.entrance.stop(health, reason);
         drop(self.shared.inbox.send(Inbound::Died(self.id)));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::PartitionId;
 
-use super::format::{self, Frame, HEADER_BYTES, RecordLogError};
+use super::format::{self, Frame, HEADER_BYTES, Header, RecordLogError};
 use super::recovery::EXTENSION;
 
 /// What a record stream holds.
@@ -65,13 +65,10 @@ fn positions(path: &PathBuf, partition: PartitionId) -> Result<Option<(u64, u64)
     if bytes.iter().take(HEADER_BYTES).all(|byte| *byte == 0) {
         return Ok(None);
     }
-    format::decode_header(&bytes, partition).map_err(|problem| RecordLogError::NotASegment {
-        path: path.clone(),
-        partition,
-        problem,
-    })?;
+    let refused = |problem| RecordLogError::NotASegment { path: path.clone(), partition, problem };
+    let (_, header_bytes) = Header::decode(&bytes, partition).map_err(refused)?;
     let mut found = None;
-    let mut rest = &bytes[HEADER_BYTES..];
+    let mut rest = &bytes[header_bytes..];
     while let Frame::Complete { position, frame_bytes, .. } = format::decode_frame(rest, true) {
         found = Some(found.map_or((position, position), |(first, _)| (first, position)));
         rest = &rest[frame_bytes..];

@@ -1,20 +1,72 @@
 //! Reading records behind the writer.
 
+use std::fmt;
 use std::sync::Arc;
 
-use protocol::Record;
+use protocol::{Record, RecordPlace, RecordSource};
 
-use super::format::{self, Frame, HEADER_BYTES, RecordLogError};
+use super::format::{self, Frame, RecordLogError};
 use super::{RecordLog, Segment, SegmentFile};
 
 const READ_BYTES: usize = 256 << 10;
 
-/// Reads the records of a partition in order, from any position on.
+/// Reads the records of a partition in order, from any place on.
 #[derive(Debug)]
 pub(crate) struct RecordReader {
     log: Arc<RecordLog>,
-    position: u64,
+    /// The last record that was read or that nobody wants.
+    last: RecordPlace,
     place: Option<Place>,
+    gap: Option<Gap>,
+}
+
+/// A record, and what it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Read {
+    pub record: Record,
+    pub source: Arc<RecordSource>,
+}
+
+impl Read {
+    /// The place behind it.
+    pub fn place(&self) -> RecordPlace {
+        self.record.place(self.source.incarnation)
+    }
+}
+
+/// Records do not follow each other: what should be between them is not in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Before it.
+    pub after: RecordPlace,
+    /// The last thing that is missing.
+    pub up_to: RecordPlace,
+}
+
+impl Gap {
+    /// How many records are missing.
+    pub fn records(&self) -> u64 {
+        self.up_to.number.saturating_sub(self.after.number)
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (after, up_to) = (self.after, self.up_to);
+        match self.records() {
+            // What follows was not derived from the same state as what is there, or the writer is wrong.
+            0 => write!(formatter, "the record behind position {} has a number that was given before", up_to.position),
+            1 => write!(formatter, "record {} is missing, behind position {}", up_to.number, after.position),
+            records => write!(
+                formatter,
+                "{records} records are missing, from {} to {}, between the positions {} and {}",
+                after.number + 1,
+                up_to.number,
+                after.position,
+                up_to.position.saturating_add(1)
+            ),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -29,37 +81,41 @@ struct Place {
 }
 
 impl RecordReader {
-    /// A reader of the records with positions larger than `position`.
-    pub fn after(log: Arc<RecordLog>, position: u64) -> Self {
-        RecordReader { log, position, place: None }
+    /// A reader of the records behind a place.
+    pub fn after(log: Arc<RecordLog>, last: RecordPlace) -> Self {
+        RecordReader { log, last, place: None, gap: None }
+    }
+
+    /// What is missing before the record that was read last, said once. Also after there was none to read.
+    pub fn take_gap(&mut self) -> Option<Gap> {
+        self.gap.take()
     }
 
     /// The next record, if one is written.
-    pub fn next(&mut self) -> Result<Option<Record>, RecordLogError> {
+    pub fn next(&mut self) -> Result<Option<Read>, RecordLogError> {
         loop {
-            if self.position >= self.log.last_position() {
+            if self.last.position >= self.log.last_position() {
                 return Ok(None);
             }
             let mut place = match self.place.take() {
                 Some(place) => place,
-                None => Place::open(&self.log, self.log.segment_for(self.position))?,
+                None => self.enter(self.log.segment_for(self.last.position))?,
             };
             let Some((readable, complete)) = self.log.readable(place.segment.base) else {
                 // Deleted: everything in it was acknowledged, so go on behind it.
-                self.position = self.position.max(place.segment.last);
+                self.last = self.last.max(place.segment.last);
                 continue;
             };
-            match place.read(readable)? {
+            match place.read(readable, self.last.position)? {
                 Some(record) => {
+                    let source = place.segment.source.clone();
                     self.place = Some(place);
-                    if record.position > self.position {
-                        self.position = record.position;
-                        return Ok(Some(record));
-                    }
+                    self.follow(record.place(source.incarnation));
+                    return Ok(Some(Read { record, source }));
                 }
                 None if complete => {
                     let after = self.log.segment_after(place.segment.base);
-                    self.place = after.map(|after| Place::open(&self.log, after)).transpose()?;
+                    self.place = after.map(|after| self.enter(after)).transpose()?;
                 }
                 None => {
                     self.place = Some(place);
@@ -68,21 +124,55 @@ impl RecordReader {
             }
         }
     }
+
+    /// Opens a segment. If it begins behind the last record, what lies between is missing, whether or not more comes.
+    fn enter(&mut self, segment: Segment) -> Result<Place, RecordLogError> {
+        let place = Place::open(&self.log, segment)?;
+        let base = place.segment.base;
+        if base.number > self.last.number {
+            self.note_gap(base);
+            self.last = self.last.max(base);
+        }
+        Ok(place)
+    }
+
+    /// A record was read.
+    fn follow(&mut self, record: RecordPlace) {
+        if record.number != self.last.number.saturating_add(1) {
+            self.note_gap(RecordPlace {
+                position: record.position.saturating_sub(1),
+                number: record.number.saturating_sub(1),
+                ..record
+            });
+        }
+        self.last = record;
+    }
+
+    fn note_gap(&mut self, up_to: RecordPlace) {
+        // Two of them in a row are one: nothing was read between them.
+        let after = self.gap.map_or(self.last, |gap| gap.after);
+        self.gap = Some(Gap { after, up_to });
+    }
 }
 
 impl Place {
     fn open(log: &RecordLog, segment: Segment) -> Result<Place, RecordLogError> {
         let file = log.options.files.open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
-        Ok(Place { file, segment, offset: HEADER_BYTES as u64, buffer: Vec::new(), consumed: 0 })
+        Ok(Place { file, offset: segment.header_bytes, segment, buffer: Vec::new(), consumed: 0 })
     }
 
-    /// The next record of the segment, of which `readable` bytes are complete.
-    fn read(&mut self, readable: u64) -> Result<Option<Record>, RecordLogError> {
+    /// The next record behind a position in the segment, of which `readable` bytes are complete.
+    fn read(&mut self, readable: u64, after_position: u64) -> Result<Option<Record>, RecordLogError> {
         let mut needed_bytes = format::FRAME_HEADER_BYTES;
         loop {
             let offset = self.offset + self.consumed as u64;
             match format::decode_frame(&self.buffer[self.consumed..], true) {
+                Frame::Complete { position, frame_bytes, .. } if position <= after_position => {
+                    self.consumed += frame_bytes;
+                    needed_bytes = format::FRAME_HEADER_BYTES;
+                    continue;
+                }
                 Frame::Complete { record, frame_bytes, .. } => {
                     let record = protocol::decode(record);
                     let record = record.map_err(|error| self.damaged(offset, &error.to_string()))?;

@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::Arc;
 
-use super::format::{self, Frame, HEADER_BYTES, RecordLogError};
+use protocol::{RecordPlace, RecordSource};
+
+use super::format::{self, Frame, HEADER_BYTES, HEADER_LIMIT_BYTES, Header, RecordLogError};
 use super::{RecordLogOptions, Segment, SegmentFile};
 
 pub(super) const EXTENSION: &str = "records";
@@ -11,33 +14,78 @@ pub(super) const EXTENSION: &str = "records";
 /// Reads the segments, cuts off what a crash left half written, and leaves at least one segment.
 pub(super) fn recover(
     options: &RecordLogOptions,
-    checkpoint_position: u64,
+    checkpoint: RecordPlace,
 ) -> Result<VecDeque<Segment>, RecordLogError> {
     let directory = &options.directory;
     options.files.create_directory(directory).map_err(|error| RecordLogError::io("create", directory, error))?;
     let mut segments = VecDeque::from(list(options)?);
-    remove_behind_a_lost_segment(options, &mut segments, checkpoint_position)?;
-    let bases: Vec<u64> = segments.iter().map(|segment| segment.base).collect();
+    forget_what_a_restore_forgot(options, &mut segments, checkpoint)?;
+    remove_behind_a_lost_segment(options, &mut segments, checkpoint)?;
+    let bases: Vec<RecordPlace> = segments.iter().map(|segment| segment.base).collect();
     for index in 0..segments.len() {
         let next_base = bases.get(index + 1).copied();
         // What is behind the checkpoint may never have reached the disk; what is before was synced.
-        if next_base.is_some_and(|next| next <= checkpoint_position) {
+        if let Some(next) = next_base.filter(|next| next.position <= checkpoint.position) {
             let segment = &mut segments[index];
-            segment.last = next_base.expect("just compared");
+            segment.last = RecordPlace { incarnation: segment.base.incarnation, ..next };
             segment.synced_bytes = segment.length_bytes;
             continue;
         }
-        let complete = scan(options, &mut segments[index])?;
-        let reaches_next = next_base.is_none_or(|next| next == segments[index].last);
+        let complete = scan(options, &mut segments[index], u64::MAX)?;
+        let reaches_next = next_base.is_none_or(|next| next.number == segments[index].last.number);
         if let Some((offset, problem)) = complete.err().or_else(|| gap(&segments[index], reaches_next)) {
-            cut_off(options, &mut segments, index, offset, &problem, checkpoint_position)?;
+            cut_off(options, &mut segments, index, offset, &problem, checkpoint)?;
             break;
         }
     }
     if segments.is_empty() {
-        segments.push_back(create_segment(options, checkpoint_position)?.1);
+        segments.push_back(create_segment(options, &source(options, checkpoint.incarnation), checkpoint)?.1);
     }
     Ok(segments)
+}
+
+/// What is written now.
+pub(super) fn source(options: &RecordLogOptions, incarnation: u64) -> Arc<RecordSource> {
+    let RecordLogOptions { partition, broker_version, .. } = options;
+    let broker_version = broker_version.clone();
+    Arc::new(RecordSource { partition: *partition, incarnation, broker_version })
+}
+
+/// Records of earlier incarnations count up to the place where the present one began. What was behind that was forgotten when
+/// an older state was restored, and its positions are given to other records now.
+fn forget_what_a_restore_forgot(
+    options: &RecordLogOptions,
+    segments: &mut VecDeque<Segment>,
+    checkpoint: RecordPlace,
+) -> Result<(), RecordLogError> {
+    let (partition, incarnation) = (options.partition, checkpoint.incarnation);
+    // One that begins behind the state is derived again from the log.
+    let is_later = |base: RecordPlace| base.incarnation > incarnation && base.position < checkpoint.position;
+    if let Some(later) = segments.iter().find(|segment| is_later(segment.base)) {
+        let (path, found) = (later.path.clone(), later.base.incarnation);
+        return Err(RecordLogError::LaterIncarnation { path, partition, found, incarnation });
+    }
+    let present = segments.iter().find(|segment| segment.base.incarnation == incarnation);
+    let begin = present.map_or(checkpoint.position, |first| first.base.position);
+    let is_forgotten = |segment: &Segment| segment.base.incarnation < incarnation && segment.base.position >= begin;
+    for index in (0..segments.len()).rev() {
+        if is_forgotten(&segments[index]) {
+            let path = &segments[index].path;
+            tracing::info!(%partition, file = %path.display(), "removing records that a restore of the state forgot");
+            options.files.remove(path).map_err(|error| RecordLogError::io("delete", path, error))?;
+            segments.remove(index);
+        }
+    }
+    let has_present = segments.iter().any(|segment| segment.base.incarnation == incarnation);
+    let last = segments.back_mut().filter(|last| !has_present && last.base.incarnation < incarnation);
+    let Some(last) = last else { return Ok(()) };
+    let length = last.length_bytes;
+    // Damage before the place is found again, and told, when everything is read.
+    if scan(options, last, begin)?.is_ok() && last.length_bytes < length {
+        tracing::info!(%partition, file = %last.path.display(), "cutting off records that a restore of the state forgot");
+        truncate(options, last, last.length_bytes)?;
+    }
+    Ok(())
 }
 
 /// The first segment begins no later than the checkpoint. If it does not, a power loss took it before it was synced, and
@@ -45,11 +93,11 @@ pub(super) fn recover(
 fn remove_behind_a_lost_segment(
     options: &RecordLogOptions,
     segments: &mut VecDeque<Segment>,
-    checkpoint_position: u64,
+    checkpoint: RecordPlace,
 ) -> Result<(), RecordLogError> {
-    let Some(first) = segments.front().filter(|first| first.base > checkpoint_position) else { return Ok(()) };
+    let Some(first) = segments.front().filter(|first| first.base.position > checkpoint.position) else { return Ok(()) };
     tracing::info!(
-        partition = %options.partition, file = %first.path.display(), checkpoint_position,
+        partition = %options.partition, file = %first.path.display(), checkpoint_position = checkpoint.position,
         "removing unsynced record segments behind one that a crash took; they are derived again from the log"
     );
     // From the end: what a crash leaves of this is again a beginning without a gap, or the same as before.
@@ -66,13 +114,14 @@ fn gap(segment: &Segment, reaches_next: bool) -> Option<(u64, String)> {
 /// Creates the segment behind the record `base`.
 pub(super) fn create_segment(
     options: &RecordLogOptions,
-    base: u64,
+    source: &Arc<RecordSource>,
+    base: RecordPlace,
 ) -> Result<(Box<dyn SegmentFile>, Segment), RecordLogError> {
-    let path = options.directory.join(format!("{base:020}.{EXTENSION}"));
-    let header = format::encode_header(options.partition, base);
+    let path = options.directory.join(format!("{:020}.{EXTENSION}", base.position));
+    let header = Header::new(source.clone(), base);
     let create = || {
         let file = options.files.create(&path)?;
-        file.write_all_at(&header, 0)?;
+        file.write_all_at(&header.encode(), 0)?;
         Ok(file)
     };
     let file = create().map_err(|error| {
@@ -80,9 +129,7 @@ pub(super) fn create_segment(
         let _ = options.files.remove(&path);
         RecordLogError::io("create", &path, error)
     })?;
-    let length_bytes = HEADER_BYTES as u64;
-    let segment = Segment { path, base, last: base, length_bytes, synced_bytes: 0, sync_failed: false };
-    Ok((file, segment))
+    Ok((file, Segment::new(path, header, HEADER_BYTES, HEADER_BYTES as u64)))
 }
 
 /// The segments in order, by their headers.
@@ -95,15 +142,13 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
         }
         let content = options.files.open(&path).and_then(|file| {
             let length = file.length()?;
-            Ok((read(&*file, length.min(HEADER_BYTES as u64))?, length))
+            Ok((read(&*file, length.min(HEADER_LIMIT_BYTES as u64))?, length))
         });
-        let (header, length_bytes) = content.map_err(|error| RecordLogError::io("read", &path, error))?;
-        match format::decode_header(&header, options.partition) {
-            Ok(base) => {
-                segments.push(Segment { path, base, last: base, length_bytes, synced_bytes: 0, sync_failed: false });
-            }
+        let (beginning, length_bytes) = content.map_err(|error| RecordLogError::io("read", &path, error))?;
+        match Header::decode(&beginning, options.partition) {
+            Ok((header, header_bytes)) => segments.push(Segment::new(path, header, header_bytes, length_bytes)),
             // A crash right after the file was created: nothing was in it yet.
-            Err(_) if header.len() < HEADER_BYTES || header.iter().all(|byte| *byte == 0) => {
+            Err(_) if beginning.len() < HEADER_BYTES || beginning[..HEADER_BYTES].iter().all(|byte| *byte == 0) => {
                 tracing::info!(file = %path.display(), "removing a record segment that a crash left without header");
                 options.files.remove(&path).map_err(|error| RecordLogError::io("delete", &path, error))?;
             }
@@ -116,19 +161,29 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
     Ok(segments)
 }
 
-/// Reads a whole segment and notes where its last complete record ends; the error says where and why it ends early.
-fn scan(options: &RecordLogOptions, segment: &mut Segment) -> Result<Result<(), (u64, String)>, RecordLogError> {
+/// Reads a whole segment, or its records up to a position, and notes where the last complete one ends; the error says where
+/// and why it ends early.
+fn scan(
+    options: &RecordLogOptions,
+    segment: &mut Segment,
+    last_position: u64,
+) -> Result<Result<(), (u64, String)>, RecordLogError> {
     let bytes = options.files.open(&segment.path).and_then(|file| read(&*file, file.length()?));
     let bytes = bytes.map_err(|error| RecordLogError::io("read", &segment.path, error))?;
-    let mut offset = HEADER_BYTES;
+    segment.last = segment.base;
+    let mut offset = usize::try_from(segment.header_bytes).expect("a header is short");
     let mut end = Ok(());
     while offset < bytes.len() {
+        let last = segment.last;
         match format::decode_frame(&bytes[offset..], true) {
-            Frame::Complete { position, frame_bytes, .. } if position > segment.last => {
-                segment.last = position;
+            Frame::Complete { position, .. } if position > last_position => break,
+            Frame::Complete { position, number, frame_bytes, .. }
+                if position > last.position && number == last.number.saturating_add(1) =>
+            {
+                segment.last = RecordPlace { position, number, ..last };
                 offset += frame_bytes;
             }
-            Frame::Complete { .. } => end = Err("positions do not grow".to_owned()),
+            Frame::Complete { .. } => end = Err("a record does not follow the one before it".to_owned()),
             Frame::Partial { .. } => end = Err("the last record is incomplete".to_owned()),
             Frame::Damaged { problem } => end = Err(problem.to_owned()),
         }
@@ -147,14 +202,15 @@ fn cut_off(
     index: usize,
     offset: u64,
     problem: &str,
-    checkpoint_position: u64,
+    checkpoint: RecordPlace,
 ) -> Result<(), RecordLogError> {
     let (partition, segment) = (options.partition, &segments[index]);
-    if segment.last < checkpoint_position {
+    let (last, held) = (segment.last.number, checkpoint.number);
+    if last < held {
         tracing::error!(
             %partition, file = %segment.path.display(), offset, problem,
-            "the record stream is damaged: records between positions {} and {} may be lost for exporters",
-            segment.last, checkpoint_position
+            "the record stream is damaged: records {} to {held} (positions {} to {}) are lost for exporters",
+            last + 1, segment.last.position + 1, checkpoint.position
         );
     } else {
         tracing::info!(
@@ -167,11 +223,15 @@ fn cut_off(
     }
     // At once: the next start trusts a segment behind which another one begins at the checkpoint, and a power loss before
     // the next sync would bring back what is cut off here.
-    let cut = options.files.open(&segments[index].path).and_then(|file| {
-        file.set_length(offset)?;
+    truncate(options, &segments[index], offset)
+}
+
+fn truncate(options: &RecordLogOptions, segment: &Segment, length: u64) -> Result<(), RecordLogError> {
+    let cut = options.files.open(&segment.path).and_then(|file| {
+        file.set_length(length)?;
         file.sync_data()
     });
-    cut.map_err(|error| RecordLogError::io("truncate", &segments[index].path, error))
+    cut.map_err(|error| RecordLogError::io("truncate", &segment.path, error))
 }
 
 fn read(file: &dyn SegmentFile, length: u64) -> io::Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-use protocol::{Key, Payload, Record, RecordType, VariableIntent, VariableValue};
+use protocol::{IncarnationIntent, IncarnationValue, Key, Payload, Record, VariableIntent, VariableValue};
 
 use std::fs::File;
 use std::path::Path;
@@ -12,6 +12,15 @@ fn options(directory: &Path, segment_bytes: u64) -> RecordLogOptions {
     RecordLogOptions::for_test(PARTITION, directory, segment_bytes)
 }
 
+fn place(number: u64) -> RecordPlace {
+    RecordPlace { incarnation: 1, position: number, number }
+}
+
+/// A new record stream, or that of a state at the place with a number.
+fn open(options: RecordLogOptions, number: u64) -> (Arc<RecordLog>, RecordWriter) {
+    RecordLog::open(options, place(number)).expect("intact")
+}
+
 fn record(position: u64) -> Record {
     let value = VariableValue {
         name: "amount".into(),
@@ -22,15 +31,8 @@ fn record(position: u64) -> Record {
         bpmn_process_id: "order".into(),
         tenant_id: protocol::DEFAULT_TENANT.into(),
     };
-    Record {
-        position,
-        source_position: 1,
-        key: Key::NONE,
-        timestamp: 1,
-        record_type: RecordType::Event,
-        operation_reference: None,
-        payload: Payload::Variable(VariableIntent::Created, Box::new(value)),
-    }
+    let payload = Payload::Variable(VariableIntent::Created, Box::new(value));
+    Record { source_position: 1, ..Record::event(position, 1, Key::NONE, payload) }
 }
 
 fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
@@ -41,45 +43,72 @@ fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
 }
 
 fn read(log: &Arc<RecordLog>, after: u64) -> Vec<u64> {
+    let mut reader = RecordReader::after(log.clone(), place(after));
+    let positions = std::iter::from_fn(|| reader.next().expect("readable")).map(|read| read.record.position).collect();
+    assert_eq!(reader.take_gap(), None);
+    positions
+}
+
+/// Writes records of which every second position is that of a command.
+fn write_numbers(writer: &mut RecordWriter, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        writer.append(&Record { number, ..record(number * 2) });
+        writer.flush().expect("the disk has room");
+    }
+}
+
+/// Behind the record with a number of such a stream.
+fn sparse(number: u64) -> RecordPlace {
+    RecordPlace { position: number * 2, ..place(number) }
+}
+
+/// The positions of all records behind a place, and what is missing before them.
+fn read_on(log: &Arc<RecordLog>, after: RecordPlace) -> (Vec<u64>, Vec<(u64, u64)>) {
     let mut reader = RecordReader::after(log.clone(), after);
-    std::iter::from_fn(|| reader.next().expect("readable")).map(|record| record.position).collect()
+    let (mut positions, mut gaps) = (Vec::new(), Vec::new());
+    loop {
+        let read = reader.next().expect("readable");
+        gaps.extend(reader.take_gap().map(|gap| (gap.after.number, gap.up_to.number)));
+        match read {
+            Some(read) => positions.push(read.record.position),
+            None => return (positions, gaps),
+        }
+    }
 }
 
 #[test]
 fn records_come_back_in_order_over_segments_and_restarts() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
-    for position in 1..=20 {
-        write(&mut writer, [position * 2]);
-    }
+    let (log, mut writer) = open(options(directory.path(), 300), 0);
+    write_numbers(&mut writer, 1..=20);
     assert!(log.segments.lock().len() > 3, "several segments");
-    let expected: Vec<u64> = (1..=20).map(|position| position * 2).collect();
-    assert_eq!(read(&log, 0), expected);
-    assert_eq!(read(&log, 17), (9..=20).map(|position| position * 2).collect::<Vec<_>>());
-    assert_eq!(read(&log, 40), Vec::<u64>::new());
+    let positions = |numbers: std::ops::RangeInclusive<u64>| numbers.map(|number| number * 2).collect::<Vec<_>>();
+    assert_eq!(read_on(&log, sparse(0)), (positions(1..=20), vec![]));
+    assert_eq!(read_on(&log, RecordPlace { position: 17, ..sparse(8) }), (positions(9..=20), vec![]));
+    assert_eq!(read_on(&log, sparse(20)), (vec![], vec![]));
     drop((log, writer));
-    // The state is at position 10: everything behind it is derived again, and skipped.
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 10).expect("intact");
-    write(&mut writer, (6..=21).map(|position| position * 2));
-    assert_eq!(read(&log, 0), (1..=21).map(|position| position * 2).collect::<Vec<_>>());
+    // The state is behind the fifth record: everything behind it is derived again, and skipped.
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), sparse(5)).expect("intact");
+    write_numbers(&mut writer, 6..=21);
+    assert_eq!(read_on(&log, sparse(0)), (positions(1..=21), vec![]));
 }
 
 #[test]
 fn a_reader_follows_the_writer() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
-    let mut reader = RecordReader::after(log, 0);
+    let (log, mut writer) = open(options(directory.path(), 300), 0);
+    let mut reader = RecordReader::after(log, place(0));
     for position in 1..=50 {
         assert_eq!(reader.next().expect("readable"), None);
         write(&mut writer, [position]);
-        assert_eq!(reader.next().expect("readable").map(|record| record.position), Some(position));
+        assert_eq!(reader.next().expect("readable").map(|read| read.record.position), Some(position));
     }
 }
 
 #[test]
 fn every_torn_end_is_cut_off_and_derived_again() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("new");
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
     write(&mut writer, 1..=3);
     let path = log.segments.lock()[0].path.clone();
     let length = log.segments.lock()[0].length_bytes;
@@ -88,7 +117,7 @@ fn every_torn_end_is_cut_off_and_derived_again() {
     assert_eq!(intact.len() as u64, length);
     for length in (HEADER_BYTES..intact.len()).step_by(7) {
         std::fs::write(&path, &intact[..length]).expect("writable");
-        let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("a torn end is no error");
+        let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
         write(&mut writer, 1..=4);
         assert_eq!(read(&log, 0), [1, 2, 3, 4], "torn at {length}");
     }
@@ -96,7 +125,7 @@ fn every_torn_end_is_cut_off_and_derived_again() {
         let mut damaged = intact.clone();
         damaged[flipped] ^= 0x10;
         std::fs::write(&path, damaged).expect("writable");
-        let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("unsynced damage is cut");
+        let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
         write(&mut writer, 1..=4);
         assert_eq!(read(&log, 0), [1, 2, 3, 4], "flipped at {flipped}");
     }
@@ -105,7 +134,7 @@ fn every_torn_end_is_cut_off_and_derived_again() {
 #[test]
 fn segments_behind_a_torn_one_are_derived_again_too() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    let (log, mut writer) = open(options(directory.path(), 300), 0);
     for position in 1..=20 {
         write(&mut writer, [position]);
     }
@@ -113,8 +142,8 @@ fn segments_behind_a_torn_one_are_derived_again_too() {
     drop((log, writer));
     let file = File::options().write(true).open(&second.path).expect("there");
     file.set_len(second.length_bytes - 1).expect("writable");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("unsynced damage is cut");
-    assert!(log.last_position() < second.last);
+    let (log, mut writer) = open(options(directory.path(), 300), 0);
+    assert!(log.last_position() < second.last.position);
     write(&mut writer, 1..=20);
     assert_eq!(read(&log, 0), (1..=20).collect::<Vec<_>>());
 }
@@ -122,7 +151,7 @@ fn segments_behind_a_torn_one_are_derived_again_too() {
 #[test]
 fn segments_behind_a_first_one_that_was_lost_are_derived_again_too() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    let (log, mut writer) = open(options(directory.path(), 300), 0);
     for position in 1..=20 {
         write(&mut writer, [position]);
     }
@@ -130,7 +159,7 @@ fn segments_behind_a_first_one_that_was_lost_are_derived_again_too() {
     drop((log, writer));
     // The power failed before anything was synced, and the disk had written the later segments only.
     std::fs::write(&first.path, []).expect("writable");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("nothing of it was synced");
+    let (log, mut writer) = open(options(directory.path(), 300), 0);
     write(&mut writer, 1..=20);
     assert_eq!(read(&log, 0), (1..=20).collect::<Vec<_>>());
 }
@@ -138,34 +167,35 @@ fn segments_behind_a_first_one_that_was_lost_are_derived_again_too() {
 #[test]
 fn deletion_stops_at_what_is_needed_and_keeps_the_position() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    let (log, mut writer) = open(options(directory.path(), 300), 0);
     for position in 1..=20 {
         write(&mut writer, [position]);
     }
     let third = log.segments.lock()[2].clone();
-    assert_eq!(log.delete_up_to(third.base).expect("deletable"), 2);
-    assert_eq!(read(&log, 0).first(), Some(&(third.base + 1)));
-    let behind = log.bytes_behind(third.base);
+    assert_eq!(log.delete_up_to(third.base.position).expect("deletable"), 2);
+    assert_eq!(log.beginning(), third.base);
+    assert_eq!(read(&log, third.base.position).first(), Some(&(third.base.position + 1)));
+    let behind = log.bytes_behind(third.base.position);
     assert!(behind > 0 && log.bytes_behind(20) == 0);
     log.delete_up_to(u64::MAX).expect("deletable");
     log.sync().expect("syncable");
     drop((log, writer));
-    let (log, _writer) = RecordLog::open(options(directory.path(), 300), 20).expect("intact");
+    let (log, _writer) = open(options(directory.path(), 300), 20);
     assert_eq!(log.last_position(), 20);
 }
 
 #[test]
 fn other_files_are_refused_by_name() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    drop(RecordLog::open(RecordLogOptions { partition: PartitionId(1), ..options(directory.path(), 300) }, 0));
-    let error = RecordLog::open(options(directory.path(), 300), 0).expect_err("of another partition");
+    drop(RecordLog::open(RecordLogOptions { partition: PartitionId(1), ..options(directory.path(), 300) }, place(0)));
+    let error = RecordLog::open(options(directory.path(), 300), place(0)).expect_err("of another partition");
     assert!(error.to_string().contains("it belongs to partition 1"), "{error}");
 }
 
 #[test]
 fn records_that_cannot_be_written_are_kept_and_written_later() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("new");
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
     write(&mut writer, 1..=2);
     let path = log.segments.lock()[0].path.clone();
     let writable = std::mem::replace(&mut writer.file, Box::new(File::open(&path).expect("readable")));
@@ -182,7 +212,7 @@ fn records_that_cannot_be_written_are_kept_and_written_later() {
 #[test]
 fn after_a_failed_sync_everything_is_written_again_if_it_proves_itself() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).expect("new");
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
     write(&mut writer, 1..=5);
     log.sync().expect("in order");
     write(&mut writer, 6..=9);
@@ -207,7 +237,7 @@ fn after_a_failed_sync_everything_is_written_again_if_it_proves_itself() {
 #[test]
 fn a_segment_that_cannot_be_made_leaves_nothing_behind() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 0).expect("new");
+    let (log, mut writer) = open(options(directory.path(), 250), 0);
     // A directory is in the way of the next segment.
     let obstacle = directory.path().join(format!("{:020}.records", 5));
     std::fs::create_dir(&obstacle).expect("writable");
@@ -224,20 +254,21 @@ fn a_segment_that_cannot_be_made_leaves_nothing_behind() {
 fn nothing_is_written_for_nobody() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let unread = || RecordLogOptions { is_read: false, ..options(directory.path(), 300) };
-    let (log, mut writer) = RecordLog::open(unread(), 0).expect("new");
+    let (log, mut writer) = open(unread(), 0);
     write(&mut writer, 1..=50);
     let bytes: u64 = log.segments.lock().iter().map(|segment| segment.length_bytes).sum();
     assert_eq!(bytes, HEADER_BYTES as u64);
     assert_eq!(log.bytes_behind(0), 0);
     drop((log, writer));
     // A reader gets what comes after the checkpoint of the state, whether it is derived again or new.
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 40).expect("intact");
+    let (log, mut writer) = open(options(directory.path(), 300), 40);
+    assert_eq!(log.beginning(), place(40), "nothing before is missing");
     write(&mut writer, 41..=60);
-    assert_eq!(read(&log, 0), (41..=60).collect::<Vec<_>>());
+    assert_eq!(read(&log, 40), (41..=60).collect::<Vec<_>>());
     drop((log, writer));
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), 50).expect("intact");
+    let (log, mut writer) = open(options(directory.path(), 300), 50);
     write(&mut writer, 51..=61);
-    assert_eq!(read(&log, 0), (41..=61).collect::<Vec<_>>());
+    assert_eq!(read(&log, 40), (41..=61).collect::<Vec<_>>());
 }
 
 #[test]
@@ -245,7 +276,7 @@ fn a_piece_is_announced_when_it_is_written_and_synced_when_it_is_told() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let (sender, pieces) = crossbeam_channel::bounded(1);
     let options = RecordLogOptions { write_back: Some(sender), ..options(directory.path(), 1 << 30) };
-    let (log, mut writer) = RecordLog::open(options, 0).expect("new");
+    let (log, mut writer) = open(options, 0);
     let mut position = 0;
     while pieces.is_empty() {
         assert!(log.unsynced_bytes() < 2 * write_back::PIECE_BYTES, "it was never announced");
@@ -260,7 +291,7 @@ fn a_piece_is_announced_when_it_is_written_and_synced_when_it_is_told() {
 #[test]
 fn a_record_that_no_reader_would_accept_is_not_written_and_said() {
     let directory = tempfile::tempdir().unwrap();
-    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), 0).unwrap();
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
     write(&mut writer, 1..=2);
     writer.record_limit_bytes = 20;
     writer.append(&record(3));
@@ -269,4 +300,158 @@ fn a_record_that_no_reader_would_accept_is_not_written_and_said() {
     assert!(error.to_string().starts_with("The record at position 3 of partition 3 has "), "{error}");
     writer.flush().expect_err("what is behind it must not be written either");
     assert_eq!(read(&log, 0), [1, 2]);
+}
+
+#[test]
+fn what_is_missing_is_told_once_and_read_past() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = open(options(directory.path(), 300), 0);
+    write_numbers(&mut writer, 1..=20);
+    let segments: Vec<Segment> = log.segments.lock().iter().cloned().collect();
+    drop((log, writer));
+    let (lost, behind) = (&segments[1], &segments[2]);
+    std::fs::remove_file(&lost.path).expect("there");
+    let gap = (lost.base.number, behind.base.number);
+    let all_but_lost =
+        |up_to: u64| (1..=up_to).filter(|number| *number <= gap.0 || *number > gap.1).map(|number| number * 2);
+    // The state is behind all that was written, so nothing is derived again.
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 300), sparse(20)).expect("readable");
+    write_numbers(&mut writer, 21..=22);
+    assert_eq!(read_on(&log, sparse(0)), (all_but_lost(22).collect(), vec![gap]));
+    assert_eq!(read_on(&log, lost.base), (all_but_lost(22).filter(|at| *at > lost.base.position).collect(), vec![gap]));
+    let inside = sparse(gap.0 + 1);
+    assert_eq!(read_on(&log, inside).1, [(inside.number, gap.1)], "from where the reader is");
+    assert_eq!(read_on(&log, behind.base).1, []);
+    drop((log, writer));
+    // Of the end, too, and although nothing comes behind it.
+    let last = segments.last().expect("there are several");
+    for path in segments.iter().filter(|segment| segment.base >= behind.base).map(|segment| &segment.path) {
+        drop(std::fs::remove_file(path));
+    }
+    let (log, _writer) = RecordLog::open(options(directory.path(), 300), sparse(30)).expect("readable");
+    let (positions, gaps) = read_on(&log, sparse(0));
+    assert_eq!((positions.last(), gaps.last()), (Some(&(gap.0 * 2)), Some(&(gap.0, 30))), "{last:?}");
+}
+
+#[test]
+fn positions_of_commands_are_no_loss() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
+    write_numbers(&mut writer, 1..=5);
+    drop((log, writer));
+    // Behind the last record, the state has seen commands that left none.
+    let checkpoint = RecordPlace { position: 900, ..place(5) };
+    let (log, mut writer) = RecordLog::open(options(directory.path(), 1 << 20), checkpoint).expect("intact");
+    assert_eq!(log.segments.lock().len(), 1, "nothing is missing, so the segment goes on");
+    writer.append(&Record { number: 6, ..record(901) });
+    writer.flush().expect("the disk has room");
+    assert_eq!(read_on(&log, place(0)), (vec![2, 4, 6, 8, 10, 901], vec![]));
+}
+
+#[test]
+fn records_keep_the_version_that_made_them() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let of = |version: &str| RecordLogOptions { broker_version: version.into(), ..options(directory.path(), 1 << 20) };
+    let (_, mut writer) = open(of("8.9.0"), 0);
+    write(&mut writer, 1..=3);
+    drop(writer);
+    // A start that writes nothing, and one that does.
+    drop(open(of("8.9.1"), 3));
+    let (log, mut writer) = open(of("8.9.2"), 3);
+    write(&mut writer, 4..=5);
+    let mut reader = RecordReader::after(log.clone(), place(0));
+    let versions: Vec<String> = std::iter::from_fn(|| reader.next().expect("readable"))
+        .map(|read| read.source.broker_version.to_string())
+        .collect();
+    assert_eq!(versions, ["8.9.0", "8.9.0", "8.9.0", "8.9.2", "8.9.2"]);
+    assert_eq!(reader.take_gap(), None);
+}
+
+#[test]
+fn what_a_restore_forgot_is_not_read_any_more() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (_, mut writer) = open(options(directory.path(), 300), 0);
+    (1..=20).for_each(|position| write(&mut writer, [position]));
+    drop(writer);
+    let restored = RecordPlace { incarnation: 2, ..place(7) };
+    for _ in 0..2 {
+        let (log, mut writer) = RecordLog::open(options(directory.path(), 300), restored).expect("intact");
+        write(&mut writer, [8, 9]);
+        assert_eq!(read_on(&log, place(0)), ((1..=9).collect(), vec![]));
+        // Who had more than there is now goes on where the new incarnation began; who had less, there.
+        assert_eq!(log.resume_after(place(15)), restored);
+        assert_eq!(log.resume_after(place(5)), place(5));
+        let new = RecordPlace { incarnation: 2, ..place(9) };
+        assert_eq!(log.resume_after(new), new);
+        let mut reader = RecordReader::after(log.clone(), place(6));
+        let incarnations: Vec<u64> =
+            std::iter::from_fn(|| reader.next().expect("readable")).map(|read| read.place().incarnation).collect();
+        assert_eq!(incarnations, [1, 2, 2]);
+    }
+    let error = RecordLog::open(options(directory.path(), 300), place(20)).expect_err("an older state").to_string();
+    assert!(
+        error.contains("has records of incarnation 2 of partition 3, and the state is of incarnation 1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn segments_of_later_versions_are_read_if_they_say_so() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
+    write(&mut writer, 1..=3);
+    let path = log.segments.lock()[0].path.clone();
+    drop((log, writer));
+    let intact = std::fs::read(&path).expect("readable");
+    // Version, oldest reader, and eight more bytes of header.
+    let later = |version: u8, oldest_reader: u8| {
+        let mut bytes = intact[..HEADER_BYTES - 4].to_vec();
+        (bytes[8], bytes[12], bytes[16]) = (version, oldest_reader, bytes[16] + 8);
+        bytes.extend_from_slice(&[7; 8]);
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        bytes.extend_from_slice(&intact[HEADER_BYTES..]);
+        bytes
+    };
+    std::fs::write(&path, later(3, 1)).expect("writable");
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
+    write(&mut writer, 4..=5);
+    assert_eq!(read(&log, 0), [1, 2, 3, 4, 5]);
+    drop((log, writer));
+    std::fs::write(&path, later(3, 2)).expect("writable");
+    let error = RecordLog::open(options(directory.path(), 1 << 20), place(0)).expect_err("too new").to_string();
+    assert!(error.contains("its format is 3, which needs a version that reads 2 or newer"), "{error}");
+}
+
+#[test]
+fn a_raised_incarnation_begins_with_its_own_record() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
+    let raise = |incarnation| {
+        Payload::Incarnation(
+            IncarnationIntent::Raised,
+            Box::new(IncarnationValue { incarnation, ..Default::default() }),
+        )
+    };
+    // In one batch with what comes before and after, and at the beginning of one.
+    writer.append(&record(1));
+    writer.append(&Record { payload: raise(2), ..record(2) });
+    writer.append(&record(3));
+    writer.append(&Record { payload: raise(3), ..record(4) });
+    writer.flush().expect("the disk has room");
+    writer.append(&Record { payload: raise(4), ..record(5) });
+    write(&mut writer, 6..=6);
+    let check = |log: &Arc<RecordLog>| {
+        let mut reader = RecordReader::after(log.clone(), place(0));
+        let incarnations: Vec<u64> =
+            std::iter::from_fn(|| reader.next().expect("readable")).map(|read| read.place().incarnation).collect();
+        assert_eq!((incarnations, reader.take_gap()), (vec![1, 2, 2, 3, 4, 4], None));
+        assert_eq!(log.incarnation(), 4);
+    };
+    check(&log);
+    drop((log, writer));
+    // The state may be from before: the rest is derived again, and skipped.
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 1);
+    writer.append(&Record { payload: raise(2), ..record(2) });
+    writer.flush().expect("the disk has room");
+    check(&log);
 }

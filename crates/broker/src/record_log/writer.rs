@@ -1,11 +1,12 @@
 //! Appending records.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use protocol::Record;
+use protocol::{IncarnationIntent, Payload, Record, RecordPlace, RecordSource, RecordType};
 
-use super::format::{self, HEADER_BYTES, RECORD_LIMIT_BYTES, RecordLogError};
+use super::format::{self, RECORD_LIMIT_BYTES, RecordLogError};
 use super::write_back::PIECE_BYTES;
 use super::{RecordLog, Segment, SegmentFile, recovery};
 
@@ -20,44 +21,67 @@ pub struct RecordWriter {
     pub(super) record_limit_bytes: usize,
     /// Position and size of a record that no reader would accept.
     too_large: Option<(u64, usize)>,
-    /// Position of the last record in `frames` or in a segment.
-    last: u64,
+    /// Records up to this position are in a segment, or in `frames`, or nobody reads them.
+    seen: u64,
+    /// The last record in `frames` or in the segment.
+    last: RecordPlace,
     /// Bytes written since a piece was last announced.
     piece_bytes: u64,
+    /// Where in `frames` the records of later incarnations begin.
+    begins: VecDeque<Begins>,
+}
+
+/// A later incarnation begins.
+#[derive(Debug, Clone, Copy)]
+struct Begins {
+    /// Its first byte in the frames that are not written.
+    at: usize,
+    /// The last record before it.
+    behind: RecordPlace,
+    incarnation: u64,
 }
 
 impl RecordWriter {
-    pub(super) fn open(log: Arc<RecordLog>, last: u64) -> Result<Self, RecordLogError> {
+    pub(super) fn open(log: Arc<RecordLog>, seen: u64) -> Result<Self, RecordLogError> {
         let segment = log.segments.lock().back().expect("there is always a segment").clone();
         let file = log.options.files.open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
         Ok(RecordWriter {
+            last: segment.last,
             log,
             file,
             segment,
             frames: Vec::new(),
             record_limit_bytes: RECORD_LIMIT_BYTES,
             too_large: None,
-            last,
+            seen,
             piece_bytes: 0,
+            begins: VecDeque::new(),
         })
     }
 
     /// Adds a record; one that is already there (because it is derived again after a restart) is skipped.
     pub fn append(&mut self, record: &Record) {
-        if record.position <= self.last || !self.log.options.is_read {
+        if record.position <= self.seen || self.too_large.is_some() || !self.log.options.is_read {
             return;
         }
-        self.add(record.position, |out| protocol::encode(record, out));
+        self.seen = record.position;
+        if let Payload::Incarnation(IncarnationIntent::Raised, value) = &record.payload
+            && record.record_type == RecordType::Event
+        {
+            // It is the first one of a later incarnation, which has segments of its own.
+            let begins = Begins { at: self.frames.len(), behind: self.last, incarnation: value.incarnation };
+            self.begins.push_back(begins);
+        }
+        self.last = record.place(self.incarnation());
+        let encode = |out: &mut Vec<u8>| protocol::encode(record, out);
+        let too_large = format::encode_frame(self.record_limit_bytes, &mut self.frames, encode).err();
+        self.too_large = too_large.map(|bytes| (record.position, bytes));
     }
 
-    fn add(&mut self, position: u64, record: impl FnOnce(&mut Vec<u8>)) {
-        if self.too_large.is_some() {
-            return;
-        }
-        self.last = position;
-        let too_large = format::encode_frame(position, self.record_limit_bytes, &mut self.frames, record).err();
-        self.too_large = too_large.map(|bytes| (position, bytes));
+    /// The incarnation of what is added.
+    fn incarnation(&self) -> u64 {
+        self.begins.back().map_or(self.segment.base.incarnation, |begins| begins.incarnation)
     }
 
     /// Position of the last record that is written.
@@ -71,25 +95,44 @@ impl RecordWriter {
             // Readers would be stuck at it for ever.
             return Err(RecordLogError::TooLarge { partition: self.log.partition(), position, bytes });
         }
-        if self.frames.is_empty() {
+        if self.frames.is_empty() && self.begins.is_empty() {
+            return Ok(());
+        }
+        while let Some(Begins { at, behind, incarnation }) = self.begins.front().copied() {
+            self.write(at, behind)?;
+            let source = RecordSource { incarnation, ..(*self.segment.source).clone() };
+            self.roll(Arc::new(source))?;
+            self.begins.pop_front();
+        }
+        self.write(self.frames.len(), self.last)?;
+        if self.segment.length_bytes - self.segment.header_bytes >= self.log.options.segment_bytes {
+            self.roll(self.segment.source.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the frames up to a place, which end with the record `last`.
+    fn write(&mut self, length: usize, last: RecordPlace) -> Result<(), RecordLogError> {
+        if length == 0 {
             return Ok(());
         }
         // Writing at a fixed place repeats a write that failed in the middle.
-        let written = self.file.write_all_at(&self.frames, self.segment.length_bytes);
+        let written = self.file.write_all_at(&self.frames[..length], self.segment.length_bytes);
         written.map_err(|error| RecordLogError::io("write to", &self.segment.path, error))?;
-        self.segment.length_bytes += self.frames.len() as u64;
-        self.segment.last = self.last;
-        self.piece_bytes += self.frames.len() as u64;
-        self.frames.clear();
+        self.segment.length_bytes += length as u64;
+        self.segment.last = last;
+        self.piece_bytes += length as u64;
+        self.frames.drain(..length);
+        self.begins.iter_mut().for_each(|begins| begins.at -= length);
         // A single huge batch must not keep its memory for ever.
         self.frames.shrink_to(1 << 20);
         {
             let mut segments = self.log.segments.lock();
             let current = segments.back_mut().expect("there is always a segment");
             current.length_bytes = self.segment.length_bytes;
-            current.last = self.last;
+            current.last = last;
         }
-        self.log.last_position.store(self.last, Ordering::Release);
+        self.log.last_position.store(last.position, Ordering::Release);
         for reader in &self.log.options.readers {
             // A full channel means that the reader already knows; a closed one, that it has ended.
             let _ = reader.try_send(());
@@ -100,17 +143,20 @@ impl RecordWriter {
             self.piece_bytes = 0;
             let _ = write_back.try_send(());
         }
-        if self.segment.length_bytes - HEADER_BYTES as u64 >= self.log.options.segment_bytes {
-            self.roll()?;
-        }
         Ok(())
     }
 
-    fn roll(&mut self) -> Result<(), RecordLogError> {
-        let (file, segment) = recovery::create_segment(&self.log.options, self.last)?;
+    fn roll(&mut self, source: Arc<RecordSource>) -> Result<(), RecordLogError> {
+        let (file, segment) = recovery::create_segment(&self.log.options, &source, self.segment.last)?;
+        let mut segments = self.log.segments.lock();
+        if self.segment.is_empty() {
+            // The new one has its name, and took its place.
+            segments.pop_back();
+        }
+        segments.push_back(segment.clone());
+        drop(segments);
         self.file = file;
-        self.segment = segment.clone();
-        self.log.segments.lock().push_back(segment);
+        self.segment = segment;
         Ok(())
     }
 }

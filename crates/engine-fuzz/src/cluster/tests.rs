@@ -54,15 +54,7 @@ fn each_bound_is_kept_by_its_value_and_broken_by_one_more() {
 
 /// What is wrong with a command that leaves this record.
 fn wrong_record(record_type: RecordType, payload: Payload) -> Option<String> {
-    let record = Record {
-        position: 1,
-        source_position: 1,
-        key: Key::NONE,
-        timestamp: 0,
-        record_type,
-        operation_reference: None,
-        payload,
-    };
+    let record = Record { record_type, ..Record::event(1, 0, Key::NONE, payload) };
     let mut output = Output::default();
     output.records.push(record);
     check(&cost(), &output, &Limits::default()).err().map(|Broken(reason)| reason)

@@ -2,7 +2,7 @@
 
 use protocol::{CommandDistributionIntent, CommandDistributionValue, Key, OutboxIntent, OutboxValue};
 
-use crate::state::{DistributionRow, OutboxRow, State};
+use crate::state::{DistributionRow, InboxRow, OutboxRow, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: CommandDistributionIntent, value: &CommandDistributionValue) {
     match intent {
@@ -40,7 +40,10 @@ pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &Outb
         OutboxIntent::Acknowledged => {
             state.tables.outbox.remove_range((partition, 0)..=(partition, value.sequence));
         }
-        OutboxIntent::Received => state.tables.inbox_sequences.put(partition, value.sequence),
+        OutboxIntent::Received => {
+            let row = InboxRow { incarnation: value.incarnation, sequence: value.sequence, awaits_oldest: false };
+            state.tables.inbox_sequences.put(partition, row);
+        }
         OutboxIntent::Acknowledge => super::not_an_event(state, intent.name()),
     }
 }

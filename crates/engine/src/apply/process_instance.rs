@@ -109,7 +109,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
         );
     }
     // What already has variables begins and ends at once when its scope has ended meanwhile, together with them.
-    if !has_scope && state.variables_of(key).next().is_none() {
+    if !has_scope && !state.holds_variables(key) {
         broken(state, format!("scope {scope} is not there"));
     }
     if loop_counter > 0 {

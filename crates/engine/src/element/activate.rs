@@ -14,7 +14,7 @@ use crate::execution::{Execution, Failure, Outcome};
 use crate::incident::Problem;
 use crate::state::Lifecycle;
 use crate::usage;
-use crate::variable::{document, mapping};
+use crate::variable::mapping;
 
 pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
     let Some(key) = enter(execution, key, value)? else { return Ok(()) };
@@ -92,7 +92,7 @@ fn is_expected(execution: &Execution<'_>, value: &ProcessInstanceValue) -> bool 
 /// an element that an instruction begins in a scope that another one interrupted.
 fn end_unexpected(execution: &mut Execution<'_>, key: Key, value: &Arc<ProcessInstanceValue>) {
     use ProcessInstanceIntent::{ElementActivating, ElementTerminated, ElementTerminating};
-    if value.bpmn_element_type != BpmnElementType::Process && !document::has_any(&execution.state, key) {
+    if value.bpmn_element_type != BpmnElementType::Process && !execution.state.holds_variables(key) {
         return;
     }
     for intent in [ElementActivating, ElementTerminating, ElementTerminated] {

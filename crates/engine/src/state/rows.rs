@@ -302,6 +302,20 @@ pub(crate) struct OutboxRow {
     pub distribution: Key,
 }
 
+/// How far the commands of another partition were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(crate) struct InboxRow {
+    /// The incarnation of the sender.
+    #[n(0)]
+    pub incarnation: u64,
+    /// The last sequence.
+    #[n(1)]
+    pub sequence: u64,
+    /// This partition was restored since: what comes next is what the sender still keeps.
+    #[n(2)]
+    pub awaits_oldest: bool,
+}
+
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct DistributionRow {
     #[n(0)]
@@ -375,6 +389,7 @@ state::cbor_values!(
     DecisionRow => |_| 200,
     AwaitedResult,
     LatestVersion,
+    InboxRow,
     DeletingProcess,
     JobStreamRow,
     ServedStream,

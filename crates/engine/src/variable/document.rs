@@ -146,7 +146,7 @@ pub(crate) fn check_room(execution: &Execution<'_>, scope: Key, entries: &[Entry
     let Some(instance) = state.element_instance(scope) else { return Ok(()) };
     let of = instance.value.process_instance_key;
     let more: u64 = entries.iter().map(|(name, value)| variable_bytes(name, value)).sum();
-    let bytes_max = execution.limits.root_variable_bytes_max;
+    let bytes_max = execution.root_variable_bytes_max();
     if state.usage_of(of).bytes.saturating_add(more) <= bytes_max {
         return Ok(());
     }
@@ -231,11 +231,6 @@ pub(crate) fn set_in(execution: &mut Execution<'_>, of: &ProcessInstanceValue, s
             }
         }
     }
-}
-
-/// Whether a scope holds any variable.
-pub(crate) fn has_any(state: &State, scope: Key) -> bool {
-    state.variables_of(scope).next().is_some()
 }
 
 /// Sets the first variables of a process that is about to start.

@@ -291,7 +291,7 @@ fn a_process_without_a_none_start_event_can_be_started_at_elements_only() {
 #[test]
 fn more_start_instructions_than_the_limit_are_refused() {
     let limits = Limits { elements_per_operation_max: 2, ..Limits::default() };
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     deploy(&mut partition, &ProcessBuilder::new("p").start("s").service_task("task", "work").end("e"));
     accepted(&create(&mut partition, at("p", &["task", "task"])));
     let output = create(&mut partition, at("p", &["task", "task", "task"]));

@@ -242,7 +242,7 @@ fn a_call_of_the_same_deployment_fails_when_the_version_is_gone() {
 #[test]
 fn an_instance_that_waits_to_begin_keeps_its_definition() {
     let limits = Limits { steps_per_command_max: 1, ..Limits::default() };
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     let definition = deploy(&mut partition, &version("child", "one"));
     deploy(&mut partition, &ProcessBuilder::new("parent").start("s").call_activity("call", "child").end("e"));
     let value = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(creation("parent")));
@@ -403,15 +403,12 @@ fn a_banned_instance_does_not_keep_its_definition() {
         error_event_position: 0,
         process_instance_key: instance,
     };
-    let record = Record {
-        position: partition.engine.last_position() + 1,
-        source_position: 0,
-        key: Key::NONE,
-        timestamp: partition.time,
-        record_type: RecordType::Event,
-        operation_reference: None,
-        payload: Payload::Error(ErrorIntent::Created, Box::new(error)),
-    };
+    let record = Record::event(
+        partition.engine.last_position() + 1,
+        partition.time,
+        Key::NONE,
+        Payload::Error(ErrorIntent::Created, Box::new(error)),
+    );
     partition.engine.replay(&record).expect("the state is sound");
     refused(&delete(&mut partition, child), RejectionType::InvalidState, &["still running instances"]);
     accepted(&delete(&mut partition, parent));

@@ -7,6 +7,7 @@ mod creation;
 mod deletion;
 mod migration;
 mod modification;
+mod paths;
 mod random;
 #[path = "../support/random_model.rs"]
 mod random_model;

@@ -614,7 +614,7 @@ fn an_inclusive_gateway_begins_when_the_target_leads_nothing_else_to_it() {
 #[test]
 fn an_instance_with_work_under_way_is_refused() {
     let limits = Limits { steps_per_command_max: 2, ..Limits::default() };
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     let process = |id: &str| {
         ProcessBuilder::new("p").start("s").service_task("a", "work").manual_task("m").service_task(id, "work").end("e")
     };
@@ -638,7 +638,7 @@ fn an_instance_with_work_under_way_is_refused() {
 #[test]
 fn an_instance_that_is_too_large_is_refused() {
     let limits = Limits { elements_per_operation_max: 3, ..Limits::default() };
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     let process = |id: &str| {
         ProcessBuilder::new("p").start("s").service_task(id, "work").multi_instance("=items", "item").end("e")
     };

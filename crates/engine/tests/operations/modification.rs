@@ -675,7 +675,7 @@ fn event_sub_processes_can_be_begun() {
 #[test]
 fn a_modification_that_is_too_large_is_refused() {
     let limits = Limits { elements_per_operation_max: 4, ..Limits::default() };
-    let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+    let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
     let process = ProcessBuilder::new("p")
         .start("s")
         .service_task("loop", "work")

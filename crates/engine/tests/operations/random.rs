@@ -86,7 +86,7 @@ struct Seen {
 impl World {
     fn new(block: &Block, steps_per_command_max: usize) -> World {
         let limits = Limits { steps_per_command_max, elements_per_operation_max: 40, ..Limits::default() };
-        let mut partition = Partition::with_options(EngineOptions { limits, ..support::options() });
+        let mut partition = Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() });
         let first = model(block);
         let parsed = bpmn::parse("random.bpmn", first.as_bytes()).expect("a model");
         let elements = parsed[0].elements.iter().skip(1).map(|element| element.id.to_string());

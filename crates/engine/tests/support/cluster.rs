@@ -33,7 +33,8 @@ impl Cluster {
 
     pub fn with_limits(partitions: u16, limits: Limits) -> Self {
         let node = |partition| {
-            let options = EngineOptions { limits, ..EngineOptions::new(PartitionId(partition), partitions) };
+            let options =
+                EngineOptions { limits: Some(limits), ..EngineOptions::new(PartitionId(partition), partitions) };
             let engine = Engine::in_memory(options);
             Node { options, engine, batches: Vec::new(), records: Vec::new(), replies: Vec::new() }
         };

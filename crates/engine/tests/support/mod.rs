@@ -71,6 +71,11 @@ impl Partition {
         let batch = CommandBatch { timestamp: self.time, commands };
         let index = self.batches.len() as u64 + 1;
         self.engine.apply(index, &batch, &mut output).expect("the state is sound");
+        if let [_] = *batch.commands {
+            // Whoever has read that far knows all that the command did.
+            let last = output.records.last().map(|record| record.position);
+            assert!(output.replies.iter().all(|reply| reply.position == last), "{:?}: {last:?}", output.replies);
+        }
         self.batches.push(batch);
         for record in &output.records {
             self.remember(record);

@@ -231,7 +231,7 @@ async fn what_cannot_be_measured_is_refused_with_a_reason() {
     };
     let error = osmia_load::run(options(&address, Mode::Timers(timers))).await.expect_err("creating takes 20 s");
     assert!(matches!(error, LoadError::DueTooSoon { wanted: 1_000, .. }), "{error}");
-    assert!(error.to_string().contains("--due-in"), "{error}");
+    assert!(error.to_string().contains("Give more time until they are due"), "{error}");
 
     // Of a mix the process that does not complete is named.
     let (_gateway, address) = FakeGateway::start(Faults { refuse_publication_every: 1, ..Faults::default() }).await;

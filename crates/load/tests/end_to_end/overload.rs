@@ -105,10 +105,10 @@ async fn a_surge_needs_sensible_options() {
         change(&mut surge);
         options("127.0.0.1:26500", Mode::Surge(surge)).check().expect_err("must be refused").to_string()
     };
-    assert!(refused(|surge| surge.factor = 0.5).contains("--surge is 0.5"));
-    assert!(refused(|surge| surge.normal_share = 0.0).contains("--normal-share"));
+    assert!(refused(|surge| surge.factor = 0.5).contains("The factor of the surge is 0.5"));
+    assert!(refused(|surge| surge.normal_share = 0.0).contains("The normal share is 0"));
     assert!(refused(|surge| surge.work.profile = Profile::Messages).contains("one-task or ten-tasks"));
-    assert!(refused(|surge| surge.work.payload_bytes = 20_000).contains("--payload"));
+    assert!(refused(|surge| surge.work.payload_bytes = 20_000).contains("The payload is 20000"));
     assert!(refused(|surge| (surge.rate, surge.factor) = (1_000_000.0, 1_000.0)).contains("500 million"));
 }
 
@@ -190,8 +190,8 @@ async fn what_runs_beside_needs_a_schedule_of_creations() {
     let work = || Work::new(Profile::Messages);
     let misbehaving = Mode::Misbehaving(MisbehavingOptions::new(work(), 10.0, Misbehaviour::Failing));
     let refused = |mode| options("127.0.0.1:26500", mode).check().expect_err("must be refused").to_string();
-    assert!(refused(misbehaving).contains("--beside is given with the profile messages"));
+    assert!(refused(misbehaving).contains("The profile is messages"));
     let beside = DrainBeside { work: work(), rate: 10.0, warm_up: Duration::ZERO, duration: Duration::from_secs(1) };
     let drain = DrainOptions { beside: Some(beside), ..DrainOptions::new("type") };
-    assert!(refused(Mode::Drain(drain)).contains("--drain is given with the profile messages"));
+    assert!(refused(Mode::Drain(drain)).contains("The profile is messages"));
 }

@@ -111,6 +111,14 @@ impl Sources {
         }
     }
 
+    /// Every setting that some source has: its name, that source, and the value.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, String, &str)> {
+        SETTINGS.iter().filter_map(|setting| {
+            let (origin, value) = self.find(setting.name)?;
+            Some((setting.name, origin, value))
+        })
+    }
+
     fn find(&self, name: &'static str) -> Option<(String, &str)> {
         if let Some(value) = self.flags.get(name) {
             return Some((format!("--{name}"), value));

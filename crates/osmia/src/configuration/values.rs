@@ -48,6 +48,17 @@ pub(super) fn bytes(text: &str) -> Value<u64> {
     number.checked_mul(1 << (10 * power)).ok_or(EXPECTED)
 }
 
+/// The shortest time in which anything can be done.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// A duration that is not so short that nothing can be done in it.
+pub(super) fn working_time(text: &str) -> Value<Duration> {
+    match duration(text)? {
+        time if time < SHORTEST => Err("a duration of at least 10ms and at most 7 days like 500ms, 15s or PT15S"),
+        time => Ok(time),
+    }
+}
+
 /// `500ms`, `15s`, `10m`, `2h`, `PT15S` or a number of milliseconds.
 pub(crate) fn duration(text: &str) -> Value<Duration> {
     const EXPECTED: &str = "a duration of at most 7 days like 500ms, 15s, 10m, PT15S or a number of milliseconds";

@@ -14,18 +14,6 @@ fn stream(job_type: &str, timeout: i64) -> StreamActivatedJobsRequest {
     }
 }
 
-/// Jobs as soon as there are some. A node that is busy with the streams may refuse; workers ask again then.
-async fn come_back(client: &mut GatewayClient<Channel>) -> Vec<ActivatedJob> {
-    loop {
-        let mut answers = client.activate_jobs(poll("work", LONG_POLL)).await.expect("a valid request").into_inner();
-        match answers.message().await {
-            Ok(Some(answer)) => return answer.jobs,
-            Ok(None) => {}
-            Err(status) => assert_eq!(status.code(), Code::ResourceExhausted, "{status}"),
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_opens_ten_thousand_streams() {
     const STREAMS: usize = 10_000;
@@ -50,7 +38,7 @@ async fn a_client_that_opens_ten_thousand_streams() {
     drop(streams);
     eventually("the streams are gone", || node.metric("zeebe_gateway_job_stream_clients") == 0.0).await;
     // At once if the connection had not taken it, else when the stream's time for it is over.
-    let mut jobs = within(3 * LIMIT, come_back(&mut node.client)).await;
+    let mut jobs = within(3 * LIMIT, jobs(&mut node.client, "work")).await;
     assert_eq!(jobs.len(), 1, "the job of a stream that is gone comes back");
     node.client.complete_job(completion(jobs.remove(0).key, "")).await.unwrap();
     node.goes_on().await;

@@ -46,8 +46,7 @@ impl Node {
         };
         let mut other = client.clone();
         let created = tokio::spawn(async move { other.create_process_instance_with_result(request).await });
-        let jobs = within(SOON, activate(&mut client, poll("ordinary", LONG_POLL))).await;
-        for job in jobs {
+        for job in within(SOON, jobs(&mut client, "ordinary")).await {
             client.complete_job(completion(job.key, "")).await.expect("an ordinary job can be completed");
         }
         let result = within(SOON, created).await.unwrap().expect("an ordinary instance ends");
@@ -99,6 +98,18 @@ impl Node {
 
     fn process_file(&self, name: &str) -> PathBuf {
         ["/proc", &self.server.pid().to_string(), name].iter().collect()
+    }
+}
+
+/// Jobs as soon as there are some. A node that is busy may refuse; workers ask again then.
+async fn jobs(client: &mut GatewayClient<Channel>, job_type: &str) -> Vec<ActivatedJob> {
+    loop {
+        let mut answers = client.activate_jobs(poll(job_type, LONG_POLL)).await.expect("a valid request").into_inner();
+        match answers.message().await {
+            Ok(Some(answer)) => return answer.jobs,
+            Ok(None) => {}
+            Err(status) => assert_eq!(status.code(), Code::ResourceExhausted, "{status}"),
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Server {
     child: Child,
     pub ready_line: String,
     pub grpc: String,
+    /// Host and port for REST.
+    pub rest: String,
     pub management: String,
 }
 
@@ -48,8 +50,9 @@ impl Server {
             rest.split([',', ' ']).next().expect("a word").to_owned()
         };
         let grpc = format!("http://{}", word_after("gRPC "));
+        let rest = word_after("REST ").rsplit('/').next().expect("an address").to_owned();
         let management = word_after("management http://");
-        Server { child, grpc, management, ready_line }
+        Server { child, grpc, rest, management, ready_line }
     }
 
     pub async fn client(&self) -> GatewayClient<Channel> {
@@ -97,7 +100,12 @@ impl Server {
 
     /// One request to the management port: status and body.
     pub fn http(&self, method: &str, path: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.management).expect("the management port listens");
+        Self::request(&self.management, method, path, body)
+    }
+
+    /// One request to an HTTP port: status and body.
+    pub fn request(address: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(address).expect("the port listens");
         let length = body.len();
         write!(
             stream,
@@ -123,7 +131,7 @@ impl Drop for Server {
 pub fn command(data: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(OSMIA);
     command
-        .args(["start", "--grpc-port", "0", "--management-port", "0", "--data"])
+        .args(["start", "--grpc-port", "0", "--http-port", "0", "--management-port", "0", "--data"])
         .arg(data)
         // A test may still say otherwise with a flag.
         .env("OSMIA_LOG", "warn,raft_engine=error")

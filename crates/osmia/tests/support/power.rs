@@ -100,7 +100,9 @@ struct Replay {
 impl Disk {
     /// None, with a reason, where this cannot be done.
     pub fn new() -> Option<Disk> {
-        let directory = tempfile::tempdir().unwrap();
+        let mut directory = tempfile::tempdir().unwrap();
+        // For those who look for the cause of a failure.
+        directory.disable_cleanup(std::env::var_os("OSMIA_POWER_LOSS_KEEP").is_some());
         let (source, library) = (directory.path().join("journal.c"), directory.path().join("journal.so"));
         fs::write(&source, LIBRARY).unwrap();
         let mut compiler = Command::new("cc");

@@ -44,6 +44,9 @@ pub struct OutboxValue {
     #[n(3)]
     #[serde(skip)]
     pub command: Option<Box<Command>>,
+    /// The incarnation of the sending partition.
+    #[n(4)]
+    pub incarnation: u64,
 }
 
 /// Steps that did not fit their command and are taken later.

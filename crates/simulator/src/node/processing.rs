@@ -9,7 +9,7 @@ use broker::partition_loop::{CheckpointPolicy, PartitionLoop, Shell};
 use broker::record_log::{RecordLog, RecordLogOptions};
 use broker::upkeep::Upkeep;
 use engine::Engine;
-use protocol::PartitionId;
+use protocol::{PartitionId, RecordPlace};
 use replication::{LogStore, Position};
 
 use super::shell::{Around, Front};
@@ -128,7 +128,7 @@ impl Node {
         let front = &mut running.fronts[index_of(partition)];
         (front.upkeep, front.written) = (None, None);
         let of = running.partitions.remove(index_of(partition));
-        let recorded = of.partition().engine().last_position();
+        let recorded = of.partition().engine().record_place();
         drop(of);
         self.settle_records(partition, recorded)?;
         let Some(running) = &mut self.running else { return Ok(()) };
@@ -159,12 +159,14 @@ impl Node {
         swarm: &Swarm,
     ) -> Result<(PartitionLoop<Permit>, Upkeep), String> {
         let options = self.record_options(partition);
-        let position = engine.last_position();
-        let (records, writer) = RecordLog::open(options, position).map_err(|error| error.to_string())?;
+        let place = engine.record_place();
+        let (records, writer) = RecordLog::open(options, place).map_err(|error| error.to_string())?;
         let interval = Duration::from_millis(swarm.checkpoint_interval);
         let policy = CheckpointPolicy { interval, overlay_bytes: u64::MAX };
-        let partition = Partition::new(partition, engine, PartitionOptions::default());
-        Ok((PartitionLoop::new(partition, writer, policy), Upkeep::new(records, position)))
+        let node = u32::try_from(self.id.0).expect("few nodes");
+        let options = PartitionOptions { node, ..PartitionOptions::default() };
+        let partition = Partition::new(partition, engine, options);
+        Ok((PartitionLoop::new(partition, writer, policy), Upkeep::new(records, place.position)))
     }
 
     fn record_options(&self, partition: PartitionId) -> RecordLogOptions {
@@ -172,6 +174,7 @@ impl Node {
             partition,
             directory: self.partition_directory(partition).join("records"),
             files: Arc::new(SimulatedFiles(self.disk.clone())),
+            broker_version: protocol::BROKER_VERSION.into(),
             segment_bytes: SEGMENT_BYTES,
             is_read: true,
             readers: Vec::new(),
@@ -180,8 +183,8 @@ impl Node {
     }
 
     /// Brings to the disk what there is of the records of a state that is to be replaced.
-    pub(super) fn settle_records(&self, partition: PartitionId, position: u64) -> Result<(), String> {
-        RecordLog::settle(self.record_options(partition), position).map_err(|error| error.to_string())
+    pub(super) fn settle_records(&self, partition: PartitionId, place: RecordPlace) -> Result<(), String> {
+        RecordLog::settle(self.record_options(partition), place).map_err(|error| error.to_string())
     }
 
     pub(super) fn begin_checkpoint(&mut self, partition: PartitionId, surroundings: &mut Surroundings<'_>) {

@@ -175,12 +175,12 @@ impl Shell for Around<'_, '_> {
         self.reception.leadership(self.partition) == leadership
     }
 
-    fn lead(&mut self, leadership: u64, _: &Engine) {
+    fn lead(&mut self, leadership: u64, engine: &Engine) {
         if let Some(stream) = self.stream {
             let offer = worker::offer(self.front().taken, self.surroundings.swarm.stream_credit);
             self.surroundings.oracles.offered(self.partition, stream.id(), offer);
         }
-        self.reception.lead(self.partition, leadership);
+        self.reception.lead(self.partition, leadership, engine);
         self.surroundings.oracles.trace("leads", &[self.life.node.0, self.partition.0.into()], "");
     }
 

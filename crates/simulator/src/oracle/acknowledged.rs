@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::Reply;
+use engine::{Engine, Reply};
 use protocol::PartitionId;
 use replication::NodeId;
 
@@ -11,6 +11,7 @@ use replication::NodeId;
 #[derive(Default)]
 pub struct Acknowledged {
     newest: BTreeMap<PartitionId, u64>,
+    newest_position: BTreeMap<PartitionId, u64>,
     answered: BTreeMap<u64, u64>,
 }
 
@@ -19,13 +20,19 @@ impl Acknowledged {
     pub fn answered(&mut self, partition: PartitionId, index: u64, reply: &Reply) {
         let newest = self.newest.entry(partition).or_insert(0);
         *newest = (*newest).max(index);
+        let newest = self.newest_position.entry(partition).or_insert(0);
+        *newest = (*newest).max(reply.position.unwrap_or(0));
         let before = self.answered.insert(reply.request.number, index);
         assert!(before.is_none(), "request {} was answered twice, at {before:?} and {index}", reply.request.number);
     }
 
-    /// At the end every node has everything that was answered.
-    pub fn check(&self, node: NodeId, partition: PartitionId, applied: u64) {
+    /// At the end every node has everything that was answered, and the records that answers refer to.
+    pub fn check(&self, node: NodeId, partition: PartitionId, engine: &Engine) {
         let newest = self.newest.get(&partition).copied().unwrap_or(0);
+        let applied = engine.applied();
         assert!(applied >= newest, "node {node} has {partition} up to {applied}, and {newest} was acknowledged");
+        let newest = self.newest_position.get(&partition).copied().unwrap_or(0);
+        let last = engine.last_position();
+        assert!(last >= newest, "node {node} has records of {partition} up to {last}, and {newest} was acknowledged");
     }
 }

@@ -49,16 +49,22 @@ impl Exported {
     /// What the exporter of a node was told.
     pub fn told(&mut self, node: NodeId, told: &Told) {
         match told {
-            Told::Opened => {
-                let of = self.exporters.iter_mut().filter(|((of, _), _)| *of == node);
-                of.for_each(|(_, progress)| progress.last = None);
-            }
+            Told::Opened(partition) => self.exporters.entry((node, *partition)).or_default().last = None,
             Told::Took(partition, record) => self.took(node, *partition, record),
             Told::Acknowledged(partition, position) => {
                 let progress = self.exporters.entry((node, *partition)).or_default();
                 progress.acknowledged = progress.acknowledged.max(*position);
             }
         }
+    }
+
+    /// The exporter of a node says that so many records were missing: only those that never were on the node can be.
+    pub fn missed(&self, node: NodeId, partition: PartitionId, records: u64) {
+        let received = self.exporters.get(&(node, partition)).map_or(0, |progress| progress.received);
+        assert!(
+            records == 0 || received > 0,
+            "the exporter of node {node} says that {records} records of {partition} are missing, and they were all there"
+        );
     }
 
     fn took(&mut self, node: NodeId, partition: PartitionId, record: &Record) {

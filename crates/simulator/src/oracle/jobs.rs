@@ -1,7 +1,7 @@
 //! One worker at a time: a job is given to a worker only while no other has it and nothing stands in its way, and what was
 //! activated is sent out once. Otherwise two workers do the same work, or one does what an operator has to look at first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use protocol::{IncidentIntent, JobBatchIntent, JobIntent, JobValue, Key, PartitionId, Payload, Record, RecordType};
 use protocol::{StreamId, Text};
@@ -23,8 +23,8 @@ enum Held {
 #[derive(Default)]
 pub struct Jobs {
     jobs: BTreeMap<Key, Held>,
-    /// What was activated for streams, by the batch of the log.
-    activated: BTreeMap<(PartitionId, u64), BTreeSet<(Key, StreamId)>>,
+    /// What was activated for streams, by the batch of the log; a job may be so twice in one, with its end in between.
+    activated: BTreeMap<(PartitionId, u64), Vec<(Key, StreamId)>>,
 }
 
 impl Jobs {
@@ -81,7 +81,9 @@ impl Jobs {
 
     /// A leader sends a job to a stream, because of the batch at an index.
     pub fn pushed(&mut self, partition: PartitionId, index: u64, job: Key, stream: StreamId) {
-        let was_activated = self.activated.get_mut(&(partition, index)).is_some_and(|jobs| jobs.remove(&(job, stream)));
+        let activated = self.activated.entry((partition, index)).or_default();
+        let at = activated.iter().position(|pushed| *pushed == (job, stream));
+        let was_activated = at.map(|at| activated.swap_remove(at)).is_some();
         assert!(
             was_activated,
             "the job {job} was sent to {stream:?} at {partition}/{index}, not activated or sent before"

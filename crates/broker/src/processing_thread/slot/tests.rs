@@ -10,7 +10,7 @@ use protocol::{
 };
 
 use super::*;
-use crate::applying::{ApplyingNote, RefusedCommand, RefusedCommands};
+use crate::applying::{ApplyingNote, CommandTimes, RefusedCommand, RefusedCommands};
 use crate::partition::PartitionOptions;
 use crate::record_log::{RecordLog, RecordLogOptions, SegmentFile};
 use crate::submit_error::SubmitError;
@@ -36,11 +36,12 @@ impl Stage {
         let options = EngineOptions::new(PARTITION, 1);
         let partition = Partition::new(PARTITION, Engine::in_memory(options), PartitionOptions::default());
         let record_options = RecordLogOptions::for_test(PARTITION, directory, 1 << 20);
-        let (records, writer) = RecordLog::open(record_options, 0).expect("new");
+        let (records, writer) =
+            RecordLog::open(record_options, RecordPlace { incarnation: 1, ..RecordPlace::default() }).expect("new");
         let (maintenance, receiver) = crossbeam_channel::unbounded();
         let policy = CheckpointPolicy { interval: SOON, overlay_bytes: u64::MAX };
         let note = ApplyingNote::open(&directory.join("applying"), PARTITION).expect("new");
-        let guard = Guard { note, refused: RefusedCommands::default() };
+        let guard = Guard { note, refused: RefusedCommands::default(), times: CommandTimes::default() };
         let slot = Slot::new(shared.clone(), entrance, partition, guard, writer, maintenance, policy);
         Stage { shared, inbox, slot, records, applied: 0, _maintenance: receiver }
     }
@@ -149,7 +150,7 @@ fn leadership_waits_behind_batches_whose_records_are_not_written() {
     assert_eq!(stage.submitted(), Vec::<&str>::new());
     assert_eq!(stage.shared.entrances[0].role(), Role::Follower);
     stage.repair(file);
-    assert_eq!(stage.submitted().len(), 1);
+    assert_eq!(stage.submitted(), ["CLEAR", "START"]);
     assert_eq!(stage.shared.entrances[0].role(), Role::Leader);
     // A leadership that ended before its turn came is none.
     stage.slot.step_down();
@@ -166,6 +167,7 @@ fn a_partition_that_died_says_so_to_the_log_and_takes_no_part_again() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let mut stage = Stage::new(directory.path());
     stage.lead();
+    assert_eq!(stage.submitted(), ["START"]);
     let unreadable = CommittedEntry { index: 1, data: b"unreadable".as_slice().into(), permit: None };
     let bytes = unreadable.data.len();
     stage.shared.unapplied_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -204,14 +206,14 @@ fn a_log_that_ends_before_its_records_is_not_led() {
     let other = tempfile::tempdir().expect("temporary directory");
     let mut stage = Stage::new(other.path());
     stage.commit(&creation(1));
-    stage.slot.was_exported(recorded);
+    stage.slot.was_exported(RecordPlace { incarnation: 1, position: recorded, number: recorded });
     stage.lead();
     assert_eq!(stage.shared.entrances[0].health(), Health::Dead);
     // With all of the log, everything is as it was.
     let mut stage = Stage::new(directory.path());
     stage.commit(&creation(1));
     stage.commit(&creation(2));
-    stage.slot.was_exported(recorded);
+    stage.slot.was_exported(RecordPlace { incarnation: 1, position: recorded, number: recorded });
     stage.lead();
     assert_eq!(stage.shared.entrances[0].role(), Role::Leader);
 }

@@ -1,0 +1,287 @@
+//! What other threads see of an exporter and one partition.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use exporters::{Controller, Kept};
+use parking_lot::Mutex;
+use protocol::{PartitionId, RecordPlace, Timestamp};
+
+use crate::metrics::ExporterMetrics;
+use crate::record_log::{Gap, RecordLog};
+
+/// What an exporter is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExporterState {
+    /// It connects to its target.
+    Opening,
+    /// It takes records.
+    Exporting,
+    /// It failed and is tried again; the sentence says why.
+    Failing(String),
+    /// It does not come back from a call; the sentence says from which.
+    Stuck(String),
+    /// It is closed.
+    Closed,
+}
+
+impl ExporterState {
+    /// The reason why no record is taken.
+    pub fn trouble(&self) -> Option<&str> {
+        match self {
+            ExporterState::Failing(reason) | ExporterState::Stuck(reason) => Some(reason),
+            ExporterState::Opening | ExporterState::Exporting | ExporterState::Closed => None,
+        }
+    }
+}
+
+/// How an exporter is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExporterStatus {
+    /// Its name.
+    pub name: String,
+    /// How it is with each partition.
+    pub partitions: Vec<ExporterPosition>,
+}
+
+impl ExporterStatus {
+    /// What it is doing: where it is in trouble, if it is anywhere.
+    pub fn state(&self) -> ExporterState {
+        let states = || self.partitions.iter().map(|partition| &partition.state);
+        let troubled = states().find(|state| state.trouble().is_some());
+        let opening = states().find(|state| **state == ExporterState::Opening);
+        troubled.or(opening).or(states().next()).cloned().unwrap_or(ExporterState::Closed)
+    }
+}
+
+/// How an exporter is with a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExporterPosition {
+    /// The partition.
+    pub partition: PartitionId,
+    /// What it is doing.
+    pub state: ExporterState,
+    /// Position of the last record handed to it.
+    pub exported: u64,
+    /// Position up to which it needs no record again.
+    pub acknowledged: u64,
+    /// Position of the last record there is.
+    pub last: u64,
+    /// Time since the record happened that it took or refused last; 0 when it has acknowledged everything.
+    pub lag_milliseconds: u64,
+    /// How many records were missing where it came by, since the start of the node.
+    pub missing_records: u64,
+    /// The last place where records were missing, in a sentence.
+    pub gap: Option<String>,
+}
+
+impl ExporterPosition {
+    /// How many positions it is behind: no fewer than records.
+    pub fn lag_records(&self) -> u64 {
+        self.last.saturating_sub(self.acknowledged)
+    }
+}
+
+/// What an exporter is called for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    Open,
+    Export,
+    Flush,
+    Close,
+}
+
+impl Call {
+    const ALL: [Call; 4] = [Call::Open, Call::Export, Call::Flush, Call::Close];
+
+    fn name(self) -> &'static str {
+        match self {
+            Call::Open => "connecting to its target",
+            Call::Export => "taking a record",
+            Call::Flush => "sending what it kept back",
+            Call::Close => "closing",
+        }
+    }
+}
+
+/// A call that somebody saw, and since when.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    calls: u64,
+    since: Duration,
+}
+
+/// What other threads see of an exporter and one partition.
+#[derive(Debug)]
+pub struct ExporterProgress {
+    name: String,
+    log: Arc<RecordLog>,
+    /// What was acknowledged when the node was started.
+    kept_at_start: RecordPlace,
+    pub(super) controller: Controller,
+    pub(super) state: Mutex<ExporterState>,
+    pub(super) exported: AtomicU64,
+    /// When the record happened that was exported or tried last; at first the start of the node.
+    pub(super) exported_timestamp: AtomicI64,
+    /// Counts the calls, above two bits that name the present one, below which is one bit for whether there is one.
+    calls: AtomicU64,
+    /// The call that is watched.
+    seen: Mutex<Seen>,
+    /// How long the exporter has not come back, once that is too long.
+    stuck: Mutex<Option<(Call, Duration)>>,
+    missing_records: AtomicU64,
+    gap: Mutex<Option<(Gap, String)>>,
+    pub(super) metrics: ExporterMetrics,
+}
+
+impl ExporterProgress {
+    /// Of an exporter for which so much is kept of a partition; nothing for a new one, which begins where the stream does.
+    /// `wake` is called after each acknowledgement.
+    pub fn new(
+        name: &str,
+        kept: Option<Kept>,
+        log: Arc<RecordLog>,
+        now: Timestamp,
+        wake: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        let mut kept = kept.unwrap_or_else(|| Kept { acknowledged: log.beginning(), ..Kept::default() });
+        let kept_at_start = kept.acknowledged;
+        kept.acknowledged = log.resume_after(kept.acknowledged);
+        ExporterProgress {
+            name: name.to_owned(),
+            kept_at_start,
+            exported: AtomicU64::new(kept.acknowledged.position),
+            controller: Controller::new(kept, wake),
+            state: Mutex::new(ExporterState::Opening),
+            exported_timestamp: AtomicI64::new(now),
+            calls: AtomicU64::new(0),
+            seen: Mutex::new(Seen { calls: 0, since: Duration::ZERO }),
+            stuck: Mutex::new(None),
+            missing_records: AtomicU64::new(0),
+            gap: Mutex::new(None),
+            metrics: ExporterMetrics::new(name, log.partition()),
+            log,
+        }
+    }
+
+    /// The exporter's name in the configuration.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The partition.
+    pub fn partition(&self) -> PartitionId {
+        self.log.partition()
+    }
+
+    /// Its records.
+    pub fn log(&self) -> &Arc<RecordLog> {
+        &self.log
+    }
+
+    /// What was acknowledged when the node was started. The log must account for it.
+    pub fn kept_at_start(&self) -> RecordPlace {
+        self.kept_at_start
+    }
+
+    /// Where the exporter acknowledges.
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// The place up to which the exporter needs no record again.
+    pub fn acknowledged(&self) -> RecordPlace {
+        self.controller.acknowledged()
+    }
+
+    /// The place up to which nothing is needed again, whatever happens: a restart would go on behind it. What lies before may be
+    /// deleted; what is only acknowledged may not, or a restart would miss it.
+    pub fn saved(&self) -> RecordPlace {
+        self.controller.saved()
+    }
+
+    /// How many records were missing where it came by.
+    pub fn missing_records(&self) -> u64 {
+        self.missing_records.load(Ordering::Relaxed)
+    }
+
+    /// Lets the exporter do something, watched by [`ExporterProgress::watch`].
+    pub(super) fn call<R>(&self, call: Call, does: impl FnOnce() -> R) -> R {
+        const STEP: u64 = 8;
+        let number = (self.calls.load(Ordering::Relaxed) & !7).wrapping_add(STEP);
+        self.calls.store(number | (call as u64) << 1 | 1, Ordering::Relaxed);
+        let result = does();
+        self.calls.store(number, Ordering::Relaxed);
+        result
+    }
+
+    /// Looks whether the exporter is in the same call for too long. To be called from time to time, by another thread than
+    /// the exporter's.
+    pub fn watch(&self, now: Duration, stuck_after: Duration) {
+        let calls = self.calls.load(Ordering::Relaxed);
+        let mut seen = self.seen.lock();
+        if calls != seen.calls {
+            *seen = Seen { calls, since: now };
+        }
+        let for_so_long = now.saturating_sub(seen.since);
+        let is_stuck = calls & 1 == 1 && for_so_long >= stuck_after;
+        let mut stuck = self.stuck.lock();
+        let was_stuck = stuck.is_some();
+        *stuck = is_stuck.then(|| (Call::ALL[(calls >> 1 & 3) as usize], for_so_long));
+        match (*stuck, was_stuck) {
+            (Some((call, _)), false) => tracing::warn!(
+                exporter = self.name, partition = %self.partition(),
+                "the exporter does not come back from {}; records of this partition are kept for it meanwhile", call.name()
+            ),
+            (None, true) => {
+                tracing::info!(exporter = self.name, partition = %self.partition(), "the exporter has come back");
+            }
+            _ => {}
+        }
+    }
+
+    /// Records are missing, which is said once.
+    pub(super) fn note_gap(&self, gap: Gap) {
+        let mut noted = self.gap.lock();
+        if noted.as_ref().is_some_and(|(before, _)| before.up_to >= gap.up_to) {
+            return;
+        }
+        let (partition, sentence) = (self.partition(), format!("In the record stream, {gap}."));
+        tracing::error!(
+            exporter = self.name, %partition, missing = gap.records(), gap = %gap,
+            "records that the exporter has not had are missing; it goes on behind them"
+        );
+        self.missing_records.fetch_add(gap.records(), Ordering::Relaxed);
+        self.metrics.missing(gap.records());
+        *noted = Some((gap, sentence));
+    }
+
+    /// How the exporter is doing at the time `now`.
+    pub fn position(&self, now: Timestamp) -> ExporterPosition {
+        let (acknowledged, last) = (self.acknowledged().position, self.log.last_position());
+        let since = self.exported_timestamp.load(Ordering::Relaxed);
+        let lag = if acknowledged < last { now.saturating_sub(since) } else { 0 };
+        let stuck = self.stuck.lock().map(|(call, since)| {
+            ExporterState::Stuck(format!("It has not come back from {} for {} s.", call.name(), since.as_secs()))
+        });
+        ExporterPosition {
+            partition: self.partition(),
+            state: stuck.unwrap_or_else(|| self.state.lock().clone()),
+            exported: self.exported.load(Ordering::Relaxed),
+            acknowledged,
+            last,
+            lag_milliseconds: u64::try_from(lag).unwrap_or(0),
+            missing_records: self.missing_records(),
+            gap: self.gap.lock().as_ref().map(|(_, sentence)| sentence.clone()),
+        }
+    }
+
+    /// Publishes the numbers as they are at the time `now`.
+    pub fn publish(&self, now: Timestamp) {
+        let position = self.position(now);
+        let lag = Duration::from_millis(position.lag_milliseconds);
+        self.metrics.positions(position.exported, position.acknowledged, position.lag_records(), lag);
+        self.metrics.state(position.state.trouble().is_some());
+    }
+}

@@ -1,0 +1,135 @@
+//! Feature levels: by which rules a partition works.
+//!
+//! The same commands must lead to the same records on every replica and at every replay, whichever build processes them.
+//! Whatever changes what a command results in (a record more or less, a limit, the data of time zones, a function) is
+//! therefore part of a level. Each partition is at one, in its replicated counters; a command raises it when all of its
+//! replicas know the next one. A build keeps the rules of all levels.
+
+use minicbor::decode::{Decoder, Error as DecodeError};
+use minicbor::encode::{Encoder, Error as EncodeError, Write};
+use minicbor::{Decode, Encode};
+
+use crate::limits::Limits;
+
+/// A level whose rules this build knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FeatureLevel(u32);
+
+/// What belongs to a level.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// The release of the time zone database with which expressions and timers compute.
+    #[cfg_attr(not(test), expect(dead_code, reason = "one release comes with the program, and a test compares it"))]
+    time_zones: &'static str,
+    /// What a single command may do.
+    pub limits: &'static Limits,
+    /// Whether settings of the cluster are part of the state, and a command changes them.
+    pub has_settings: bool,
+}
+
+/// All levels in order, from level 1. The rules of one that was released never change.
+static LEVELS: &[Rules] = &[
+    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: false },
+    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: true },
+];
+
+/// A level that this build does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Feature level {number} is not known: this build knows the levels 1 to {newest}. Use a build that knows it, at best the one \
+     that raised the level.", newest = FeatureLevel::NEWEST.number()
+)]
+pub struct UnknownFeatureLevel {
+    /// Its number.
+    pub number: u32,
+}
+
+impl FeatureLevel {
+    /// The first level that there was.
+    pub const OLDEST: FeatureLevel = FeatureLevel(1);
+    /// The last one that this build knows.
+    pub const NEWEST: FeatureLevel = FeatureLevel(2);
+
+    /// The level with this number.
+    ///
+    /// # Errors
+    /// When this build does not know it.
+    pub fn new(number: u32) -> Result<FeatureLevel, UnknownFeatureLevel> {
+        match (Self::OLDEST.0..=Self::NEWEST.0).contains(&number) {
+            true => Ok(FeatureLevel(number)),
+            false => Err(UnknownFeatureLevel { number }),
+        }
+    }
+
+    /// All levels that this build knows, oldest first.
+    pub fn all() -> impl Iterator<Item = FeatureLevel> {
+        (Self::OLDEST.0..=Self::NEWEST.0).map(FeatureLevel)
+    }
+
+    /// Its number, from 1.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn rules(self) -> &'static Rules {
+        &LEVELS[self.0 as usize - 1]
+    }
+}
+
+/// A partition begins at the newest one.
+impl Default for FeatureLevel {
+    fn default() -> Self {
+        FeatureLevel::NEWEST
+    }
+}
+
+impl std::fmt::Display for FeatureLevel {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.number().fmt(formatter)
+    }
+}
+
+impl<C> Encode<C> for FeatureLevel {
+    fn encode<W: Write>(&self, encoder: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
+        encoder.u32(self.number())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for FeatureLevel {
+    fn decode(decoder: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
+        FeatureLevel::new(decoder.u32()?).map_err(|error| DecodeError::message(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_numbered_from_one_without_a_gap() {
+        assert_eq!(FeatureLevel::NEWEST.number() as usize, LEVELS.len());
+        for level in FeatureLevel::all() {
+            assert_eq!(FeatureLevel::new(level.number()), Ok(level));
+        }
+    }
+
+    #[test]
+    fn a_level_of_a_newer_build_is_refused_by_name() {
+        let newer = FeatureLevel::NEWEST.number() + 1;
+        let error = FeatureLevel::new(newer).expect_err("unknown");
+        assert!(error.to_string().starts_with(&format!("Feature level {newer} is not known")), "{error}");
+        let stored = protocol::encode_to_vec(&newer);
+        let error = protocol::decode::<FeatureLevel>(&stored).expect_err("unknown").to_string();
+        assert!(error.contains("is not known"), "{error}");
+        assert_eq!(FeatureLevel::new(0), Err(UnknownFeatureLevel { number: 0 }));
+    }
+
+    /// Replicas with other zone data compute other times. Whoever takes newer data keeps the old one for the levels before.
+    #[test]
+    fn each_level_has_the_time_zones_that_come_with_the_program() {
+        for level in FeatureLevel::all() {
+            assert_eq!(Some(level.rules().time_zones), feel::zone::time_zone_data(), "of level {level}");
+        }
+    }
+}

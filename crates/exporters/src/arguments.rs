@@ -1,0 +1,185 @@
+//! The arguments of an exporter.
+
+use serde_json::{Map, Value};
+
+use crate::ExporterError;
+
+/// Arguments by name. As in the reference's configuration, a name counts without regard to case, dashes and underscores, so
+/// that `maxFiles`, `max-files` and the `MAXFILES` of an environment variable are the same. What nobody takes is refused.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Arguments {
+    exporter: String,
+    /// What the names begin with in messages.
+    prefix: String,
+    values: Map<String, Value>,
+}
+
+/// The name without what does not count.
+pub(crate) fn relaxed(name: &str) -> String {
+    let letters = name.chars().filter(|letter| !matches!(letter, '-' | '_'));
+    letters.map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+impl Arguments {
+    /// The arguments of the exporter with a name.
+    pub fn new(exporter: &str, values: Map<String, Value>) -> Self {
+        Arguments { exporter: exporter.to_owned(), prefix: String::new(), values }
+    }
+
+    /// An argument is missing or wrong; `problem` ends the sentence "the argument … of the exporter …".
+    pub fn error(&self, name: &str, problem: &str) -> ExporterError {
+        ExporterError::argument(&self.exporter, format!("{}{name}", self.prefix), problem)
+    }
+
+    /// Takes the value with a name.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        let wanted = relaxed(name);
+        let found = self.values.keys().find(|name| relaxed(name) == wanted)?.clone();
+        self.values.remove(&found)
+    }
+
+    /// Takes a text that is not empty.
+    ///
+    /// # Errors
+    /// When there is something else.
+    pub fn take_text(&mut self, name: &str) -> Result<Option<String>, ExporterError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) if !text.is_empty() => Ok(Some(text)),
+            Some(_) => Err(self.error(name, "must be a text that is not empty")),
+        }
+    }
+
+    /// Takes a switch.
+    ///
+    /// # Errors
+    /// When there is something else.
+    pub fn take_switch(&mut self, name: &str) -> Result<Option<bool>, ExporterError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Bool(switch)) => Ok(Some(switch)),
+            Some(_) => Err(self.error(name, "must be true or false")),
+        }
+    }
+
+    /// Takes a number in a range.
+    ///
+    /// # Errors
+    /// When there is something else.
+    pub fn take_number(
+        &mut self,
+        name: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, ExporterError> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        match value.as_u64().filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.error(name, &format!("must be a number from {} to {}", range.start(), range.end()))),
+        }
+    }
+
+    /// Takes a number of bytes: a number, or a text such as `64KB`, `100MB`, `1GiB` (units are powers of 1,024).
+    ///
+    /// # Errors
+    /// When there is something else.
+    pub fn take_bytes(&mut self, name: &str) -> Result<Option<u64>, ExporterError> {
+        let bytes = match self.take(name) {
+            None => return Ok(None),
+            Some(Value::Number(number)) => number.as_u64(),
+            Some(Value::String(text)) => bytes(&text),
+            Some(_) => None,
+        };
+        let problem = "must be a number of bytes, or one with a unit, such as 64KB, 100MB or 1GB";
+        bytes.map(Some).ok_or_else(|| self.error(name, problem))
+    }
+
+    /// Takes some words: a list, or a text with commas between them.
+    ///
+    /// # Errors
+    /// When there is something else.
+    pub fn take_words(&mut self, name: &str) -> Result<Option<Vec<String>>, ExporterError> {
+        let words = match self.take(name) {
+            None => return Ok(None),
+            Some(Value::String(text)) => Some(text.split(',').map(str::trim).map(str::to_owned).collect::<Vec<_>>()),
+            Some(Value::Array(words)) => words.into_iter().map(|word| word.as_str().map(str::to_owned)).collect(),
+            Some(_) => None,
+        };
+        let words = words.map(|words| words.into_iter().filter(|word| !word.is_empty()).collect());
+        words.map(Some).ok_or_else(|| self.error(name, "must be a list of words"))
+    }
+
+    /// Takes the arguments below a name.
+    ///
+    /// # Errors
+    /// When there is something else.
+    pub fn take_group(&mut self, name: &str) -> Result<Option<Arguments>, ExporterError> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Object(values)) => {
+                let prefix = format!("{}{name}.", self.prefix);
+                Ok(Some(Arguments { exporter: self.exporter.clone(), prefix, values }))
+            }
+            Some(_) => Err(self.error(name, "must be a mapping of names to values")),
+        }
+    }
+
+    /// Refuses what was not taken.
+    ///
+    /// # Errors
+    /// When there is something left.
+    pub fn finish(self, known: &str) -> Result<(), ExporterError> {
+        match self.values.keys().next() {
+            None => Ok(()),
+            Some(unknown) => Err(self.error(unknown, &format!("is not known; known are {known}"))),
+        }
+    }
+
+    /// The names of what was not taken.
+    pub fn names(&self) -> Vec<String> {
+        self.values.keys().cloned().collect()
+    }
+}
+
+fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_found_however_they_are_written_and_refused_by_name() {
+        let Value::Object(values) = json!({
+            "max-files": 3, "MAXFILESIZE": "2 MB", "words": "a, b,,c", "index": {"jobBatch": false, "odd": 1}, "big": "17EB",
+        }) else {
+            unreachable!()
+        };
+        let mut arguments = Arguments::new("debug", values);
+        assert_eq!(arguments.take_number("maxFiles", 1..=9).expect("in range"), Some(3));
+        assert_eq!(arguments.take_number("maxFiles", 1..=9).expect("taken"), None);
+        assert_eq!(arguments.take_bytes("max-file-size").expect("a size"), Some(2 << 20));
+        assert_eq!(arguments.take_words("words").expect("words"), Some(vec!["a".into(), "b".into(), "c".into()]));
+        arguments.take_bytes("big").expect_err("no unit");
+        let mut index = arguments.take_group("index").expect("a mapping").expect("there");
+        assert_eq!(index.take_switch("job_batch").expect("a switch"), Some(false));
+        assert_eq!(
+            index.finish("'event'").expect_err("odd").to_string(),
+            "The argument 'index.odd' of the exporter 'debug' is not known; known are 'event'"
+        );
+        arguments.finish("nothing").expect("everything was taken");
+    }
+}

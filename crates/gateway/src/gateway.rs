@@ -1,0 +1,269 @@
+//! The ports for clients, and what both stand on: one intake, one executor.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use broker::Client;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::MissedTickBehavior;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use crate::acknowledged::Acknowledged;
+use crate::answers::Answers;
+use crate::executor::Executor;
+use crate::intake::Intake;
+use crate::job_stream::JobStreams;
+use crate::listener::{self, Listener, Speech};
+use crate::long_polling::LongPolling;
+use crate::starts::Starts;
+use crate::{GatewayOptions, StartError, grpc, rest, topology};
+
+/// How often long polls look for partitions to ask again.
+const TICK: Duration = Duration::from_millis(100);
+/// How often metrics are brought up to date that do not follow from a request.
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+/// How long requests may take to end when the server stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A serving gateway.
+pub struct Gateway {
+    grpc_address: SocketAddr,
+    http_address: SocketAddr,
+    health: HealthReporter,
+    shutdown: watch::Sender<bool>,
+    server: JoinHandle<()>,
+    background: [JoinHandle<()>; 3],
+    streams: Arc<JobStreams>,
+    acknowledged: Acknowledged,
+    /// The server has ended.
+    is_over: bool,
+}
+
+impl Gateway {
+    /// Listens and serves, on the current async runtime.
+    ///
+    /// # Errors
+    /// When an address cannot be used, or certificate and key cannot be read.
+    pub async fn start(client: Client, options: GatewayOptions) -> Result<Gateway, StartError> {
+        let tls = |speech| options.tls.as_ref().map(|files| listener::tls(files, speech)).transpose();
+        let (grpc_tls, http_tls) = (tls(Speech::Http2)?, tls(Speech::Http)?);
+        let (grpc, grpc_address) = bind("gRPC", options.grpc_address).await?;
+        let (http, http_address) = bind("REST", options.http_address).await?;
+
+        let (shutdown, stopping) = watch::channel(false);
+        let polling = LongPolling::new(&client, options.parked_polls_max);
+        let streams = JobStreams::new(options.job_streams_max);
+        let (starts, answers, intake) = (Starts::new(), Answers::new(), Intake::new());
+        let background = [
+            tokio::spawn(tick(polling.clone())),
+            tokio::spawn(report(client.clone(), streams.clone(), answers.clone())),
+            tokio::spawn(starts.clone().adapt()),
+        ];
+        let acknowledged = Acknowledged::default();
+        let executor =
+            Executor { client, request_timeout: options.request_timeout, acknowledged: acknowledged.clone() };
+        let (health, health_server) = tonic_health::server::health_reporter();
+        health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::Serving).await;
+        let long_polling_timeout = options.long_polling_timeout;
+        let service = grpc::Service::new(executor.clone(), polling, streams.clone(), long_polling_timeout, &stopping);
+        let listener = |listener, speech, tls| Listener {
+            listener,
+            speech,
+            tls,
+            starts: starts.clone(),
+            answers: answers.clone(),
+            connections: options.connections.clone(),
+            job_streams_max: (options.job_streams_max / 2).max(1),
+        };
+        let mut ports = JoinSet::new();
+        let services = grpc::Services::new(service, health_server, intake.clone());
+        ports.spawn(listener(grpc, Speech::Http2, grpc_tls).serve(services, stopping.clone()));
+        let api = rest::Api::new(executor, intake);
+        ports.spawn(listener(http, Speech::Http, http_tls).serve(api, stopping.clone()));
+        let server = tokio::spawn(serve(ports, stopping));
+        Ok(Gateway {
+            grpc_address,
+            http_address,
+            health,
+            shutdown,
+            server,
+            background,
+            streams,
+            acknowledged,
+            is_over: false,
+        })
+    }
+
+    /// Where it listens for gRPC; with the port that was taken when any was allowed.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.grpc_address
+    }
+
+    /// Where it listens for HTTP; with the port that was taken when any was allowed.
+    pub fn http_address(&self) -> SocketAddr {
+        self.http_address
+    }
+
+    /// How far clients of this gateway know what happened.
+    pub fn acknowledged(&self) -> Acknowledged {
+        self.acknowledged.clone()
+    }
+
+    /// The job streams that workers hold open here.
+    pub fn job_streams(&self) -> Arc<JobStreams> {
+        self.streams.clone()
+    }
+
+    /// Completes when a port ends without being stopped: then its clients are not served any more.
+    pub async fn ended(&mut self) {
+        if let Err(error) = (&mut self.server).await {
+            tracing::error!(%error, "the server for clients failed");
+        }
+        self.is_over = true;
+    }
+
+    /// Ends streams and waiting polls with `UNAVAILABLE`, lets other requests finish, and stops listening.
+    pub async fn stop(self) {
+        self.health.set_service_status("", ServingStatus::NotServing).await;
+        self.health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::NotServing).await;
+        self.background.iter().for_each(JoinHandle::abort);
+        // If nothing listens, the server has ended by itself.
+        let _ = self.shutdown.send(true);
+        if self.is_over {
+            return;
+        }
+        let mut server = self.server;
+        match tokio::time::timeout(STOP_TIMEOUT, &mut server).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the server for clients failed"),
+            Err(_) => {
+                tracing::warn!("some clients keep their connections open; they are cut off");
+                server.abort();
+            }
+        }
+    }
+}
+
+async fn tick(polling: Arc<LongPolling>) {
+    let mut interval = tokio::time::interval(TICK);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        polling.tick(Instant::now());
+    }
+}
+
+async fn report(client: Client, streams: Arc<JobStreams>, answers: Answers) {
+    let mut interval = tokio::time::interval(REPORT_INTERVAL);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        topology::report(&client.cluster());
+        streams.count_distinct();
+        answers.report();
+    }
+}
+
+async fn bind(protocol: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let failed = |source| StartError::Bind { protocol, address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+/// Serves the ports until they are stopped and their connections have ended, or one of them fails.
+async fn serve(mut ports: JoinSet<()>, stopping: watch::Receiver<bool>) {
+    while let Some(ended) = ports.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "the server of a port failed");
+            return;
+        }
+        if !*stopping.borrow() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use broker::{Node, NodeOptions};
+    use protocol::PartitionId;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+
+    use super::*;
+    use crate::TlsFiles;
+
+    fn pem(name: &str) -> std::path::PathBuf {
+        [env!("CARGO_MANIFEST_DIR"), "..", "osmia", "tests", "tls", name].iter().collect()
+    }
+
+    /// What trusts the certificate of the tests.
+    fn connector() -> TlsConnector {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(pem("certificate.pem")).expect("a certificate")).expect("a root");
+        let provider = Arc::new(crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let mut config = config.expect("versions").with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        TlsConnector::from(Arc::new(config))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn rest_is_encrypted_as_grpc_is_and_answers_say_how_far_the_records_reach() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = NodeOptions { data_directory: directory.path().to_owned(), ..NodeOptions::default() };
+        let node = Node::start(options).expect("the node starts");
+        while !node.is_ready() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let tls = Some(TlsFiles { certificate: pem("certificate.pem"), key: pem("key.pem") });
+        let options = GatewayOptions { tls, ..GatewayOptions::new(any, any) };
+        let gateway = Gateway::start(node.client(), options).await.expect("free ports");
+        let socket = tokio::net::TcpStream::connect(gateway.http_address()).await.expect("it listens");
+        let name = ServerName::try_from("localhost").expect("a name");
+        let mut stream = connector().connect(name, socket).await.expect("they agree");
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+        let mut publish = async || {
+            let body = r#"{"name":"paid","correlationKey":"bee"}"#;
+            let head = "POST /v2/messages/publication HTTP/1.1\r\nHost: o\r\nContent-Type: application/json\r\n";
+            let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(request.as_bytes()).await.expect("it is taken");
+            let mut answer = vec![0; 4_096];
+            let length = stream.read(&mut answer).await.expect("an answer");
+            let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+            assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+            let positions = gateway.acknowledged().positions();
+            assert_eq!(positions.iter().map(|at| at.partition).collect::<Vec<_>>(), [PartitionId(1)]);
+            positions[0].position
+        };
+        let first = publish().await;
+        assert!(first > 0 && publish().await > first);
+        gateway.stop().await;
+        node.stop().expect("a clean stop");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_end_of_the_server_is_noticed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = NodeOptions { data_directory: directory.path().to_owned(), ..NodeOptions::default() };
+        let node = Node::start(options).expect("the node starts");
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let options = GatewayOptions::new(any, any);
+        let mut gateway = Gateway::start(node.client(), options).await.expect("free ports");
+        let serving = tokio::time::timeout(Duration::from_millis(50), gateway.ended());
+        assert!(serving.await.is_err(), "it serves");
+        gateway.server.abort();
+        gateway.ended().await;
+        gateway.stop().await;
+        node.stop().expect("a clean stop");
+    }
+}

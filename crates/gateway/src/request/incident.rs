@@ -1,0 +1,33 @@
+//! Resolving incidents.
+
+use protocol::{IncidentIntent, IncidentValue, Key, Payload};
+
+use super::{Request, Submission};
+use crate::executor::Router;
+use crate::outcome::Failure;
+use crate::tenants::tenant_by_key;
+use crate::validation::Target;
+
+/// Wants an instance to go on where an incident holds it.
+#[derive(Debug, Default)]
+pub(crate) struct ResolveIncident {
+    pub incident_key: i64,
+    pub operation_reference: Option<u64>,
+}
+
+impl Request for ResolveIncident {
+    type Answer = ();
+
+    fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
+        let target = Target { intent: IncidentIntent::Resolve.name(), action: "resolve incident", kind: "incident" };
+        let payload = |_| {
+            let value = IncidentValue { tenant_id: tenant_by_key(), ..IncidentValue::default() };
+            Payload::Incident(IncidentIntent::Resolve, Box::new(value))
+        };
+        Submission::by_key(router, target, self.incident_key, self.operation_reference, payload)
+    }
+
+    fn answer(_: Key, _: Payload) -> Result<(), Payload> {
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+//! Completing, failing and changing jobs.
+
+use std::sync::Arc;
+
+use protocol::{JobIntent, JobValue, Key, Payload, Rejection, Text};
+
+use super::{Request, Submission};
+use crate::executor::Router;
+use crate::outcome::Failure;
+use crate::validation::{Target, Variables};
+
+/// The work of a job is done.
+#[derive(Debug, Default)]
+pub(crate) struct CompleteJob {
+    pub job_key: i64,
+    pub variables: Variables,
+    /// The client says more than variables.
+    pub has_result: bool,
+}
+
+/// The work of a job failed.
+#[derive(Debug, Default)]
+pub(crate) struct FailJob {
+    pub job_key: i64,
+    /// How often it may be tried from now on.
+    pub retries: i32,
+    /// Milliseconds.
+    pub retry_back_off: i64,
+    pub error_message: Text,
+    pub variables: Variables,
+}
+
+/// The work of a job ended with an error that the process knows.
+#[derive(Debug, Default)]
+pub(crate) struct ThrowError {
+    pub job_key: i64,
+    pub error_code: Text,
+    pub error_message: Text,
+    pub variables: Variables,
+}
+
+/// Wants a job to be tried this often.
+#[derive(Debug, Default)]
+pub(crate) struct UpdateJobRetries {
+    pub job_key: i64,
+    pub retries: i32,
+    pub operation_reference: Option<u64>,
+}
+
+/// Wants more or less time for an activated job.
+#[derive(Debug, Default)]
+pub(crate) struct UpdateJobTimeout {
+    pub job_key: i64,
+    /// Milliseconds from now.
+    pub timeout: i64,
+    pub operation_reference: Option<u64>,
+}
+
+impl Request for CompleteJob {
+    type Answer = ();
+
+    fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
+        if self.has_result {
+            return Err(Failure::Unsupported {
+                with: "a result",
+                remark: ": jobs of listeners and ad-hoc sub-processes are missing.",
+            });
+        }
+        let value = JobValue { variables: self.variables.check()?, ..JobValue::default() };
+        let target = Target { intent: JobIntent::Complete.name(), action: "complete job", kind: "job" };
+        let payload = |_| Payload::Job(JobIntent::Complete, Arc::new(value));
+        Submission::by_key(router, target, self.job_key, None, payload)
+    }
+
+    fn answer(_: Key, _: Payload) -> Result<(), Payload> {
+        Ok(())
+    }
+}
+
+impl Request for FailJob {
+    type Answer = ();
+
+    fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
+        let value = JobValue {
+            variables: self.variables.check()?,
+            retries: self.retries,
+            retry_backoff: self.retry_back_off,
+            error_message: self.error_message,
+            ..JobValue::default()
+        };
+        let target = Target { intent: JobIntent::Fail.name(), action: "fail job", kind: "job" };
+        let payload = |_| Payload::Job(JobIntent::Fail, Arc::new(value));
+        Submission::by_key(router, target, self.job_key, None, payload)
+    }
+
+    fn answer(_: Key, _: Payload) -> Result<(), Payload> {
+        Ok(())
+    }
+}
+
+impl Request for ThrowError {
+    type Answer = ();
+
+    fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
+        let value = JobValue {
+            variables: self.variables.check()?,
+            error_code: self.error_code,
+            error_message: self.error_message,
+            ..JobValue::default()
+        };
+        let target = Target { intent: JobIntent::ThrowError.name(), action: "throw an error for job", kind: "job" };
+        let payload = |_| Payload::Job(JobIntent::ThrowError, Arc::new(value));
+        Submission::by_key(router, target, self.job_key, None, payload)
+    }
+
+    fn answer(_: Key, _: Payload) -> Result<(), Payload> {
+        Ok(())
+    }
+}
+
+impl Request for UpdateJobRetries {
+    type Answer = ();
+
+    fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
+        let intent = JobIntent::UpdateRetries;
+        if self.retries < 1 {
+            let rejection = Rejection::invalid_argument(format!(
+                "Expected to update retries of job with key '{}' with a positive amount of retries, but the amount given was '{}'",
+                self.job_key, self.retries
+            ));
+            return Err(Failure::rejected(intent.name(), Key::from_raw(self.job_key), rejection));
+        }
+        let value = JobValue { retries: self.retries, ..JobValue::default() };
+        let target = Target { intent: intent.name(), action: "update retries of job", kind: "job" };
+        let payload = |_| Payload::Job(intent, Arc::new(value));
+        Submission::by_key(router, target, self.job_key, self.operation_reference, payload)
+    }
+
+    fn answer(_: Key, _: Payload) -> Result<(), Payload> {
+        Ok(())
+    }
+}
+
+impl Request for UpdateJobTimeout {
+    type Answer = ();
+
+    fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
+        let value = JobValue { timeout: self.timeout, ..JobValue::default() };
+        let target = Target { intent: JobIntent::UpdateTimeout.name(), action: "update timeout of job", kind: "job" };
+        let payload = |_| Payload::Job(JobIntent::UpdateTimeout, Arc::new(value));
+        Submission::by_key(router, target, self.job_key, self.operation_reference, payload)
+    }
+
+    fn answer(_: Key, _: Payload) -> Result<(), Payload> {
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! The API: takes requests off their connections, and answers them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http_body::Body;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::HeaderMap;
+use hyper::{Method, Request, Response, StatusCode, Version};
+
+use super::metrics::ApiMetrics;
+use super::problem::Problem;
+use super::process_instance::Creation;
+use super::reception::NotTaken;
+use super::response::ApiBody;
+use super::routes::{Existing, Found, Parameters, Route, Routes};
+use super::{cluster, job, message, process_instance, reception, response};
+use crate::answers::LargeAnswer;
+use crate::executor::Executor;
+use crate::intake::Intake;
+use crate::listener::{Answer, Answering, Caller};
+use crate::outcome::{Failure, Outcome};
+use crate::starts::Start;
+
+/// Answers requests by handing them to the executor. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Api(Arc<Shared>);
+
+struct Shared {
+    executor: Executor,
+    intake: Intake,
+    routes: Routes,
+    metrics: ApiMetrics,
+}
+
+/// Why a request is not answered as it was meant.
+#[derive(Debug)]
+pub(super) enum NoAnswer {
+    Problem(Problem),
+    Failure(Failure),
+}
+
+impl From<Problem> for NoAnswer {
+    fn from(problem: Problem) -> Self {
+        NoAnswer::Problem(problem)
+    }
+}
+
+impl From<Failure> for NoAnswer {
+    fn from(failure: Failure) -> Self {
+        NoAnswer::Failure(failure)
+    }
+}
+
+impl From<NotTaken> for NoAnswer {
+    fn from(not_taken: NotTaken) -> Self {
+        match not_taken {
+            NotTaken::Problem(problem) => NoAnswer::Problem(problem),
+            NotTaken::Failure(failure) => NoAnswer::Failure(failure),
+        }
+    }
+}
+
+impl Existing {
+    /// Whether it starts work. A creation that turns out to wait for the end does not count any longer then: that may take
+    /// long.
+    fn is_start(self) -> bool {
+        matches!(self, Existing::CreateProcessInstance | Existing::PublishMessage)
+    }
+}
+
+impl Api {
+    pub(crate) fn new(executor: Executor, intake: Intake) -> Api {
+        Api(Arc::new(Shared { executor, intake, routes: Routes::new(), metrics: ApiMetrics::new() }))
+    }
+}
+
+impl Answer for Api {
+    type Body = ApiBody;
+
+    fn answer(&self, request: Request<Incoming>, caller: &Caller) -> Answering<ApiBody> {
+        let (api, caller, begin) = (self.0.clone(), caller.clone(), Instant::now());
+        // Over HTTP/2 the connection is not read further while too much of it is unanswered, so it must count now.
+        let counts_now = request.version() == Version::HTTP_2
+            && api.route(&request).and_then(|(route, _)| route.existing).is_some_and(Existing::is_start);
+        let start = counts_now.then(|| caller.gate.start());
+        Box::pin(async move { Ok(api.respond(request, &caller, start, begin).await) })
+    }
+}
+
+impl Shared {
+    fn route<'r>(&self, request: &'r Request<Incoming>) -> Option<(&Route, Parameters<'r>)> {
+        match self.routes.find(method(request.method()), request.uri().path()) {
+            Found::Operation(route, parameters) => Some((route, parameters)),
+            _ => None,
+        }
+    }
+
+    async fn respond(
+        &self,
+        request: Request<Incoming>,
+        caller: &Caller,
+        start: Option<Start>,
+        begin: Instant,
+    ) -> Response<ApiBody> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path();
+        let (route, answered) = match self.routes.find(method(&parts.method), path) {
+            Found::Operation(route, parameters) => {
+                let taken = Taken { headers: &parts.headers, version: parts.version, parameters, body, start };
+                let answered = self.operate(route, taken, caller).await;
+                let answered = answered.map_err(|no_answer| match no_answer {
+                    NoAnswer::Problem(problem) => problem,
+                    NoAnswer::Failure(failure) => Problem::of(route.operation.name, &failure),
+                });
+                (Some(route), answered)
+            }
+            Found::OtherMethods(methods) => (None, other_methods(&parts.method, path, &methods)),
+            Found::Nothing => (None, Err(nothing(&parts.method, path))),
+        };
+        let response = answered.unwrap_or_else(|problem| response::problem(&problem, path));
+        self.metrics.record(route, begin, response.status());
+        if parts.method == Method::HEAD { response::without_body(response) } else { response }
+    }
+
+    async fn operate(&self, route: &Route, taken: Taken<'_>, caller: &Caller) -> Result<Response<ApiBody>, NoAnswer> {
+        let Some(existing) = route.existing else { return Err(not_yet(route).into()) };
+        match existing {
+            Existing::GetTopology => {
+                let text = cluster::topology(&self.executor.client.cluster());
+                counted(LargeAnswer::Topology, text, caller)
+            }
+            Existing::GetStatus => Ok(cluster::status(&self.executor.client.cluster())),
+            Existing::GetLicense => Ok(response::json(cluster::license())),
+            Existing::CompleteJob => {
+                let key = taken.parameters.first();
+                let (body, _) = self.receive(taken, existing, caller).await?;
+                self.execute(job::completion(key, &body)?).await?;
+                Ok(response::empty(StatusCode::NO_CONTENT))
+            }
+            Existing::PublishMessage => {
+                let (body, start) = self.receive(taken, existing, caller).await?;
+                let message = self.execute(message::publication(&body)?).await?;
+                drop(start);
+                Ok(response::json(message::published(&message)))
+            }
+            Existing::CreateProcessInstance => {
+                let (body, start) = self.receive(taken, existing, caller).await?;
+                match process_instance::creation(&body)? {
+                    Creation::Started(request) => {
+                        let value = self.execute(request).await?;
+                        drop(start);
+                        Ok(response::json(process_instance::created(&value)))
+                    }
+                    Creation::Awaited(request) => {
+                        drop((body, start));
+                        let value = self.execute(request).await?;
+                        counted(LargeAnswer::ProcessInstanceResult, process_instance::ended(&value), caller)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the body of a request, and for its turn if it starts work.
+    async fn receive(
+        &self,
+        taken: Taken<'_>,
+        existing: Existing,
+        caller: &Caller,
+    ) -> Result<(Bytes, Option<Start>), NoAnswer> {
+        reception::check(taken.headers, !taken.body.is_end_stream())?;
+        let is_start = existing.is_start();
+        let start = match taken.start {
+            None if is_start => Some(self.turn(taken.version, caller).await?),
+            start => start,
+        };
+        let arrival = caller.gate.arrival(is_start);
+        let body = reception::read(self.intake.receive(taken.body, arrival)).await?;
+        Ok((body, start))
+    }
+
+    /// Over HTTP/1.1 a connection has one request at a time, and a client has many connections.
+    async fn turn(&self, version: Version, caller: &Caller) -> Result<Start, Failure> {
+        if version == Version::HTTP_2 {
+            return Ok(caller.gate.start());
+        }
+        let turn = tokio::time::timeout(self.executor.request_timeout, caller.gate.turn()).await;
+        turn.map_err(|_| {
+            Failure::Exhausted(format!(
+                "Clients want to start more than this gateway can let in, and this request has waited for {} ms. Please try again after a growing pause.",
+                self.executor.request_timeout.as_millis()
+            ))
+        })
+    }
+
+    async fn execute<R: crate::request::Request>(&self, request: R) -> Result<R::Answer, Failure> {
+        let outcome: Outcome<R::Answer> = self.executor.submit(request)?.outcome().await;
+        outcome.map(|answered| answered.value)
+    }
+}
+
+/// A request whose body was not read.
+struct Taken<'a> {
+    headers: &'a HeaderMap,
+    version: Version,
+    parameters: Parameters<'a>,
+    body: Incoming,
+    /// Its place among what is to be started, if it has one already.
+    start: Option<Start>,
+}
+
+/// Who asks for the head of an answer asks for the answer.
+fn method(method: &Method) -> &str {
+    if method == Method::HEAD { Method::GET.as_str() } else { method.as_str() }
+}
+
+/// An answer that may be large has its place among those that were not read.
+fn counted(kind: LargeAnswer, text: Vec<u8>, caller: &Caller) -> Result<Response<ApiBody>, NoAnswer> {
+    let slot = caller.answers.slot();
+    slot.put(slot.take(kind, text.len())?);
+    Ok(response::counted_json(text, slot))
+}
+
+fn not_yet(route: &Route) -> Problem {
+    let operation = route.operation;
+    let detail = format!(
+        "{} ({} {}) is not supported by this version of Osmia yet.",
+        operation.name, operation.method, operation.path
+    );
+    Problem { title: "UNIMPLEMENTED".into(), ..Problem::new(StatusCode::NOT_IMPLEMENTED, detail) }
+}
+
+fn other_methods(method: &Method, path: &str, methods: &[&'static str]) -> Result<Response<ApiBody>, Problem> {
+    let mut allowed = methods.to_vec();
+    if methods.contains(&"GET") {
+        allowed.push("HEAD");
+    }
+    allowed.push("OPTIONS");
+    allowed.sort_unstable();
+    allowed.dedup();
+    let allowed = allowed.join(", ");
+    if method == Method::OPTIONS {
+        return Ok(response::options(&allowed));
+    }
+    let detail = format!("There is no {method} of '{path}'. There is {allowed}.");
+    Err(Problem { allow: Some(allowed), ..Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail) })
+}
+
+fn nothing(method: &Method, path: &str) -> Problem {
+    let detail = format!("There is no operation {method} {path} here. The operations of the API begin with /v2/.");
+    Problem::new(StatusCode::NOT_FOUND, detail)
+}

@@ -1,0 +1,113 @@
+//! The cluster in JSON.
+
+use broker::{ClusterView, Health, NodeView, PartitionView, Role};
+use hyper::{Response, StatusCode};
+
+use super::json::JsonObject;
+use super::response::{ApiBody, empty};
+use crate::topology::GATEWAY_VERSION;
+
+pub(super) fn topology(cluster: &ClusterView) -> Vec<u8> {
+    let mut json = JsonObject::new();
+    json.objects("brokers", cluster.nodes.iter().map(broker));
+    json.text("clusterId", &cluster.cluster_id).number("clusterSize", cluster.cluster_size);
+    json.number("partitionsCount", cluster.partitions_count);
+    json.number("replicationFactor", cluster.replication_factor).text("gatewayVersion", GATEWAY_VERSION);
+    // Of changes of the cluster; there was none.
+    json.text("lastCompletedChangeId", "-1");
+    json.finish()
+}
+
+fn broker(node: &NodeView) -> JsonObject {
+    let mut json = JsonObject::new();
+    json.number("nodeId", node.node_id).text("brokerId", &node.node_id.to_string());
+    json.text("host", &node.host).number("port", node.port);
+    json.objects("partitions", node.partitions.iter().map(partition)).text("version", &node.version);
+    json
+}
+
+fn partition(partition: &PartitionView) -> JsonObject {
+    let role = match partition.role {
+        Role::Leader => "leader",
+        Role::Follower => "follower",
+        Role::Inactive => "inactive",
+    };
+    let health = match partition.health {
+        Health::Healthy => "healthy",
+        Health::Unhealthy => "unhealthy",
+        Health::Dead | Health::LeftOut => "dead",
+    };
+    let mut json = JsonObject::new();
+    json.number("partitionId", partition.id.0).text("role", role).text("health", health).text("state", "active");
+    json
+}
+
+/// Whether anything can be done: at least one partition has a leader that is well.
+pub(super) fn status(cluster: &ClusterView) -> Response<ApiBody> {
+    let works = |partition: &PartitionView| partition.role == Role::Leader && partition.health == Health::Healthy;
+    let mut partitions = cluster.nodes.iter().flat_map(|node| &node.partitions);
+    empty(if partitions.any(works) { StatusCode::NO_CONTENT } else { StatusCode::SERVICE_UNAVAILABLE })
+}
+
+/// Nothing has to be bought.
+pub(super) fn license() -> Vec<u8> {
+    let mut json = JsonObject::new();
+    json.flag("validLicense", true).text("licenseType", "Apache-2.0").flag("isCommercial", false).null("expiresAt");
+    json.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::PartitionId;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn cluster(partitions: &[(Role, Health)]) -> ClusterView {
+        let view = |(index, (role, health)): (usize, &(Role, Health))| PartitionView {
+            id: PartitionId(index as u16 + 1),
+            role: *role,
+            health: *health,
+        };
+        let node = NodeView {
+            node_id: 0,
+            host: "localhost".to_owned(),
+            port: 26_500,
+            version: "8.9.0".to_owned(),
+            partitions: partitions.iter().enumerate().map(view).collect(),
+        };
+        ClusterView {
+            nodes: vec![node],
+            partitions_count: 2,
+            replication_factor: 1,
+            cluster_size: 1,
+            cluster_id: "c".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_topology_has_every_field_in_the_words_of_the_api() {
+        let cluster = cluster(&[(Role::Leader, Health::Healthy), (Role::Inactive, Health::LeftOut)]);
+        let found: Value = serde_json::from_slice(&topology(&cluster)).unwrap();
+        let expected = json!({
+            "brokers": [{
+                "nodeId": 0, "brokerId": "0", "host": "localhost", "port": 26_500, "version": "8.9.0",
+                "partitions": [
+                    {"partitionId": 1, "role": "leader", "health": "healthy", "state": "active"},
+                    {"partitionId": 2, "role": "inactive", "health": "dead", "state": "active"},
+                ],
+            }],
+            "clusterId": "c", "clusterSize": 1, "partitionsCount": 2, "replicationFactor": 1,
+            "gatewayVersion": GATEWAY_VERSION, "lastCompletedChangeId": "-1",
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn one_leader_that_is_well_is_enough() {
+        let code = |partitions: &[(Role, Health)]| status(&cluster(partitions)).status().as_u16();
+        assert_eq!(code(&[(Role::Inactive, Health::Dead), (Role::Leader, Health::Healthy)]), 204);
+        assert_eq!(code(&[(Role::Leader, Health::Unhealthy), (Role::Follower, Health::Healthy)]), 503);
+        assert_eq!(code(&[]), 503);
+    }
+}

@@ -1,0 +1,50 @@
+//! Messages in JSON.
+
+use super::api::NoAnswer;
+use super::json::JsonObject;
+use super::object::{Object, invalid};
+use crate::request::message::{PublishMessage, PublishedMessage};
+
+pub(super) fn publication(body: &[u8]) -> Result<PublishMessage, NoAnswer> {
+    let mut object = Object::read(body)?;
+    let request = PublishMessage {
+        name: object.require("name")?,
+        correlation_key: object.take("correlationKey")?.unwrap_or_default(),
+        message_id: object.take("messageId")?.unwrap_or_default(),
+        time_to_live: object.take("timeToLive")?.unwrap_or_default(),
+        variables: object.take("variables")?.unwrap_or_default(),
+        tenant_id: object.take("tenantId")?.unwrap_or_default(),
+        business_id: object.take("businessId")?,
+    };
+    object.finish()?;
+    if request.name.trim().is_empty() {
+        return Err(invalid("No name provided.").into());
+    }
+    Ok(request)
+}
+
+pub(super) fn published(message: &PublishedMessage) -> Vec<u8> {
+    let mut json = JsonObject::new();
+    json.text("tenantId", &message.tenant_id).key("messageKey", message.key);
+    json.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_publication_needs_no_more_than_a_name() {
+        let request = publication(br#"{"name":"m"}"#).unwrap();
+        assert_eq!((&*request.name, &*request.correlation_key, request.time_to_live), ("m", "", 0));
+        let body = br#"{"name":"m","correlationKey":"k","timeToLive":3600000,"variables":{},"tenantId":"<default>"}"#;
+        let request = publication(body).unwrap();
+        assert_eq!(
+            (&*request.correlation_key, request.time_to_live, &*request.tenant_id),
+            ("k", 3_600_000, "<default>")
+        );
+        for wrong in ["", "{}", r#"{"name":" "}"#, r#"{"name":null}"#, r#"{"name":"m","timeToLive":"1"}"#] {
+            assert!(matches!(publication(wrong.as_bytes()), Err(NoAnswer::Problem(_))), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Takes the body of a request: JSON within limits.
+
+use std::pin::Pin;
+
+use http_body::Body;
+use hyper::StatusCode;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap};
+
+use super::problem::Problem;
+use crate::MESSAGE_BYTES_MAX;
+use crate::intake::{ArrivalError, Arriving};
+use crate::outcome::Failure;
+
+/// A body that is too large is read up to here: a client that is still sending would find its connection closed before it
+/// reads why.
+const DISCARDED_BYTES_MAX: usize = 16 << 20;
+
+/// Why a body was not taken.
+pub(super) enum NotTaken {
+    Problem(Problem),
+    Failure(Failure),
+}
+
+/// What the headers say about a body before any of it is read.
+///
+/// # Errors
+/// When it would be nothing that can be used.
+pub(super) fn check(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    // Who expects to be told before sending has not begun.
+    let bytes_max = if headers.contains_key(EXPECT) { MESSAGE_BYTES_MAX } else { DISCARDED_BYTES_MAX };
+    if length.is_some_and(|length| length > bytes_max as u64) {
+        return Err(too_large());
+    }
+    if !has_body {
+        return Ok(());
+    }
+    let media_type = headers.get(CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
+    if !is_json(media_type) {
+        return Err(unsupported(format!("Content-Type '{media_type}' is not supported. Send 'application/json'.")));
+    }
+    match headers.get(CONTENT_ENCODING).map(|given| given.to_str().unwrap_or_default()) {
+        None | Some("identity") => Ok(()),
+        Some(encoding) => Err(unsupported(format!("Content-Encoding '{encoding}' is not supported. Send it plain."))),
+    }
+}
+
+/// `application/json`, in UTF-8.
+fn is_json(media_type: &str) -> bool {
+    let mut parts = media_type.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
+    is_json
+        && parts.all(|parameter| match parameter.split_once('=') {
+            Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+                value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+            }
+            _ => true,
+        })
+}
+
+fn unsupported(detail: String) -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail)
+}
+
+fn too_large() -> Problem {
+    let detail = format!(
+        "The request body is larger than the limit of {MESSAGE_BYTES_MAX} bytes. Send less at once, for example fewer or smaller variables."
+    );
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+}
+
+/// Waits for the whole body.
+pub(super) async fn read(mut body: Arriving<Incoming>) -> Result<Bytes, NotTaken> {
+    let mut first = Bytes::new();
+    let mut more = Vec::new();
+    let mut discarded = 0;
+    while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        let frame = frame.map_err(|error| match error {
+            ArrivalError::Refused(failure) => NotTaken::Failure(failure),
+            // Nobody will read it.
+            ArrivalError::Ended(error) => {
+                NotTaken::Problem(Problem::bad_request(format!("The request ended: {error}.")))
+            }
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if discarded > 0 || first.len() + more.len() + data.len() > MESSAGE_BYTES_MAX {
+            discarded += first.len() + more.len() + data.len();
+            (first, more) = (Bytes::new(), Vec::new());
+            if discarded > DISCARDED_BYTES_MAX {
+                break;
+            }
+            continue;
+        }
+        if first.is_empty() && more.is_empty() {
+            first = data;
+        } else {
+            if more.is_empty() {
+                more.extend_from_slice(&std::mem::take(&mut first));
+            }
+            more.extend_from_slice(&data);
+        }
+    }
+    if discarded > 0 {
+        return Err(NotTaken::Problem(too_large()));
+    }
+    Ok(if more.is_empty() { first } else { more.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(headers: &[(&'static str, &str)]) -> u16 {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().expect("a value"));
+        }
+        check(&map, true).map_or_else(|problem| problem.status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_plain_json_is_taken() {
+        for right in ["application/json", "application/json; charset=UTF-8", "Application/JSON;charset=\"utf-8\"; a=b"]
+        {
+            assert_eq!(status(&[("content-type", right)]), 200, "{right}");
+        }
+        for wrong in ["text/plain", "application/json; charset=ISO-8859-1", "application/jsonx", "", "json"] {
+            assert_eq!(status(&[("content-type", wrong)]), 415, "{wrong}");
+        }
+        assert_eq!(status(&[]), 415);
+        assert_eq!(status(&[("content-type", "application/json"), ("content-encoding", "gzip")]), 415);
+        assert_eq!(status(&[("content-type", "application/json"), ("content-length", "4194304")]), 200);
+        let json = ("content-type", "application/json");
+        assert_eq!(status(&[json, ("content-length", "4194305")]), 200, "it is read, and refused then");
+        assert_eq!(status(&[json, ("content-length", "16777217")]), 413);
+        let expects = [json, ("content-length", "4194305"), ("expect", "100-continue")];
+        assert_eq!(status(&expects), 413, "before any of it is sent");
+        assert!(check(&HeaderMap::new(), false).is_ok());
+    }
+}

@@ -1,0 +1,132 @@
+//! `osmia settings`: what a node can be told, and what it would be told here, without starting one.
+
+use std::fmt::Write as _;
+
+use clap::{Args as _, Subcommand};
+
+use crate::Outcome;
+use crate::arguments::Start;
+use crate::configuration::{Configuration, Environment, SETTINGS, Sources};
+use crate::output::print_line;
+
+/// What to do with settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// Print a configuration file with every setting, its meaning, default and variables, all as comments.
+    Template,
+    /// Check the flags, the environment and the file as a start does, and print what is set and where.
+    Check(Box<Start>),
+}
+
+pub(crate) fn run(command: SettingsCommand) -> Outcome {
+    match command {
+        SettingsCommand::Template => Ok(print_line(template())?),
+        SettingsCommand::Check(start) => check(*start),
+    }
+}
+
+fn check(start: Start) -> Outcome {
+    let file = start.config.clone();
+    let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
+    let configuration = Configuration::read(&sources)?;
+    crate::node::check(&configuration)?;
+    for (name, origin, value) in sources.all() {
+        print_line(format_args!("{name}: {value}    # {origin}"))?;
+    }
+    for (name, exporter) in &configuration.exporters {
+        let settings = serde_json::Value::Object(exporter.settings.clone());
+        print_line(format_args!("exporter {name}: {} {settings}", exporter.kind))?;
+    }
+    for name in &configuration.unknown_variables {
+        print_line(format_args!("{name} means nothing to this version"))?;
+    }
+    Ok(())
+}
+
+/// The file, without a line end at its end.
+fn template() -> String {
+    let flags = Start::augment_args(clap::Command::new("start"));
+    let mut text = String::from(
+        "# Settings of a node. Flags have the same names and go before variables of the environment, and those before this file.\n\
+         # What is not set has its default.\n",
+    );
+    for setting in SETTINGS {
+        let flag = flags.get_arguments().find(|flag| flag.get_long() == Some(setting.name));
+        let help = flag.and_then(clap::Arg::get_help).map(ToString::to_string).unwrap_or_default();
+        let (meaning, default) = match help.split_once(" [default: ") {
+            Some((meaning, default)) => (meaning.to_owned(), default.split(']').next().map(str::to_owned)),
+            None => (help, None),
+        };
+        let _ = write!(text, "\n# {meaning}.");
+        if let Some(default) = &default {
+            let _ = write!(text, " Default: {default}.");
+        }
+        let variables: Vec<_> = std::iter::once(setting.variable())
+            .chain(setting.camunda.iter().map(|&variable| variable.to_owned()))
+            .collect();
+        let _ = write!(text, "\n# {}\n#{}:", variables.join(", "), setting.name);
+        // A default that is more than one word is described above, and a switch is off.
+        let is_switch = flag.is_some_and(|flag| !flag.get_action().takes_values());
+        let value = default.filter(|default| !default.contains(' ')).or(is_switch.then(|| "false".to_owned()));
+        let value = value.unwrap_or_default();
+        let _ = writeln!(text, " {value}");
+    }
+    text.push_str(
+        "\n# What gets the records of all partitions, by names of your choice.\n#exporters:\n#  audit:\n#    type: json-lines\n\
+         #    path: ./records.jsonl",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_a_start_would_refuse_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("osmia.yaml");
+        let checked = |exporter: &str| {
+            std::fs::write(&file, format!("exporters:\n  a: {exporter}\n")).expect("a file");
+            let sources = Sources::new(BTreeMap::new(), Environment::default(), Some(&file)).expect("it is read");
+            crate::node::check(&Configuration::read(&sources).expect("the rest is right"))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(checked("{type: json-lines, path: r.jsonl}"), Ok(()));
+        for wrong in ["{type: json-lines}", "{type: elasticsearch}", "{type: json-lines, path: r.jsonl, nonsense: 1}"] {
+            assert!(checked(wrong).unwrap_err().contains('a'), "{wrong}");
+        }
+        let shared = checked("{type: json-lines, path: r.jsonl}\n  b: {type: json-lines, path: ./r.jsonl}");
+        assert!(shared.unwrap_err().contains("which the exporter 'a' writes too"));
+    }
+
+    #[test]
+    fn the_template_is_a_file_that_may_be_used_as_it_is_and_without_its_marks() {
+        let text = template();
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("osmia.yaml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).expect("a file");
+            let sources = Sources::new(BTreeMap::new(), Environment::default(), Some(&file)).expect("it is read");
+            Configuration::read(&sources).expect("it is right")
+        };
+        // YAML takes a file of comments for no mapping at all, so one setting is given.
+        let nothing = read(&format!("{text}\ndemo: true\n"));
+        assert!(nothing.demo && nothing.exporters.is_empty());
+        let with_defaults: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ') || rest.starts_with("  ")))
+            .filter(|line| {
+                !line.trim_end().ends_with(':') || line.trim_start() != *line || line.starts_with("exporters")
+            })
+            .collect();
+        let all = read(&with_defaults.join("\n"));
+        assert_eq!((all.grpc_port, all.management_port, all.exporters.len()), (26_500, 9_600, 1));
+        for setting in SETTINGS {
+            assert!(text.contains(&format!("\n#{}: ", setting.name)), "{} is missing", setting.name);
+        }
+        assert!(!text.contains("# .\n"), "a setting without a meaning:\n{text}");
+    }
+}

@@ -1,0 +1,372 @@
+//! The REST API over real sockets: what clients get, and what those get who hold the protocol loosely.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use hostile::frames::{DATA, END_HEADERS, END_STREAM, HEADERS, Raw, frame, header};
+use serde_json::{Value, json};
+use support::*;
+
+const JSON: &str = "application/json";
+const PROBLEM: &str = "application/problem+json";
+
+/// An answer as it came.
+struct Answer {
+    status: u16,
+    /// In lower case.
+    headers: Vec<(String, String)>,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
+    }
+
+    /// Status, title and detail of a problem, whose other members are right.
+    fn problem(&self, path: &str) -> (u16, String, String) {
+        assert_eq!(self.header("content-type"), Some(PROBLEM), "{}", self.body);
+        let problem = self.json();
+        assert_eq!(problem["type"], "about:blank");
+        assert_eq!((&problem["status"], &problem["instance"]), (&json!(self.status), &json!(path)));
+        let text = |name: &str| problem[name].as_str().expect("a text").to_owned();
+        (self.status, text("title"), text("detail"))
+    }
+}
+
+/// A connection that stays open between requests.
+struct Connection(BufReader<TcpStream>);
+
+impl Connection {
+    fn open(server: &Server) -> Connection {
+        let stream = TcpStream::connect(&server.rest).expect("the port listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a socket has time-outs");
+        Connection(BufReader::new(stream))
+    }
+
+    fn send(&mut self, text: &str) {
+        self.0.get_mut().write_all(text.as_bytes()).expect("it takes the request");
+    }
+
+    fn read(&mut self, has_body: bool) -> Answer {
+        let mut line = || {
+            let mut line = String::new();
+            self.0.read_line(&mut line).expect("it answers text");
+            line.trim_end().to_owned()
+        };
+        let status = line().split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let headers: Vec<(String, String)> = std::iter::from_fn(|| Some(line()).filter(|line| !line.is_empty()))
+            .map(|line| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned())).unwrap())
+            .collect();
+        let mut answer = Answer { status, headers, body: String::new() };
+        let length = answer.header("content-length").map_or(0, |length| length.parse().expect("a length"));
+        let mut body = vec![0; if has_body { length } else { 0 }];
+        self.0.read_exact(&mut body).expect("the whole body");
+        answer.body = String::from_utf8(body).expect("text");
+        answer
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> Answer {
+        self.send(&request(method, path, body));
+        self.read(method != "HEAD")
+    }
+
+    /// Whether nothing more comes.
+    fn is_at_its_end(&mut self) -> bool {
+        // A reset is an end too.
+        self.0.read(&mut [0; 1]).unwrap_or(0) == 0
+    }
+}
+
+fn request(method: &str, path: &str, body: &str) -> String {
+    let length = body.len();
+    let kind = if body.is_empty() { "" } else { "Content-Type: application/json; charset=UTF-8\r\n" };
+    format!("{method} {path} HTTP/1.1\r\nHost: osmia\r\n{kind}Content-Length: {length}\r\n\r\n{body}")
+}
+
+async fn start(flags: &[&str]) -> (Server, tempfile::TempDir) {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), flags);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    (server, data)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_is_created_worked_on_and_awaited() {
+    let (server, _data) = start(&["--partitions", "2"]).await;
+    let mut worker = server.client().await;
+    let mut connection = Connection::open(&server);
+
+    let body = r#"{"processDefinitionId":"order","variables":{"a":1.0},"tenantId":"<default>","tags":["t"]}"#;
+    let created = connection.ask("POST", "/v2/process-instances", body);
+    assert_eq!((created.status, created.header("content-type")), (200, Some(JSON)), "{}", created.body);
+    let created = created.json();
+    let names: Vec<&str> = created.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = [
+        "businessId",
+        "processDefinitionId",
+        "processDefinitionKey",
+        "processDefinitionVersion",
+        "processInstanceKey",
+        "tags",
+        "tenantId",
+        "variables",
+    ];
+    expected.sort_unstable();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, expected);
+    assert_eq!(created["processDefinitionVersion"], 1);
+    assert_eq!((&created["tags"], &created["variables"]), (&json!(["t"]), &json!({})));
+
+    let job = activate(&mut worker, poll("work", LONG_POLL)).await.remove(0);
+    assert_eq!(created["processInstanceKey"], job.process_instance_key.to_string());
+    assert_eq!(job.variables, r#"{"a":1.0}"#, "variables stay as they were sent");
+    let path = format!("/v2/jobs/{}/completion", job.key);
+    let completed = connection.ask("POST", &path, r#"{"variables":{"b":2}}"#);
+    assert_eq!((completed.status, &*completed.body), (204, ""));
+    let (status, title, detail) = connection.ask("POST", &path, "").problem(&path);
+    assert_eq!((status, &*title), (404, "NOT_FOUND"));
+    assert!(
+        detail.starts_with("Command 'COMPLETE' rejected with code 'NOT_FOUND': Expected to complete job"),
+        "{detail}"
+    );
+
+    let awaited = std::thread::spawn(move || {
+        let key = created["processDefinitionKey"].as_str().unwrap();
+        let body = format!(
+            r#"{{"processDefinitionKey":"{key}","variables":{{"a":[1,"é"],"c":3}},"awaitCompletion":true,"requestTimeout":600000,"fetchVariables":["a","b"]}}"#
+        );
+        let answer = connection.ask("POST", "/v2/process-instances", &body);
+        (answer, connection)
+    });
+    let job = activate(&mut worker, poll("work", LONG_POLL)).await.remove(0);
+    worker.complete_job(completion(job.key, r#"{"b":2}"#)).await.unwrap();
+    let (ended, mut connection) = tokio::task::spawn_blocking(|| awaited.join().unwrap()).await.unwrap();
+    assert_eq!((ended.status, &ended.json()["variables"]), (200, &json!({"a": [1, "é"], "b": 2})), "{}", ended.body);
+    let body = r#"{"processDefinitionId":"order","awaitCompletion":true,"requestTimeout":1}"#;
+    let (status, title, detail) =
+        connection.ask("POST", "/v2/process-instances", body).problem("/v2/process-instances");
+    assert_eq!((status, &*title), (504, "DEADLINE_EXCEEDED"));
+    assert!(detail.contains("did not answer createProcessInstance within 1 ms"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_published_once() {
+    let (server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&server);
+    let path = "/v2/messages/publication";
+    let body = r#"{"name":"paid","correlationKey":"bee","timeToLive":3600000,"messageId":"1","variables":{"a":1}}"#;
+    let published = connection.ask("POST", path, body);
+    assert_eq!(published.status, 200, "{}", published.body);
+    let published = published.json();
+    assert!(published["messageKey"].as_str().unwrap().parse::<i64>().unwrap() > 0);
+    assert_eq!(published["tenantId"], "<default>");
+    let (status, title, detail) = connection.ask("POST", path, body).problem(path);
+    assert_eq!((status, &*title), (409, "ALREADY_EXISTS"));
+    assert!(detail.contains("rejected with code 'ALREADY_EXISTS'"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_are_told_as_problems() {
+    let (server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&server);
+    let (creation, completion) = ("/v2/process-instances", "/v2/jobs/2251799813785249/completion");
+    for (path, body, status, title, detail) in [
+        (creation, "{", 400, "Bad Request", "not a JSON object"),
+        (creation, "[]", 400, "Bad Request", "not a JSON object"),
+        (creation, "{}", 400, "INVALID_ARGUMENT", "At least one of [processDefinitionId, processDefinitionKey]"),
+        (
+            creation,
+            r#"{"processDefinitionId":"order","x":1}"#,
+            400,
+            "Bad Request",
+            "Request property [x] cannot be parsed",
+        ),
+        (creation, r#"{"processDefinitionId":7}"#, 400, "Bad Request", "Request property [processDefinitionId]"),
+        (creation, r#"{"processDefinitionId":"order","variables":[]}"#, 400, "Bad Request", "[variables]"),
+        (
+            creation,
+            r#"{"processDefinitionId":"order","tenantId":"a"}"#,
+            400,
+            "INVALID_ARGUMENT",
+            "tenant identifier 'a'",
+        ),
+        (creation, r#"{"processDefinitionId":"order","businessId":"b"}"#, 501, "UNIMPLEMENTED", "business ids"),
+        (creation, r#"{"processDefinitionId":"nothing"}"#, 404, "NOT_FOUND", "Command 'CREATE' rejected"),
+        (creation, r#"{"processDefinitionKey":"5"}"#, 404, "NOT_FOUND", "Command 'CREATE' rejected"),
+        (completion, "{}", 404, "NOT_FOUND", "no such job was found"),
+        (completion, r#"{"result":{"type":"userTask"}}"#, 501, "UNIMPLEMENTED", "completeJob with a result"),
+        ("/v2/jobs/order/completion", "{}", 400, "Bad Request", "Expected jobKey to be the number of a key"),
+        ("/v2/signals/broadcast", "{}", 501, "UNIMPLEMENTED", "broadcastSignal (POST /v2/signals/broadcast)"),
+        ("/v2/nothing", "{}", 404, "Not Found", "no operation POST /v2/nothing"),
+        ("/v2/topology", "{}", 405, "Method Not Allowed", "There is GET, HEAD, OPTIONS"),
+    ] {
+        let answer = connection.ask("POST", path, body);
+        let found = answer.problem(path);
+        assert_eq!((found.0, &*found.1), (status, title), "{path} {body}: {}", answer.body);
+        assert!(found.2.contains(detail), "{path} {body}: '{detail}' is missing in '{}'", found.2);
+        let allow = if status == 405 { Some("GET, HEAD, OPTIONS") } else { None };
+        assert_eq!(answer.header("allow"), allow);
+    }
+    let body = r#"{"processDefinitionId":"order"}"#;
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=UTF-16"] {
+        connection.send(&format!(
+            "POST {creation} HTTP/1.1\r\nHost: o\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+        let (status, _, detail) = connection.read(true).problem(creation);
+        assert_eq!(status, 415);
+        assert!(detail.contains(kind), "{detail}");
+    }
+    let (_, metrics) = server.http("GET", "/actuator/prometheus", "");
+    let counted = |labels: &str| {
+        metrics.lines().any(|line| line.starts_with("http_server_requests_seconds_count") && line.contains(labels))
+    };
+    assert!(counted(r#"method="POST",uri="/v2/process-instances",status="404",outcome="CLIENT_ERROR""#), "{metrics}");
+    assert!(counted(r#"uri="UNKNOWN",status="404""#), "what clients make up is no label");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cluster_is_described() {
+    let (server, _data) = start(&["--partitions", "2"]).await;
+    let mut connection = Connection::open(&server);
+    let topology = connection.ask("GET", "/v2/topology", "");
+    assert_eq!(topology.status, 200);
+    let found = topology.json();
+    let port: u16 = server.grpc.rsplit(':').next().unwrap().parse().unwrap();
+    assert_eq!((&found["brokers"][0]["port"], &found["partitionsCount"]), (&json!(port), &json!(2)));
+    assert_eq!(
+        found["brokers"][0]["partitions"][1],
+        json!({"partitionId":2,"role":"leader","health":"healthy","state":"active"})
+    );
+    let head = connection.ask("HEAD", "/v2/topology", "");
+    assert_eq!((head.status, head.header("content-length")), (200, Some(&*topology.body.len().to_string())));
+    let options = connection.ask("OPTIONS", "/v2/topology", "");
+    assert_eq!((options.status, options.header("allow")), (204, Some("GET, HEAD, OPTIONS")));
+    assert_eq!(connection.ask("GET", "/v2/status", "").status, 204);
+    assert_eq!(connection.ask("HEAD", "/v2/status", "").status, 204);
+    assert_eq!(connection.ask("GET", "/v2/license", "").json()["isCommercial"], false);
+    assert!(server.ready_line.contains(&format!("REST http://{}", server.rest)), "{}", server.ready_line);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_follow_each_other_on_one_connection() {
+    let (server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&server);
+    // All at once, one of them wrong: the answers come in order.
+    let creation = request("POST", "/v2/process-instances", r#"{"processDefinitionId":"order"}"#);
+    let wrong = request("POST", "/v2/process-instances", "{}");
+    connection.send(&[creation.clone(), wrong, request("GET", "/v2/status", ""), creation].concat());
+    assert_eq!([0; 4].map(|_| connection.read(true).status), [200, 400, 204, 200]);
+    // In pieces, in chunks, and announced before.
+    for piece in [
+        "POST /v2/process-instances HTT",
+        "P/1.1\r\nHost: o\r\nContent-Type: application/json\r\nTransfer-",
+        "Encoding: chunked\r\n\r\n6\r\n{\"proc\r\n",
+    ] {
+        connection.send(piece);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let rest = r#"essDefinitionId":"order"}"#;
+    connection.send(&format!("{:x}\r\n{rest}\r\n0\r\n\r\n", rest.len()));
+    assert_eq!(connection.read(true).status, 200);
+    let body = r#"{"processDefinitionId":"order"}"#;
+    connection.send(&format!(
+        "POST /v2/process-instances HTTP/1.1\r\nHost: o\r\nContent-Type: {JSON}\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    ));
+    assert_eq!(connection.read(false).status, 100);
+    connection.send(body);
+    assert_eq!(connection.read(true).status, 200);
+    connection.send("GET /v2/status HTTP/1.1\r\nHost: o\r\nConnection: close\r\n\r\n");
+    assert_eq!(connection.read(true).status, 204);
+    assert!(connection.is_at_its_end());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_large_is_refused_before_it_is_read() {
+    let (server, _data) = start(&[]).await;
+    let path = "/v2/process-instances";
+    let mut connection = Connection::open(&server);
+    connection.send(&format!(
+        "POST {path} HTTP/1.1\r\nHost: o\r\nContent-Type: {JSON}\r\nContent-Length: 100000000\r\n\r\n{{"
+    ));
+    let (status, _, detail) = connection.read(true).problem(path);
+    assert_eq!(status, 413);
+    assert!(detail.contains("limit of 4194304 bytes"), "{detail}");
+    // Without a length before.
+    let mut connection = Connection::open(&server);
+    connection.send(&format!(
+        "POST {path} HTTP/1.1\r\nHost: o\r\nContent-Type: {JSON}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    ));
+    let chunk = format!("{:x}\r\n{}\r\n", 1 << 20, " ".repeat(1 << 20));
+    (0..8).for_each(|_| connection.send(&chunk));
+    connection.send("0\r\n\r\n");
+    assert_eq!(connection.read(true).status, 413, "who sends somewhat too much is told");
+    assert_eq!(connection.ask("GET", "/v2/status", "").status, 204, "and may go on");
+    // Headers.
+    let mut connection = Connection::open(&server);
+    connection.send("GET /v2/status HTTP/1.1\r\nHost: o\r\n");
+    // No more than is read: who sends on may find the connection closed before the answer.
+    let sent = "GET /v2/status HTTP/1.1\r\nHost: o\r\n".len();
+    connection.send(&format!("X-Long: {}", "x".repeat((64 << 10) - sent - "X-Long: ".len())));
+    assert_eq!(connection.read(false).status, 431);
+    let mut connection = Connection::open(&server);
+    assert_eq!(connection.ask("GET", "/v2/status", "").status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_request_ends_the_connection() {
+    let (server, _data) = start(&[]).await;
+    for text in
+        ["\x16\x03\x01\x02\x00\x01", "GET\r\n\r\n", "nonsense\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"]
+    {
+        let mut connection = Connection::open(&server);
+        connection.send(text);
+        let mut answer = Vec::new();
+        // A reset is an end too.
+        let _ = connection.0.read_to_end(&mut answer);
+        assert!(answer.starts_with(b"HTTP/1.1 400"), "{text}: {}", String::from_utf8_lossy(&answer));
+    }
+    assert_eq!(Connection::open(&server).ask("GET", "/v2/status", "").status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_2_needs_no_upgrade() {
+    let (server, _data) = start(&[]).await;
+    let answers = tokio::task::spawn_blocking(move || {
+        let mut raw = Raw::open(&server.rest);
+        let ask = |stream: u32, method: &str, path: &str, body: &str| {
+            let headers = [
+                header(":method", method),
+                header(":scheme", "http"),
+                header(":path", path),
+                header(":authority", "localhost"),
+                header("content-type", JSON),
+            ];
+            let headers = frame(HEADERS, END_HEADERS, stream, &headers.concat());
+            [headers, frame(DATA, END_STREAM, stream, body.as_bytes())].concat()
+        };
+        let creation = r#"{"processDefinitionId":"order"}"#;
+        // All at once, on streams of their own.
+        assert!(
+            raw.send(
+                &[ask(1, "POST", "/v2/process-instances", creation), ask(3, "POST", "/v2/process-instances", "{}")]
+                    .concat()
+            )
+        );
+        [raw.read_answer(), raw.read_answer()]
+    });
+    let mut bodies = answers.await.unwrap().map(|answer| String::from_utf8(answer.expect("an answer")).unwrap());
+    bodies.sort_unstable_by_key(|body| body.contains("about:blank"));
+    assert!(bodies[0].contains("\"processInstanceKey\":\""), "{}", bodies[0]);
+    assert!(bodies[1].contains("\"status\":400"), "{}", bodies[1]);
+}
