@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,6 +24,8 @@ struct Target {
     records: Mutex<Vec<(PartitionId, u64, u64)>>,
     failing: AtomicBool,
     blocking: AtomicBool,
+    /// Up to where it has the records of each partition, if it is one that knows that itself.
+    places: Option<Mutex<BTreeMap<PartitionId, RecordPlace>>>,
 }
 
 impl Target {
@@ -54,7 +57,8 @@ impl Exporter for ToTarget {
 impl PartitionExporter for PartitionToTarget {
     fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
         self.2 = Some(opening.controller);
-        Ok(Resume::AsTheNodeSays)
+        let place = self.1.places.as_ref().and_then(|of| of.lock().expect("not poisoned").get(&self.0).copied());
+        Ok(place.map_or(Resume::AsTheNodeSays, Resume::After))
     }
 
     fn export(&mut self, delivery: &Delivery<'_>, _: Duration) -> Result<(), ExporterError> {
@@ -66,6 +70,9 @@ impl PartitionExporter for PartitionToTarget {
         }
         let record = delivery.record;
         self.1.records.lock().expect("not poisoned").push((self.0, record.position, record.number));
+        if let Some(places) = &self.1.places {
+            places.lock().expect("not poisoned").insert(self.0, delivery.place());
+        }
         self.2.as_ref().expect("opened before").acknowledge(delivery.place());
         Ok(())
     }
@@ -296,7 +303,11 @@ fn work_until(node: &Node, what: &str, mut done: impl FnMut() -> bool) {
 #[test]
 fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let targets = ["healthy", "dead", "stuck"].map(|name| (name, Arc::new(Target::default())));
+    // The node keeps acknowledged places once a second and may be killed before; the healthy one knows its own.
+    let targets = ["healthy", "dead", "stuck"].map(|name| {
+        let places = (name == "healthy").then(Mutex::default);
+        (name, Arc::new(Target { places, ..Target::default() }))
+    });
     let [(_, healthy), (_, dead), (_, stuck)] = &targets;
     let of = |backlog_limit_bytes: u64| NodeOptions {
         exporters: targets.iter().map(|(name, target)| exporter(name, target)).collect(),
