@@ -199,8 +199,14 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             while let Some((data, permit)) = group.encoded.pop_front() {
                 match self.replicas.propose(group_of(group.partition), data.clone()) {
                     Ok(()) => group.proposed.push_back(permit),
-                    // The log catches up, or is written again later.
-                    Err(ProposeError::Backlog { .. } | ProposeError::LogUnavailable) => {
+                    // The log catches up, or is written again later. A transfer ends with another leader, or with this one, and
+                    // that must not have lost a command that nobody sends again (what was not proposed is dropped with the
+                    // leadership).
+                    Err(
+                        ProposeError::Backlog { .. }
+                        | ProposeError::LogUnavailable
+                        | ProposeError::TransferInProgress { .. },
+                    ) => {
                         group.encoded.push_front((data, permit));
                         break;
                     }
