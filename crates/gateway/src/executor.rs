@@ -99,7 +99,7 @@ impl<R: Request> Pending<R> {
             Ok(Ok(Ok(reply))) => reply,
             Ok(Ok(Err(error))) => return Err(Failure::NotSubmitted(error)),
             Ok(Err(_)) => return Err(Failure::Stopped(partition)),
-            Err(_) => return Err(Failure::TimedOut { partition, limit: self.limit }),
+            Err(_) => return Err(Failure::TimedOut { partition, limit: self.limit, late: R::LATE }),
         };
         let at = self.acknowledged.answered(partition, &reply);
         if let Some(rejection) = reply.rejection {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use broker::Client;
+use broker::{Client, Clock};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -44,11 +44,11 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Listens and serves, on the current async runtime.
+    /// Listens and serves, on the current async runtime. Clients may change `clock` if it allows that.
     ///
     /// # Errors
     /// When an address cannot be used, or certificate and key cannot be read.
-    pub async fn start(client: Client, options: GatewayOptions) -> Result<Gateway, StartError> {
+    pub async fn start(client: Client, clock: Arc<Clock>, options: GatewayOptions) -> Result<Gateway, StartError> {
         let tls = |speech| options.tls.as_ref().map(|files| listener::tls(files, speech)).transpose();
         let (grpc_tls, http_tls) = (tls(Speech::Http2)?, tls(Speech::Http)?);
         let (grpc, grpc_address) = bind("gRPC", options.grpc_address).await?;
@@ -69,7 +69,8 @@ impl Gateway {
         let (health, health_server) = tonic_health::server::health_reporter();
         health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::Serving).await;
         let long_polling_timeout = options.long_polling_timeout;
-        let service = grpc::Service::new(executor.clone(), polling, streams.clone(), long_polling_timeout, &stopping);
+        let service =
+            grpc::Service::new(executor.clone(), polling.clone(), streams.clone(), long_polling_timeout, &stopping);
         let listener = |listener, speech, tls| Listener {
             listener,
             speech,
@@ -82,7 +83,8 @@ impl Gateway {
         let mut ports = JoinSet::new();
         let services = grpc::Services::new(service, health_server, intake.clone());
         ports.spawn(listener(grpc, Speech::Http2, grpc_tls).serve(services, stopping.clone()));
-        let api = rest::Api::new(executor, intake);
+        let workers = rest::Workers { polling, long_polling_timeout, stopping: stopping.clone() };
+        let api = rest::Api::new(executor, intake, workers, clock);
         ports.spawn(listener(http, Speech::Http, http_tls).serve(api, stopping.clone()));
         let server = tokio::spawn(serve(ports, stopping));
         Ok(Gateway {
@@ -227,7 +229,7 @@ mod tests {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let tls = Some(TlsFiles { certificate: pem("certificate.pem"), key: pem("key.pem") });
         let options = GatewayOptions { tls, ..GatewayOptions::new(any, any) };
-        let gateway = Gateway::start(node.client(), options).await.expect("free ports");
+        let gateway = Gateway::start(node.client(), node.clock(), options).await.expect("free ports");
         let socket = tokio::net::TcpStream::connect(gateway.http_address()).await.expect("it listens");
         let name = ServerName::try_from("localhost").expect("a name");
         let mut stream = connector().connect(name, socket).await.expect("they agree");
@@ -258,7 +260,7 @@ mod tests {
         let node = Node::start(options).expect("the node starts");
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let options = GatewayOptions::new(any, any);
-        let mut gateway = Gateway::start(node.client(), options).await.expect("free ports");
+        let mut gateway = Gateway::start(node.client(), node.clock(), options).await.expect("free ports");
         let serving = tokio::time::timeout(Duration::from_millis(50), gateway.ended());
         assert!(serving.await.is_err(), "it serves");
         gateway.server.abort();

@@ -47,12 +47,14 @@ pub(crate) enum Failure {
     NotSubmitted(SubmitError),
     /// The partition stopped before it answered.
     Stopped(PartitionId),
-    /// The partition did not answer in time. The command may still be carried out.
+    /// The partition did not answer in time.
     TimedOut {
         /// The partition.
         partition: PartitionId,
         /// How long it had.
         limit: Duration,
+        /// What may still happen.
+        late: &'static str,
     },
     /// The rest of the request did not come.
     ArrivedTooLate(Duration),
@@ -132,8 +134,8 @@ impl Failure {
             Failure::Stopped(partition) => {
                 format!("Partition {partition} stopped before it answered {request}. Please try again.")
             }
-            Failure::TimedOut { partition, limit } => format!(
-                "Time out between gateway and broker: partition {partition} did not answer {request} within {} ms. The command may still be carried out.",
+            Failure::TimedOut { partition, limit, late } => format!(
+                "Time out between gateway and broker: partition {partition} did not answer {request} within {} ms. {late}",
                 limit.as_millis()
             ),
             Failure::ArrivedTooLate(limit) => {
@@ -167,9 +169,12 @@ mod tests {
 
     #[test]
     fn other_sentences_call_the_request_what_the_client_calls_it() {
-        let failure = Failure::TimedOut { partition: PartitionId(2), limit: Duration::from_secs(15) };
+        let failure = Failure::TimedOut { partition: PartitionId(2), limit: Duration::from_secs(15), late: "It may." };
         let message = failure.message("createProcessInstance");
-        assert!(message.contains("partition 2 did not answer createProcessInstance within 15000 ms"), "{message}");
+        assert!(
+            message.contains("partition 2 did not answer createProcessInstance within 15000 ms. It may."),
+            "{message}"
+        );
         let failure = Failure::Unsupported { with: "business ids", remark: "." };
         let message = failure.message("createProcessInstance");
         assert_eq!(message, "createProcessInstance with business ids is not supported by this version of Osmia yet.");

@@ -25,6 +25,9 @@ pub(crate) trait Request: Sized {
     /// What the client is told when it is done.
     type Answer;
 
+    /// What may still happen when the answer takes too long.
+    const LATE: &'static str = "The command may still be carried out.";
+
     /// The command for it and where it goes, after all checks that need no state.
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure>;
 

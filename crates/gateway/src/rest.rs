@@ -1,17 +1,25 @@
 //! The REST protocol: JSON to requests, outcomes to JSON and problems.
 
+mod activation;
 mod api;
+mod clock;
 mod cluster;
+mod decision;
+mod incident;
 mod job;
 mod json;
 mod message;
 mod metrics;
+mod modification;
 mod object;
+mod operate;
 mod operations;
 mod problem;
 mod process_instance;
 mod reception;
+mod resource;
 mod response;
 mod routes;
+mod variable;
 
-pub(crate) use api::Api;
+pub(crate) use api::{Api, Workers};

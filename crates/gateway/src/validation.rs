@@ -35,6 +35,7 @@ impl Variables {
             Variables::Text(text) if text.is_empty() || text == "null" => Ok(Text::default()),
             Variables::Text(text) => {
                 check_object(&text)?;
+                check_escapes(&text)?;
                 match serde_json::from_str::<IgnoredAny>(&text) {
                     Ok(_) => Ok(text.into()),
                     Err(error) => Err(Failure::InvalidArgument(format!(
@@ -42,7 +43,7 @@ impl Variables {
                     ))),
                 }
             }
-            Variables::Json(text) => check_object(&text).map(|()| text),
+            Variables::Json(text) => check_object(&text).and_then(|()| check_escapes(&text)).map(|()| text),
         }
     }
 }
@@ -56,6 +57,31 @@ fn check_object(text: &str) -> Result<(), Failure> {
         "Expected the variables to be a JSON object, but the text starts with '{}'. Put the values under names: {{\"name\": value}}.",
         excerpt(text)
     )))
+}
+
+/// Half of a character is none: what has it cannot be kept as text. Called for what is JSON, or is refused as not being it.
+fn check_escapes(json: &str) -> Result<(), Failure> {
+    let mut rest = json;
+    while let Some(place) = rest.find('\\') {
+        let escape = &rest[place..];
+        let unit = |from: usize| {
+            let digits = escape.get(from..from + 6)?.strip_prefix("\\u")?;
+            u16::from_str_radix(digits, 16).ok()
+        };
+        let length = match (unit(0), unit(6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                let found = &escape[..6];
+                return Err(Failure::InvalidArgument(format!(
+                    "Expected the variables to be JSON, but {found} is half of a character, without its other half."
+                )));
+            }
+            _ => 2,
+        };
+        // A letter that is no escape is found by whoever reads the JSON.
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// What a by-key command is about, for the sentence that says that there is no such thing.
@@ -161,6 +187,23 @@ mod tests {
         }
         assert_eq!(Variables::Json("{\"a\":1}".into()).check().unwrap(), "{\"a\":1}");
         assert!(Variables::Json("[1]".into()).check().is_err());
+    }
+
+    #[test]
+    fn halves_of_characters_are_none() {
+        for right in
+            [r#"{"a":"\ud83d\ude00"}"#, r#"{"a":"\\ud83d"}"#, r#"{"\u00e9":"\\\\"}"#, r#"{"a":"\uD83D\uDE00\n"}"#]
+        {
+            assert_eq!(text(right).unwrap(), right);
+        }
+        for wrong in [r#"{"a":"\ud83d"}"#, r#"{"a":"\ude00\ud83d"}"#, r#"{"\uD83Dx":1}"#, r#"{"a":"\\\ud83d\u0041"}"#] {
+            let Err(Failure::InvalidArgument(message)) = Variables::Json(wrong.into()).check() else {
+                panic!("{wrong}")
+            };
+            assert!(message.contains("is half of a character"), "{message}");
+            assert!(text(wrong).is_err());
+        }
+        assert!(text("{\"a\":\"\\é\"}").is_err(), "an escape that is none, before a letter of two bytes");
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn warn_of(configuration: &Configuration) {
     if configuration.clock_control && !is_loopback {
         tracing::warn!(
             host = configuration.host,
-            "everybody who reaches this host's management port can change the clock; leave out clock-control outside of tests"
+            "everybody who reaches this host's ports can change the clock; leave out clock-control outside of tests"
         );
     }
 }
@@ -101,7 +101,7 @@ async fn serve(
             resolve(&configuration.host, configuration.http_port)?,
         )
     };
-    let mut gateway = Gateway::start(node.client(), options).await?;
+    let mut gateway = Gateway::start(node.client(), node.clock(), options).await?;
     let address = gateway.grpc_address();
     let scheme = if configuration.tls.is_some() { "https" } else { "http" };
     node.set_advertised_address(&configuration.host, address.port());

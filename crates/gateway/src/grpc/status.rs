@@ -127,7 +127,7 @@ mod tests {
             (Failure::NotSubmitted(exhausted), Code::ResourceExhausted),
             (Failure::NotSubmitted(SubmitError::Stopped), Code::Unavailable),
             (Failure::Stopped(partition), Code::Unavailable),
-            (Failure::TimedOut { partition, limit }, Code::DeadlineExceeded),
+            (Failure::TimedOut { partition, limit, late: "It may." }, Code::DeadlineExceeded),
             (Failure::Unreadable { value_type: "JOB", intent: "CREATED" }, Code::Internal),
         ] {
             assert_eq!(of("CompleteJob", &failure).code(), code, "{failure:?}");

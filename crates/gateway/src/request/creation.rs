@@ -59,6 +59,9 @@ impl Request for CreateProcessInstance {
 impl Request for CreateProcessInstanceWithResult {
     type Answer = Box<ProcessInstanceResultValue>;
 
+    const LATE: &'static str =
+        "The process instance has most likely been created and goes on. Look for it before you create another one.";
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let limit = match u64::try_from(self.request_timeout) {
             Ok(milliseconds @ 1..) => Some(Duration::from_millis(milliseconds)),

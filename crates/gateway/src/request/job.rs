@@ -56,6 +56,16 @@ pub(crate) struct UpdateJobTimeout {
     pub operation_reference: Option<u64>,
 }
 
+/// Wants a job to be tried this often and to have more or less time: both or neither happens.
+#[derive(Debug, Default)]
+pub(crate) struct UpdateJob {
+    pub job_key: i64,
+    pub retries: Option<i32>,
+    /// Milliseconds from now.
+    pub timeout: Option<i64>,
+    pub operation_reference: Option<u64>,
+}
+
 impl Request for CompleteJob {
     type Answer = ();
 
@@ -148,6 +158,31 @@ impl Request for UpdateJobTimeout {
         let value = JobValue { timeout: self.timeout, ..JobValue::default() };
         let target = Target { intent: JobIntent::UpdateTimeout.name(), action: "update timeout of job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::UpdateTimeout, Arc::new(value));
+        Submission::by_key(router, target, self.job_key, self.operation_reference, payload)
+    }
+
+    fn answer(_: Key, _: Payload) -> Result<(), Payload> {
+        Ok(())
+    }
+}
+
+impl Request for UpdateJob {
+    type Answer = ();
+
+    fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
+        let changes = [("retries", self.retries.is_some()), ("timeout", self.timeout.is_some())];
+        let value = JobValue {
+            retries: self.retries.unwrap_or_default(),
+            timeout: self.timeout.unwrap_or_default(),
+            changed_attributes: changes
+                .iter()
+                .filter(|(_, changed)| *changed)
+                .map(|(name, _)| (*name).into())
+                .collect(),
+            ..JobValue::default()
+        };
+        let target = Target { intent: JobIntent::Update.name(), action: "update job", kind: "job" };
+        let payload = |_| Payload::Job(JobIntent::Update, Arc::new(value));
         Submission::by_key(router, target, self.job_key, self.operation_reference, payload)
     }
 

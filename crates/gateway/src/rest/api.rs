@@ -1,24 +1,25 @@
 //! The API: takes requests off their connections, and answers them.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use broker::Clock;
 use http_body::Body;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::HeaderMap;
+use hyper::header::{HOST, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode, Version};
+use tokio::sync::watch;
 
 use super::metrics::ApiMetrics;
 use super::problem::Problem;
-use super::process_instance::Creation;
-use super::reception::NotTaken;
+use super::reception::{Kind, NotTaken};
 use super::response::ApiBody;
 use super::routes::{Existing, Found, Parameters, Route, Routes};
-use super::{cluster, job, message, process_instance, reception, response};
-use crate::answers::LargeAnswer;
+use super::{reception, response};
 use crate::executor::Executor;
 use crate::intake::Intake;
 use crate::listener::{Answer, Answering, Caller};
+use crate::long_polling::LongPolling;
 use crate::outcome::{Failure, Outcome};
 use crate::starts::Start;
 
@@ -26,11 +27,22 @@ use crate::starts::Start;
 #[derive(Clone)]
 pub(crate) struct Api(Arc<Shared>);
 
-struct Shared {
-    executor: Executor,
+pub(super) struct Shared {
+    pub executor: Executor,
+    pub workers: Workers,
+    pub clock: Arc<Clock>,
     intake: Intake,
     routes: Routes,
     metrics: ApiMetrics,
+}
+
+/// What requests for jobs need.
+pub(crate) struct Workers {
+    pub polling: Arc<LongPolling>,
+    /// How long they wait that do not say.
+    pub long_polling_timeout: Duration,
+    /// Says when the server stops.
+    pub stopping: watch::Receiver<bool>,
 }
 
 /// Why a request is not answered as it was meant.
@@ -67,11 +79,19 @@ impl Existing {
     fn is_start(self) -> bool {
         matches!(self, Existing::CreateProcessInstance | Existing::PublishMessage)
     }
+
+    fn body_kind(self) -> Kind {
+        match self {
+            Existing::CreateDeployment => Kind::Form,
+            _ => Kind::Json,
+        }
+    }
 }
 
 impl Api {
-    pub(crate) fn new(executor: Executor, intake: Intake) -> Api {
-        Api(Arc::new(Shared { executor, intake, routes: Routes::new(), metrics: ApiMetrics::new() }))
+    pub(crate) fn new(executor: Executor, intake: Intake, workers: Workers, clock: Arc<Clock>) -> Api {
+        let (routes, metrics) = (Routes::new(), ApiMetrics::new());
+        Api(Arc::new(Shared { executor, workers, clock, intake, routes, metrics }))
     }
 }
 
@@ -107,8 +127,14 @@ impl Shared {
         let path = parts.uri.path();
         let (route, answered) = match self.routes.find(method(&parts.method), path) {
             Found::Operation(route, parameters) => {
-                let taken = Taken { headers: &parts.headers, version: parts.version, parameters, body, start };
-                let answered = self.operate(route, taken, caller).await;
+                let (headers, version) = (&parts.headers, parts.version);
+                let answered = match route.existing {
+                    _ if version == Version::HTTP_11 && !headers.contains_key(HOST) => Err(no_host().into()),
+                    Some(existing) => {
+                        self.operate(Taken { existing, headers, version, parameters, body, start }, caller).await
+                    }
+                    None => Err(not_yet(route).into()),
+                };
                 let answered = answered.map_err(|no_answer| match no_answer {
                     NoAnswer::Problem(problem) => problem,
                     NoAnswer::Failure(failure) => Problem::of(route.operation.name, &failure),
@@ -123,54 +149,10 @@ impl Shared {
         if parts.method == Method::HEAD { response::without_body(response) } else { response }
     }
 
-    async fn operate(&self, route: &Route, taken: Taken<'_>, caller: &Caller) -> Result<Response<ApiBody>, NoAnswer> {
-        let Some(existing) = route.existing else { return Err(not_yet(route).into()) };
-        match existing {
-            Existing::GetTopology => {
-                let text = cluster::topology(&self.executor.client.cluster());
-                counted(LargeAnswer::Topology, text, caller)
-            }
-            Existing::GetStatus => Ok(cluster::status(&self.executor.client.cluster())),
-            Existing::GetLicense => Ok(response::json(cluster::license())),
-            Existing::CompleteJob => {
-                let key = taken.parameters.first();
-                let (body, _) = self.receive(taken, existing, caller).await?;
-                self.execute(job::completion(key, &body)?).await?;
-                Ok(response::empty(StatusCode::NO_CONTENT))
-            }
-            Existing::PublishMessage => {
-                let (body, start) = self.receive(taken, existing, caller).await?;
-                let message = self.execute(message::publication(&body)?).await?;
-                drop(start);
-                Ok(response::json(message::published(&message)))
-            }
-            Existing::CreateProcessInstance => {
-                let (body, start) = self.receive(taken, existing, caller).await?;
-                match process_instance::creation(&body)? {
-                    Creation::Started(request) => {
-                        let value = self.execute(request).await?;
-                        drop(start);
-                        Ok(response::json(process_instance::created(&value)))
-                    }
-                    Creation::Awaited(request) => {
-                        drop((body, start));
-                        let value = self.execute(request).await?;
-                        counted(LargeAnswer::ProcessInstanceResult, process_instance::ended(&value), caller)
-                    }
-                }
-            }
-        }
-    }
-
     /// Waits for the body of a request, and for its turn if it starts work.
-    async fn receive(
-        &self,
-        taken: Taken<'_>,
-        existing: Existing,
-        caller: &Caller,
-    ) -> Result<(Bytes, Option<Start>), NoAnswer> {
-        reception::check(taken.headers, !taken.body.is_end_stream())?;
-        let is_start = existing.is_start();
+    pub(super) async fn receive(&self, taken: Taken<'_>, caller: &Caller) -> Result<(Bytes, Option<Start>), NoAnswer> {
+        reception::check(taken.headers, taken.existing.body_kind(), !taken.body.is_end_stream())?;
+        let is_start = taken.existing.is_start();
         let start = match taken.start {
             None if is_start => Some(self.turn(taken.version, caller).await?),
             start => start,
@@ -194,17 +176,18 @@ impl Shared {
         })
     }
 
-    async fn execute<R: crate::request::Request>(&self, request: R) -> Result<R::Answer, Failure> {
+    pub(super) async fn execute<R: crate::request::Request>(&self, request: R) -> Result<R::Answer, Failure> {
         let outcome: Outcome<R::Answer> = self.executor.submit(request)?.outcome().await;
         outcome.map(|answered| answered.value)
     }
 }
 
 /// A request whose body was not read.
-struct Taken<'a> {
-    headers: &'a HeaderMap,
+pub(super) struct Taken<'a> {
+    pub existing: Existing,
+    pub headers: &'a HeaderMap,
     version: Version,
-    parameters: Parameters<'a>,
+    pub parameters: Parameters<'a>,
     body: Incoming,
     /// Its place among what is to be started, if it has one already.
     start: Option<Start>,
@@ -215,13 +198,6 @@ fn method(method: &Method) -> &str {
     if method == Method::HEAD { Method::GET.as_str() } else { method.as_str() }
 }
 
-/// An answer that may be large has its place among those that were not read.
-fn counted(kind: LargeAnswer, text: Vec<u8>, caller: &Caller) -> Result<Response<ApiBody>, NoAnswer> {
-    let slot = caller.answers.slot();
-    slot.put(slot.take(kind, text.len())?);
-    Ok(response::counted_json(text, slot))
-}
-
 fn not_yet(route: &Route) -> Problem {
     let operation = route.operation;
     let detail = format!(
@@ -229,6 +205,11 @@ fn not_yet(route: &Route) -> Problem {
         operation.name, operation.method, operation.path
     );
     Problem { title: "UNIMPLEMENTED".into(), ..Problem::new(StatusCode::NOT_IMPLEMENTED, detail) }
+}
+
+/// As HTTP/1.1 wants it. A proxy that sent a request on without its host may have sent others to a wrong place.
+fn no_host() -> Problem {
+    Problem::bad_request("The request has no Host header, which HTTP/1.1 requires.")
 }
 
 fn other_methods(method: &Method, path: &str, methods: &[&'static str]) -> Result<Response<ApiBody>, Problem> {

@@ -2,6 +2,7 @@
 
 use broker::{ClusterView, Health, NodeView, PartitionView, Role};
 use hyper::{Response, StatusCode};
+use protocol::DEFAULT_TENANT;
 
 use super::json::JsonObject;
 use super::response::{ApiBody, empty};
@@ -53,6 +54,17 @@ pub(super) fn status(cluster: &ClusterView) -> Response<ApiBody> {
 pub(super) fn license() -> Vec<u8> {
     let mut json = JsonObject::new();
     json.flag("validLicense", true).text("licenseType", "Apache-2.0").flag("isCommercial", false).null("expiresAt");
+    json.finish()
+}
+
+/// Nobody has to say who they are, and everybody may do everything.
+pub(super) fn authentication() -> Vec<u8> {
+    let mut tenant = JsonObject::new();
+    tenant.text("name", "Default").text("tenantId", DEFAULT_TENANT).null("description");
+    let mut json = JsonObject::new();
+    json.text("username", "anonymous").null("displayName").null("email").texts("authorizedComponents", &["*".into()]);
+    json.objects("tenants", [tenant]).texts("groups", &[]).texts("roles", &[]).null("salesPlanType");
+    json.object_or_null("c8Links", Some(JsonObject::new())).flag("canLogout", false);
     json.finish()
 }
 

@@ -31,6 +31,20 @@ impl JsonObject {
         self
     }
 
+    /// A text that is absent when it is empty.
+    pub(super) fn text_or_null(&mut self, name: &str, value: &str) -> &mut Self {
+        if value.is_empty() { self.null(name) } else { self.text(name, value) }
+    }
+
+    /// An object, or null when there is none.
+    pub(super) fn object_or_null(&mut self, name: &str, value: Option<JsonObject>) -> &mut Self {
+        match value {
+            Some(value) => self.name(name).extend(value.finish()),
+            None => self.name(name).extend_from_slice(b"null"),
+        }
+        self
+    }
+
     pub(super) fn number(&mut self, name: &str, value: impl Into<i64>) -> &mut Self {
         let digits = value.into().to_string();
         self.name(name).extend_from_slice(digits.as_bytes());

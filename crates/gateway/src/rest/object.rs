@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::problem::Problem;
-use crate::validation::{Variables, excerpt};
+use crate::validation::{Variables, excerpt, texts};
 
 /// No request has more properties, or more items in a list.
 const PROPERTIES_MAX: usize = 64;
@@ -57,6 +57,15 @@ impl<'a> Object<'a> {
         Ok(self.take(name)?.unwrap_or_default())
     }
 
+    /// The number that the client finds again in every record.
+    pub(super) fn take_operation_reference(&mut self) -> Result<Option<u64>, Problem> {
+        let Some(given) = self.take::<i64>("operationReference")? else { return Ok(None) };
+        match u64::try_from(given) {
+            Ok(reference @ 1..) => Ok(Some(reference)),
+            _ => Err(invalid(format!("The value for operationReference is '{given}' but must be > 0."))),
+        }
+    }
+
     /// A property that was not asked for means nothing here.
     pub(super) fn finish(self) -> Result<(), Problem> {
         match self.properties.first() {
@@ -66,6 +75,55 @@ impl<'a> Object<'a> {
                 excerpt(name)
             ))),
         }
+    }
+}
+
+/// What can be read and means nothing: all that is wrong with it is told at once.
+#[derive(Debug, Default)]
+pub(super) struct Violations(Vec<String>);
+
+impl Violations {
+    /// A sentence with its dot.
+    pub(super) fn add(&mut self, sentence: impl Into<String>) {
+        self.0.push(sentence.into());
+    }
+
+    /// A value without which the request means nothing. What stands in for it is not used.
+    pub(super) fn require<T: Default>(&mut self, name: &str, value: Option<T>) -> T {
+        value.unwrap_or_else(|| {
+            self.add(format!("No {name} provided."));
+            T::default()
+        })
+    }
+
+    /// The same for a text, which must say something.
+    pub(super) fn require_text(&mut self, name: &str, value: Option<Text>) -> Text {
+        self.require(name, value.filter(|text| !text.trim().is_empty()))
+    }
+
+    /// The same for a number that counts something.
+    pub(super) fn require_positive<T: Into<i64> + Copy + Default>(&mut self, name: &str, value: Option<T>) -> T {
+        match value.map(Into::into) {
+            Some(number @ ..1) => self.add(format!("The value for {name} is '{number}' but must be > 0.")),
+            _ => return self.require(name, value),
+        }
+        T::default()
+    }
+
+    /// One of two ways to name something.
+    pub(super) fn require_one_of(&mut self, names: [&str; 2], given: [bool; 2]) {
+        let names = names.join(", ");
+        match given {
+            [false, false] => self.add(format!("At least one of [{names}] is required.")),
+            [true, true] => self.add(format!("Only one of [{names}] is allowed.")),
+            _ => {}
+        }
+    }
+
+    /// # Errors
+    /// When something is wrong.
+    pub(super) fn check(self) -> Result<(), Problem> {
+        if self.0.is_empty() { Ok(()) } else { Err(invalid(self.0.join(" "))) }
     }
 }
 
@@ -220,12 +278,28 @@ impl<'a> Property<'a> for &'a RawValue {
     }
 }
 
-impl Property<'_> for Vec<Text> {
+impl Property<'_> for Vec<String> {
     const EXPECTED: &'static str = "a list of at most 10000 texts";
 
     fn read(value: &RawValue) -> Option<Self> {
         let texts: Vec<String> = serde_json::from_str(value.get()).ok()?;
-        (texts.len() <= ITEMS_MAX).then(|| texts.into_iter().map(Text::from).collect())
+        (texts.len() <= ITEMS_MAX).then_some(texts)
+    }
+}
+
+impl Property<'_> for Vec<Text> {
+    const EXPECTED: &'static str = <Vec<String> as Property<'_>>::EXPECTED;
+
+    fn read(value: &RawValue) -> Option<Self> {
+        Vec::<String>::read(value).map(texts)
+    }
+}
+
+impl<'a> Property<'a> for Object<'a> {
+    const EXPECTED: &'static str = "an object";
+
+    fn read(value: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(value.get()).ok()
     }
 }
 

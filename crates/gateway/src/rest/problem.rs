@@ -125,7 +125,7 @@ mod tests {
         let exhausted = SubmitError::ResourceExhausted { partition, reason: "the limit is reached".to_owned() };
         let problem = Problem::of("publishMessage", &Failure::NotSubmitted(exhausted));
         assert_eq!((problem.status.as_u16(), &*problem.title), (503, "RESOURCE_EXHAUSTED"));
-        let late = Failure::TimedOut { partition, limit: Duration::from_secs(1) };
+        let late = Failure::TimedOut { partition, limit: Duration::from_secs(1), late: "It may." };
         let problem = Problem::of("publishMessage", &late);
         assert_eq!((problem.status.as_u16(), &*problem.title), (504, "DEADLINE_EXCEEDED"));
     }

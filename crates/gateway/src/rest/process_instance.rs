@@ -6,9 +6,10 @@ use protocol::{
 
 use super::api::NoAnswer;
 use super::json::JsonObject;
-use super::object::{GivenKey, Object, invalid};
+use super::object::{GivenKey, Object, Violations, invalid, path_key};
 use super::problem::Problem;
 use crate::request::creation::{CreateProcessInstance, CreateProcessInstanceWithResult};
+use crate::request::process_instance::CancelProcessInstance;
 
 /// The bytes of a created instance in JSON besides its variables, about.
 const CREATED_BYTES: usize = 320;
@@ -27,12 +28,12 @@ pub(super) fn creation(body: &[u8]) -> Result<Creation, NoAnswer> {
     let mut object = Object::read(body)?;
     let process_definition_id: Option<Text> = object.take("processDefinitionId")?;
     let process_definition_key: Option<GivenKey> = object.take("processDefinitionKey")?;
-    let alternatives = "[processDefinitionId, processDefinitionKey]";
-    match (&process_definition_id, process_definition_key) {
-        (None, None) => return Err(invalid(format!("At least one of {alternatives} is required.")).into()),
-        (Some(_), Some(_)) => return Err(invalid(format!("Only one of {alternatives} is allowed.")).into()),
-        _ => {}
-    }
+    let mut violations = Violations::default();
+    violations.require_one_of(
+        ["processDefinitionId", "processDefinitionKey"],
+        [process_definition_id.is_some(), process_definition_key.is_some()],
+    );
+    violations.check()?;
     let start_instructions = object.take_objects("startInstructions")?.into_iter().map(start_instruction);
     let runtime_instructions = object.take_objects("runtimeInstructions")?.into_iter().map(runtime_instruction);
     let creation = CreateProcessInstance {
@@ -45,7 +46,7 @@ pub(super) fn creation(body: &[u8]) -> Result<Creation, NoAnswer> {
         runtime_instructions: runtime_instructions.collect::<Result<_, Problem>>()?,
         tags: object.take("tags")?.unwrap_or_default(),
         business_id: object.take("businessId")?,
-        operation_reference: operation_reference(&mut object)?,
+        operation_reference: object.take_operation_reference()?,
     };
     let is_awaited = object.take("awaitCompletion")?.unwrap_or(false);
     let fetch_variables = object.take("fetchVariables")?.unwrap_or_default();
@@ -75,13 +76,14 @@ fn runtime_instruction(mut object: Object<'_>) -> Result<RuntimeInstruction, Pro
     Ok(RuntimeInstruction { instruction_type: RuntimeInstructionType::TerminateProcessInstance, after_element_id })
 }
 
-/// A number that the client finds again in every record.
-fn operation_reference(object: &mut Object<'_>) -> Result<Option<u64>, Problem> {
-    let Some(given) = object.take::<i64>("operationReference")? else { return Ok(None) };
-    match u64::try_from(given) {
-        Ok(reference @ 1..) => Ok(Some(reference)),
-        _ => Err(invalid(format!("The value for operationReference is '{given}' but must be > 0."))),
-    }
+pub(super) fn cancellation(process_instance_key: &str, body: &[u8]) -> Result<CancelProcessInstance, NoAnswer> {
+    let mut object = Object::read(body)?;
+    let request = CancelProcessInstance {
+        process_instance_key: path_key("processInstanceKey", process_instance_key)?,
+        operation_reference: object.take_operation_reference()?,
+    };
+    object.finish()?;
+    Ok(request)
 }
 
 /// What all created instances have.

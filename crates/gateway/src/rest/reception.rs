@@ -1,4 +1,4 @@
-//! Takes the body of a request: JSON within limits.
+//! Takes the body of a request: JSON, or a form, within limits.
 
 use std::pin::Pin;
 
@@ -16,6 +16,23 @@ use crate::outcome::Failure;
 /// reads why.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
+/// What a body is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Json,
+    /// Files and other fields.
+    Form,
+}
+
+impl Kind {
+    fn media_type(self) -> &'static str {
+        match self {
+            Kind::Json => "application/json",
+            Kind::Form => "multipart/form-data",
+        }
+    }
+}
+
 /// Why a body was not taken.
 pub(super) enum NotTaken {
     Problem(Problem),
@@ -26,19 +43,20 @@ pub(super) enum NotTaken {
 ///
 /// # Errors
 /// When it would be nothing that can be used.
-pub(super) fn check(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> {
+pub(super) fn check(headers: &HeaderMap, kind: Kind, has_body: bool) -> Result<(), Problem> {
     let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     // Who expects to be told before sending has not begun.
     let bytes_max = if headers.contains_key(EXPECT) { MESSAGE_BYTES_MAX } else { DISCARDED_BYTES_MAX };
     if length.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
-    if !has_body {
+    if !has_body && kind == Kind::Json {
         return Ok(());
     }
     let media_type = headers.get(CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
-    if !is_json(media_type) {
-        return Err(unsupported(format!("Content-Type '{media_type}' is not supported. Send 'application/json'.")));
+    if !is_of_kind(kind, media_type) {
+        let right = kind.media_type();
+        return Err(unsupported(format!("Content-Type '{media_type}' is not supported. Send '{right}'.")));
     }
     match headers.get(CONTENT_ENCODING).map(|given| given.to_str().unwrap_or_default()) {
         None | Some("identity") => Ok(()),
@@ -46,17 +64,18 @@ pub(super) fn check(headers: &HeaderMap, has_body: bool) -> Result<(), Problem> 
     }
 }
 
-/// `application/json`, in UTF-8.
-fn is_json(media_type: &str) -> bool {
+/// JSON is in UTF-8. What a form says about its characters means nothing, because its files are not texts.
+fn is_of_kind(kind: Kind, media_type: &str) -> bool {
     let mut parts = media_type.split(';').map(str::trim);
-    let is_json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
-    is_json
-        && parts.all(|parameter| match parameter.split_once('=') {
-            Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
-                value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
-            }
-            _ => true,
-        })
+    let is_of_kind = parts.next().is_some_and(|given| given.eq_ignore_ascii_case(kind.media_type()));
+    is_of_kind
+        && (kind == Kind::Form
+            || parts.all(|parameter| match parameter.split_once('=') {
+                Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
+                    value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+                }
+                _ => true,
+            }))
 }
 
 fn unsupported(detail: String) -> Problem {
@@ -116,7 +135,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().expect("a value"));
         }
-        check(&map, true).map_or_else(|problem| problem.status.as_u16(), |()| 200)
+        check(&map, Kind::Json, true).map_or_else(|problem| problem.status.as_u16(), |()| 200)
     }
 
     #[test]
@@ -136,6 +155,7 @@ mod tests {
         assert_eq!(status(&[json, ("content-length", "16777217")]), 413);
         let expects = [json, ("content-length", "4194305"), ("expect", "100-continue")];
         assert_eq!(status(&expects), 413, "before any of it is sent");
-        assert!(check(&HeaderMap::new(), false).is_ok());
+        assert!(check(&HeaderMap::new(), Kind::Json, false).is_ok());
+        assert!(check(&HeaderMap::new(), Kind::Form, false).is_err(), "a form has parts");
     }
 }

@@ -8,6 +8,7 @@ use hyper::body::Bytes;
 use hyper::header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
+use super::activation::JobsBody;
 use super::problem::Problem;
 use crate::answers::{AnswerSlot, Counted};
 
@@ -19,6 +20,8 @@ pub(crate) enum ApiBody {
     Whole(Whole),
     /// One that counts until it is read.
     Counted(Counted<Whole>),
+    /// The same for jobs, which come piece by piece.
+    Jobs(Box<Counted<JobsBody>>),
 }
 
 /// All of an answer at once.
@@ -58,6 +61,7 @@ impl Body for ApiBody {
         match &mut *self {
             ApiBody::Whole(body) => Pin::new(body).poll_frame(context),
             ApiBody::Counted(body) => Pin::new(body).poll_frame(context),
+            ApiBody::Jobs(body) => Pin::new(body).poll_frame(context),
         }
     }
 
@@ -65,6 +69,7 @@ impl Body for ApiBody {
         match self {
             ApiBody::Whole(body) => body.is_end_stream(),
             ApiBody::Counted(body) => body.is_end_stream(),
+            ApiBody::Jobs(body) => body.is_end_stream(),
         }
     }
 
@@ -72,6 +77,7 @@ impl Body for ApiBody {
         match self {
             ApiBody::Whole(body) => body.size_hint(),
             ApiBody::Counted(body) => body.size_hint(),
+            ApiBody::Jobs(body) => body.size_hint(),
         }
     }
 }
@@ -91,6 +97,11 @@ pub(super) fn json(text: Vec<u8>) -> Response<ApiBody> {
 /// The same for an answer that has its place among those that were not read.
 pub(super) fn counted_json(text: Vec<u8>, slot: AnswerSlot) -> Response<ApiBody> {
     response(StatusCode::OK, JSON, ApiBody::Counted(Counted::new(Whole::new(text), slot)))
+}
+
+/// Jobs, as they come.
+pub(super) fn jobs(body: JobsBody, slot: AnswerSlot) -> Response<ApiBody> {
+    response(StatusCode::OK, JSON, ApiBody::Jobs(Box::new(Counted::new(body, slot))))
 }
 
 /// A status that says all.

@@ -1,0 +1,32 @@
+//! Incidents in JSON.
+
+use super::api::NoAnswer;
+use super::object::{Object, path_key};
+use crate::request::incident::ResolveIncident;
+
+pub(super) fn resolution(incident_key: &str, body: &[u8]) -> Result<ResolveIncident, NoAnswer> {
+    let mut object = Object::read(body)?;
+    let request = ResolveIncident {
+        incident_key: path_key("incidentKey", incident_key)?,
+        operation_reference: object.take_operation_reference()?,
+    };
+    object.finish()?;
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resolution_may_say_nothing() {
+        for body in ["", "{}", r#"{"operationReference":null}"#] {
+            let request = resolution("3", body.as_bytes()).unwrap();
+            assert_eq!((request.incident_key, request.operation_reference), (3, None));
+        }
+        assert_eq!(resolution("3", br#"{"operationReference":7}"#).unwrap().operation_reference, Some(7));
+        for (key, body) in [("x", ""), ("3", r#"{"operationReference":-1}"#), ("3", r#"{"retries":1}"#)] {
+            assert!(matches!(resolution(key, body.as_bytes()), Err(NoAnswer::Problem(_))), "{body}");
+        }
+    }
+}
