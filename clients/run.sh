@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs the end-to-end suites of the official clients against a running server.
 #
-#   clients/run.sh [java|node|python|go ...]        all four without a name
+#   clients/run.sh [java|java-rest|node|python|go ...]        all of them without a name
 #
 # Environment:
 #   OSMIA_GRPC_ADDRESS      the server's gRPC address, for example 127.0.0.1:26500 (required)
+#   OSMIA_HTTP_ADDRESS      its address for REST, for the suites that use it
 #   OSMIA_RECORDS           the file of the server's debug exporter; without it, tests that need incident keys are skipped
 #   OSMIA_RESTART_COMMAND   kills the server, starts it again on its data and returns when it is ready; without it, the
 #                           restart scenario is skipped
@@ -29,9 +30,18 @@ logs=$(cd "$logs" && pwd)
 # Each suite prints everything to its log; its function answers "PASSED FAILED SKIPPED" on standard output.
 
 java_suite() {
+  java_tests java
+}
+
+# The same tests with the client's own default, REST. Needs OSMIA_HTTP_ADDRESS.
+java-rest_suite() {
+  OSMIA_REST_ADDRESS=${OSMIA_HTTP_ADDRESS:?} java_tests java-rest
+}
+
+java_tests() {
   cd "$here/java" || return 1
   rm -rf target/surefire-reports
-  mvn -B -ntp test >"$logs/java.log" 2>&1
+  mvn -B -ntp test >"$logs/$1.log" 2>&1
   python3 - target/surefire-reports <<'PYTHON'
 import glob, sys, xml.etree.ElementTree as xml
 total = failed = skipped = 0
@@ -76,13 +86,13 @@ go_suite() {
 }
 
 suites=("$@")
-[ ${#suites[@]} -gt 0 ] || suites=(java node python go)
+[ ${#suites[@]} -gt 0 ] || suites=(java java-rest node python go)
 status=0
 for suite in "${suites[@]}"; do
   case $suite in
-    java | node | python | go) ;;
+    java | java-rest | node | python | go) ;;
     *)
-      echo "There is no suite \"$suite\": choose among java, node, python and go." >&2
+      echo "There is no suite \"$suite\": choose among java, java-rest, node, python and go." >&2
       exit 2
       ;;
   esac

@@ -62,6 +62,7 @@ printf '%s=%q\n' binary "$binary" grpc_port "$grpc_port" http_port "$http_port" 
 
 start "$run"
 export OSMIA_GRPC_ADDRESS=127.0.0.1:$grpc_port
+export OSMIA_HTTP_ADDRESS=127.0.0.1:$http_port
 export OSMIA_RECORDS=$run/records.jsonl
 OSMIA_RESTART_COMMAND=$(printf 'bash %q --restart %q' "$here/with-server.sh" "$run")
 export OSMIA_RESTART_COMMAND

@@ -101,6 +101,8 @@ async fn wrong_variables() {
     let long_name = format!("{{\"{}\":1}}", "n".repeat(513));
     let outcome = client.create_process_instance(creation("ordinary", &long_name)).await;
     assert_refused(outcome.map(|_| ()), Code::InvalidArgument, "at most 512 bytes");
+    let outcome = client.create_process_instance(creation("ordinary", r#"{"a":"\ud800"}"#)).await;
+    assert_refused(outcome.map(|_| ()), Code::InvalidArgument, "half of a character");
     let large = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
     let outcome = within(SOON, client.create_process_instance(creation("ordinary", &large))).await;
     assert_refused(outcome.map(|_| ()), Code::ResourceExhausted, "larger than the limit of 4194304 bytes");
@@ -116,7 +118,7 @@ async fn many_and_large_variables() {
     let names: Vec<String> = (0..20_000).map(|number| format!("\"v{number}\":{number}")).collect();
     let many = format!("{{{}}}", names.join(","));
     let large = format!("{{\"a\":\"{}\"}}", "x".repeat((4 << 20) - 2_000));
-    let strange = r#"{"a":1e999999999,"b":"\ud800","c":"\u0000","a":-0.0,"":{"":[]}}"#;
+    let strange = r#"{"a":1e999999999,"b":"\ud83d\ude00","c":"\u0000","a":-0.0,"":{"":[]}}"#;
     for variables in [strange, &deep, &many, &large] {
         let shown: String = variables.chars().take(20).collect();
         let created = within(SOON, node.client.create_process_instance(creation("order", variables))).await;

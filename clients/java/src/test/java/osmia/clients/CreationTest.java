@@ -183,6 +183,7 @@ class CreationTest {
 
   @Test
   void variablesThatAreNoObjectAreInvalid() {
+    Server.needsGrpc();
     Server.needsFullGateway();
     Model model = Model.deploy("one-task");
 

@@ -40,6 +40,7 @@ class JobOutcomeTest {
 
   @Test
   void completingWithVariablesThatAreNoObjectIsInvalidAndChangesNothing() {
+    Server.needsGrpc();
     Server.needsFullGateway();
     Model model = Model.deploy("one-task");
     model.create();

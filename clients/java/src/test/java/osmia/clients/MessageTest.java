@@ -184,6 +184,7 @@ class MessageTest {
 
   @Test
   void variablesThatAreNoObjectAreInvalid() {
+    Server.needsGrpc();
     Server.needsFullGateway();
 
     Status.refused(

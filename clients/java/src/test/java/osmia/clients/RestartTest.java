@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.camunda.client.CamundaClient;
+import io.camunda.client.api.command.ClientException;
+import io.camunda.client.api.command.ClientHttpException;
 import io.camunda.client.api.command.ClientStatusException;
 import io.camunda.client.api.response.ActivatedJob;
 import io.camunda.client.api.worker.JobClient;
@@ -51,16 +53,13 @@ class RestartTest {
         if (!completed.add(instance)) {
           acknowledgedTwice.incrementAndGet();
         }
-      } catch (ClientStatusException refusal) {
-        if (refusal.getStatusCode() == Code.NOT_FOUND) {
+      } catch (RuntimeException refusal) {
+        if (isNotFound(refusal)) {
           refusedAsDone.add(instance);
         } else {
           uncertain.add(instance);
           unanswered.incrementAndGet();
         }
-      } catch (RuntimeException noAnswer) {
-        uncertain.add(instance);
-        unanswered.incrementAndGet();
       }
     }
 
@@ -147,13 +146,28 @@ class RestartTest {
             .send()
             .join()
             .getProcessInstanceKey();
-      } catch (ClientStatusException refusal) {
-        assertTrue(
-            CONNECTION_LOST.contains(refusal.getStatusCode()) && System.nanoTime() < end,
-            refusal.getMessage());
+      } catch (ClientException refusal) {
+        assertTrue(isConnectionLost(refusal) && System.nanoTime() < end, refusal.toString());
         Thread.sleep(20);
       }
     }
+  }
+
+  private static boolean isNotFound(RuntimeException refusal) {
+    return refusal instanceof ClientStatusException status
+            && status.getStatusCode() == Code.NOT_FOUND
+        || refusal instanceof ClientHttpException http && http.code() == 404;
+  }
+
+  /** Over REST the client says so with whatever the connection said. */
+  private static boolean isConnectionLost(ClientException refusal) {
+    if (refusal instanceof ClientStatusException status) {
+      return CONNECTION_LOST.contains(status.getStatusCode());
+    }
+    if (refusal instanceof ClientHttpException http) {
+      return http.code() == 503 || http.code() == 504;
+    }
+    return refusal.getCause() != null;
   }
 
   /** The restart runs beside the load; instances are created until the server is gone and after. */
@@ -180,8 +194,8 @@ class RestartTest {
             .variables(Map.of("probe", true))
             .send()
             .join();
-      } catch (ClientStatusException refusal) {
-        if (refusal.getStatusCode() == Code.NOT_FOUND) {
+      } catch (ClientException refusal) {
+        if (isNotFound(refusal)) {
           ledger.refusedAsDone.add(instance);
         }
       }

@@ -7,7 +7,10 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Assumptions;
 
-/** The server under test, reached only through the official client and only over gRPC. */
+/**
+ * The server under test, reached only through the official client: over gRPC, or over REST when
+ * OSMIA_REST_ADDRESS says where that is. Streams of jobs are gRPC's in both.
+ */
 final class Server {
   private static final CamundaClient SHARED = connect();
   private static final AtomicInteger IDS = new AtomicInteger();
@@ -32,9 +35,24 @@ final class Server {
     return CamundaClient.newClientBuilder()
         .applyEnvironmentVariableOverrides(false)
         .grpcAddress(URI.create("http://" + address))
-        .preferRestOverGrpc(false)
+        .restAddress(URI.create("http://" + restAddress().orElse("0.0.0.0:8080")))
+        .preferRestOverGrpc(prefersRest())
         .defaultRequestTimeout(Duration.ofSeconds(120))
         .build();
+  }
+
+  /** Whether commands go over REST. */
+  static boolean prefersRest() {
+    return restAddress().isPresent();
+  }
+
+  /** Skips the rest of a test of what this client refuses itself before it goes over REST. */
+  static void needsGrpc() {
+    Assumptions.assumeFalse(prefersRest(), "the client refuses it itself");
+  }
+
+  private static Optional<String> restAddress() {
+    return Optional.ofNullable(System.getenv("OSMIA_REST_ADDRESS"));
   }
 
   /** A process id that no other test and no earlier run has used. */

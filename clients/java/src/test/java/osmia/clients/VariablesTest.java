@@ -40,7 +40,8 @@ class VariablesTest {
 
     var answer =
         Server.client().newSetVariablesCommand(instance).variables(Map.of("b", 2, "c", 3)).send().join();
-    assertTrue(answer.getKey() > 0);
+    // REST answers without a body.
+    assertTrue(Server.prefersRest() || answer.getKey() > 0);
     Jobs.complete(first);
 
     assertEquals(
@@ -99,6 +100,7 @@ class VariablesTest {
 
   @Test
   void variablesThatAreNoObjectAreInvalid() {
+    Server.needsGrpc();
     Server.needsFullGateway();
     Model model = Model.deploy("one-task");
     long instance = model.create();
