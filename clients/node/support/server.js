@@ -1,4 +1,4 @@
-// The server under test, reached only through the official client and only over gRPC.
+// The server under test, reached only through the official clients: over gRPC here, over REST in rest.test.js.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -8,8 +8,8 @@ import { Camunda8 } from '@camunda8/sdk'
 
 export const LOCK_MS = 60_000
 export const UNKNOWN_KEY = (2n ** 51n + 4_000_000_000n).toString()
-const PATIENCE_MS = 120_000
-const POLL_MS = 3_000
+export const PATIENCE_MS = 120_000
+export const POLL_MS = 3_000
 const A_MOMENT_MS = 500
 
 export const Code = Object.freeze({
@@ -56,8 +56,8 @@ export function uniqueId(name) {
 }
 
 // The shared model with PROCESS_ID replaced, so that job types are unique too.
-export function modelText(name, id) {
-  const file = new URL(`../../shared/${name}.bpmn`, import.meta.url)
+export function modelText(name, id, kind = 'bpmn') {
+  const file = new URL(`../../shared/${name}.${kind}`, import.meta.url)
   return readFileSync(file, 'utf8').replaceAll('PROCESS_ID', id)
 }
 
