@@ -151,6 +151,7 @@ async fn workers(options: Options, drain: DrainOptions, drained: Drained) -> Res
         options: drain.worker,
         request_timeout: options.request_timeout,
         completions_in_flight: None,
+        rest: None,
     };
     drained.begin();
     Ok(Workers::start(&clients, &settings, &drained))

@@ -60,6 +60,7 @@ pub(crate) async fn run(options: &Options, idle: &IdleOptions) -> Result<(Contex
                 options: WorkerOptions::default(),
                 request_timeout: options.request_timeout,
                 completions_in_flight: None,
+                rest: None,
             },
             failures: Arc::clone(&failures),
         };

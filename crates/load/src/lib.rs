@@ -32,6 +32,7 @@ mod process_statistics;
 mod profile;
 mod publisher;
 mod report;
+mod rest;
 mod schedule;
 mod session;
 mod starter;
@@ -53,8 +54,8 @@ pub use maximum::{MaximumReport, Trial};
 pub use misbehaving::{MisbehavedReport, MisbehavingReport};
 pub use options::{
     Delivery, DrainBeside, DrainOptions, IdleOptions, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Options,
-    PAYLOAD_LIMIT_BYTES, PAYLOAD_MINIMUM_BYTES, RateOptions, SurgeOptions, TimersOptions, WaitingOptions, Work,
-    WorkerOptions,
+    PAYLOAD_LIMIT_BYTES, PAYLOAD_MINIMUM_BYTES, RateOptions, RestOptions, SurgeOptions, TimersOptions, WaitingOptions,
+    Work, WorkerOptions,
 };
 pub use process_statistics::ProcessUse;
 pub use profile::Profile;

@@ -23,6 +23,8 @@ pub struct Options {
     pub mode: Mode,
     /// HTTP/2 connections for creating, and as many again for the workers.
     pub connections: usize,
+    /// REST for creations, publications, completions and polls; gRPC without.
+    pub rest: Option<RestOptions>,
     /// How long a request may take.
     #[serde(serialize_with = "seconds")]
     pub request_timeout: Duration,
@@ -35,6 +37,15 @@ pub struct Options {
     pub fsync_directory: Option<PathBuf>,
     /// Whether to print a line to standard error every second.
     pub progress: bool,
+}
+
+/// How commands go over REST.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestOptions {
+    /// REST ports, as `host:port` or with `http://` before; connections are spread over them.
+    pub addresses: Vec<String>,
+    /// Whether each request has a connection of its own, as with clients that keep none.
+    pub connection_per_request: bool,
 }
 
 /// The kinds of run.
@@ -304,6 +315,7 @@ impl Options {
             addresses: vec![address.into()],
             mode,
             connections: 2,
+            rest: None,
             request_timeout: Duration::from_secs(10),
             settle_limit: Duration::from_secs(20),
             server_pids: Vec::new(),
@@ -317,6 +329,11 @@ impl Options {
         require(!self.addresses.is_empty(), "The address", "missing", "given at least once")?;
         within("The number of connections", self.connections, 1, 64, "from 1 to 64")?;
         positive("The limit of a request", self.request_timeout)?;
+        if let Some(rest) = &self.rest {
+            require(!rest.addresses.is_empty(), "The address for REST", "missing", "given at least once")?;
+            let measures = matches!(self.mode, Mode::Rate(_) | Mode::Maximum(_));
+            require(measures, "The protocol", "REST", "gRPC, except for a rate and the highest rate")?;
+        }
         match &self.mode {
             Mode::Rate(options) => {
                 options.work.check()?;

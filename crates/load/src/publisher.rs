@@ -7,6 +7,7 @@ use gateway_interface::{ActivatedJob, PublishMessageRequest};
 use tonic::{Request, Status};
 
 use crate::model::Tag;
+use crate::rest::Rest;
 use crate::tracker::{TrackedJob, Tracker};
 use crate::worker::{
     ATTEMPTS, Client, FIRST_PAUSE, Failed, JobObserver, LONGEST_PAUSE, Source, may_pass, milliseconds,
@@ -20,6 +21,8 @@ pub(crate) const PAUSE_BEFORE_MESSAGE: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(crate) struct Publisher {
     pub clients: Vec<Client>,
+    /// Used instead of the clients when there is one.
+    pub rest: Option<Rest>,
     pub message: Arc<str>,
     pub time_to_live: Duration,
     pub request_timeout: Duration,
@@ -28,6 +31,10 @@ pub(crate) struct Publisher {
 impl Publisher {
     /// Sends one message with the tag as correlation key.
     pub async fn publish(&self, tag: Tag) -> Result<(), Status> {
+        if let Some(rest) = &self.rest {
+            let (key, time_to_live) = (tag.to_string(), milliseconds(self.time_to_live));
+            return rest.publish(&self.message, &key, time_to_live, self.request_timeout).await;
+        }
         let connection = (tag.0 % self.clients.len() as u64) as usize;
         let mut request = Request::new(PublishMessageRequest {
             name: self.message.to_string(),

@@ -14,6 +14,7 @@ use crate::model::{Payload, RunNames, Tag, bpmn};
 use crate::options::{Options, Work};
 use crate::profile::Kind;
 use crate::publisher::{InstanceObserver, Publisher};
+use crate::rest::Rest;
 use crate::schedule::{FOR_EVER, Timeline};
 use crate::starter::{Creator, Sender, Turn};
 use crate::tracker::{MADE_BEFOREHAND_LIMIT, Tracker};
@@ -57,8 +58,10 @@ impl Session {
         let process_ids = deploy(&creators[0], &kinds, &names, options.request_timeout).await?;
         let timeline = Timeline::start_now();
         let tracker = Tracker::new(timeline, work, Arc::clone(&process_ids));
+        let rest = options.rest.as_ref().map(Rest::new);
         let publisher = Publisher {
             clients: creators.clone(),
+            rest: rest.clone(),
             message: names.message.as_str().into(),
             time_to_live: work.message_ttl,
             request_timeout: options.request_timeout,
@@ -68,6 +71,7 @@ impl Session {
             options: work.worker.clone(),
             request_timeout: options.request_timeout,
             completions_in_flight: None,
+            rest: rest.clone(),
         };
         let observer = InstanceObserver { tracker: tracker.clone(), publisher: publisher.clone() };
         let session = Session {
@@ -238,6 +242,7 @@ pub(crate) fn creator(
 ) -> Creator {
     Creator {
         clients,
+        rest: options.rest.as_ref().map(Rest::new),
         process_ids,
         payload: Arc::new(Payload::of_bytes(payload_bytes)),
         request_timeout: options.request_timeout,

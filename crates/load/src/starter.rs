@@ -10,6 +10,7 @@ use tonic::{Request, Status};
 use crate::model::{Payload, Tag};
 use crate::profile::{Kind, Profile};
 use crate::publisher::Publisher;
+use crate::rest::Rest;
 use crate::schedule::{Pacer, Schedule, Timeline};
 use crate::tracker::Tracker;
 use crate::worker::Client;
@@ -21,6 +22,8 @@ const SKIP_AFTER: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Creator {
     pub clients: Vec<Client>,
+    /// Used instead of the clients when there is one.
+    pub rest: Option<Rest>,
     /// The processes, in the order of the profile.
     pub process_ids: Arc<[Arc<str>]>,
     pub payload: Arc<Payload>,
@@ -30,6 +33,10 @@ pub(crate) struct Creator {
 impl Creator {
     /// Sends one creation; the number spreads them over the connections.
     pub async fn create(&self, kind: usize, number: u64, tag: Tag) -> Result<(), Status> {
+        if let Some(rest) = &self.rest {
+            let variables = self.payload.variables(tag);
+            return rest.create(&self.process_ids[kind], &variables, self.request_timeout).await;
+        }
         let connection = (number % self.clients.len() as u64) as usize;
         let mut request = Request::new(CreateProcessInstanceRequest {
             bpmn_process_id: self.process_ids[kind].to_string(),

@@ -178,6 +178,7 @@ pub(crate) async fn run(options: &Options, surge: &SurgeOptions) -> Result<(Cont
         options: surge.work.worker.clone(),
         request_timeout: options.request_timeout,
         completions_in_flight: None,
+        rest: None,
     };
     let creator = creator(options, creators, Arc::clone(&process_ids), surge.work.payload_bytes);
     let _workers = Workers::start(&clients, &settings, &completions);

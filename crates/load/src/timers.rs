@@ -183,6 +183,7 @@ fn settings(options: &Options, timers: &TimersOptions, names: &RunNames) -> Work
         },
         request_timeout: options.request_timeout,
         completions_in_flight: Some(Arc::new(Semaphore::new(COMPLETIONS_IN_FLIGHT))),
+        rest: None,
     }
 }
 

@@ -11,6 +11,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
 use crate::options::{Delivery, WorkerOptions};
+use crate::rest::Rest;
 
 pub(crate) type Client = GatewayClient<Channel>;
 
@@ -60,6 +61,8 @@ pub(crate) struct WorkerSettings {
     /// How many completions of all workers may be unanswered at once; none for no limit beyond the jobs that each
     /// worker holds.
     pub completions_in_flight: Option<Arc<Semaphore>>,
+    /// Over which completions and polls go, when it is not gRPC.
+    pub rest: Option<Rest>,
 }
 
 /// Pause before a retry, doubled each time.
@@ -183,8 +186,18 @@ impl<O: JobObserver> Worker<O> {
 
     /// Asks once, lets the server wait for the given time, and returns how many jobs came.
     async fn poll_once(&self, max_jobs: u16, wait: Option<Duration>) -> Result<u64, Status> {
+        let limit = wait.unwrap_or_default() + self.settings.request_timeout;
+        if let Some(rest) = &self.settings.rest {
+            let names = (self.settings.job_type.as_str(), WORKER_NAME);
+            let jobs = rest.activate(names, self.settings.options.job_timeout, max_jobs, wait, limit).await?;
+            let count = jobs.len() as u64;
+            for job in jobs {
+                self.take(job).await;
+            }
+            return Ok(count);
+        }
         let mut request = Request::new(activate_request(&self.settings, max_jobs, wait));
-        request.set_timeout(wait.unwrap_or_default() + self.settings.request_timeout);
+        request.set_timeout(limit);
         let mut responses = self.client.clone().activate_jobs(request).await?.into_inner();
         let mut count = 0;
         while let Some(response) = responses.message().await? {
@@ -216,6 +229,7 @@ impl<O: JobObserver> StreamUser for Worker<O> {
         let permit = self.room().await;
         let completion = Completion {
             client: self.client.clone(),
+            rest: self.settings.rest.clone(),
             observer: self.observer.clone(),
             request_timeout: self.settings.request_timeout,
             key: job.key,
@@ -260,6 +274,7 @@ pub(crate) fn milliseconds(duration: Duration) -> i64 {
 
 struct Completion<O: JobObserver> {
     client: Client,
+    rest: Option<Rest>,
     observer: O,
     request_timeout: Duration,
     key: i64,
@@ -267,8 +282,17 @@ struct Completion<O: JobObserver> {
 }
 
 impl<O: JobObserver> Completion<O> {
+    async fn complete(&self) -> Result<(), Status> {
+        if let Some(rest) = &self.rest {
+            return rest.complete(self.key, self.request_timeout).await;
+        }
+        let mut request = Request::new(CompleteJobRequest { job_key: self.key, ..CompleteJobRequest::default() });
+        request.set_timeout(self.request_timeout);
+        self.client.clone().complete_job(request).await.map(drop)
+    }
+
     /// Sends it, again after errors that may pass.
-    async fn send(mut self, mut job: O::Job) {
+    async fn send(self, mut job: O::Job) {
         let _permit = match &self.in_flight {
             Some(in_flight) => in_flight.acquire().await.ok(),
             None => None,
@@ -277,10 +301,8 @@ impl<O: JobObserver> Completion<O> {
         let mut pause = FIRST_PAUSE;
         let mut unanswered = false;
         for attempt in 1..=ATTEMPTS {
-            let mut request = Request::new(CompleteJobRequest { job_key: self.key, ..CompleteJobRequest::default() });
-            request.set_timeout(self.request_timeout);
-            match self.client.complete_job(request).await {
-                Ok(_) => return self.observer.completed(job),
+            match self.complete().await {
+                Ok(()) => return self.observer.completed(job),
                 Err(status) if unanswered && status.code() == Code::NotFound => {
                     return self.observer.failed(Some(job), Failed::Unconfirmed);
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use load::{
     Delivery, DrainBeside, DrainOptions, IdleOptions, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Options,
-    Profile, RateOptions, SurgeOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
+    Profile, RateOptions, RestOptions, SurgeOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
 };
 
 use crate::Outcome;
@@ -43,6 +43,8 @@ pub(crate) enum Load {
     Timers(Timers),
 }
 
+const DEFAULT_REST_ADDRESS: &str = "127.0.0.1:8080";
+
 const PROFILES: &str = "\
 Profiles:
   one-task              start, service task, end
@@ -77,6 +79,36 @@ struct Connections {
     /// HTTP/2 connections for creating, and as many again for the workers.
     #[arg(long, default_value_t = 2)]
     connections: usize,
+}
+
+/// How commands go.
+#[derive(Debug, Args)]
+struct Commands {
+    /// What creations, publications, completions and polls go over. All else is gRPC.
+    #[arg(long, value_enum, default_value_t = Protocol::Grpc)]
+    protocol: Protocol,
+    /// With REST: addresses of the gateways for it [default: CAMUNDA_REST_ADDRESS or 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    rest_address: Vec<String>,
+    /// With REST: open a connection for each request instead of keeping some.
+    #[arg(long)]
+    connection_per_request: bool,
+}
+
+/// The protocols of the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Protocol {
+    Grpc,
+    Rest,
+}
+
+impl Commands {
+    fn rest(&self, environment: &Environment) -> Option<RestOptions> {
+        let configured = || vec![environment.get("CAMUNDA_REST_ADDRESS").unwrap_or(DEFAULT_REST_ADDRESS).to_owned()];
+        let addresses = if self.rest_address.is_empty() { configured() } else { self.rest_address.clone() };
+        let connection_per_request = self.connection_per_request;
+        (self.protocol == Protocol::Rest).then_some(RestOptions { addresses, connection_per_request })
+    }
 }
 
 /// Who completes the jobs.
@@ -151,6 +183,8 @@ pub(crate) struct Rate {
     #[command(flatten)]
     period: Period,
     #[command(flatten)]
+    commands: Commands,
+    #[command(flatten)]
     connections: Connections,
     #[command(flatten)]
     target: Target,
@@ -172,6 +206,8 @@ pub(crate) struct Max {
     /// Time before the measurement of each trial, under the same load.
     #[arg(long, default_value = "3s", value_parser = duration)]
     warm_up: Duration,
+    #[command(flatten)]
+    commands: Commands,
     #[command(flatten)]
     connections: Connections,
     #[command(flatten)]
@@ -455,6 +491,15 @@ impl Timers {
 }
 
 impl Load {
+    /// How commands go, where that can be said.
+    fn commands(&self) -> Option<&Commands> {
+        match self {
+            Load::Rate(run) => Some(&run.commands),
+            Load::Max(run) => Some(&run.commands),
+            _ => None,
+        }
+    }
+
     fn parts(self) -> (Mode, usize, Target) {
         match self {
             Load::Rate(run) => (run.mode(), run.connections.connections, run.target),
@@ -472,8 +517,9 @@ impl Load {
 
 /// Runs the load and prints its report.
 pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
-    let (mode, connections, target) = load.parts();
     let environment = Environment::of_process();
+    let rest = load.commands().and_then(|commands| commands.rest(&environment));
+    let (mode, connections, target) = load.parts();
     let addresses = match &target.address[..] {
         [] => vec![address(None, &environment)],
         given => given.iter().map(|given| address(Some(given), &environment)).collect(),
@@ -481,6 +527,7 @@ pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
     let options = Options {
         addresses,
         connections,
+        rest,
         server_pids: target.server_pid,
         fsync_directory: Some(target.fsync_directory),
         ..Options::new("", mode)

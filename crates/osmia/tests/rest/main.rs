@@ -2,6 +2,7 @@
 
 mod http;
 mod jobs;
+mod load;
 mod process_instances;
 mod resources;
 #[path = "../support/mod.rs"]
