@@ -48,10 +48,11 @@ pub(crate) enum LargeAnswer {
     Deployment,
     DecisionEvaluation,
     Topology,
+    Search,
 }
 
 impl LargeAnswer {
-    const COUNT: usize = LargeAnswer::Topology as usize + 1;
+    const COUNT: usize = LargeAnswer::Search as usize + 1;
 }
 
 /// A sum of bytes and its limit.

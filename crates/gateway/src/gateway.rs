@@ -84,7 +84,7 @@ impl Gateway {
         let services = grpc::Services::new(service, health_server, intake.clone());
         ports.spawn(listener(grpc, Speech::Http2, grpc_tls).serve(services, stopping.clone()));
         let workers = rest::Workers { polling, long_polling_timeout, stopping: stopping.clone() };
-        let api = rest::Api::new(executor, intake, workers, clock);
+        let api = rest::Api::new(executor, intake, workers, clock, options.read_model.clone());
         ports.spawn(listener(http, Speech::Http, http_tls).serve(api, stopping.clone()));
         let server = tokio::spawn(serve(ports, stopping));
         Ok(Gateway {

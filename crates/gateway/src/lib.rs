@@ -36,7 +36,10 @@ mod validation;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use readmodel::ReadModel;
 
 pub use acknowledged::Acknowledged;
 pub use connections::{ConnectionPlace, Connections, ManagementConnection};
@@ -64,6 +67,8 @@ pub struct GatewayOptions {
     pub parked_polls_max: usize,
     /// How many job streams may be open at once.
     pub job_streams_max: usize,
+    /// What searches read; none if nothing can be searched.
+    pub read_model: Option<Arc<ReadModel>>,
     /// The connections of the node, counted together with those of other ports.
     pub connections: Connections,
 }
@@ -79,6 +84,7 @@ impl GatewayOptions {
             long_polling_timeout: Duration::from_secs(10),
             parked_polls_max: 20_000,
             job_streams_max: 20_000,
+            read_model: None,
             connections: Connections::new(1_024),
         }
     }

@@ -20,6 +20,7 @@ mod reception;
 mod resource;
 mod response;
 mod routes;
+mod search;
 mod variable;
 
 pub(crate) use api::{Api, Workers};

@@ -77,6 +77,9 @@ pub(crate) struct Start {
     /// Time between two checkpoints of a partition that changes [default: 5s]
     #[arg(long, value_name = "DURATION")]
     checkpoint_interval: Option<String>,
+    /// Where the data is that searches read: sqlite for files in the data directory, or none [default: sqlite]
+    #[arg(long, value_name = "KIND")]
+    read_model: Option<String>,
     /// Let the management port change the clock, for tests
     #[arg(long)]
     clock_control: bool,
@@ -124,6 +127,7 @@ impl Start {
             ("disk-free-space-low", self.disk_free_space_low),
             ("disk-reserve", self.disk_reserve),
             ("checkpoint-interval", self.checkpoint_interval),
+            ("read-model", self.read_model),
             ("clock-control", switch(self.clock_control)),
             ("demo", switch(self.demo)),
             ("request-timeout", self.request_timeout),

@@ -57,6 +57,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
     setting("disk-reserve", &[]),
     setting("checkpoint-interval", &[]),
+    setting("read-model", &[]),
     setting("clock-control", &["CAMUNDA_SYSTEM_CLOCKCONTROLLED", "ZEEBE_CLOCK_CONTROLLED"]),
     setting("demo", &[]),
     setting(
@@ -116,6 +117,8 @@ pub(crate) struct Configuration {
     /// Bytes that are kept for ending work on a full disk.
     pub disk_reserve: Option<u64>,
     pub checkpoint_interval: Option<Duration>,
+    /// What searches read.
+    pub read_model: ReadModelKind,
     pub clock_control: bool,
     pub demo: bool,
     pub request_timeout: Duration,
@@ -130,6 +133,26 @@ pub(crate) struct Configuration {
     pub exporters: BTreeMap<String, ExporterConfiguration>,
     /// Names of variables of the environment that look like settings and have no effect.
     pub unknown_variables: Vec<String>,
+}
+
+/// Where the data is that searches read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ReadModelKind {
+    /// In files of this node.
+    #[default]
+    Sqlite,
+    /// Nowhere: nothing can be searched.
+    None,
+}
+
+impl ReadModelKind {
+    fn read(text: &str) -> Result<ReadModelKind, &'static str> {
+        match text {
+            "sqlite" => Ok(ReadModelKind::Sqlite),
+            "none" => Ok(ReadModelKind::None),
+            _ => Err("sqlite or none"),
+        }
+    }
 }
 
 /// The shape of log lines.
@@ -206,6 +229,7 @@ impl Configuration {
             disk_free_space_low: sources.get("disk-free-space-low", bytes)?,
             disk_reserve: sources.get("disk-reserve", bytes)?,
             checkpoint_interval: sources.get("checkpoint-interval", working_time)?,
+            read_model: sources.get("read-model", ReadModelKind::read)?.unwrap_or_default(),
             clock_control: sources.get("clock-control", switch)?.unwrap_or(false),
             demo: sources.get("demo", switch)?.unwrap_or(false),
             request_timeout: sources.get("request-timeout", working_time)?.unwrap_or(Duration::from_secs(15)),

@@ -2,15 +2,18 @@
 
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use broker::{DiskOptions, Node, NodeOptions, Role};
 use exporters::ExporterConfiguration;
 use gateway::{Connections, Gateway, GatewayOptions};
+use protocol::PartitionId;
+use readmodel::ReadModel;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Start;
-use crate::configuration::{Configuration, Environment, LogFormat, Sources};
+use crate::configuration::{Configuration, Environment, LogFormat, ReadModelKind, Sources};
 use crate::management::{self, Managed};
 use crate::metrics::{Metrics, UPKEEP_INTERVAL};
 use crate::{Outcome, demo};
@@ -44,10 +47,15 @@ pub(crate) async fn start(start: Start) -> Outcome {
             .map_err(|error| bind_error("management", &configuration.host, configuration.management_port, &error))?;
     tokio::spawn(upkeep(metrics));
 
-    let options = node_options(&configuration)?;
+    let mut options = node_options(&configuration)?;
+    let read_model = read_model(&configuration, &options)?;
+    if let Some(model) = &read_model {
+        options.exporters.push(model.consumer()?);
+    }
     let node = tokio::task::spawn_blocking(move || Node::start(options)).await??;
     managed.node_started(node.client(), node.clock(), node.exporters());
-    let outcome = serve(&configuration, &managed, &node, &mut signals, begin, (management_address, connections)).await;
+    let ports = Ports { management_address, connections, read_model };
+    let outcome = serve(&configuration, &managed, &node, &mut signals, begin, ports).await;
     managed.stopping();
     let stopping = Instant::now();
     let stopped = tokio::task::spawn_blocking(move || node.stop()).await?;
@@ -58,6 +66,24 @@ pub(crate) async fn start(start: Start) -> Outcome {
         );
     }
     outcome.and(stopped.map_err(Into::into))
+}
+
+/// What the ports for clients stand on, besides the node.
+struct Ports {
+    management_address: SocketAddr,
+    connections: Connections,
+    read_model: Option<Arc<ReadModel>>,
+}
+
+/// What searches read, for all partitions of the node.
+fn read_model(configuration: &Configuration, options: &NodeOptions) -> std::io::Result<Option<Arc<ReadModel>>> {
+    match configuration.read_model {
+        ReadModelKind::None => Ok(None),
+        ReadModelKind::Sqlite => {
+            let partitions = (1..=options.partition_count).map(PartitionId);
+            ReadModel::new(&options.data_directory.join("read-model"), partitions).map(Some)
+        }
+    }
 }
 
 /// Says what is most likely a mistake and is not refused.
@@ -81,7 +107,7 @@ async fn serve(
     node: &Node,
     signals: &mut Signals,
     begin: Instant,
-    (management_address, connections): (SocketAddr, Connections),
+    Ports { management_address, connections, read_model }: Ports,
 ) -> Outcome {
     let ready = tokio::select! {
         ready = wait_until_ready(node) => ready,
@@ -96,6 +122,7 @@ async fn serve(
         long_polling_timeout: configuration.long_polling_timeout,
         parked_polls_max: configuration.parked_polls_max,
         connections,
+        read_model,
         ..GatewayOptions::new(
             resolve(&configuration.host, configuration.grpc_port)?,
             resolve(&configuration.host, configuration.http_port)?,

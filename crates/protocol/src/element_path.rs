@@ -34,7 +34,7 @@ impl ElementPath {
     }
 
     /// The path that a record says: none for records of which exporters know no path, empty for events that have none.
-    pub(crate) fn of(record: &Record) -> Option<ElementPath> {
+    pub fn of(record: &Record) -> Option<ElementPath> {
         let (element, process, definition) = match &record.payload {
             Payload::ProcessInstance(intent, value) => {
                 let begins = *intent == ProcessInstanceIntent::ElementActivating;

@@ -8,6 +8,7 @@ use http_body::Body;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HOST, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode, Version};
+use readmodel::ReadModel;
 use tokio::sync::watch;
 
 use super::metrics::ApiMetrics;
@@ -15,6 +16,7 @@ use super::problem::Problem;
 use super::reception::{Kind, NotTaken};
 use super::response::ApiBody;
 use super::routes::{Existing, Found, Parameters, Route, Routes};
+use super::search::Searcher;
 use super::{reception, response};
 use crate::executor::Executor;
 use crate::intake::Intake;
@@ -33,6 +35,7 @@ pub(super) struct Shared {
     pub clock: Arc<Clock>,
     intake: Intake,
     routes: Routes,
+    pub searcher: Searcher,
     metrics: ApiMetrics,
 }
 
@@ -89,9 +92,15 @@ impl Existing {
 }
 
 impl Api {
-    pub(crate) fn new(executor: Executor, intake: Intake, workers: Workers, clock: Arc<Clock>) -> Api {
-        let (routes, metrics) = (Routes::new(), ApiMetrics::new());
-        Api(Arc::new(Shared { executor, workers, clock, intake, routes, metrics }))
+    pub(crate) fn new(
+        executor: Executor,
+        intake: Intake,
+        workers: Workers,
+        clock: Arc<Clock>,
+        model: Option<Arc<ReadModel>>,
+    ) -> Api {
+        let (routes, searcher, metrics) = (Routes::new(), Searcher::new(model), ApiMetrics::new());
+        Api(Arc::new(Shared { executor, workers, clock, searcher, intake, routes, metrics }))
     }
 }
 
@@ -131,7 +140,8 @@ impl Shared {
                 let answered = match route.existing {
                     _ if version == Version::HTTP_11 && !headers.contains_key(HOST) => Err(no_host().into()),
                     Some(existing) => {
-                        self.operate(Taken { existing, headers, version, parameters, body, start }, caller).await
+                        let query = parts.uri.query().unwrap_or_default();
+                        self.operate(Taken { existing, headers, version, parameters, query, body, start }, caller).await
                     }
                     None => Err(not_yet(route).into()),
                 };
@@ -188,6 +198,7 @@ pub(super) struct Taken<'a> {
     pub headers: &'a HeaderMap,
     version: Version,
     pub parameters: Parameters<'a>,
+    pub query: &'a str,
     body: Incoming,
     /// Its place among what is to be started, if it has one already.
     start: Option<Start>,

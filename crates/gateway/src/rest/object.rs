@@ -66,6 +66,16 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// All properties that were not asked for and are not null, with their values.
+    pub(super) fn into_properties(self) -> impl Iterator<Item = (Cow<'a, str>, &'a RawValue)> {
+        self.properties.into_iter().filter(|(_, value)| value.get() != "null")
+    }
+
+    /// Whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.properties.is_empty()
+    }
+
     /// A property that was not asked for means nothing here.
     pub(super) fn finish(self) -> Result<(), Problem> {
         match self.properties.first() {
@@ -143,7 +153,7 @@ pub(super) fn path_key(name: &str, given: &str) -> Result<i64, Problem> {
 }
 
 /// A number as keys are written everywhere: digits, and a minus before those that mean none.
-fn number_of_key(text: &str) -> Option<i64> {
+pub(super) fn number_of_key(text: &str) -> Option<i64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
@@ -275,6 +285,15 @@ impl<'a> Property<'a> for &'a RawValue {
 
     fn read(value: &'a RawValue) -> Option<Self> {
         Some(value)
+    }
+}
+
+impl<'a> Property<'a> for Vec<&'a RawValue> {
+    const EXPECTED: &'static str = "a list of at most 10000 values";
+
+    fn read(value: &'a RawValue) -> Option<Self> {
+        let values: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+        (values.len() <= ITEMS_MAX).then_some(values)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What each operation does with its request.
 
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use super::activation::Found;
@@ -7,14 +8,18 @@ use super::api::{NoAnswer, Shared, Taken};
 use super::process_instance::Creation;
 use super::response::ApiBody;
 use super::routes::Existing;
+use super::search::{Asked, Read};
 use super::{
     activation, clock, cluster, decision, incident, job, message, modification, process_instance, resource, response,
-    variable,
+    search, variable,
 };
 use crate::activation::{Activation, ActivationContext};
 use crate::answers::LargeAnswer;
 use crate::listener::Caller;
 use crate::request::Request;
+
+/// With the value `eventual`: of a request, that it is not to wait for anything; of an answer, that it did not wait any longer.
+const CONSISTENCY: HeaderName = HeaderName::from_static("osmia-consistency");
 
 type Answered = Result<Response<ApiBody>, NoAnswer>;
 
@@ -53,6 +58,7 @@ impl Shared {
                 Ok(response::json(message::published(&message)))
             }
             Existing::EvaluateDecision => self.evaluate(taken, caller).await,
+            Existing::Read(read) => self.read(read, taken, caller).await,
         }
     }
 
@@ -67,6 +73,28 @@ impl Shared {
         let (body, _) = self.receive(taken, caller).await?;
         self.execute(read(key, &body)?).await?;
         Ok(response::empty(StatusCode::NO_CONTENT))
+    }
+
+    /// Reads once everything can be found that clients of this gateway know to have happened.
+    async fn read(&self, read: Read, taken: Taken<'_>, caller: &Caller) -> Answered {
+        let (parameter, query) = (taken.parameters.first(), taken.query);
+        let is_relaxed = taken.headers.get(CONSISTENCY).is_some_and(|given| given.as_bytes() == b"eventual");
+        let (body, _) = self.receive(taken, caller).await?;
+        let is_fresh = is_relaxed || self.searcher.wait_until_folded(&self.executor.acknowledged.positions()).await;
+        let mut response = match self.searcher.read(read, Asked { parameter, query, body: &body }).await? {
+            search::Answered::Json(text) => counted(LargeAnswer::Search, text, caller)?,
+            search::Answered::Xml(text) => {
+                let mut response = counted(LargeAnswer::Search, text, caller)?;
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/xml"));
+                response
+            }
+            search::Answered::Nothing => response::empty(StatusCode::NO_CONTENT),
+        };
+        if !is_fresh {
+            // It took too long to wait for what was acknowledged before.
+            response.headers_mut().insert(CONSISTENCY, HeaderValue::from_static("eventual"));
+        }
+        Ok(response)
     }
 
     async fn create(&self, taken: Taken<'_>, caller: &Caller) -> Answered {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::operations::{OPERATIONS, Operation};
+use super::search::Read;
 
 /// How many parts of a path differ at most.
 const PARAMETERS: usize = 2;
@@ -31,6 +32,8 @@ pub(super) enum Existing {
     ResolveIncident,
     PublishMessage,
     EvaluateDecision,
+    /// What only reads.
+    Read(Read),
 }
 
 impl Existing {
@@ -59,7 +62,8 @@ impl Existing {
     ];
 
     fn of_name(name: &str) -> Option<Existing> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, existing)| *existing)
+        let reads = Read::ALL.iter().map(|(known, read)| (*known, Existing::Read(*read)));
+        Self::ALL.iter().copied().chain(reads).find(|(known, _)| *known == name).map(|(_, existing)| existing)
     }
 }
 
@@ -175,7 +179,7 @@ mod tests {
             };
             assert_eq!(route.operation, operation);
         }
-        for (name, _) in Existing::ALL {
+        for name in Existing::ALL.iter().map(|(name, _)| name).chain(Read::ALL.iter().map(|(name, _)| name)) {
             assert!(OPERATIONS.iter().any(|operation| operation.name == *name), "{name} is an operation");
         }
     }

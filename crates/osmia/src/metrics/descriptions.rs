@@ -61,6 +61,10 @@ const GAUGES: &[(&str, &str)] = &[
     ("osmia_disk_reserve_left_bytes", "Bytes of the reserve that are not used."),
     ("osmia_disk_state", "0: enough room; 1: low, new work is refused; 2: full, all work is refused."),
     ("osmia_disk_total_bytes", "Size of the disk with the data directory."),
+    ("osmia_read_model_checkpoint_duration_seconds", "Time to make durable what the read model wrote."),
+    ("osmia_read_model_position", "Position up to which searches see what happened."),
+    ("osmia_read_model_rows_total", "Rows that the read model wrote."),
+    ("osmia_read_model_transaction_duration_seconds", "Time of a transaction of the read model."),
     ("osmia_exporter_failing", "1 while an exporter fails and is tried again."),
     ("osmia_exporter_lag_records", "Positions between what an exporter has acknowledged and the last record."),
     (

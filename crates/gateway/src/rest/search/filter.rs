@@ -1,0 +1,273 @@
+//! Filters of searches.
+
+use readmodel::query::{Condition, Entity, Field, Kind, PROCESS_INSTANCES, Test, Value, moment};
+use serde_json::value::RawValue;
+
+use crate::rest::object::{Object, Property, invalid, number_of_key};
+use crate::rest::problem::Problem;
+use crate::validation::excerpt;
+
+/// Groups are not inside each other any deeper.
+const DEPTH_MAX: usize = 4;
+
+/// The condition that a filter says.
+pub(super) fn read(entity: &'static Entity, filter: Object<'_>) -> Result<Condition, Problem> {
+    group(entity, filter, 0)
+}
+
+fn group(entity: &'static Entity, filter: Object<'_>, depth: usize) -> Result<Condition, Problem> {
+    if depth > DEPTH_MAX {
+        return Err(invalid(format!(
+            "The filter has groups of alternatives in each other more than {DEPTH_MAX} deep."
+        )));
+    }
+    let is_of_instances = std::ptr::eq(entity, &PROCESS_INSTANCES);
+    let mut conditions = Vec::new();
+    for (name, value) in filter.into_properties() {
+        match &*name {
+            "$or" | "or" => {
+                let groups: Vec<Object<'_>> = list(&name, value)?;
+                let groups = groups.into_iter().filter(|group| !group.is_empty());
+                let groups = groups.map(|of| group(entity, of, depth + 1)).collect::<Result<Vec<_>, _>>()?;
+                // No alternatives are no restriction.
+                if !groups.is_empty() {
+                    conditions.push(Condition::Any(groups));
+                }
+            }
+            "variables" if is_of_instances => {
+                for mut variable in list::<Vec<Object<'_>>>(&name, value)? {
+                    conditions.push(self::variable(&mut variable)?);
+                    variable.finish()?;
+                }
+            }
+            "tags" if is_of_instances => {
+                let tags: Vec<protocol::Text> = list(&name, value)?;
+                conditions.extend(tags.into_iter().map(|tag| Condition::Tag(tag.to_string())));
+            }
+            _ => {
+                let field = entity.field(&name).filter(|field| field.is_filter()).ok_or_else(|| unknown(&name))?;
+                let tests = tests(field, value)?;
+                if !tests.is_empty() {
+                    conditions.push(Condition::Is(field, tests));
+                }
+            }
+        }
+    }
+    Ok(Condition::All(conditions))
+}
+
+fn list<'a, T: Property<'a>>(name: &str, value: &'a RawValue) -> Result<T, Problem> {
+    T::read(value).ok_or_else(|| cannot_be_parsed(name, T::EXPECTED, value))
+}
+
+fn variable(variable: &mut Object<'_>) -> Result<Condition, Problem> {
+    let name: String = variable.require("name")?;
+    let value: &RawValue = variable
+        .take("value")?
+        .ok_or_else(|| invalid("The value of a variable must not be null. Say null as a text."))?;
+    Ok(Condition::Variable(name, tests_of(Family::Text, "value", Kind::Value, value)?))
+}
+
+/// Which operators there are for a kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Text,
+    Key,
+    Number,
+    Enumeration,
+    Boolean,
+}
+
+impl Family {
+    fn of(kind: Kind) -> Family {
+        match kind {
+            Kind::Key => Family::Key,
+            Kind::Integer | Kind::Instant => Family::Number,
+            Kind::Enumeration(_) => Family::Enumeration,
+            Kind::Boolean => Family::Boolean,
+            _ => Family::Text,
+        }
+    }
+}
+
+fn tests(field: &'static Field, value: &RawValue) -> Result<Vec<Test>, Problem> {
+    tests_of(Family::of(field.kind), field.name, field.kind, value)
+}
+
+fn tests_of(family: Family, name: &str, kind: Kind, value: &RawValue) -> Result<Vec<Test>, Problem> {
+    if !value.get().starts_with('{') {
+        return Ok(vec![Test::Equal(self::value(name, kind, value)?)]);
+    }
+    let operators = Object::read(value.get().as_bytes())?;
+    let mut tests = Vec::new();
+    for (operator, operand) in operators.into_properties() {
+        let one = || self::value(name, kind, operand);
+        let many = || -> Result<Vec<Value>, Problem> {
+            let values: Vec<&RawValue> = list(&operator, operand)?;
+            values.into_iter().map(|operand| self::value(name, kind, operand)).collect()
+        };
+        let is_ordered = family == Family::Number;
+        let is_text = matches!(family, Family::Text | Family::Enumeration);
+        match &*operator {
+            "$eq" => tests.push(Test::Equal(one()?)),
+            "$neq" if family != Family::Boolean => tests.push(Test::NotEqual(one()?)),
+            "$exists" => {
+                let exists = bool::read(operand);
+                tests.push(Test::Exists(exists.ok_or_else(|| cannot_be_parsed(&operator, bool::EXPECTED, operand))?));
+            }
+            // Clients send empty lists with every search, and mean nothing by them.
+            "$in" => tests.extend(Some(many()?).filter(|of| !of.is_empty()).map(Test::In)),
+            "$notIn" if !is_ordered => tests.extend(Some(many()?).filter(|of| !of.is_empty()).map(Test::NotIn)),
+            "$gt" if is_ordered => tests.push(Test::Greater(one()?)),
+            "$gte" if is_ordered => tests.push(Test::GreaterOrEqual(one()?)),
+            "$lt" if is_ordered => tests.push(Test::Less(one()?)),
+            "$lte" if is_ordered => tests.push(Test::LessOrEqual(one()?)),
+            "$like" if is_text => tests.push(like(kind, &text(&operator, operand)?)),
+            _ => return Err(unknown(&operator)),
+        }
+    }
+    Ok(tests)
+}
+
+fn text(name: &str, value: &RawValue) -> Result<String, Problem> {
+    String::read(value).ok_or_else(|| cannot_be_parsed(name, String::EXPECTED, value))
+}
+
+/// Names that are like a pattern, or a pattern for texts.
+fn like(kind: Kind, pattern: &str) -> Test {
+    let Kind::Enumeration(names) = kind else { return Test::Like(pattern.to_owned()) };
+    let numbers = names.iter().zip(0..).filter(|(name, _)| is_like(name.as_bytes(), pattern.as_bytes()));
+    Test::In(numbers.map(|(_, number)| Value::Integer(number)).collect())
+}
+
+/// Names are short, so that trying all ways costs nothing.
+fn is_like(name: &[u8], pattern: &[u8]) -> bool {
+    match pattern {
+        [] => name.is_empty(),
+        [b'*', rest @ ..] => {
+            let rest = &rest[rest.iter().take_while(|byte| **byte == b'*').count()..];
+            (0..=name.len()).any(|skipped| is_like(&name[skipped..], rest))
+        }
+        [b'?', rest @ ..] => !name.is_empty() && is_like(&name[1..], rest),
+        [b'\\', literal, rest @ ..] => name.first() == Some(literal) && is_like(&name[1..], rest),
+        [literal, rest @ ..] => name.first() == Some(literal) && is_like(&name[1..], rest),
+    }
+}
+
+fn value(name: &str, kind: Kind, given: &RawValue) -> Result<Value, Problem> {
+    match kind {
+        Kind::Key => {
+            let key = i64::read(given).or_else(|| number_of_key(&String::read(given)?));
+            key.map(Value::Integer).ok_or_else(|| {
+                invalid(format!(
+                    "The provided {name} '{}' is not a valid key. Expected a numeric value. Did you pass an entity id instead of an entity key?.",
+                    excerpt(given.get())
+                ))
+            })
+        }
+        Kind::Integer => {
+            let number = i32::read(given).map(|number| Value::Integer(number.into()));
+            number.ok_or_else(|| cannot_be_parsed(name, i32::EXPECTED, given))
+        }
+        Kind::Boolean => {
+            let flag = bool::read(given).map(|flag| Value::Integer(flag.into()));
+            flag.ok_or_else(|| cannot_be_parsed(name, bool::EXPECTED, given))
+        }
+        Kind::Instant => {
+            let text = text(name, given)?;
+            moment(&text).map(Value::Integer).ok_or_else(|| {
+                invalid(format!(
+                    "The provided {name} '{}' cannot be parsed as a date according to RFC 3339, section 5.6.",
+                    excerpt(&text)
+                ))
+            })
+        }
+        Kind::Enumeration(names) => {
+            let text = text(name, given)?;
+            let number = names.iter().zip(0..).find(|(known, _)| **known == text);
+            number.map(|(_, number)| Value::Integer(number)).ok_or_else(|| {
+                Problem::bad_request(format!(
+                    "Unexpected value '{}' for enum field '{name}'. Use any of the following values: [{}]",
+                    excerpt(&text),
+                    names.join(", ")
+                ))
+            })
+        }
+        _ => text(name, given).map(Value::Text),
+    }
+}
+
+fn unknown(name: &str) -> Problem {
+    Problem::bad_request(format!("Request property [{}] cannot be parsed", excerpt(name)))
+}
+
+fn cannot_be_parsed(name: &str, expected: &str, value: &RawValue) -> Problem {
+    Problem::bad_request(format!(
+        "Request property [{name}] cannot be parsed: expected {expected}, but it is {}.",
+        excerpt(value.get())
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use readmodel::query::{JOBS, VARIABLES};
+
+    use super::*;
+
+    fn condition(entity: &'static Entity, filter: &str) -> Result<Condition, Problem> {
+        read(entity, Object::read(filter.as_bytes()).expect("an object"))
+    }
+
+    #[test]
+    fn what_clients_send_with_every_search_is_no_restriction() {
+        let filter =
+            r#"{"state":{"$in":[]},"$or":[],"tags":[],"variables":[],"startDate":null,"processDefinitionId":{}}"#;
+        let Ok(Condition::All(conditions)) = condition(&PROCESS_INSTANCES, filter) else { panic!("it is a filter") };
+        assert!(conditions.is_empty(), "{conditions:?}");
+    }
+
+    #[test]
+    fn operators_and_values_are_read() {
+        let tested = |entity, filter: &str| match condition(entity, filter) {
+            Ok(Condition::All(conditions)) => match &conditions[..] {
+                [Condition::Is(_, tests) | Condition::Variable(_, tests)] => tests.clone(),
+                other => panic!("{filter}: {other:?}"),
+            },
+            other => panic!("{filter}: {other:?}"),
+        };
+        let number = Value::Integer;
+        for (filter, test) in [
+            (r#"{"state":"COMPLETED"}"#, Test::Equal(number(1))),
+            (r#"{"state":{"$like":"*ED"}}"#, Test::In(vec![number(1), number(2), number(3)])),
+            (r#"{"processInstanceKey":"7"}"#, Test::Equal(number(7))),
+            (r#"{"processInstanceKey":{"$notIn":["7",8]}}"#, Test::NotIn(vec![number(7), number(8)])),
+            (r#"{"startDate":{"$gte":"1970-01-01T00:00:01Z"}}"#, Test::GreaterOrEqual(number(1_000))),
+            (r#"{"hasIncident":true}"#, Test::Equal(number(1))),
+            (r#"{"variables":[{"name":"n","value":"1"}]}"#, Test::Equal(Value::Text("1".into()))),
+            (r#"{"endDate":{"$exists":false}}"#, Test::Exists(false)),
+        ] {
+            assert_eq!(tested(&PROCESS_INSTANCES, filter), [test], "{filter}");
+        }
+        assert_eq!(tested(&JOBS, r#"{"retries":{"$gt":1,"$lt":3}}"#).len(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (entity, filter, detail) in [
+            (&PROCESS_INSTANCES, r#"{"colour":1}"#, "Request property [colour] cannot be parsed"),
+            (&PROCESS_INSTANCES, r#"{"startDate":"soon"}"#, "The provided startDate 'soon' cannot be parsed as a date"),
+            (&PROCESS_INSTANCES, r#"{"state":"GONE"}"#, "Unexpected value 'GONE' for enum field 'state'"),
+            (&PROCESS_INSTANCES, r#"{"processInstanceKey":"x"}"#, "is not a valid key"),
+            (&PROCESS_INSTANCES, r#"{"processInstanceKey":{"$like":"x"}}"#, "[$like] cannot be parsed"),
+            (&PROCESS_INSTANCES, r#"{"$or":{}}"#, "expected a list"),
+            (&PROCESS_INSTANCES, r#"{"variables":[{"value":"1"}]}"#, "No name provided."),
+            (&VARIABLES, r#"{"variables":[]}"#, "[variables] cannot be parsed"),
+            (&JOBS, r#"{"retries":1.5}"#, "expected a whole number"),
+        ] {
+            let problem = condition(entity, filter).expect_err(filter);
+            assert!(problem.status.as_u16() == 400 && problem.detail.contains(detail), "{filter}: {problem:?}");
+        }
+        let deep = (0..6).fold("{}".to_owned(), |inner, _| format!(r#"{{"$or":[{{"state":"ACTIVE"}},{inner}]}}"#));
+        assert!(condition(&PROCESS_INSTANCES, &deep).expect_err("too deep").detail.contains("4 deep"));
+    }
+}

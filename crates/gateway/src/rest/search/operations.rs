@@ -1,0 +1,385 @@
+//! The operations that only read.
+
+use protocol::{Key, PartitionId};
+use readmodel::query::{
+    CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES, DECISION_REQUIREMENTS,
+    ELEMENT_INSTANCES, Entity, Failure, INCIDENTS, JOBS, MESSAGE_SUBSCRIPTIONS, Models, PROCESS_DEFINITIONS,
+    PROCESS_INSTANCES, Page, Readers, SEQUENCE_FLOWS, Scope, Search, VARIABLES, Value,
+};
+
+use super::{Searcher, answer, request};
+use crate::rest::json::JsonObject;
+use crate::rest::object::{Object, path_key};
+use crate::rest::problem::Problem;
+use hyper::StatusCode;
+
+/// What an operation reads.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::rest) enum Read {
+    /// Rows of an entity.
+    Search(&'static Entity),
+    /// Rows of an entity that belong to what the path names by this field.
+    SearchOf {
+        entity: &'static Entity,
+        of: &'static Entity,
+        field: &'static str,
+    },
+    /// The row with the key in the path.
+    Get(&'static Entity),
+    /// Its instance key is a text.
+    GetDecisionInstance,
+    GetVariable,
+    GetSequenceFlows,
+    GetCallHierarchy,
+    GetModel(&'static Entity, Models),
+    /// No definition has a form yet.
+    GetStartForm,
+    ElementStatisticsOfDefinition,
+    ElementStatisticsOfInstance,
+    DefinitionStatistics,
+    VersionStatistics,
+    ErrorStatistics,
+}
+
+impl PartialEq for Read {
+    fn eq(&self, other: &Read) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl Eq for Read {}
+
+impl Read {
+    /// By the names of their operations.
+    pub(in crate::rest) const ALL: &[(&str, Read)] = &[
+        ("searchProcessInstances", Read::Search(&PROCESS_INSTANCES)),
+        ("getProcessInstance", Read::Get(&PROCESS_INSTANCES)),
+        ("getProcessInstanceSequenceFlows", Read::GetSequenceFlows),
+        ("getProcessInstanceCallHierarchy", Read::GetCallHierarchy),
+        ("getProcessInstanceStatistics", Read::ElementStatisticsOfInstance),
+        (
+            "searchProcessInstanceIncidents",
+            Read::SearchOf { entity: &INCIDENTS, of: &PROCESS_INSTANCES, field: "rootProcessInstanceKey" },
+        ),
+        ("searchElementInstances", Read::Search(&ELEMENT_INSTANCES)),
+        ("getElementInstance", Read::Get(&ELEMENT_INSTANCES)),
+        (
+            "searchElementInstanceIncidents",
+            Read::SearchOf { entity: &INCIDENTS, of: &ELEMENT_INSTANCES, field: "elementInstanceKey" },
+        ),
+        ("searchVariables", Read::Search(&VARIABLES)),
+        ("getVariable", Read::GetVariable),
+        ("searchJobs", Read::Search(&JOBS)),
+        ("searchIncidents", Read::Search(&INCIDENTS)),
+        ("getIncident", Read::Get(&INCIDENTS)),
+        ("getProcessInstanceStatisticsByError", Read::ErrorStatistics),
+        ("searchProcessDefinitions", Read::Search(&PROCESS_DEFINITIONS)),
+        ("getProcessDefinition", Read::Get(&PROCESS_DEFINITIONS)),
+        ("getProcessDefinitionXml", Read::GetModel(&PROCESS_DEFINITIONS, Models::Process)),
+        ("getStartProcessForm", Read::GetStartForm),
+        ("getProcessDefinitionStatistics", Read::ElementStatisticsOfDefinition),
+        ("getProcessDefinitionInstanceStatistics", Read::DefinitionStatistics),
+        ("getProcessDefinitionInstanceVersionStatistics", Read::VersionStatistics),
+        ("searchDecisionDefinitions", Read::Search(&DECISION_DEFINITIONS)),
+        ("getDecisionDefinition", Read::Get(&DECISION_DEFINITIONS)),
+        ("getDecisionDefinitionXml", Read::GetModel(&DECISION_DEFINITIONS, Models::Decision)),
+        ("searchDecisionRequirements", Read::Search(&DECISION_REQUIREMENTS)),
+        ("getDecisionRequirements", Read::Get(&DECISION_REQUIREMENTS)),
+        ("getDecisionRequirementsXml", Read::GetModel(&DECISION_REQUIREMENTS, Models::DecisionRequirements)),
+        ("searchDecisionInstances", Read::Search(&DECISION_INSTANCES)),
+        ("getDecisionInstance", Read::GetDecisionInstance),
+        ("searchMessageSubscriptions", Read::Search(&MESSAGE_SUBSCRIPTIONS)),
+        ("searchCorrelatedMessageSubscriptions", Read::Search(&CORRELATED_MESSAGE_SUBSCRIPTIONS)),
+    ];
+}
+
+/// A request to read.
+pub(in crate::rest) struct Asked<'a> {
+    /// The first part of the path that differs.
+    pub parameter: &'a str,
+    /// What stands behind the path.
+    pub query: &'a str,
+    pub body: &'a [u8],
+}
+
+/// What is answered.
+#[derive(Debug)]
+pub(in crate::rest) enum Answered {
+    Json(Vec<u8>),
+    Xml(Vec<u8>),
+    /// There is nothing to answer.
+    Nothing,
+}
+
+type Reading = Result<Result<Answered, Problem>, Failure>;
+
+impl Searcher {
+    /// Reads what was asked for.
+    pub(in crate::rest) async fn read(&self, read: Read, asked: Asked<'_>) -> Result<Answered, Problem> {
+        match read {
+            Read::Search(entity) => {
+                let mut search = request::search(entity, asked.body)?;
+                search.truncates = truncates(asked.query)?;
+                self.ask(move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))).await
+            }
+            Read::SearchOf { entity, of, field } => {
+                let key = path_key(key_field(of), asked.parameter)?;
+                let mut search = request::search(entity, asked.body)?;
+                restrict(&mut search, field, key);
+                let owner = by_key(of, key);
+                self.ask(move |readers| {
+                    let Some(owner) = owner else { return Ok(Err(not_found(of, key))) };
+                    if owner.first(readers)?.is_none() {
+                        return Ok(Err(not_found(of, key)));
+                    }
+                    Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))
+                })
+                .await
+            }
+            Read::Get(entity) => {
+                let key = path_key(key_field(entity), asked.parameter)?;
+                self.get(entity, key).await
+            }
+            Read::GetVariable => {
+                let key = path_key("variableKey", asked.parameter)?;
+                self.get(&VARIABLES, key).await
+            }
+            Read::GetDecisionInstance => self.decision_instance(asked.parameter.to_owned()).await,
+            Read::GetSequenceFlows => {
+                let key = path_key("processInstanceKey", asked.parameter)?;
+                self.sequence_flows(key).await
+            }
+            Read::GetCallHierarchy => {
+                let key = path_key("processInstanceKey", asked.parameter)?;
+                self.call_hierarchy(key).await
+            }
+            Read::GetModel(entity, models) => {
+                let key = path_key(key_field(entity), asked.parameter)?;
+                self.ask(move |readers| {
+                    let model = readers.model(models, key)?;
+                    Ok(model.map(Answered::Xml).ok_or_else(|| not_found(entity, key)))
+                })
+                .await
+            }
+            Read::GetStartForm => {
+                let key = path_key("processDefinitionKey", asked.parameter)?;
+                let search = by_key(&PROCESS_DEFINITIONS, key);
+                self.ask(move |readers| {
+                    let found = search.map(|search| search.first(readers)).transpose()?.flatten();
+                    Ok(found.map(|_| Answered::Nothing).ok_or_else(|| not_found(&PROCESS_DEFINITIONS, key)))
+                })
+                .await
+            }
+            _ => self.statistics(read, asked).await,
+        }
+    }
+
+    async fn get(&self, entity: &'static Entity, key: i64) -> Result<Answered, Problem> {
+        let search = by_key(entity, key);
+        self.ask(move |readers| {
+            let found = match search {
+                Some(mut search) => {
+                    // The whole value: only lists have it shortened.
+                    search.truncates = false;
+                    search.first(readers)?
+                }
+                None => None,
+            };
+            Ok(found.map(Answered::Json).ok_or_else(|| not_found(entity, key)))
+        })
+        .await
+    }
+
+    async fn decision_instance(&self, key: String) -> Result<Answered, Problem> {
+        let number = key.split_once('-').and_then(|(key, _)| key.parse::<i64>().ok());
+        let partition = number.and_then(|number| Key::from_raw(number).partition());
+        self.ask(move |readers| {
+            let missing = || named_not_found(&DECISION_INSTANCES, &key);
+            let Some(partition) = partition.filter(|of| readers.partitions().contains(of)) else {
+                return Ok(Err(missing()));
+            };
+            let Some(details) = readers.decision_details(partition, &key)? else { return Ok(Err(missing())) };
+            let mut search = Search::new(&DECISION_INSTANCES, Condition::always());
+            search.partition = Some(partition);
+            if let Some(field) = DECISION_INSTANCES.field("decisionEvaluationInstanceKey") {
+                search.condition = Condition::equal(field, Value::Text(key.clone()));
+            }
+            let Some(mut item) = search.first(readers)? else { return Ok(Err(missing())) };
+            // The details are an object: both become one.
+            item.pop();
+            item.push(b',');
+            item.extend_from_slice(details.get(1..).unwrap_or("}").as_bytes());
+            Ok(Ok(Answered::Json(item)))
+        })
+        .await
+    }
+
+    async fn sequence_flows(&self, key: i64) -> Result<Answered, Problem> {
+        let owner = by_key(&PROCESS_INSTANCES, key);
+        self.ask(move |readers| {
+            let Some(owner) = owner else { return Ok(Err(not_found(&PROCESS_INSTANCES, key))) };
+            if owner.first(readers)?.is_none() {
+                return Ok(Err(not_found(&PROCESS_INSTANCES, key)));
+            }
+            let mut search = Search::new(&SEQUENCE_FLOWS, Condition::always());
+            restrict(&mut search, "processInstanceKey", key);
+            (search.partition, search.limit) = (owner.partition, 10_000);
+            let found = search.run(readers)?;
+            let mut text = b"{\"items\":[".to_vec();
+            text.extend(found.items.join(&b','));
+            text.extend_from_slice(b"]}");
+            Ok(Ok(Answered::Json(text)))
+        })
+        .await
+    }
+
+    /// From the instance that nobody called to this one.
+    async fn call_hierarchy(&self, key: i64) -> Result<Answered, Problem> {
+        const DEPTH_MAX: usize = 1_000;
+        self.ask(move |readers| {
+            let mut hierarchy = Vec::new();
+            let mut next = Some(key);
+            while let Some(key) = next.filter(|_| hierarchy.len() < DEPTH_MAX) {
+                let found = by_key(&PROCESS_INSTANCES, key).map(|search| search.first(readers)).transpose()?.flatten();
+                let Some(item) = found else { break };
+                let item: serde_json::Value = serde_json::from_slice(&item).unwrap_or_default();
+                next = item["parentProcessInstanceKey"].as_str().and_then(|key| key.parse().ok());
+                let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+                let mut json = JsonObject::new();
+                json.text("processInstanceKey", &key.to_string());
+                json.text("processDefinitionKey", &text("processDefinitionKey"));
+                let name =
+                    item["processDefinitionName"].as_str().map_or_else(|| text("processDefinitionId"), str::to_owned);
+                json.text("processDefinitionName", &name);
+                hierarchy.push(json);
+            }
+            if hierarchy.is_empty() {
+                return Ok(Err(not_found(&PROCESS_INSTANCES, key)));
+            }
+            hierarchy.reverse();
+            let items: Vec<Vec<u8>> = hierarchy.into_iter().map(JsonObject::finish).collect();
+            Ok(Ok(Answered::Json([&b"["[..], &items.join(&b','), b"]"].concat())))
+        })
+        .await
+    }
+
+    async fn statistics(&self, read: Read, asked: Asked<'_>) -> Result<Answered, Problem> {
+        match read {
+            Read::ElementStatisticsOfDefinition => {
+                let key = path_key("processDefinitionKey", asked.parameter)?;
+                let mut object = Object::read(asked.body)?;
+                if object.take::<Object<'_>>("filter")?.is_some_and(|filter| !filter.is_empty()) {
+                    return Err(Problem::new(
+                        StatusCode::NOT_IMPLEMENTED,
+                        "Statistics of elements are counted for all instances of a definition. A filter is not possible yet.",
+                    ));
+                }
+                object.finish()?;
+                let owner = by_key(&PROCESS_DEFINITIONS, key);
+                self.ask(move |readers| {
+                    if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
+                        return Ok(Err(not_found(&PROCESS_DEFINITIONS, key)));
+                    }
+                    Ok(Ok(Answered::Json(answer::element_counts(&readers.element_counts(key)?))))
+                })
+                .await
+            }
+            Read::ElementStatisticsOfInstance => {
+                let key = path_key("processInstanceKey", asked.parameter)?;
+                let owner = by_key(&PROCESS_INSTANCES, key);
+                self.ask(move |readers| statistics_of_instance(readers, owner, key)).await
+            }
+            Read::ErrorStatistics => {
+                let (from, limit) = paging(&PROCESS_DEFINITIONS, asked.body)?;
+                self.ask(move |readers| {
+                    Ok(Ok(Answered::Json(answer::error_counts(&readers.error_counts()?, from, limit))))
+                })
+                .await
+            }
+            _ => {
+                let search = request::search(&PROCESS_DEFINITIONS, asked.body)?;
+                let (from, limit) = first_and_limit(&search);
+                let by_version = read == Read::VersionStatistics;
+                self.ask(move |readers| {
+                    let counts = readers.definition_counts(&search.condition)?;
+                    let text = if by_version {
+                        answer::version_counts(&counts, from, limit)
+                    } else {
+                        answer::definition_counts(&counts, from, limit)
+                    };
+                    Ok(Ok(Answered::Json(text)))
+                })
+                .await
+            }
+        }
+    }
+}
+
+fn statistics_of_instance(readers: &mut Readers, owner: Option<Search>, key: i64) -> Reading {
+    let Some(owner) = owner else { return Ok(Err(not_found(&PROCESS_INSTANCES, key))) };
+    let Some(partition) = owner.partition else { return Ok(Err(not_found(&PROCESS_INSTANCES, key))) };
+    if owner.first(readers)?.is_none() {
+        return Ok(Err(not_found(&PROCESS_INSTANCES, key)));
+    }
+    Ok(Ok(Answered::Json(answer::element_counts(&readers.element_counts_of_instance(partition, key)?))))
+}
+
+fn paging(entity: &'static Entity, body: &[u8]) -> Result<(usize, usize), Problem> {
+    Ok(first_and_limit(&request::search(entity, body)?))
+}
+
+fn first_and_limit(search: &Search) -> (usize, usize) {
+    let first = match search.page {
+        Page::From(first) => first,
+        Page::At(..) => 0,
+    };
+    (first as usize, search.limit as usize)
+}
+
+/// What the key of an entity is called.
+fn key_field(entity: &Entity) -> &'static str {
+    entity.key_field
+}
+
+/// The search for the row with a key; none when no key is like that.
+fn by_key(entity: &'static Entity, key: i64) -> Option<Search> {
+    let field = entity.field(key_field(entity))?;
+    let partition = Key::from_raw(key).partition()?;
+    let mut search = Search::new(entity, Condition::equal(field, Value::Integer(key)));
+    search.partition = Some(if entity.scope == Scope::Same { PartitionId::DEPLOYMENT } else { partition });
+    search.limit = 1;
+    Some(search)
+}
+
+fn restrict(search: &mut Search, field: &str, key: i64) {
+    let Some(field) = search.entity.field(field) else { return };
+    let given = std::mem::replace(&mut search.condition, Condition::always());
+    search.condition = Condition::All(vec![Condition::equal(field, Value::Integer(key)), given]);
+    search.partition = Key::from_raw(key).partition();
+}
+
+fn not_found(entity: &Entity, key: i64) -> Problem {
+    named_not_found(entity, &key.to_string())
+}
+
+fn named_not_found(entity: &Entity, key: &str) -> Problem {
+    let mut name = entity.name.to_owned();
+    if let Some(first) = name.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let detail = format!("{name} with key '{key}' not found");
+    Problem { title: "NOT_FOUND".into(), ..Problem::new(StatusCode::NOT_FOUND, detail) }
+}
+
+/// Whether long values are to be shortened, as the query of the request says.
+fn truncates(query: &str) -> Result<bool, Problem> {
+    let given = query.split('&').filter_map(|part| part.split_once('=')).find(|(name, _)| *name == "truncateValues");
+    match given {
+        None | Some((_, "true")) => Ok(true),
+        Some((_, "false")) => Ok(false),
+        Some((_, other)) => Err(Problem::bad_request(format!(
+            "The query parameter truncateValues is '{}', but it must be true or false.",
+            crate::validation::excerpt(other)
+        ))),
+    }
+}

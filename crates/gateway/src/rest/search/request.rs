@@ -1,0 +1,134 @@
+//! The bodies of searches.
+
+use readmodel::query::{Cursor, Direction, Entity, Page, Search, Sort};
+
+use super::filter;
+use crate::rest::object::{Object, invalid};
+use crate::rest::problem::Problem;
+use crate::validation::excerpt;
+
+const LIMIT_MAX: i32 = 10_000;
+
+/// What a body asks for.
+pub(super) fn search(entity: &'static Entity, body: &[u8]) -> Result<Search, Problem> {
+    let mut object = Object::read(body)?;
+    let filter: Option<Object<'_>> = object.take("filter")?;
+    let sort = object.take_objects("sort")?.into_iter().map(|sort| self::sort(entity, sort));
+    let sort: Vec<Sort> = sort.collect::<Result<_, _>>()?;
+    let page: Option<Object<'_>> = object.take("page")?;
+    object.finish()?;
+    let condition = filter.map(|filter| filter::read(entity, filter)).transpose()?;
+    let mut search = Search::new(entity, condition.unwrap_or_else(readmodel::query::Condition::always));
+    search.sort = sort;
+    if let Some(page) = page {
+        self::page(&mut search, page)?;
+    }
+    Ok(search)
+}
+
+fn sort(entity: &'static Entity, mut sort: Object<'_>) -> Result<Sort, Problem> {
+    let name: String = sort.take("field")?.ok_or_else(|| invalid("Sort field must not be null."))?;
+    let descending = match sort.take::<String>("order")?.as_deref() {
+        None | Some("ASC" | "asc") => false,
+        Some("DESC" | "desc") => true,
+        Some(other) => {
+            return Err(Problem::bad_request(format!(
+                "Unexpected value '{}' for enum field 'order'. Use any of the following values: [ASC, DESC]",
+                excerpt(other)
+            )));
+        }
+    };
+    sort.finish()?;
+    let field = entity.field(&name).filter(|field| field.is_sortable);
+    let field = field.ok_or_else(|| invalid(format!("Unknown sortBy: {}.", excerpt(&name))))?;
+    Ok(Sort { field, descending })
+}
+
+fn page(search: &mut Search, mut page: Object<'_>) -> Result<(), Problem> {
+    let limit: Option<i32> = page.take("limit")?;
+    let from: Option<i32> = page.take("from")?;
+    let after: Option<String> = page.take("after")?;
+    let before: Option<String> = page.take("before")?;
+    page.finish()?;
+    let within = |name: &str, value: i32, least: i32| match u32::try_from(value) {
+        Ok(number) if (least..=LIMIT_MAX).contains(&value) => Ok(number),
+        _ => Err(invalid(format!(
+            "The value for page.{name} is '{value}' but must be from {least} to {LIMIT_MAX}. Use a cursor to go further."
+        ))),
+    };
+    if let Some(limit) = limit {
+        search.limit = within("limit", limit, 1)?;
+    }
+    let cursor = |direction, given: &str| {
+        let cursor = Cursor::decode(given, search.sort.len());
+        let cursor = cursor.ok_or_else(|| {
+            invalid(format!(
+                "The cursor '{}' is none that an answer to a search with this sort had. Begin again without a cursor.",
+                excerpt(given)
+            ))
+        })?;
+        Ok::<_, Problem>(Page::At(direction, cursor))
+    };
+    search.page = match (from, after.as_deref(), before.as_deref()) {
+        (None, None, None) => return Ok(()),
+        (Some(from), None, None) => {
+            let from = within("from", from, 0)?;
+            if from + search.limit > LIMIT_MAX.unsigned_abs() {
+                return Err(invalid(format!(
+                    "page.from and page.limit together are {}, but must not be more than {LIMIT_MAX}. Use a cursor to go further.",
+                    from + search.limit
+                )));
+            }
+            Page::From(from)
+        }
+        (None, Some(after), None) => cursor(Direction::After, after)?,
+        (None, None, Some(before)) => cursor(Direction::Before, before)?,
+        (None, Some(_), Some(_)) => {
+            return Err(invalid("Both searchAfter and searchBefore cannot be set at the same time."));
+        }
+        (Some(_), _, _) => {
+            return Err(invalid("Only one of [page.from, page.after, page.before] is allowed."));
+        }
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use readmodel::query::PROCESS_INSTANCES;
+
+    use super::*;
+
+    #[test]
+    fn all_forms_of_pages_are_read() {
+        let read = |body: &str| search(&PROCESS_INSTANCES, body.as_bytes());
+        let (usual, page) =
+            (read("").expect("empty"), read(r#"{"page":{"from":5,"limit":7},"sort":[]}"#).expect("a page"));
+        assert_eq!((usual.page, usual.limit), (Page::From(0), 100));
+        assert_eq!((page.page, page.limit), (Page::From(5), 7));
+        let sorted = read(r#"{"sort":[{"field":"startDate","order":"DESC"},{"field":"state"}]}"#).expect("sorted");
+        assert_eq!(
+            sorted.sort.iter().map(|sort| (sort.field.name, sort.descending)).collect::<Vec<_>>(),
+            [("startDate", true), ("state", false)]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        for (body, detail) in [
+            (r#"{"page":{"limit":0}}"#, "page.limit is '0' but must be from 1 to 10000"),
+            (r#"{"page":{"limit":10001}}"#, "must be from 1 to 10000"),
+            (r#"{"page":{"from":9999,"limit":1000}}"#, "together are 10999"),
+            (r#"{"page":{"after":"a","before":"b"}}"#, "Both searchAfter and searchBefore"),
+            (r#"{"page":{"after":"a","from":1}}"#, "Only one of"),
+            (r#"{"page":{"after":"nonsense"}}"#, "The cursor 'nonsense' is none"),
+            (r#"{"sort":[{"field":"colour"}]}"#, "Unknown sortBy: colour."),
+            (r#"{"sort":[{"order":"ASC"}]}"#, "Sort field must not be null."),
+            (r#"{"sort":[{"field":"state","order":"UP"}]}"#, "Unexpected value 'UP' for enum field 'order'"),
+            (r#"{"sorting":[]}"#, "[sorting] cannot be parsed"),
+        ] {
+            let problem = search(&PROCESS_INSTANCES, body.as_bytes()).map(drop).expect_err(body);
+            assert!(problem.detail.contains(detail), "{body}: {problem:?}");
+        }
+    }
+}

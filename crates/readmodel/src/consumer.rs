@@ -1,0 +1,169 @@
+//! The read model as a consumer of records.
+//!
+//! What is taken is in memory until the next transaction. Transactions come at once while little happens, and less often the
+//! longer they take, so that under load each of them holds many records. What a transaction wrote survives a crash of the
+//! process at once, and a loss of power after the next checkpoint; only then it is acknowledged.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use exporters::{Context, Delivery, Exporter, ExporterError, Opening, PartitionExporter, Resume};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use protocol::{PartitionId, RecordPlace};
+
+use crate::fold::Fold;
+use crate::model::ReadModel;
+use crate::progress::Progress;
+use crate::store::Store;
+
+/// A transaction has no more rows or bytes of values, about.
+const BATCH_ROWS_MAX: usize = 20_000;
+const BATCH_BYTES_MAX: usize = 16 << 20;
+/// A transaction takes at most one part in so many of the time.
+const PAUSE_FACTOR: u32 = 2;
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+/// How often what was written is made durable.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The name under which a node lists the read model among its consumers.
+pub const NAME: &str = "read-model";
+
+/// The consumer of all partitions.
+pub(crate) struct ReadModelExporter(pub Arc<ReadModel>);
+
+impl Exporter for ReadModelExporter {
+    fn configure(&mut self, _: &mut Context) -> Result<(), ExporterError> {
+        Ok(())
+    }
+
+    fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter> {
+        let progress = self.0.progress(partition);
+        let (metrics, directory) = (PartitionMetrics::new(partition), self.0.directory().to_owned());
+        Box::new(PartitionConsumer { partition, directory, progress, metrics, open: None })
+    }
+}
+
+struct PartitionConsumer {
+    partition: PartitionId,
+    directory: PathBuf,
+    progress: Arc<Progress>,
+    metrics: PartitionMetrics,
+    open: Option<Open>,
+}
+
+struct Open {
+    store: Store,
+    fold: Fold,
+    opening: Opening,
+    /// Up to where records were taken.
+    taken: RecordPlace,
+    /// When the next transaction may begin.
+    not_before: Duration,
+    /// When what was written is to be made durable, if anything was.
+    checkpoint_at: Option<Duration>,
+}
+
+impl PartitionConsumer {
+    fn failed(action: &'static str) -> impl Fn(rusqlite::Error) -> ExporterError {
+        move |source| ExporterError::lost(NAME, action, source)
+    }
+
+    fn commit(&mut self, now: Duration) -> Result<(), ExporterError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.fold.batch.rows() == 0 {
+            // Nothing that searches show has changed.
+            self.progress.reached(open.taken.position);
+            return Ok(());
+        }
+        let begin = Instant::now();
+        open.store.write(&open.fold.batch).map_err(Self::failed("write a transaction"))?;
+        let duration = begin.elapsed();
+        self.metrics.transactions.record(duration.as_secs_f64());
+        self.metrics.rows.increment(open.fold.batch.rows() as u64);
+        open.fold.written();
+        open.not_before = now + duration + (duration * PAUSE_FACTOR).min(PAUSE_MAX);
+        open.checkpoint_at.get_or_insert(now + CHECKPOINT_INTERVAL);
+        self.progress.reached(open.taken.position);
+        self.metrics.position.set(open.taken.position as f64);
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), ExporterError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        open.checkpoint_at = None;
+        let begin = Instant::now();
+        open.store.checkpoint().map_err(Self::failed("make its file durable"))?;
+        self.metrics.checkpoints.record(begin.elapsed().as_secs_f64());
+        open.opening.controller.acknowledge(open.store.place);
+        Ok(())
+    }
+}
+
+impl PartitionExporter for PartitionConsumer {
+    fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
+        let failed = |error| ExporterError::target(NAME, "open its file", error);
+        let store = Store::open(&self.directory, self.partition).map_err(failed)?;
+        let is_first = self.partition == PartitionId::DEPLOYMENT;
+        let fold = Fold::new(&store.connection, is_first).map_err(Self::failed("read its file"))?;
+        let place = store.place;
+        self.progress.reached(place.position);
+        self.open = Some(Open { store, fold, opening, taken: place, not_before: Duration::ZERO, checkpoint_at: None });
+        Ok(Resume::After(place))
+    }
+
+    fn export(&mut self, delivery: &Delivery<'_>, now: Duration) -> Result<(), ExporterError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let place = delivery.place();
+        open.fold.take(&open.store.connection, delivery.record, place).map_err(Self::failed("take a record"))?;
+        open.taken = place;
+        if open.fold.batch.rows() >= BATCH_ROWS_MAX || open.fold.batch.bytes >= BATCH_BYTES_MAX {
+            self.commit(now)?;
+        }
+        Ok(())
+    }
+
+    fn flush_at(&self) -> Option<Duration> {
+        let open = self.open.as_ref()?;
+        let is_behind = self.progress.position() < open.taken.position;
+        let commit = is_behind.then_some(open.not_before);
+        [commit, open.checkpoint_at].into_iter().flatten().min()
+    }
+
+    fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
+        let Some(open) = &self.open else { return Ok(()) };
+        if open.not_before <= now {
+            self.commit(now)?;
+        }
+        if self.open.as_ref().and_then(|open| open.checkpoint_at).is_some_and(|at| at <= now) {
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, now: Duration) -> Result<(), ExporterError> {
+        self.commit(now)?;
+        self.checkpoint()?;
+        self.open = None;
+        Ok(())
+    }
+}
+
+struct PartitionMetrics {
+    transactions: Histogram,
+    checkpoints: Histogram,
+    rows: Counter,
+    position: Gauge,
+}
+
+impl PartitionMetrics {
+    fn new(partition: PartitionId) -> PartitionMetrics {
+        let partition = partition.to_string();
+        PartitionMetrics {
+            transactions: histogram!("osmia_read_model_transaction_duration_seconds", "partition" => partition.clone()),
+            checkpoints: histogram!("osmia_read_model_checkpoint_duration_seconds", "partition" => partition.clone()),
+            rows: counter!("osmia_read_model_rows_total", "partition" => partition.clone()),
+            position: gauge!("osmia_read_model_position", "partition" => partition),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The elements of definitions by number: rows name an element by a small number instead of by three texts.
+
+use std::collections::HashMap;
+
+use protocol::Text;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::enumerations::PROCESS;
+
+/// The number of an element in the file of its partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ElementId(pub i64);
+
+/// What has no type in records that only name an element.
+pub(crate) const UNSPECIFIED: u8 = 0;
+/// An element with a loop is two: its body, and what is repeated.
+const LOOP_BODY: u8 = 19;
+/// The names of so many definitions are kept.
+const NAMED_DEFINITIONS_MAX: usize = 64;
+
+/// All elements that records have named so far.
+#[derive(Debug, Default)]
+pub(crate) struct Dictionary {
+    elements: HashMap<i64, HashMap<Text, Vec<(u8, ElementId)>>>,
+    /// Of each definition, the process itself.
+    processes: HashMap<i64, ElementId>,
+    names: HashMap<i64, HashMap<String, String>>,
+}
+
+impl Dictionary {
+    /// Those of a file.
+    pub fn read(connection: &Connection) -> rusqlite::Result<Dictionary> {
+        let mut dictionary = Dictionary::default();
+        let mut statement = connection.prepare("SELECT id, process_definition_key, element_id, type FROM element")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let element_id: String = row.get(2)?;
+            dictionary.insert(row.get(1)?, element_id.into(), row.get(3)?, ElementId(row.get(0)?));
+        }
+        Ok(dictionary)
+    }
+
+    fn insert(&mut self, definition: i64, element_id: Text, element_type: u8, id: ElementId) {
+        if element_type == PROCESS {
+            self.processes.insert(definition, id);
+        }
+        self.elements.entry(definition).or_default().entry(element_id).or_default().push((element_type, id));
+    }
+
+    /// The process of a definition, if an instance of it was seen.
+    pub fn process(&self, definition: i64) -> Option<ElementId> {
+        self.processes.get(&definition).copied()
+    }
+
+    /// The number of an element; `true` when it is new.
+    pub fn element(
+        &mut self,
+        connection: &Connection,
+        definition: i64,
+        element_id: &Text,
+        element_type: u8,
+    ) -> rusqlite::Result<(ElementId, bool)> {
+        let known = self.elements.get(&definition).and_then(|of| of.get(element_id)).map_or(&[][..], Vec::as_slice);
+        let found = if element_type == UNSPECIFIED {
+            known.iter().find(|(known, _)| *known != LOOP_BODY).or(known.first())
+        } else {
+            known.iter().find(|(known, _)| *known == element_type)
+        };
+        if let Some((_, id)) = found {
+            return Ok((*id, false));
+        }
+        let name = self.name(connection, definition, element_id)?;
+        let insert = "INSERT INTO element(process_definition_key, element_id, name, type, active, completed, canceled, \
+                      incidents) VALUES (?, ?, ?, ?, 0, 0, 0, 0)";
+        connection.prepare_cached(insert)?.execute(params![definition, &**element_id, name, element_type])?;
+        let id = ElementId(connection.last_insert_rowid());
+        self.insert(definition, element_id.clone(), element_type, id);
+        Ok((id, true))
+    }
+
+    /// What the model calls it.
+    fn name(&mut self, connection: &Connection, definition: i64, element_id: &str) -> rusqlite::Result<Option<String>> {
+        if !self.names.contains_key(&definition) {
+            if self.names.len() >= NAMED_DEFINITIONS_MAX {
+                self.names.clear();
+            }
+            let select = "SELECT xml FROM process_definition WHERE key = ?";
+            let xml: Option<Option<Vec<u8>>> =
+                connection.prepare_cached(select)?.query_row([definition], |row| row.get(0)).optional()?;
+            let names = xml.flatten().map(|xml| names_of(&xml)).unwrap_or_default();
+            self.names.insert(definition, names);
+        }
+        Ok(self.names.get(&definition).and_then(|names| names.get(element_id)).cloned())
+    }
+}
+
+/// The names of everything in a model that has an id and a name.
+pub(crate) fn names_of(model: &[u8]) -> HashMap<String, String> {
+    const NO_ADVICE: model_file::Advice = model_file::Advice { too_large: "", too_deep: "" };
+    // It was deployed, so it can be read; a name is not worth a failure.
+    let Ok(text) = model_file::decode(model, &NO_ADVICE) else { return HashMap::new() };
+    let Ok(document) = model_file::parse(&text, &NO_ADVICE) else { return HashMap::new() };
+    let named = document.descendants().filter_map(|node| {
+        let (id, name) = (node.attribute("id")?, node.attribute("name")?);
+        Some((id.to_owned(), name.to_owned()))
+    });
+    named.filter(|(_, name)| !name.is_empty()).collect()
+}

@@ -1,0 +1,92 @@
+//! The read model of a node: the files of its partitions, how far they are, and the threads that search in them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use exporters::{ExporterConfiguration, ExporterError};
+use protocol::PartitionId;
+
+use crate::consumer::{NAME, ReadModelExporter};
+use crate::progress::Progress;
+use crate::query::Readers;
+
+/// Threads that search.
+const READERS: usize = 2;
+/// So many searches may wait for a thread.
+const WAITING_MAX: usize = 256;
+
+type Task = Box<dyn FnOnce(&mut Readers) + Send>;
+
+/// The read model of a node.
+pub struct ReadModel {
+    directory: PathBuf,
+    partitions: BTreeMap<PartitionId, Arc<Progress>>,
+    tasks: Sender<Task>,
+}
+
+/// Too many searches wait already.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{WAITING_MAX} searches wait already. Please try again after a growing pause.")]
+pub struct Busy;
+
+impl ReadModel {
+    /// Of these partitions, in this directory. Its threads end with the last clone.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn new(directory: &Path, partitions: impl IntoIterator<Item = PartitionId>) -> std::io::Result<Arc<ReadModel>> {
+        let (tasks, waiting) = bounded(WAITING_MAX);
+        let partitions: BTreeMap<_, Arc<Progress>> =
+            partitions.into_iter().map(|partition| (partition, Arc::default())).collect();
+        for number in 0..READERS {
+            let (waiting, directory, ids): (Receiver<Task>, _, Vec<_>) =
+                (waiting.clone(), directory.to_owned(), partitions.keys().copied().collect());
+            std::thread::Builder::new().name(format!("search {number}")).spawn(move || {
+                let mut readers = Readers::new(directory, ids);
+                while let Ok(task) = waiting.recv() {
+                    task(&mut readers);
+                }
+            })?;
+        }
+        Ok(Arc::new(ReadModel { directory: directory.to_owned(), partitions, tasks }))
+    }
+
+    /// The consumer that fills it.
+    ///
+    /// # Errors
+    /// Never for the name that it has.
+    pub fn consumer(self: &Arc<Self>) -> Result<ExporterConfiguration, ExporterError> {
+        let model = self.clone();
+        let factory = Arc::new(move || Box::new(ReadModelExporter(model.clone())) as Box<dyn exporters::Exporter>);
+        ExporterConfiguration::of_factory(NAME, factory, serde_json::Map::new())
+    }
+
+    /// How far a partition is.
+    pub fn progress(&self, partition: PartitionId) -> Arc<Progress> {
+        self.partitions.get(&partition).cloned().unwrap_or_default()
+    }
+
+    /// Where its files are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Has a thread carry out a search.
+    ///
+    /// # Errors
+    /// When too many wait.
+    pub fn search(&self, task: impl FnOnce(&mut Readers) + Send + 'static) -> Result<(), Busy> {
+        match self.tasks.try_send(Box::new(task)) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(Busy),
+        }
+    }
+}
+
+impl std::fmt::Debug for ReadModel {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ReadModel").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,66 @@
+//! What rows must be like.
+
+use super::entity::Field;
+
+/// A value to compare with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// Nothing. Comes before everything else in an order.
+    Null,
+    /// A number, a key, a moment, a yes or no, or what stands for a name.
+    Integer(i64),
+    /// A text.
+    Text(String),
+}
+
+/// What a value must be like.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// The same.
+    Equal(Value),
+    /// Another one, or none.
+    NotEqual(Value),
+    /// One at all, or none.
+    Exists(bool),
+    /// Beyond it.
+    Greater(Value),
+    /// Not before it.
+    GreaterOrEqual(Value),
+    /// Before it.
+    Less(Value),
+    /// Not beyond it.
+    LessOrEqual(Value),
+    /// One of these.
+    In(Vec<Value>),
+    /// None of these.
+    NotIn(Vec<Value>),
+    /// A text with `*` for any characters and `?` for one; a backslash takes the meaning from what follows.
+    Like(String),
+}
+
+/// What rows must be like.
+#[derive(Debug, Clone)]
+pub enum Condition {
+    /// Each of them.
+    All(Vec<Condition>),
+    /// At least one of them.
+    Any(Vec<Condition>),
+    /// A field passes all tests.
+    Is(&'static Field, Vec<Test>),
+    /// A process instance has a variable of this name whose value passes all tests.
+    Variable(String, Vec<Test>),
+    /// A process instance has this tag.
+    Tag(String),
+}
+
+impl Condition {
+    /// Every row.
+    pub fn always() -> Condition {
+        Condition::All(Vec::new())
+    }
+
+    /// A field has this value.
+    pub fn equal(field: &'static Field, value: Value) -> Condition {
+        Condition::Is(field, vec![Test::Equal(value)])
+    }
+}

@@ -1,0 +1,358 @@
+//! Everything that can be searched.
+
+use super::entity::{Entity, Field, Kind, Scope, exists, field, null, shown};
+use crate::enumerations::{
+    DECISION_TYPES, DEFINITION_STATES, ELEMENT_TYPES, ERROR_TYPES, EVALUATION_STATES, INCIDENT_STATES, INSTANCE_STATES,
+    JOB_KINDS, JOB_STATES, SUBSCRIPTION_STATES, SUBSCRIPTION_TYPES,
+};
+
+const DEFINITIONS: &str = "SELECT key FROM process_definition";
+const ELEMENTS: &str = "SELECT id FROM element";
+const ELEMENTS_OF_DEFINITIONS: &str =
+    "SELECT e.id FROM element e CROSS JOIN process_definition d ON d.key = e.process_definition_key";
+
+const OF_ELEMENT_INSTANCES: &str = "p.key IN (SELECT x.process_instance_key FROM element_instance x \
+     JOIN element y ON y.id = x.element WHERE {})";
+const OF_INCIDENTS: &str = "p.key IN (SELECT x.process_instance_key FROM incident x WHERE x.state = 0 AND {})";
+const OF_JOBS: &str = "p.key IN (SELECT x.process_instance_key FROM job x WHERE {})";
+
+/// A field of the definition of a process instance.
+const fn of_definition(name: &'static str, sql: &'static str, kind: Kind, column: &'static str) -> Field {
+    field(name, sql, kind).via("p.process_definition_key", DEFINITIONS, column)
+}
+
+/// A field of the element that a row is about.
+const fn of_element(name: &'static str, sql: &'static str, kind: Kind, column: &'static str) -> Field {
+    field(name, sql, kind).via("r.element", ELEMENTS, column)
+}
+
+/// A field of the definition of the element that a row is about.
+const fn of_element_definition(name: &'static str, sql: &'static str, kind: Kind, column: &'static str) -> Field {
+    field(name, sql, kind).via("r.element", ELEMENTS_OF_DEFINITIONS, column)
+}
+
+/// Process instances.
+pub static PROCESS_INSTANCES: Entity = Entity {
+    name: "process instance",
+    from: "process_instance p LEFT JOIN process_definition d ON d.key = p.process_definition_key",
+    key: "p.key",
+    key_field: "processInstanceKey",
+    scope: Scope::Every,
+    fields: &[
+        of_definition("processDefinitionId", "d.id", Kind::Text, "id"),
+        of_definition("processDefinitionName", "d.name", Kind::Text, "name"),
+        of_definition("processDefinitionVersion", "d.version", Kind::Integer, "version"),
+        of_definition("processDefinitionVersionTag", "d.version_tag", Kind::Text, "version_tag"),
+        field("startDate", "p.start_date", Kind::Instant),
+        field("endDate", "p.end_date", Kind::Instant),
+        field("state", "p.state", Kind::Enumeration(INSTANCE_STATES)),
+        null("suspendedDate"),
+        field("hasIncident", "(p.incidents > 0)", Kind::Boolean),
+        of_definition("tenantId", "d.tenant_id", Kind::Text, "tenant_id"),
+        field("processInstanceKey", "p.key", Kind::Key),
+        field("processDefinitionKey", "p.process_definition_key", Kind::Key),
+        field("parentProcessInstanceKey", "p.parent_process_instance_key", Kind::Key),
+        field("parentElementInstanceKey", "p.parent_element_instance_key", Kind::Key),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        shown("tags", "p.tags", Kind::List),
+        null("businessId"),
+        exists("elementId", Kind::Text, OF_ELEMENT_INSTANCES, "y.element_id"),
+        exists("elementInstanceState", Kind::Enumeration(INSTANCE_STATES), OF_ELEMENT_INSTANCES, "x.state"),
+        exists("hasElementInstanceIncident", Kind::Boolean, OF_ELEMENT_INSTANCES, "(x.incidents > 0)"),
+        exists("errorMessage", Kind::Text, OF_INCIDENTS, "x.error_message"),
+        exists("incidentErrorHashCode", Kind::Integer, OF_INCIDENTS, "x.error_hash_code"),
+        exists("hasRetriesLeft", Kind::Boolean, OF_JOBS, "x.has_failed_with_retries_left"),
+        // There are no batch operations that could have changed an instance.
+        null("batchOperationId").hidden(),
+        null("batchOperationKey").hidden(),
+    ],
+};
+
+/// Element instances.
+pub static ELEMENT_INSTANCES: Entity = Entity {
+    name: "element instance",
+    from: "element_instance r LEFT JOIN element e ON e.id = r.element \
+           LEFT JOIN process_definition d ON d.key = e.process_definition_key \
+           LEFT JOIN process_instance p ON p.key = r.process_instance_key",
+    key: "r.key",
+    key_field: "elementInstanceKey",
+    scope: Scope::Every,
+    fields: &[
+        of_element_definition("processDefinitionId", "d.id", Kind::Text, "d.id"),
+        field("startDate", "r.start_date", Kind::Instant),
+        field("endDate", "r.end_date", Kind::Instant),
+        of_element("elementId", "e.element_id", Kind::Text, "element_id"),
+        of_element("elementName", "coalesce(e.name, e.element_id)", Kind::Text, "coalesce(name, element_id)"),
+        of_element("type", "e.type", Kind::Enumeration(ELEMENT_TYPES), "type"),
+        field("state", "r.state", Kind::Enumeration(INSTANCE_STATES)),
+        field("hasIncident", "(r.incidents > 0)", Kind::Boolean),
+        of_element_definition("tenantId", "d.tenant_id", Kind::Text, "d.tenant_id"),
+        field("elementInstanceKey", "r.key", Kind::Key),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key"),
+        field("incidentKey", "r.incident_key", Kind::Key),
+        field("elementInstanceScopeKey", "r.scope_key", Kind::Key).hidden(),
+    ],
+};
+
+/// Variables.
+pub static VARIABLES: Entity = Entity {
+    name: "variable",
+    from: "variable r LEFT JOIN process_instance p ON p.key = r.process_instance_key \
+           LEFT JOIN process_definition d ON d.key = p.process_definition_key",
+    key: "r.key",
+    key_field: "variableKey",
+    scope: Scope::Every,
+    fields: &[
+        field("value", "r.value", Kind::Value),
+        shown("isTruncated", "r.value", Kind::IsTruncated),
+        field("name", "r.name", Kind::Text),
+        of_definition("tenantId", "d.tenant_id", Kind::Text, "tenant_id"),
+        field("variableKey", "r.key", Kind::Key),
+        field("scopeKey", "r.scope_key", Kind::Key),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+    ],
+};
+
+/// Jobs.
+pub static JOBS: Entity = Entity {
+    name: "job",
+    from: "job r LEFT JOIN element e ON e.id = r.element \
+           LEFT JOIN process_definition d ON d.key = e.process_definition_key \
+           LEFT JOIN process_instance p ON p.key = r.process_instance_key",
+    key: "r.key",
+    key_field: "jobKey",
+    scope: Scope::Every,
+    fields: &[
+        shown("customHeaders", "r.custom_headers", Kind::Object),
+        field("deadline", "r.deadline", Kind::Instant),
+        null("deniedReason"),
+        of_element("elementId", "e.element_id", Kind::Text, "element_id"),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key),
+        field("endTime", "r.end_time", Kind::Instant),
+        field("errorCode", "r.error_code", Kind::Text),
+        field("errorMessage", "r.error_message", Kind::Text),
+        field("hasFailedWithRetriesLeft", "r.has_failed_with_retries_left", Kind::Boolean),
+        null("isDenied"),
+        field("jobKey", "r.key", Kind::Key),
+        field("kind", "r.kind", Kind::Enumeration(JOB_KINDS)),
+        Field { kind: Kind::Constant("UNSPECIFIED"), ..null("listenerEventType") },
+        of_element_definition("processDefinitionId", "d.id", Kind::Text, "d.id"),
+        of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key"),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        null("businessId"),
+        field("retries", "r.retries", Kind::Integer),
+        field("state", "r.state", Kind::Enumeration(JOB_STATES)),
+        of_element_definition("tenantId", "d.tenant_id", Kind::Text, "d.tenant_id"),
+        field("type", "r.type", Kind::Text),
+        field("worker", "r.worker", Kind::Text),
+        field("creationTime", "r.creation_time", Kind::Instant),
+        field("lastUpdateTime", "r.last_update_time", Kind::Instant),
+        field("priority", "0", Kind::Integer),
+    ],
+};
+
+/// Incidents.
+pub static INCIDENTS: Entity = Entity {
+    name: "incident",
+    from: "incident r LEFT JOIN element e ON e.id = r.element \
+           LEFT JOIN process_definition d ON d.key = e.process_definition_key \
+           LEFT JOIN process_instance p ON p.key = r.process_instance_key",
+    key: "r.key",
+    key_field: "incidentKey",
+    scope: Scope::Every,
+    fields: &[
+        of_element_definition("processDefinitionId", "d.id", Kind::Text, "d.id"),
+        field("errorType", "r.error_type", Kind::Enumeration(ERROR_TYPES)),
+        field("errorMessage", "r.error_message", Kind::Text),
+        of_element("elementId", "e.element_id", Kind::Text, "element_id"),
+        field("creationTime", "r.creation_time", Kind::Instant),
+        field("state", "r.state", Kind::Enumeration(INCIDENT_STATES)),
+        of_element_definition("tenantId", "d.tenant_id", Kind::Text, "d.tenant_id"),
+        field("incidentKey", "r.key", Kind::Key),
+        of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key"),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        field("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key).unsorted(),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key),
+        field("jobKey", "r.job_key", Kind::Key),
+    ],
+};
+
+/// Versions of processes.
+pub static PROCESS_DEFINITIONS: Entity = Entity {
+    name: "process definition",
+    from: "process_definition r",
+    key: "r.key",
+    key_field: "processDefinitionKey",
+    scope: Scope::Same,
+    fields: &[
+        field("name", "r.name", Kind::Text),
+        field("resourceName", "r.resource_name", Kind::Text),
+        field("version", "r.version", Kind::Integer),
+        field("versionTag", "r.version_tag", Kind::Text),
+        field("processDefinitionId", "r.id", Kind::Text),
+        field("tenantId", "r.tenant_id", Kind::Text),
+        field("processDefinitionKey", "r.key", Kind::Key),
+        field("hasStartForm", "0", Kind::Boolean).unsorted(),
+        field("state", "r.state", Kind::Enumeration(DEFINITION_STATES)).unsorted(),
+        field(
+            "isLatestVersion",
+            "(r.version = (SELECT max(x.version) FROM process_definition x WHERE x.id = r.id AND x.tenant_id = r.tenant_id \
+              AND x.state = 0))",
+            Kind::Boolean,
+        )
+        .hidden(),
+    ],
+};
+
+/// Versions of decisions.
+pub static DECISION_DEFINITIONS: Entity = Entity {
+    name: "decision definition",
+    from: "decision_definition r LEFT JOIN decision_requirements q ON q.key = r.decision_requirements_key",
+    key: "r.key",
+    key_field: "decisionDefinitionKey",
+    scope: Scope::Same,
+    fields: &[
+        field("decisionDefinitionId", "r.id", Kind::Text),
+        field("decisionDefinitionKey", "r.key", Kind::Key),
+        field("decisionRequirementsId", "r.decision_requirements_id", Kind::Text),
+        field("decisionRequirementsKey", "r.decision_requirements_key", Kind::Key),
+        field("decisionRequirementsName", "q.name", Kind::Text),
+        field("decisionRequirementsVersion", "q.version", Kind::Integer),
+        field("name", "r.name", Kind::Text),
+        field("tenantId", "r.tenant_id", Kind::Text),
+        field("version", "r.version", Kind::Integer),
+        field(
+            "isLatestVersion",
+            "(r.version = (SELECT max(x.version) FROM decision_definition x WHERE x.id = r.id AND x.tenant_id = r.tenant_id))",
+            Kind::Boolean,
+        )
+        .hidden(),
+    ],
+};
+
+/// Versions of files with decisions.
+pub static DECISION_REQUIREMENTS: Entity = Entity {
+    name: "decision requirements definition",
+    from: "decision_requirements r",
+    key: "r.key",
+    key_field: "decisionRequirementsKey",
+    scope: Scope::Same,
+    fields: &[
+        field("decisionRequirementsId", "r.id", Kind::Text),
+        field("decisionRequirementsKey", "r.key", Kind::Key),
+        field("decisionRequirementsName", "r.name", Kind::Text),
+        field("resourceName", "r.resource_name", Kind::Text),
+        field("tenantId", "r.tenant_id", Kind::Text),
+        field("version", "r.version", Kind::Integer),
+    ],
+};
+
+/// What decisions came to.
+pub static DECISION_INSTANCES: Entity = Entity {
+    name: "decision instance",
+    from: "decision_instance r LEFT JOIN process_instance p ON p.key = r.process_instance_key",
+    key: "r.id",
+    key_field: "decisionEvaluationInstanceKey",
+    scope: Scope::Every,
+    fields: &[
+        null("businessId"),
+        field("decisionDefinitionId", "r.decision_definition_id", Kind::Text),
+        field("decisionDefinitionKey", "r.decision_definition_key", Kind::Key),
+        field("decisionDefinitionName", "r.decision_definition_name", Kind::Text),
+        field("decisionDefinitionType", "r.decision_definition_type", Kind::Enumeration(DECISION_TYPES)),
+        field("decisionDefinitionVersion", "r.decision_definition_version", Kind::Integer),
+        field("decisionEvaluationInstanceKey", "r.instance_key", Kind::Text),
+        field("decisionEvaluationKey", "r.evaluation_key", Kind::Key),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key),
+        field("evaluationDate", "r.evaluation_date", Kind::Instant),
+        field("evaluationFailure", "r.failure", Kind::Text),
+        field("processDefinitionKey", "r.process_definition_key", Kind::Key),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        shown("result", "r.result", Kind::Text),
+        field("rootDecisionDefinitionKey", "r.root_decision_definition_key", Kind::Key),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        field("state", "r.state", Kind::Enumeration(EVALUATION_STATES)),
+        field("tenantId", "r.tenant_id", Kind::Text),
+        field("decisionRequirementsKey", "r.decision_requirements_key", Kind::Key).hidden(),
+    ],
+};
+
+/// Who waits for a message, or waited.
+pub static MESSAGE_SUBSCRIPTIONS: Entity = Entity {
+    name: "message subscription",
+    from: "message_subscription r LEFT JOIN process_instance p ON p.key = r.process_instance_key \
+           LEFT JOIN process_definition d ON d.key = r.process_definition_key",
+    key: "r.key",
+    key_field: "messageSubscriptionKey",
+    scope: Scope::Every,
+    fields: &[
+        null("businessId"),
+        field("messageSubscriptionKey", "r.key", Kind::Key),
+        field("processDefinitionId", "r.process_definition_id", Kind::Text),
+        field("processDefinitionKey", "r.process_definition_key", Kind::Key),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        field("elementId", "r.element_id", Kind::Text),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key),
+        field("messageSubscriptionState", "r.state", Kind::Enumeration(SUBSCRIPTION_STATES)),
+        field("lastUpdatedDate", "r.last_updated_date", Kind::Instant),
+        field("messageName", "r.message_name", Kind::Text),
+        field("correlationKey", "r.correlation_key", Kind::Text),
+        field("messageSubscriptionType", "r.type", Kind::Enumeration(SUBSCRIPTION_TYPES)),
+        shown("toolProperties", "NULL", Kind::Object),
+        field("processDefinitionName", "d.name", Kind::Text),
+        field("processDefinitionVersion", "d.version", Kind::Integer),
+        null("toolName"),
+        null("inboundConnectorType"),
+        field("tenantId", "r.tenant_id", Kind::Text),
+    ],
+};
+
+/// Messages that met who waited for them.
+pub static CORRELATED_MESSAGE_SUBSCRIPTIONS: Entity = Entity {
+    name: "correlated message subscription",
+    from: "correlated_message_subscription r LEFT JOIN process_instance p ON p.key = r.process_instance_key",
+    key: "r.id",
+    key_field: "subscriptionKey",
+    scope: Scope::Every,
+    fields: &[
+        null("businessId"),
+        field("correlationKey", "r.correlation_key", Kind::Text),
+        field("correlationTime", "r.correlation_time", Kind::Instant),
+        field("elementId", "r.element_id", Kind::Text),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key),
+        field("messageKey", "r.message_key", Kind::Key),
+        field("messageName", "r.message_name", Kind::Text),
+        field("partitionId", "(SELECT partition FROM place)", Kind::Integer),
+        field("processDefinitionId", "r.process_definition_id", Kind::Text),
+        field("processDefinitionKey", "r.process_definition_key", Kind::Key),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        field("subscriptionKey", "r.subscription_key", Kind::Key),
+        field("tenantId", "r.tenant_id", Kind::Text),
+    ],
+};
+
+/// The sequence flows that an instance took.
+pub static SEQUENCE_FLOWS: Entity = Entity {
+    name: "sequence flow",
+    from: "sequence_flow r LEFT JOIN element e ON e.id = r.element \
+           LEFT JOIN process_definition d ON d.key = e.process_definition_key \
+           LEFT JOIN process_instance p ON p.key = r.process_instance_key",
+    key: "r.element",
+    key_field: "sequenceFlowId",
+    scope: Scope::Every,
+    fields: &[
+        shown("sequenceFlowId", "(r.process_instance_key || '_' || e.element_id)", Kind::Text),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        shown("processDefinitionKey", "e.process_definition_key", Kind::Key),
+        shown("processDefinitionId", "d.id", Kind::Text),
+        shown("elementId", "e.element_id", Kind::Text),
+        shown("tenantId", "d.tenant_id", Kind::Text),
+    ],
+};

@@ -1,0 +1,78 @@
+//! A row as JSON.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Result, Row};
+
+use super::entity::{Field, Kind};
+use super::instant::instant;
+
+/// A value that is longer is shortened where that is allowed.
+const VALUE_CHARACTERS_MAX: usize = 8_191;
+
+/// Writes the fields of a row, from this column on, as an object.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    row: &Row<'_>,
+    fields: impl Iterator<Item = &'static Field>,
+    first: usize,
+    truncates: bool,
+) -> Result<()> {
+    out.push(b'{');
+    for (index, field) in fields.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.push(b'"');
+        out.extend_from_slice(field.name.as_bytes());
+        out.extend_from_slice(b"\":");
+        write_value(out, field.kind, row.get_ref(first + index)?, truncates);
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+fn write_value(out: &mut Vec<u8>, kind: Kind, value: ValueRef<'_>, truncates: bool) {
+    match (kind, value) {
+        (Kind::Constant(text), _) => write_text(out, text),
+        (Kind::Object, ValueRef::Null) => out.extend_from_slice(b"{}"),
+        (Kind::List, ValueRef::Null) => out.extend_from_slice(b"[]"),
+        (Kind::IsTruncated, ValueRef::Text(text)) => {
+            let is_longer = truncates && shortened(&String::from_utf8_lossy(text)).is_some();
+            out.extend_from_slice(if is_longer { b"true" } else { b"false" });
+        }
+        (_, ValueRef::Null) => out.extend_from_slice(b"null"),
+        (Kind::Object | Kind::List, ValueRef::Text(json)) if json.is_empty() => {
+            out.extend_from_slice(if kind == Kind::Object { b"{}" } else { b"[]" });
+        }
+        (Kind::Object | Kind::List, ValueRef::Text(json)) => out.extend_from_slice(json),
+        (Kind::Key, ValueRef::Integer(key)) => out.extend_from_slice(format!("\"{key}\"").as_bytes()),
+        (Kind::Instant, ValueRef::Integer(moment)) => {
+            out.extend_from_slice(format!("\"{}\"", instant(moment)).as_bytes())
+        }
+        (Kind::Boolean, ValueRef::Integer(number)) => {
+            out.extend_from_slice(if number == 0 { b"false" } else { b"true" });
+        }
+        (Kind::Enumeration(names), ValueRef::Integer(number)) => {
+            let name = usize::try_from(number).ok().and_then(|number| names.get(number));
+            write_text(out, name.copied().unwrap_or("UNKNOWN"));
+        }
+        (_, ValueRef::Integer(number)) => out.extend_from_slice(number.to_string().as_bytes()),
+        (Kind::Value, ValueRef::Text(text)) => {
+            let text = String::from_utf8_lossy(text);
+            let shorter = if truncates { shortened(&text) } else { None };
+            write_text(out, shorter.unwrap_or(&text));
+        }
+        (_, ValueRef::Text(text) | ValueRef::Blob(text)) => write_text(out, &String::from_utf8_lossy(text)),
+        (_, ValueRef::Real(number)) => out.extend_from_slice(number.to_string().as_bytes()),
+    }
+}
+
+/// The beginning of a text that is too long.
+fn shortened(text: &str) -> Option<&str> {
+    let end = text.char_indices().nth(VALUE_CHARACTERS_MAX).map(|(end, _)| end)?;
+    Some(&text[..end])
+}
+
+pub(super) fn write_text(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("writing a text to memory cannot fail");
+}

@@ -1,0 +1,247 @@
+//! A search: over all partitions, in one order, page by page.
+
+use std::cmp::Ordering;
+use std::time::Instant;
+
+use protocol::PartitionId;
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+use super::condition::{Condition, Value};
+use super::cursor::{Cursor, Direction};
+use super::entity::{Entity, Field, Scope};
+use super::readers::{Failure, Readers, TIME_MAX};
+use super::row;
+use super::sql::{self, Sql};
+
+/// More rows are not counted.
+pub(super) const TOTAL_MAX: u64 = 10_000;
+
+/// What to sort by.
+#[derive(Debug, Clone, Copy)]
+pub struct Sort {
+    /// The field.
+    pub field: &'static Field,
+    /// Largest first.
+    pub descending: bool,
+}
+
+/// Which rows of all that fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Page {
+    /// From the row with this number on, counted from 0.
+    From(u32),
+    /// From a row on that an earlier answer named.
+    At(Direction, Cursor),
+}
+
+/// A search.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// What is searched.
+    pub entity: &'static Entity,
+    /// What rows must be like.
+    pub condition: Condition,
+    /// What they are sorted by, and last by their key.
+    pub sort: Vec<Sort>,
+    /// Which of them.
+    pub page: Page,
+    /// How many at most.
+    pub limit: u32,
+    /// Whether long values are shortened.
+    pub truncates: bool,
+    /// The only partition that can have one; none for all.
+    pub partition: Option<PartitionId>,
+}
+
+/// What a search found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Rows as JSON.
+    pub items: Vec<Vec<u8>>,
+    /// How many fit, at most 10,000.
+    pub total: u64,
+    /// Whether there are more than that.
+    pub has_more: bool,
+    /// The first row and the last one.
+    pub ends: Option<(Cursor, Cursor)>,
+}
+
+impl Search {
+    /// All rows that fit, in the usual order.
+    pub fn new(entity: &'static Entity, condition: Condition) -> Search {
+        Search {
+            entity,
+            condition,
+            sort: Vec::new(),
+            page: Page::From(0),
+            limit: 100,
+            truncates: true,
+            partition: None,
+        }
+    }
+
+    /// Searches.
+    ///
+    /// # Errors
+    /// When it takes too long or a file cannot be read.
+    pub fn run(&self, readers: &mut Readers) -> Result<Found, Failure> {
+        let deadline = Instant::now() + TIME_MAX;
+        let mut partitions = match self.partition {
+            Some(partition) => vec![partition],
+            None => readers.partitions().to_vec(),
+        };
+        if self.entity.scope == Scope::Same {
+            partitions.truncate(1);
+        }
+        let (mut rows, mut total) = (Vec::new(), 0);
+        for partition in partitions {
+            let (found, count) = readers.read(partition, deadline, |connection| self.read(connection, partition))?;
+            rows.extend(found);
+            total += count;
+        }
+        Ok(self.merge(rows, total))
+    }
+
+    /// The row with a key, if there is one.
+    ///
+    /// # Errors
+    /// As [`Search::run`].
+    pub fn first(&self, readers: &mut Readers) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(self.run(readers)?.items.into_iter().next())
+    }
+
+    fn merge(&self, mut rows: Vec<(Cursor, Vec<u8>)>, total: u64) -> Found {
+        rows.sort_by(|(one, _), (other, _)| self.compare(one, other));
+        let limit = self.limit as usize;
+        let rows: Vec<(Cursor, Vec<u8>)> = match &self.page {
+            Page::From(first) => rows.into_iter().skip(*first as usize).take(limit).collect(),
+            Page::At(Direction::After, _) => rows.into_iter().take(limit).collect(),
+            Page::At(Direction::Before, _) => {
+                let skipped = rows.len().saturating_sub(limit);
+                rows.into_iter().skip(skipped).collect()
+            }
+        };
+        let ends = rows.first().zip(rows.last()).map(|((first, _), (last, _))| (first.clone(), last.clone()));
+        let items = rows.into_iter().map(|(_, item)| item).collect();
+        Found { items, total: total.min(TOTAL_MAX), has_more: total > TOTAL_MAX, ends }
+    }
+
+    /// The order of two rows, as the database has it.
+    fn compare(&self, one: &Cursor, other: &Cursor) -> Ordering {
+        for (sort, (left, right)) in self.sort.iter().zip(one.values.iter().zip(&other.values)) {
+            let ordering = left.cmp(right);
+            let ordering = if sort.descending { ordering.reverse() } else { ordering };
+            if ordering != Ordering::Equal {
+                return ordering;
+            }
+        }
+        (one.key, one.partition).cmp(&(other.key, other.partition))
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &'static Field> {
+        self.entity.fields.iter().filter(|field| field.is_answered)
+    }
+
+    /// The rows of one partition that may be on the page, and how many fit.
+    fn read(&self, connection: &Connection, partition: PartitionId) -> rusqlite::Result<(Vec<(Cursor, Vec<u8>)>, u64)> {
+        let condition = sql::condition(connection, &self.condition)?;
+        let total = self.count(connection, &condition)?;
+        let statement = self.statement(condition, partition);
+        let mut prepared = connection.prepare_cached(&statement.text)?;
+        let mut rows = prepared.query(rusqlite::params_from_iter(&statement.parameters))?;
+        let sorted = self.sort.len();
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let value = |index| {
+                Ok(match row.get_ref(index)? {
+                    ValueRef::Integer(number) => Value::Integer(number),
+                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                    _ => Value::Null,
+                })
+            };
+            let values = (0..sorted).map(value).collect::<rusqlite::Result<_>>()?;
+            let cursor = Cursor { values, key: row.get(sorted)?, partition: partition.0 };
+            let mut item = Vec::with_capacity(512);
+            row::write(&mut item, row, self.fields(), sorted + 1, self.truncates)?;
+            found.push((cursor, item));
+        }
+        Ok((found, total))
+    }
+
+    fn count(&self, connection: &Connection, condition: &Sql) -> rusqlite::Result<u64> {
+        let (from, limit) = (self.entity.from, TOTAL_MAX + 1);
+        let text = format!("SELECT count(*) FROM (SELECT 1 FROM {from} WHERE {} LIMIT {limit})", condition.text);
+        let mut prepared = connection.prepare_cached(&text)?;
+        let count: i64 = prepared.query_row(rusqlite::params_from_iter(&condition.parameters), |row| row.get(0))?;
+        Ok(count.unsigned_abs())
+    }
+
+    fn statement(&self, condition: Sql, partition: PartitionId) -> Sql {
+        let entity = self.entity;
+        let is_backward = matches!(self.page, Page::At(Direction::Before, _));
+        let mut statement = Sql::of("SELECT ");
+        for sort in &self.sort {
+            statement.push(sort.field.sql).push(", ");
+        }
+        statement.push(entity.key);
+        for field in self.fields() {
+            statement.push(", ").push(field.sql);
+        }
+        statement.push(" FROM ").push(entity.from).push(" WHERE ").append(condition);
+        if let Page::At(_, cursor) = &self.page {
+            statement.push(" AND ").append(self.beyond(cursor, is_backward, partition));
+        }
+        statement.push(" ORDER BY ");
+        for sort in &self.sort {
+            statement.push(sort.field.sql).push(if sort.descending == is_backward { ", " } else { " DESC, " });
+        }
+        statement.push(entity.key).push(if is_backward { " DESC" } else { "" });
+        let rows = match self.page {
+            Page::From(first) => u64::from(first) + u64::from(self.limit),
+            Page::At(..) => u64::from(self.limit),
+        };
+        statement.push(&format!(" LIMIT {rows}"));
+        statement
+    }
+
+    /// What comes behind a row in the order, or before it. No value comes before all others.
+    fn beyond(&self, cursor: &Cursor, is_backward: bool, partition: PartitionId) -> Sql {
+        let mut ways = Vec::new();
+        let mut equal: Vec<Sql> = Vec::new();
+        for (sort, value) in self.sort.iter().zip(&cursor.values) {
+            let column = sort.field.sql;
+            let grows = sort.descending == is_backward;
+            let further = match (grows, value) {
+                (true, Value::Null) => Some(Sql::of(format!("{column} IS NOT NULL"))),
+                (true, value) => Some(compared(column, ">", value)),
+                (false, Value::Null) => None,
+                (false, value) => {
+                    let mut sql = Sql::of(format!("({column} IS NULL OR "));
+                    sql.append(compared(column, "<", value)).push(")");
+                    Some(sql)
+                }
+            };
+            if let Some(further) = further {
+                ways.push(Sql::all(equal.iter().cloned().chain([further]).collect()));
+            }
+            equal.push(compared(column, "IS", value));
+        }
+        // Of rows that are equal otherwise, those of the smaller partition come first.
+        let operator = match (is_backward, partition.0.cmp(&cursor.partition)) {
+            (false, Ordering::Greater) => ">=",
+            (false, _) => ">",
+            (true, Ordering::Less) => "<=",
+            (true, _) => "<",
+        };
+        equal.push(compared(self.entity.key, operator, &Value::Integer(cursor.key)));
+        ways.push(Sql::all(equal));
+        Sql::any(ways)
+    }
+}
+
+fn compared(column: &str, operator: &str, value: &Value) -> Sql {
+    let mut sql = Sql::of(format!("{column} {operator} "));
+    sql.bind(value.clone());
+    sql
+}
