@@ -289,7 +289,8 @@ async fn the_node_does_not_fill_a_small_disk_by_itself() {
     let volume = Volume::new(256);
     // The room is looked at every 100 ms, in which a quick machine does much.
     let flags = ["--partitions", "2", "--checkpoint-interval", "200ms", "--disk-free-space-low", "128MB"];
-    let server = Server::start(&volume.data(), &flags);
+    // A read model keeps what happened for ever.
+    let server = Server::start(&volume.data(), &[&flags[..], &["--read-model", "none"]].concat());
     let mut client = connect(&server.grpc).await.unwrap();
     deploy(&mut client, one_task("order", "work")).await;
     let large = format!("{{\"text\":\"{}\"}}", "x".repeat(1_000_000));
