@@ -5,6 +5,7 @@ mod jobs;
 mod load;
 mod process_instances;
 mod resources;
+mod searches;
 #[path = "../support/mod.rs"]
 mod support;
 
