@@ -34,16 +34,13 @@ pub(super) fn write(
 fn write_value(out: &mut Vec<u8>, kind: Kind, value: ValueRef<'_>, truncates: bool) {
     match (kind, value) {
         (Kind::Constant(text), _) => write_text(out, text),
-        (Kind::Object, ValueRef::Null) => out.extend_from_slice(b"{}"),
-        (Kind::List, ValueRef::Null) => out.extend_from_slice(b"[]"),
+        (Kind::Object, ValueRef::Null | ValueRef::Text(b"")) => out.extend_from_slice(b"{}"),
+        (Kind::List, ValueRef::Null | ValueRef::Text(b"")) => out.extend_from_slice(b"[]"),
         (Kind::IsTruncated, ValueRef::Text(text)) => {
             let is_longer = truncates && shortened(&String::from_utf8_lossy(text)).is_some();
             out.extend_from_slice(if is_longer { b"true" } else { b"false" });
         }
         (_, ValueRef::Null) => out.extend_from_slice(b"null"),
-        (Kind::Object | Kind::List, ValueRef::Text(json)) if json.is_empty() => {
-            out.extend_from_slice(if kind == Kind::Object { b"{}" } else { b"[]" });
-        }
         (Kind::Object | Kind::List, ValueRef::Text(json)) => out.extend_from_slice(json),
         (Kind::Key, ValueRef::Integer(key)) => out.extend_from_slice(format!("\"{key}\"").as_bytes()),
         (Kind::Instant, ValueRef::Integer(moment)) => {

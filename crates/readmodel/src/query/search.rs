@@ -17,6 +17,9 @@ use super::sql::{self, Sql};
 /// More rows are not counted.
 pub(super) const TOTAL_MAX: u64 = 10_000;
 
+/// A row as JSON, and its place in the order.
+type Item = (Cursor, Vec<u8>);
+
 /// What to sort by.
 #[derive(Debug, Clone, Copy)]
 pub struct Sort {
@@ -111,10 +114,10 @@ impl Search {
         Ok(self.run(readers)?.items.into_iter().next())
     }
 
-    fn merge(&self, mut rows: Vec<(Cursor, Vec<u8>)>, total: u64) -> Found {
+    fn merge(&self, mut rows: Vec<Item>, total: u64) -> Found {
         rows.sort_by(|(one, _), (other, _)| self.compare(one, other));
         let limit = self.limit as usize;
-        let rows: Vec<(Cursor, Vec<u8>)> = match &self.page {
+        let rows: Vec<Item> = match &self.page {
             Page::From(first) => rows.into_iter().skip(*first as usize).take(limit).collect(),
             Page::At(Direction::After, _) => rows.into_iter().take(limit).collect(),
             Page::At(Direction::Before, _) => {
@@ -144,7 +147,7 @@ impl Search {
     }
 
     /// The rows of one partition that may be on the page, and how many fit.
-    fn read(&self, connection: &Connection, partition: PartitionId) -> rusqlite::Result<(Vec<(Cursor, Vec<u8>)>, u64)> {
+    fn read(&self, connection: &Connection, partition: PartitionId) -> rusqlite::Result<(Vec<Item>, u64)> {
         let condition = sql::condition(connection, &self.condition)?;
         let total = self.count(connection, &condition)?;
         let statement = self.statement(condition, partition);
