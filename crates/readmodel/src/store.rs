@@ -1,5 +1,6 @@
 //! The file of a partition: opened, checked, written in transactions that hold the place up to which it was read.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -51,7 +52,11 @@ impl Store {
     /// # Errors
     /// When the directory or a new file cannot be written.
     pub fn open(directory: &Path, partition: PartitionId) -> Result<Store, StoreError> {
-        std::fs::create_dir_all(directory)
+        // What is in it is nobody else's business.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
             .map_err(|source| StoreError::Directory { path: directory.to_owned(), source })?;
         let path = path_of(directory, partition);
         match open_checked(&path, partition) {
