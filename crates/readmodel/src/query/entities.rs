@@ -135,7 +135,7 @@ pub static JOBS: Entity = Entity {
         field("errorCode", "r.error_code", Kind::Text),
         field("errorMessage", "r.error_message", Kind::Text),
         field("hasFailedWithRetriesLeft", "r.has_failed_with_retries_left", Kind::Boolean),
-        null("isDenied"),
+        Field { kind: Kind::Boolean, ..null("isDenied") },
         field("jobKey", "r.key", Kind::Key),
         field("kind", "r.kind", Kind::Enumeration(JOB_KINDS)),
         Field { kind: Kind::Constant("UNSPECIFIED"), ..null("listenerEventType") },

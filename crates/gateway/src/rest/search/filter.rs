@@ -9,10 +9,30 @@ use crate::validation::excerpt;
 
 /// Groups are not inside each other any deeper.
 const DEPTH_MAX: usize = 4;
+/// A filter has no more conditions, in all groups together.
+const CONDITIONS_MAX: usize = 200;
+/// No pattern is longer.
+const PATTERN_BYTES_MAX: usize = 1_000;
 
 /// The condition that a filter says.
 pub(super) fn read(entity: &'static Entity, filter: Object<'_>) -> Result<Condition, Problem> {
-    group(entity, filter, 0)
+    let condition = group(entity, filter, 0)?;
+    let count = count(&condition);
+    if count > CONDITIONS_MAX {
+        return Err(invalid(format!(
+            "The filter has {count} conditions, but at most {CONDITIONS_MAX} are possible. Use $in for many values."
+        )));
+    }
+    Ok(condition)
+}
+
+/// Groups, tests, variables and tags.
+fn count(condition: &Condition) -> usize {
+    match condition {
+        Condition::All(inner) | Condition::Any(inner) => 1 + inner.iter().map(count).sum::<usize>(),
+        Condition::Is(_, tests) | Condition::Variable(_, tests) => 1 + tests.len(),
+        Condition::Tag(_) => 1,
+    }
 }
 
 fn group(entity: &'static Entity, filter: Object<'_>, depth: usize) -> Result<Condition, Problem> {
@@ -122,7 +142,16 @@ fn tests_of(family: Family, name: &str, kind: Kind, value: &RawValue) -> Result<
             "$gte" if is_ordered => tests.push(Test::GreaterOrEqual(one()?)),
             "$lt" if is_ordered => tests.push(Test::Less(one()?)),
             "$lte" if is_ordered => tests.push(Test::LessOrEqual(one()?)),
-            "$like" if is_text => tests.push(like(kind, &text(&operator, operand)?)),
+            "$like" if is_text => {
+                let pattern = text(&operator, operand)?;
+                if pattern.len() > PATTERN_BYTES_MAX {
+                    return Err(invalid(format!(
+                        "The pattern for {name} has {} bytes, but at most {PATTERN_BYTES_MAX} are possible.",
+                        pattern.len()
+                    )));
+                }
+                tests.push(like(kind, &pattern));
+            }
             _ => return Err(unknown(&operator)),
         }
     }
@@ -140,18 +169,32 @@ fn like(kind: Kind, pattern: &str) -> Test {
     Test::In(numbers.map(|(_, number)| Value::Integer(number)).collect())
 }
 
-/// Names are short, so that trying all ways costs nothing.
+/// Whether a name is like a pattern. Only the last `*` is tried again, so this takes no longer than both multiplied.
 fn is_like(name: &[u8], pattern: &[u8]) -> bool {
-    match pattern {
-        [] => name.is_empty(),
-        [b'*', rest @ ..] => {
-            let rest = &rest[rest.iter().take_while(|byte| **byte == b'*').count()..];
-            (0..=name.len()).any(|skipped| is_like(&name[skipped..], rest))
+    let (mut at, mut of_pattern, mut last_star) = (0, 0, None);
+    while at < name.len() {
+        let (step, is_literal) = match pattern.get(of_pattern..).unwrap_or_default() {
+            [b'*', ..] => {
+                of_pattern += 1;
+                last_star = Some((at, of_pattern));
+                continue;
+            }
+            [b'?', ..] => (1, true),
+            [b'\\', literal, ..] => (2, *literal == name[at]),
+            [literal, ..] => (1, *literal == name[at]),
+            [] => (0, false),
+        };
+        if is_literal {
+            at += 1;
+            of_pattern += step;
+        } else if let Some((from, behind)) = last_star {
+            last_star = Some((from + 1, behind));
+            (at, of_pattern) = (from + 1, behind);
+        } else {
+            return false;
         }
-        [b'?', rest @ ..] => !name.is_empty() && is_like(&name[1..], rest),
-        [b'\\', literal, rest @ ..] => name.first() == Some(literal) && is_like(&name[1..], rest),
-        [literal, rest @ ..] => name.first() == Some(literal) && is_like(&name[1..], rest),
     }
+    pattern.get(of_pattern..).unwrap_or_default().iter().all(|byte| *byte == b'*')
 }
 
 fn value(name: &str, kind: Kind, given: &RawValue) -> Result<Value, Problem> {
@@ -252,6 +295,17 @@ mod tests {
     }
 
     #[test]
+    fn patterns_for_names_take_no_time() {
+        let name = b"AD_HOC_SUB_PROCESS_INNER_INSTANCE";
+        for (pattern, is_it) in
+            [("*SUB*", true), ("AD?HOC*", true), (r"AD\_*E", true), ("*SUB", false), ("", false), ("**", true)]
+        {
+            assert_eq!(is_like(name, pattern.as_bytes()), is_it, "{pattern}");
+        }
+        assert!(!is_like(name, format!("{}Q", "*?".repeat(30)).as_bytes()));
+    }
+
+    #[test]
     fn mistakes_are_told() {
         for (entity, filter, detail) in [
             (&PROCESS_INSTANCES, r#"{"colour":1}"#, "Request property [colour] cannot be parsed"),
@@ -267,6 +321,10 @@ mod tests {
             let problem = condition(entity, filter).expect_err(filter);
             assert!(problem.status.as_u16() == 400 && problem.detail.contains(detail), "{filter}: {problem:?}");
         }
+        let many: Vec<String> = (0..201).map(|number| format!(r#"{{"processDefinitionId":"p{number}"}}"#)).collect();
+        let many = format!(r#"{{"$or":[{}]}}"#, many.join(","));
+        let detail = condition(&PROCESS_INSTANCES, &many).expect_err("too many").detail;
+        assert!(detail.contains("at most 200 are possible"), "{detail}");
         let deep = (0..6).fold("{}".to_owned(), |inner, _| format!(r#"{{"$or":[{{"state":"ACTIVE"}},{inner}]}}"#));
         assert!(condition(&PROCESS_INSTANCES, &deep).expect_err("too deep").detail.contains("4 deep"));
     }

@@ -8,6 +8,8 @@ use crate::rest::problem::Problem;
 use crate::validation::excerpt;
 
 const LIMIT_MAX: i32 = 10_000;
+/// More fields cannot be sorted by.
+const SORTS_MAX: usize = 10;
 
 /// What a body asks for.
 pub(super) fn search(entity: &'static Entity, body: &[u8]) -> Result<Search, Problem> {
@@ -15,6 +17,12 @@ pub(super) fn search(entity: &'static Entity, body: &[u8]) -> Result<Search, Pro
     let filter: Option<Object<'_>> = object.take("filter")?;
     let sort = object.take_objects("sort")?.into_iter().map(|sort| self::sort(entity, sort));
     let sort: Vec<Sort> = sort.collect::<Result<_, _>>()?;
+    if sort.len() > SORTS_MAX {
+        return Err(invalid(format!(
+            "The search is sorted by {} fields, but at most {SORTS_MAX} are possible.",
+            sort.len()
+        )));
+    }
     let page: Option<Object<'_>> = object.take("page")?;
     object.finish()?;
     let condition = filter.map(|filter| filter::read(entity, filter)).transpose()?;
