@@ -344,6 +344,11 @@ impl<B> Counted<B> {
         Counted { body, slot, rest: Bytes::new() }
     }
 
+    /// What is not sent yet.
+    pub(crate) fn body_mut(&mut self) -> &mut B {
+        &mut self.body
+    }
+
     fn next_chunk(&mut self) -> Frame<Bytes> {
         let bytes = self.rest.split_to(self.rest.len().min(CHUNK_BYTES));
         Frame::data(Bytes::from_owner(Chunk { bytes, connection: self.slot.connection.clone() }))

@@ -4,6 +4,7 @@ mod activation;
 mod api;
 mod clock;
 mod cluster;
+mod compression;
 mod decision;
 mod incident;
 mod job;

@@ -17,7 +17,7 @@ use super::reception::{Kind, NotTaken};
 use super::response::ApiBody;
 use super::routes::{Existing, Found, Parameters, Route, Routes};
 use super::search::Searcher;
-use super::{reception, response};
+use super::{compression, reception, response};
 use crate::executor::Executor;
 use crate::intake::Intake;
 use crate::listener::{Answer, Answering, Caller};
@@ -155,6 +155,7 @@ impl Shared {
             Found::Nothing => (None, Err(nothing(&parts.method, path))),
         };
         let response = answered.unwrap_or_else(|problem| response::problem(&problem, path));
+        let response = compression::compress(&parts.headers, response).await;
         self.metrics.record(route, begin, response.status());
         if parts.method == Method::HEAD { response::without_body(response) } else { response }
     }

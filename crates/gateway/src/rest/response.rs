@@ -24,6 +24,17 @@ pub(crate) enum ApiBody {
     Jobs(Box<Counted<JobsBody>>),
 }
 
+impl ApiBody {
+    /// The text of an answer that is there as a whole.
+    pub(super) fn whole(&mut self) -> Option<&mut Bytes> {
+        match self {
+            ApiBody::Whole(body) => body.0.as_mut(),
+            ApiBody::Counted(body) => body.body_mut().0.as_mut(),
+            ApiBody::Jobs(_) => None,
+        }
+    }
+}
+
 /// All of an answer at once.
 pub(crate) struct Whole(Option<Bytes>);
 

@@ -186,6 +186,29 @@ async fn what_is_no_request_ends_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_says_to_whom_it_goes_and_has_whole_characters() {
+    let (server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&server);
+    connection.send("GET /v2/topology HTTP/1.1\r\n\r\n");
+    let (status, _, detail) = connection.read(true).problem("/v2/topology");
+    assert_eq!(status, 400);
+    assert!(detail.contains("Host"), "{detail}");
+    connection.send("GET /v2/status HTTP/1.0\r\n\r\n");
+    assert_eq!(connection.read(true).status, 204, "HTTP/1.0 knows no such header");
+
+    let mut connection = Connection::open(&server);
+    let creation = "/v2/process-instances";
+    for (body, title, words) in [
+        (r#"{"processDefinitionId":"order","variables":{"a":"\ud83d"}}"#, "INVALID_ARGUMENT", "half of a character"),
+        (r#"{"processDefinitionId":"order\udc00"}"#, "Bad Request", "Request property [processDefinitionId]"),
+    ] {
+        connection.refused(("POST", creation, body), 400, title, words);
+    }
+    let body = r#"{"processDefinitionId":"order","variables":{"a":"\ud83d\ude00"}}"#;
+    connection.tell("POST", creation, body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn http_2_needs_no_upgrade() {
     let (server, _data) = start(&[]).await;
     let answers = tokio::task::spawn_blocking(move || {
