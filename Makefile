@@ -3,7 +3,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: run test timing hostile build bench differential simulate sensitivity fuzz
+.PHONY: run test test-exporters timing hostile build bench differential simulate sensitivity fuzz
 
 ## run: builds quickly and starts a node with a demo process whose instances move; data in ./osmia-data
 run:
@@ -15,6 +15,11 @@ run:
 test:
 	scripts/install-tools test
 	scripts/test
+
+## test-exporters: the exporter against an Elasticsearch and an OpenSearch that are killed in the middle; KIND=elasticsearch|opensearch
+test-exporters:
+	scripts/install-tools test
+	scripts/test-exporters "$(KIND)"
 
 ## timing: the tests that measure time, one after the other; only on a machine without other work do they say something
 timing:

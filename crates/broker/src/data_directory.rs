@@ -282,7 +282,12 @@ impl Paths {
 
     /// What exporters keep.
     pub fn exporters(&self) -> PathBuf {
-        self.0.join(EXPORTERS)
+        Self::exporters_in(&self.0)
+    }
+
+    /// The same of a data directory that may not be there yet.
+    pub fn exporters_in(directory: &Path) -> PathBuf {
+        directory.join(EXPORTERS)
     }
 }
 

@@ -9,6 +9,7 @@ mod exporter_loop;
 mod positions;
 mod progress;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use exporters::{Arguments, Exporter, ExporterConfiguration, ExporterError, Recor
 use protocol::{PartitionId, Timestamp};
 
 use crate::clock::Clock;
+use crate::data_directory::Paths;
 use crate::shared::Shared;
 
 pub use exporter_loop::ExporterLoop;
@@ -131,19 +133,22 @@ pub(crate) type Configured = (Box<dyn Exporter>, RecordFilter);
 pub(crate) fn configure_all(
     configurations: &[ExporterConfiguration],
     partition_count: u16,
+    data_directory: &Path,
 ) -> Result<Vec<Configured>, ExporterError> {
-    let configured = configurations.iter().map(configure).collect::<Result<Vec<_>, _>>()?;
+    let directory = Paths::exporters_in(data_directory);
+    let configured = configurations.iter().map(|one| configure(one, &directory)).collect::<Result<Vec<_>, _>>()?;
     let names = configurations.iter().map(|configuration| configuration.name.as_str());
     let files = configured.iter().map(|(exporter, _)| exporter.files(PartitionId(partition_count)));
     exporters::check_written_files(names.zip(files))?;
     Ok(configured)
 }
 
-fn configure(configuration: &ExporterConfiguration) -> Result<Configured, ExporterError> {
+fn configure(configuration: &ExporterConfiguration, directory: &Path) -> Result<Configured, ExporterError> {
     let mut exporter = (configuration.factory)();
     let mut arguments = Arguments::new(&configuration.name, configuration.arguments.clone());
-    let filter = configuration.filter.clone().with_arguments(&mut arguments)?;
-    let mut context = exporters::Context { name: configuration.name.clone(), arguments, filter };
+    let filter = configuration.filter.clone().with_arguments(&mut arguments, exporter.index_arguments())?;
+    let directory = directory.to_owned();
+    let mut context = exporters::Context { name: configuration.name.clone(), arguments, filter, directory };
     exporter.configure(&mut context)?;
     Ok((exporter, context.filter))
 }
@@ -152,8 +157,12 @@ fn configure(configuration: &ExporterConfiguration) -> Result<Configured, Export
 ///
 /// # Errors
 /// The first thing that the start would refuse.
-pub fn check_exporters(configurations: &[ExporterConfiguration], partition_count: u16) -> Result<(), ExporterError> {
-    configure_all(configurations, partition_count).map(drop)
+pub fn check_exporters(
+    configurations: &[ExporterConfiguration],
+    partition_count: u16,
+    data_directory: &Path,
+) -> Result<(), ExporterError> {
+    configure_all(configurations, partition_count, data_directory).map(drop)
 }
 
 #[cfg(test)]

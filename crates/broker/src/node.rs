@@ -197,7 +197,8 @@ impl Node {
     /// When the options make no sense, or the data cannot be used; nothing is changed then.
     pub fn start(options: NodeOptions) -> Result<Node, StartError> {
         check(&options)?;
-        let configured = exporting::configure_all(&options.exporters, options.partition_count)?;
+        let configured =
+            exporting::configure_all(&options.exporters, options.partition_count, &options.data_directory)?;
         let directory = DataDirectory::open(&options)?;
         let opening = Instant::now();
         let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), log_options(&directory.disk.view()))?);

@@ -1,8 +1,13 @@
 //! The arguments of an exporter.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use crate::ExporterError;
+
+/// The longest time that an argument may say.
+const DURATION_MAX: Duration = Duration::from_secs(86_400);
 
 /// Arguments by name. As in the reference's configuration, a name counts without regard to case, dashes and underscores, so
 /// that `maxFiles`, `max-files` and the `MAXFILES` of an environment variable are the same. What nobody takes is refused.
@@ -93,6 +98,25 @@ impl Arguments {
         bytes.map(Some).ok_or_else(|| self.error(name, problem))
     }
 
+    /// Takes a time: a number of seconds, or a text such as `500ms`, `5s`, `2m` or `PT0.5S`.
+    ///
+    /// # Errors
+    /// When there is something else, or more than a day.
+    pub fn take_duration(&mut self, name: &str) -> Result<Option<Duration>, ExporterError> {
+        let duration = match self.take(name) {
+            None => return Ok(None),
+            Some(Value::Number(number)) => {
+                number.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            }
+            Some(Value::String(text)) => duration(text.trim()),
+            Some(_) => None,
+        };
+        let problem =
+            "must be a number of seconds, or a time with a unit of at most a day, such as 500ms, 5s or PT0.5S";
+        let duration = duration.filter(|duration| *duration <= DURATION_MAX);
+        duration.map(Some).ok_or_else(|| self.error(name, problem))
+    }
+
     /// Takes some words: a list, or a text with commas between them.
     ///
     /// # Errors
@@ -123,6 +147,18 @@ impl Arguments {
         }
     }
 
+    /// The group with a name, of which nothing is said.
+    pub(crate) fn empty_group(&self, name: &str) -> Arguments {
+        Arguments { exporter: self.exporter.clone(), prefix: format!("{}{name}.", self.prefix), values: Map::new() }
+    }
+
+    /// Puts back what is left of a group that was taken, for somebody else.
+    pub(crate) fn put_back(&mut self, name: &str, group: Arguments) {
+        if !group.values.is_empty() {
+            self.values.insert(name.to_owned(), Value::Object(group.values));
+        }
+    }
+
     /// Refuses what was not taken.
     ///
     /// # Errors
@@ -137,6 +173,13 @@ impl Arguments {
     /// The names of what was not taken.
     pub fn names(&self) -> Vec<String> {
         self.values.keys().cloned().collect()
+    }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => text.parse::<jiff::SignedDuration>().ok()?.try_into().ok(),
     }
 }
 
@@ -160,6 +203,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn times_have_the_units_that_they_say() {
+        for (value, expected) in [
+            (json!(1), Some(1_000)),
+            (json!("1"), Some(1_000)),
+            (json!(0), Some(0)),
+            (json!(0.25), Some(250)),
+            (json!("500ms"), Some(500)),
+            (json!("5s"), Some(5_000)),
+            (json!("2m"), Some(120_000)),
+            (json!("PT0.5S"), Some(500)),
+            (json!("-1s"), None),
+            (json!(-1), None),
+            (json!("2d"), None),
+            (json!("soon"), None),
+            (json!("P1M"), None),
+            (json!(true), None),
+        ] {
+            let mut arguments = Arguments::new("debug", Map::from_iter([("delay".to_owned(), value.clone())]));
+            let taken = arguments.take_duration("delay").ok().flatten();
+            assert_eq!(taken, expected.map(Duration::from_millis), "{value}");
+        }
+    }
 
     #[test]
     fn arguments_are_found_however_they_are_written_and_refused_by_name() {

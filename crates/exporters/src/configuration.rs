@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::{Exporter, ExporterError, JsonLines, RecordFilter};
+use crate::elasticsearch::Flavour;
+use crate::{Elasticsearch, Exporter, ExporterError, JsonLines, RecordFilter};
 
 /// Makes an exporter.
 pub type ExporterFactory = Arc<dyn Fn() -> Box<dyn Exporter> + Send + Sync>;
 
-const KNOWN_CLASSES: &str = "JsonLines";
+const KNOWN_CLASSES: &str = "json-lines, elasticsearch and opensearch";
 
 /// One exporter of a node.
 #[derive(Clone)]
@@ -26,13 +27,18 @@ pub struct ExporterConfiguration {
 }
 
 impl ExporterConfiguration {
-    /// An exporter of the given class (the last part of a dotted name counts).
+    /// An exporter of the given class: by its name here, or by that of the reference's exporter that does the same. Of a dotted
+    /// name, the last part counts.
     ///
     /// # Errors
     /// When the class or the name is not possible.
     pub fn of_class(name: &str, class: &str, arguments: Map<String, Value>) -> Result<Self, ExporterError> {
         let factory: ExporterFactory = match class.rsplit('.').next() {
             Some("JsonLines") => Arc::new(|| Box::new(JsonLines::default())),
+            Some("Elasticsearch" | "ElasticsearchExporter") => {
+                Arc::new(|| Box::new(Elasticsearch::new(Flavour::Elasticsearch)))
+            }
+            Some("Opensearch" | "OpensearchExporter") => Arc::new(|| Box::new(Elasticsearch::new(Flavour::OpenSearch))),
             _ => {
                 let (name, class) = (name.to_owned(), class.to_owned());
                 return Err(ExporterError::UnknownClass { name, class, known: KNOWN_CLASSES });

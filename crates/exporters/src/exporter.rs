@@ -1,5 +1,6 @@
 //! What every exporter does.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +17,17 @@ pub struct Context {
     pub arguments: Arguments,
     /// The records it will get. The exporter may narrow it.
     pub filter: RecordFilter,
+    /// The directory of the node for files of exporters. It may not be there yet when the exporter is configured.
+    pub directory: PathBuf,
 }
 
 /// A consumer of the record stream: its settings, and whatever its partitions share.
 pub trait Exporter: Send {
+    /// The names below `index` among its arguments that are its own, and not value types.
+    fn index_arguments(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Checks the arguments. An error ends the start of the node.
     ///
     /// # Errors

@@ -43,6 +43,9 @@ pub struct RecordFilter {
     refused_types: Vec<u8>,
     /// Of the value types that are named, these intents alone.
     intents: BTreeMap<u8, Vec<String>>,
+    /// What the arguments ask for by name.
+    wanted_kinds: Vec<RecordKind>,
+    wanted_types: Vec<u8>,
 }
 
 impl RecordFilter {
@@ -69,6 +72,21 @@ impl RecordFilter {
         self
     }
 
+    /// Of what the arguments do not ask for by name, lets only this through.
+    #[must_use]
+    pub fn with_defaults(mut self, kinds: &[RecordKind], types: &[ValueType]) -> Self {
+        let is_kind = |kind: &RecordKind| kinds.contains(kind) || self.wanted_kinds.contains(kind);
+        let is_type = |of: &ValueType| types.contains(of) || self.wanted_types.contains(&(*of as u8));
+        self.refused_kinds.extend(RecordKind::ALL.into_iter().filter(|kind| !is_kind(kind)));
+        self.refused_types.extend(ValueType::ALL.iter().filter(|of| !is_type(of)).map(|of| *of as u8));
+        self
+    }
+
+    /// Whether the exporter may get records of a value type.
+    pub fn accepts_value_type(&self, of: ValueType) -> bool {
+        !of.intent_names().is_empty() && !self.refused_types.contains(&(of as u8))
+    }
+
     /// Whether the exporter gets this record.
     pub fn accepts(&self, record: &Record) -> bool {
         let of = record.payload.value_type() as u8;
@@ -85,29 +103,31 @@ impl RecordFilter {
     /// - `enabledRecordTypes`, `enabledValueTypes`: lists, and all others are left out;
     /// - `enabledIntents`: `JOB=CREATED,COMPLETED;INCIDENT=CREATED`; of these value types, other intents are left out.
     ///
+    /// What the exporter calls its own below `index` stays for it.
+    ///
     /// # Errors
     /// When something is named that there is not.
-    pub fn with_arguments(self, arguments: &mut Arguments) -> Result<RecordFilter, ExporterError> {
+    pub fn with_arguments(self, arguments: &mut Arguments, own: &[&str]) -> Result<RecordFilter, ExporterError> {
         let mut filter = self;
         if let Some(mut index) = arguments.take_group("index")? {
-            for name in index.names() {
+            let is_own = |name: &String| own.iter().any(|own| relaxed(own) == relaxed(name));
+            for name in index.names().into_iter().filter(|name| !is_own(name)) {
                 let is_on = index.take_switch(&name)?;
-                if is_on == Some(true) {
-                    check(&name, &index)?;
-                } else {
-                    filter.refuse(&name, &index)?;
-                }
+                filter.switch(&name, is_on == Some(true), &index)?;
             }
+            arguments.put_back("index", index);
         }
         if let Some(names) = arguments.take_words("enabledRecordTypes")? {
             let kinds = names.iter().map(|name| enabled_kind(name, arguments)).collect::<Result<Vec<_>, _>>()?;
             some("enabledRecordTypes", &kinds, arguments)?;
+            filter.wanted_kinds.extend(&kinds);
             filter = filter.only_kinds(kinds);
         }
         if let Some(names) = arguments.take_words("enabledValueTypes")? {
             let types = names.iter().map(|name| of_name("enabledValueTypes", name, arguments));
             let types = types.collect::<Result<Vec<_>, _>>()?;
             some("enabledValueTypes", &types, arguments)?;
+            filter.wanted_types.extend(types.iter().map(|of| *of as u8));
             filter = filter.only_value_types(types);
         }
         if let Some(text) = arguments.take_text("enabledIntents")? {
@@ -127,11 +147,17 @@ impl RecordFilter {
                 filter = filter.only_intents(of, intents);
             }
         }
-        if filter.refuses_everything() {
-            let problem = "and the other filters leave out every record; let some through, or remove the exporter";
-            return Err(arguments.error("index", problem));
-        }
+        filter.check(arguments)?;
         Ok(filter)
+    }
+
+    /// Refuses a filter that lets nothing through.
+    pub(crate) fn check(&self, arguments: &Arguments) -> Result<(), ExporterError> {
+        if !self.refuses_everything() {
+            return Ok(());
+        }
+        let problem = "and the other filters leave out every record; let some through, or remove the exporter";
+        Err(arguments.error("index", problem))
     }
 
     fn refuses_everything(&self) -> bool {
@@ -141,10 +167,14 @@ impl RecordFilter {
             || types.all(|of| self.refused_types.contains(&(*of as u8)))
     }
 
-    fn refuse(&mut self, name: &str, arguments: &Arguments) -> Result<(), ExporterError> {
+    fn switch(&mut self, name: &str, is_on: bool, arguments: &Arguments) -> Result<(), ExporterError> {
+        let (kinds, types) = match is_on {
+            true => (&mut self.wanted_kinds, &mut self.wanted_types),
+            false => (&mut self.refused_kinds, &mut self.refused_types),
+        };
         match kind(name) {
-            Some(kind) => self.refused_kinds.extend(kind),
-            None => self.refused_types.push(of_name(name, name, arguments)? as u8),
+            Some(kind) => kinds.extend(kind),
+            None => types.push(of_name(name, name, arguments)? as u8),
         }
         Ok(())
     }
@@ -153,13 +183,6 @@ impl RecordFilter {
 /// The kind with a name: none inside when there are no records of it.
 fn kind(name: &str) -> Option<Option<RecordKind>> {
     KINDS.iter().find(|(known, _)| relaxed(known) == relaxed(name)).map(|(_, kind)| *kind)
-}
-
-fn check(name: &str, arguments: &Arguments) -> Result<(), ExporterError> {
-    if kind(name).is_none() {
-        of_name(name, name, arguments)?;
-    }
-    Ok(())
 }
 
 /// The value type with a name, however it is written: `PROCESS_INSTANCE`, `processInstance`, `ProcessInstanceIntent`.
@@ -220,7 +243,7 @@ mod tests {
     fn filter(arguments: Value) -> Result<RecordFilter, ExporterError> {
         let Value::Object(values) = arguments else { panic!("a mapping") };
         let mut arguments = Arguments::new("debug", values);
-        let filter = RecordFilter::default().with_arguments(&mut arguments)?;
+        let filter = RecordFilter::default().with_arguments(&mut arguments, &["prefix"])?;
         arguments.finish("nothing else")?;
         Ok(filter)
     }
@@ -246,6 +269,36 @@ mod tests {
         assert_eq!(passing(json!({"enabledRecordTypes": "EVENT"})), [true, true, true, false]);
         assert_eq!(passing(json!({"enabled-value-types": ["INCIDENT"]})), [false, false, true, false]);
         assert_eq!(passing(json!({"enabledIntents": "JobIntent=CREATED, fail,"})), [true, false, true, true]);
+    }
+
+    #[test]
+    fn defaults_give_way_to_what_is_asked_for() {
+        let accepted = |arguments: Value| {
+            let filter = filter(arguments).expect("right").with_defaults(&[RecordKind::Event], &[ValueType::Job]);
+            [ValueType::Job, ValueType::Incident, ValueType::Timer].map(|of| filter.accepts_value_type(of))
+        };
+        assert_eq!(accepted(json!({})), [true, false, false]);
+        assert_eq!(accepted(json!({"index": {"incident": true}})), [true, true, false]);
+        assert_eq!(accepted(json!({"enabledValueTypes": "TIMER"})), [false, false, true]);
+        let refusal = Rejection::not_found("gone");
+        let job = Record::event(1, 0, Key::NONE, Payload::Job(JobIntent::Fail, Arc::default()));
+        let refused = Record { record_type: RecordType::Rejection(refusal), ..job };
+        let rejections = |arguments: Value| {
+            let filter = filter(arguments).expect("right");
+            filter.with_defaults(&[RecordKind::Event], ValueType::ALL).accepts(&refused)
+        };
+        assert!(!rejections(json!({})) && rejections(json!({"index": {"rejection": true}})));
+    }
+
+    #[test]
+    fn what_an_exporter_calls_its_own_stays_for_it() {
+        let Value::Object(values) = json!({"index": {"prefix": "x", "job": false}}) else { unreachable!() };
+        let mut arguments = Arguments::new("debug", values);
+        RecordFilter::default().with_arguments(&mut arguments, &["prefix"]).expect("right");
+        let mut index = arguments.take_group("index").expect("a mapping").expect("there");
+        assert_eq!((index.take_text("PREFIX").expect("a text").as_deref(), index.names().len()), (Some("x"), 0));
+        let refused = filter(json!({"index": {"prefixes": "x"}})).expect_err("nobody's").to_string();
+        assert!(refused.contains("'index.prefixes'"), "{refused}");
     }
 
     #[test]

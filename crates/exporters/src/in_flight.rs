@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use protocol::RecordPlace;
 
-use crate::Controller;
+use crate::{Controller, METADATA_LIMIT_BYTES, MetadataTooLong};
 
 /// Acknowledges in order what ends in any order: a request is acknowledged when it and all before it have ended.
 #[derive(Debug)]
@@ -20,11 +20,13 @@ pub struct InFlight {
 struct Request {
     /// The last record of it.
     place: RecordPlace,
+    /// What the node is to keep with it.
+    metadata: Option<Vec<u8>>,
     has_ended: bool,
 }
 
 /// A request under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
 impl InFlight {
@@ -45,8 +47,21 @@ impl InFlight {
 
     /// A request begins that holds records up to a place.
     pub fn begin(&mut self, place: RecordPlace) -> Ticket {
-        self.requests.push_back(Request { place, has_ended: false });
+        self.requests.push_back(Request { place, metadata: None, has_ended: false });
         Ticket(self.first + self.requests.len() as u64 - 1)
+    }
+
+    /// As [`InFlight::begin`]; the node keeps some bytes with the place once it is acknowledged.
+    ///
+    /// # Errors
+    /// When they are too many. The request has not begun then.
+    pub fn begin_with(&mut self, place: RecordPlace, metadata: Vec<u8>) -> Result<Ticket, MetadataTooLong> {
+        if metadata.len() > METADATA_LIMIT_BYTES {
+            return Err(MetadataTooLong(metadata.len()));
+        }
+        let ticket = self.begin(place);
+        self.requests.back_mut().expect("it has just begun").metadata = Some(metadata);
+        Ok(ticket)
     }
 
     /// The target has what a request holds.
@@ -56,13 +71,19 @@ impl InFlight {
             request.has_ended = true;
         }
         let mut acknowledged = None;
-        while let Some(request) = self.requests.front().filter(|request| request.has_ended) {
+        let mut metadata = None;
+        while self.requests.front().is_some_and(|request| request.has_ended) {
+            let request = self.requests.pop_front().expect("there is one");
             acknowledged = Some(request.place);
-            self.requests.pop_front();
+            metadata = request.metadata.or(metadata);
             self.first += 1;
         }
-        if let Some(place) = acknowledged {
-            self.controller.acknowledge(place);
+        match (acknowledged, metadata) {
+            (None, _) => {}
+            (Some(place), None) => self.controller.acknowledge(place),
+            (Some(place), Some(metadata)) => {
+                self.controller.acknowledge_with(place, metadata).expect("its length was checked when it began");
+            }
         }
     }
 }
@@ -86,5 +107,19 @@ mod tests {
         assert_eq!(requests.len(), 1, "an old ticket ends nothing");
         requests.end(third);
         assert_eq!((controller.acknowledged(), requests.is_empty()), (place(3), true));
+    }
+
+    #[test]
+    fn what_is_kept_with_a_place_is_that_of_the_last_request() {
+        let controller = Controller::new(Kept::default(), || {});
+        let mut requests = InFlight::new(controller.clone());
+        let place = |number| RecordPlace { incarnation: 1, position: number * 10, number };
+        let [first, second] =
+            [1, 2].map(|number| requests.begin_with(place(number), vec![number as u8]).expect("short"));
+        requests.begin_with(place(3), vec![0; METADATA_LIMIT_BYTES + 1]).expect_err("too long");
+        requests.end(second);
+        assert!(controller.kept().0.metadata.is_empty());
+        requests.end(first);
+        assert_eq!(controller.kept().0, Kept { acknowledged: place(2), metadata: [2].into() });
     }
 }

@@ -11,6 +11,7 @@
 mod arguments;
 mod configuration;
 mod controller;
+mod elasticsearch;
 mod error;
 mod exporter;
 mod filter;
@@ -21,6 +22,7 @@ mod written_file;
 pub use arguments::Arguments;
 pub use configuration::{ExporterConfiguration, ExporterFactory};
 pub use controller::{Controller, Kept, METADATA_LIMIT_BYTES, MetadataTooLong};
+pub use elasticsearch::Elasticsearch;
 pub use error::ExporterError;
 pub use exporter::{Context, Delivery, Exporter, Opening, PartitionExporter, Resume, Role};
 pub use filter::{RecordFilter, RecordKind};

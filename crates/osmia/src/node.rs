@@ -195,7 +195,7 @@ async fn failed(node: &Node) {
 
 /// Checks what the configuration itself does not: what exporters and the log make of their settings.
 pub(crate) fn check(configuration: &Configuration) -> Outcome {
-    broker::check_exporters(&exporters(configuration)?, partition_count(configuration))?;
+    broker::check_exporters(&exporters(configuration)?, partition_count(configuration), &configuration.data)?;
     log_filter(configuration)?;
     Ok(())
 }

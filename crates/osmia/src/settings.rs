@@ -73,7 +73,8 @@ fn template() -> String {
     }
     text.push_str(
         "\n# What gets the records of all partitions, by names of your choice.\n#exporters:\n#  audit:\n#    type: json-lines\n\
-         #    path: ./records.jsonl",
+         #    path: ./records.jsonl\n#  search:\n#    type: elasticsearch\n#    url: http://localhost:9200\n\
+         #    bulk:\n#      delay: 1s",
     );
     text
 }
@@ -94,8 +95,21 @@ mod tests {
             crate::node::check(&Configuration::read(&sources).expect("the rest is right"))
                 .map_err(|error| error.to_string())
         };
-        assert_eq!(checked("{type: json-lines, path: r.jsonl}"), Ok(()));
-        for wrong in ["{type: json-lines}", "{type: elasticsearch}", "{type: json-lines, path: r.jsonl, nonsense: 1}"] {
+        for right in [
+            "{type: json-lines, path: r.jsonl}",
+            "{type: elasticsearch, bulk: {delay: 100ms}, index: {prefix: records, job: false}}",
+            "{type: opensearch}",
+            "{className: io.camunda.zeebe.exporter.ElasticsearchExporter, args: {url: 'http://a:9200', bulk: {delay: 1}}}",
+            "{class-name: io.camunda.zeebe.exporter.opensearch.OpensearchExporter}",
+        ] {
+            assert_eq!(checked(right), Ok(()), "{right}");
+        }
+        for wrong in [
+            "{type: json-lines}",
+            "{type: kafka}",
+            "{type: json-lines, path: r.jsonl, nonsense: 1}",
+            "{type: opensearch, url: nowhere}",
+        ] {
             assert!(checked(wrong).unwrap_err().contains('a'), "{wrong}");
         }
         let shared = checked("{type: json-lines, path: r.jsonl}\n  b: {type: json-lines, path: ./r.jsonl}");
@@ -123,7 +137,7 @@ mod tests {
             })
             .collect();
         let all = read(&with_defaults.join("\n"));
-        assert_eq!((all.grpc_port, all.management_port, all.exporters.len()), (26_500, 9_600, 1));
+        assert_eq!((all.grpc_port, all.management_port, all.exporters.len()), (26_500, 9_600, 2));
         for setting in SETTINGS {
             assert!(text.contains(&format!("\n#{}: ", setting.name)), "{} is missing", setting.name);
         }

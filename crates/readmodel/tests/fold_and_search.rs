@@ -123,6 +123,7 @@ fn opened(configuration: &ExporterConfiguration, partition: PartitionId) -> (Box
         name: configuration.name.clone(),
         arguments: exporters::Arguments::new(&configuration.name, configuration.arguments.clone()),
         filter: configuration.filter.clone(),
+        directory: "/nowhere".into(),
     };
     exporter.configure(&mut context).expect("there is nothing to configure");
     let mut consumer = exporter.partition(partition);

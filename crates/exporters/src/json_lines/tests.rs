@@ -27,7 +27,8 @@ fn record(position: u64) -> Record {
 fn configured(arguments: Value) -> Result<JsonLines, ExporterError> {
     let Value::Object(arguments) = arguments else { panic!("a mapping") };
     let arguments = Arguments::new("debug", arguments);
-    let mut context = Context { name: "debug".to_owned(), arguments, filter: RecordFilter::default() };
+    let mut context =
+        Context { name: "debug".to_owned(), arguments, filter: RecordFilter::default(), directory: "/nowhere".into() };
     let mut exporter = JsonLines::default();
     exporter.configure(&mut context).map(|()| exporter)
 }

@@ -155,12 +155,25 @@ impl Sources {
             let Some((name, setting)) = lower.split_once('_') else { continue };
             set(all.entry(name.to_owned()).or_default(), setting, value);
         }
-        let typed = |(name, mut settings): (String, Map<String, Json>)| match settings.remove("type") {
-            Some(Json::String(kind)) => Ok((name, ExporterConfiguration { kind, settings })),
-            _ => Err(ConfigurationError::NoExporterType { name }),
+        // The reference's form has the class instead of the type, and what the exporter is told below `args`.
+        let typed = |(name, mut settings): (String, Map<String, Json>)| {
+            let kind = settings.remove("type").or_else(|| remove_relaxed(&mut settings, "className"));
+            if let Some(Json::Object(arguments)) = settings.remove("args") {
+                settings.extend(arguments);
+            }
+            match kind {
+                Some(Json::String(kind)) => Ok((name, ExporterConfiguration { kind, settings })),
+                _ => Err(ConfigurationError::NoExporterType { name }),
+            }
         };
         all.into_iter().map(typed).collect()
     }
+}
+
+/// Takes out a setting of an exporter, however its name is written.
+fn remove_relaxed(settings: &mut Map<String, Json>, name: &str) -> Option<Json> {
+    let found = settings.keys().find(|key| relaxed(&key.replace('-', "_")) == relaxed(name))?.clone();
+    settings.remove(&found)
 }
 
 /// Sets a value at a path of names that are joined by underscores.

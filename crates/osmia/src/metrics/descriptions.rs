@@ -8,6 +8,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ("atomix_journal_append_data_rate_total", "KiB of entries that were given to the log."),
     ("atomix_journal_append_rate_total", "Entries that were given to the log; each is a batch of commands."),
     ("osmia_connections_refused_total", "Connections that were closed at once because connections-max were open."),
+    (
+        "osmia_elasticsearch_exporter_rejected_records_total",
+        "Records that Elasticsearch or OpenSearch refused for what is in them, and that were set aside in a file.",
+    ),
     ("osmia_exporter_missing_records_total", "Records that were not in the stream any more when an exporter came by."),
     ("osmia_gateway_stalled_connections_total", "Connections that were closed because their client read no answers."),
     ("osmia_log_synced_writes_total", "Writes of the log that were brought to the disk; each serves all partitions."),
@@ -21,6 +25,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ("zeebe_element_instance_events_total", "Elements of processes by what happened to them and their type."),
     ("zeebe_evaluated_dmn_elements_total", "Decisions that were evaluated, with those they require."),
     ("zeebe_executed_instances_total", "Root process instances by what happened to them."),
+    (
+        "zeebe_elasticsearch_exporter_failed_flush_total",
+        "Requests with records to Elasticsearch or OpenSearch after which some had to be sent again.",
+    ),
     ("zeebe_exporter_events_total", "Records that an exporter took, or that its filter skipped."),
     ("zeebe_flow_control_total", "Commands of clients by what flow control decided."),
     ("zeebe_gateway_failed_requests_total", "Requests that were answered with an error."),
@@ -65,6 +73,10 @@ const GAUGES: &[(&str, &str)] = &[
     ("osmia_read_model_position", "Position up to which searches see what happened."),
     ("osmia_read_model_rows_total", "Rows that the read model wrote."),
     ("osmia_read_model_transaction_duration_seconds", "Time of a transaction of the read model."),
+    (
+        "osmia_elasticsearch_exporter_bulks_in_flight",
+        "Bulks of records to Elasticsearch or OpenSearch that are under way.",
+    ),
     ("osmia_exporter_failing", "1 while an exporter fails and is tried again."),
     ("osmia_exporter_lag_records", "Positions between what an exporter has acknowledged and the last record."),
     (
@@ -89,6 +101,10 @@ const GAUGES: &[(&str, &str)] = &[
     (
         "zeebe_execution_latency_current_cached_instances",
         "Jobs and instances whose creation is kept to measure how long they live; of more there is a sample.",
+    ),
+    (
+        "zeebe_elasticsearch_exporter_bulk_memory_size",
+        "Bytes of the bulk that was sent to Elasticsearch or OpenSearch last.",
     ),
     ("zeebe_exporter_last_exported_position", "Position of the last record handed to an exporter."),
     ("zeebe_exporter_last_updated_exported_position", "Position up to which an exporter needs no record again."),
@@ -131,6 +147,12 @@ const HISTOGRAMS: &[(&str, &str)] = &[
     ("http_server_requests_seconds", "Time from a request of the REST API to its answer, by method, path and status."),
     ("osmia_checkpoint_freeze_pause_seconds", "Time that the beginning of a checkpoint stopped a partition."),
     ("osmia_checkpoint_release_pause_seconds", "Time that the end of a checkpoint stopped a partition."),
+    ("zeebe_elasticsearch_exporter_bulk_size", "Records of a bulk that was sent to Elasticsearch or OpenSearch."),
+    (
+        "zeebe_elasticsearch_exporter_flush_duration_seconds",
+        "Time until Elasticsearch or OpenSearch had taken all of a bulk, with everything that was tried again.",
+    ),
+    ("zeebe_elasticsearch_exporter_flush_latency_seconds", "Time from the first record of a bulk to its sending."),
     ("zeebe_exporting_latency_seconds", "Time from a record to its export."),
     (
         "zeebe_gateway_job_stream_aggregated_stream_clients",

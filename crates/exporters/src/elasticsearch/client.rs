@@ -1,0 +1,116 @@
+//! Requests to the nodes of the target.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::{Method, Request, StatusCode};
+use ureq::tls::{RootCerts, TlsConfig};
+
+use super::settings::Settings;
+
+/// A longer answer is an error.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// Connections that are kept open while nobody uses them.
+const IDLE_CONNECTIONS: usize = 256;
+/// How long such a one is kept.
+const IDLE_CONNECTION_AGE: Duration = Duration::from_secs(60);
+/// Of an answer that is told, so much.
+const TOLD_CHARACTERS: usize = 300;
+const WHO: &str = concat!("osmia/", env!("CARGO_PKG_VERSION"));
+
+/// No answer came.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RequestError {
+    /// The connection was refused or broke, or nothing came in time.
+    #[error("{url} did not answer: {source}")]
+    NoAnswer {
+        /// The node.
+        url: String,
+        source: ureq::Error,
+    },
+    /// A setting makes no request.
+    #[error("the request could not be made: {0}")]
+    Request(#[from] ureq::http::Error),
+}
+
+/// What a node answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub status: StatusCode,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// For people: the status and how the rest begins, with what to do about it where that is known.
+    pub fn told(&self) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        let beginning: String = text.trim().chars().take(TOLD_CHARACTERS).collect();
+        let advice = match self.status.as_u16() {
+            401 => "; check authentication.username and password, or authentication.apiKey",
+            403 => "; the user may not do this there",
+            404 | 405 => "; check the url, and whether that server has this feature",
+            429 => "; it is overloaded, and gets more time",
+            _ => "",
+        };
+        format!("the answer is {} {beginning}{advice}", self.status)
+    }
+}
+
+/// A client of a cluster.
+pub(super) struct Client {
+    agent: Agent,
+    urls: Vec<String>,
+    /// Which of the addresses is used, counted on when one does not answer.
+    used: AtomicUsize,
+    authorization: Option<String>,
+}
+
+impl Client {
+    pub fn new(settings: &Settings) -> Client {
+        let roots = settings.certificates.clone().map_or(RootCerts::WebPki, RootCerts::from);
+        let config = Agent::config_builder()
+            .timeout_global(Some(settings.request_timeout))
+            .http_status_as_error(false)
+            // Whoever is at the address is meant, and gets the password.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .max_idle_connections(IDLE_CONNECTIONS)
+            .max_idle_connections_per_host(IDLE_CONNECTIONS)
+            .max_idle_age(IDLE_CONNECTION_AGE)
+            .user_agent(WHO)
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .build();
+        Client {
+            agent: config.new_agent(),
+            urls: settings.urls.clone(),
+            used: AtomicUsize::new(0),
+            authorization: settings.authorization.clone(),
+        }
+    }
+
+    /// Sends a request to a node, whichever answered last.
+    pub fn send(&self, method: Method, path: &str, content: &str, body: &[u8]) -> Result<Answer, RequestError> {
+        let used = self.used.load(Ordering::Relaxed);
+        let url = &self.urls[used % self.urls.len()];
+        let mut request = Request::builder().method(method).uri(format!("{url}{path}")).header("content-type", content);
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
+        let answer = match body {
+            [] => self.agent.run(request.body(())?),
+            body => self.agent.run(request.body(body)?),
+        };
+        let read = answer.and_then(|mut answer| {
+            let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
+            Ok(Answer { status: answer.status(), body })
+        });
+        read.map_err(|source| {
+            // The next request goes to the next node. Others may have turned to it already.
+            let next = used.wrapping_add(1);
+            let _ = self.used.compare_exchange(used, next, Ordering::Relaxed, Ordering::Relaxed);
+            RequestError::NoAnswer { url: url.clone(), source }
+        })
+    }
+}
