@@ -2,6 +2,7 @@
 
 mod soundness;
 
+use chance::Chance;
 use model_builder::{Event, ProcessBuilder};
 use osmia_bpmn::{
     MAPPING_TARGET_NAMES_MAX, MAXIMUM_NESTING_LEVELS, MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, MAXIMUM_RESOURCE_BYTES,
@@ -9,12 +10,6 @@ use osmia_bpmn::{
 };
 
 const MODEL: &str = include_str!("models/accepted-parallel-and-sub-process.bpmn");
-
-/// A small linear congruential generator: the same mutations in every run.
-fn next_random(state: &mut u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    usize::try_from(*state >> 33).expect("31 bits fit")
-}
 
 #[test]
 fn every_truncation_of_a_model_is_refused() {
@@ -44,21 +39,21 @@ fn mutated_models_never_panic() {
         include_str!("models/event-based-gateway-flows.bpmn"),
         include_str!("models/link-without-catch-event.bpmn"),
     ];
-    let mut state = 42;
+    let mut chance = Chance::new(42);
     let (mut accepted, mut only_compiled) = (0, 0);
     for round in 0..20_000 {
         let mut bytes = models[round % models.len()].as_bytes().to_vec();
-        for _ in 0..=next_random(&mut state) % 3 {
-            let position = next_random(&mut state) % bytes.len();
-            match next_random(&mut state) % 4 {
-                0 => bytes[position] = next_random(&mut state).to_le_bytes()[0],
-                1 => drop(bytes.splice(position..position, PIECES[next_random(&mut state) % PIECES.len()].bytes())),
+        for _ in 0..=chance.index(3) {
+            let position = chance.index(bytes.len());
+            match chance.index(4) {
+                0 => bytes[position] = chance.number().to_le_bytes()[0],
+                1 => drop(bytes.splice(position..position, chance.copy_of(&PIECES).bytes())),
                 2 => {
-                    let end = (position + next_random(&mut state) % 40).min(bytes.len());
+                    let end = (position + chance.index(40)).min(bytes.len());
                     drop(bytes.drain(position..end));
                 }
                 _ => {
-                    let end = (position + next_random(&mut state) % 80).min(bytes.len());
+                    let end = (position + chance.index(80)).min(bytes.len());
                     let copy = bytes[position..end].to_vec();
                     drop(bytes.splice(end..end, copy));
                 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use chance::Chance;
 use jiff::Timestamp;
 use osmia_bpmn::timer::{ENDLESS, MAXIMUM_TEXT_BYTES, Timer, TimerKind};
 
@@ -480,13 +481,12 @@ fn equal_texts_are_equal_timers() {
     assert_eq!(cycle("@daily").clone(), cycle("0 0 0 1-31 1-12 MON-SUN"));
 }
 
-/// A small linear congruential generator: the same values in every run.
-struct Random(u64);
+/// Random schedules, the same in every run.
+struct Schedules(Chance);
 
-impl Random {
+impl Schedules {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).expect("31 bits fit") % bound
+        self.0.index(bound)
     }
 
     fn one_of(&mut self, texts: &[&str]) -> String {
@@ -540,7 +540,7 @@ impl Random {
 
 #[test]
 fn cron_expressions_are_due_at_the_first_match_after_the_time() {
-    let mut random = Random(7);
+    let mut random = Schedules(Chance::new(7));
     let mut accepted = 0;
     for _ in 0..5_000 {
         let text = random.cron();
@@ -564,7 +564,7 @@ fn cron_expressions_are_due_at_the_first_match_after_the_time() {
 
 #[test]
 fn repeating_intervals_go_on_from_the_last_due_date_but_not_before_now() {
-    let mut random = Random(8);
+    let mut random = Schedules(Chance::new(8));
     for _ in 0..5_000 {
         let text = random.repeating_interval();
         let timer = cycle(&text);
@@ -610,7 +610,7 @@ fn mutated_texts_never_panic() {
         "\u{1F552}",
     ];
     let texts: Vec<&str> = rows::<6>(DUE_DATES).map(|row| row[1]).collect();
-    let mut random = Random(9);
+    let mut random = Schedules(Chance::new(9));
     let mut accepted = 0;
     for round in 0..60_000 {
         let mut characters: Vec<char> = texts[round % texts.len()].chars().collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::random::Random;
+use chance::Chance;
 
 /// What makes a value of a type.
 #[derive(Default)]
@@ -13,7 +13,7 @@ struct Makers {
 
 /// The operands and templates of each type. A type is a letter.
 pub struct Grammar {
-    random: Random,
+    random: Chance,
     types: BTreeMap<char, Makers>,
     /// The types that occasionally replace another one.
     exchanged: &'static [char],
@@ -42,11 +42,11 @@ impl Grammar {
                 _ => panic!("the line '{line}' of the grammar is neither an operand nor a template"),
             }
         }
-        Grammar { random: Random::new(seed), types, exchanged, exact, further: Vec::new() }
+        Grammar { random: Chance::new(seed), types, exchanged, exact, further: Vec::new() }
     }
 
     /// The chance that everything follows from.
-    pub fn random(&mut self) -> &mut Random {
+    pub fn random(&mut self) -> &mut Chance {
         &mut self.random
     }
 
@@ -61,15 +61,15 @@ impl Grammar {
         if makers.is_empty() {
             return None;
         }
-        Some(makers[self.random.below(makers.len())])
+        Some(makers[self.random.index(makers.len())])
     }
 
     /// An operand of a type; `null` if it has none.
     pub fn operand(&mut self, wanted: char) -> String {
         let further: Vec<&String> =
             self.further.iter().filter(|(letter, _)| *letter == wanted).map(|(_, text)| text).collect();
-        if !further.is_empty() && self.random.below(3) == 0 {
-            return further[self.random.below(further.len())].clone();
+        if !further.is_empty() && self.random.index(3) == 0 {
+            return further[self.random.index(further.len())].clone();
         }
         self.made(wanted, |makers| &makers.operands).unwrap_or("null").to_owned()
     }
@@ -82,9 +82,9 @@ impl Grammar {
 
     /// An expression of a type, occasionally of another one.
     pub fn expression(&mut self, wanted: char, depth: usize) -> String {
-        let is_exchanged = !self.exact.contains(&wanted) && self.random.below(25) == 0;
-        let wanted = if is_exchanged { *self.random.pick(self.exchanged) } else { wanted };
-        let is_composed = depth > 0 && self.random.below(6) > 0;
+        let is_exchanged = !self.exact.contains(&wanted) && self.random.index(25) == 0;
+        let wanted = if is_exchanged { *self.random.choose(self.exchanged) } else { wanted };
+        let is_composed = depth > 0 && self.random.index(6) > 0;
         let composed = if is_composed { self.composed(wanted, depth - 1) } else { None };
         composed.unwrap_or_else(|| self.operand(wanted))
     }

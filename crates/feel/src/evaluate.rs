@@ -19,10 +19,10 @@ use crate::functions::Builtin;
 use crate::node::{Call, Node, Target, Test};
 use crate::number::Number;
 use crate::pattern::{self, Pattern};
-use crate::seed::seed_of;
 use crate::value::{
     Bound, CONTEXT_BYTES, Context, DEPTH_LIMIT, ENTRY_BYTES, LIST_BYTES, Nodes, Range, STRING_BYTES, Value,
 };
+use chance::seed_of;
 
 pub use function::{Function, NativeFunction};
 pub(crate) use function::{Home, Source};

@@ -20,7 +20,6 @@ mod node;
 mod number;
 mod parser;
 mod pattern;
-mod seed;
 mod simple_type;
 mod temporal;
 mod unary;
@@ -30,6 +29,7 @@ pub mod zone;
 use std::sync::Arc;
 
 pub use budget::{Budget, Exceeded, VariableText};
+pub use chance::seed_of;
 pub use decimal::Decimal;
 pub use defined_type::DefinedType;
 pub use environment::{
@@ -40,7 +40,6 @@ pub use json::JsonError;
 pub use names::Names;
 pub use number::Number;
 pub use parser::{LENGTH_LIMIT_BYTES, NESTING_LIMIT, ParseError};
-pub use seed::seed_of;
 pub use simple_type::SimpleType;
 pub use temporal::{DateTime, Time};
 pub use unary::{ConstantTest, INPUT_NAME, UnaryTests};

@@ -6,21 +6,22 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use accounting::{Load, Random, connect, end_and_settle, seed};
+use accounting::{Load, connect, end_and_settle, seed};
+use chance::Chance;
 use support::*;
 use tonic::Code;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_process_goes_on_where_it_was() {
     let seed = seed();
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     let data = tempfile::tempdir().unwrap();
     let flags = ["--partitions", "3", "--checkpoint-interval", "150ms", "--disk-reserve", "1MB"];
     let mut server = Server::start(data.path(), &flags);
     deploy(&mut server.client().await, one_task("probe", "probe")).await;
     let load = Load::begin(&server.grpc, 6, seed).await;
     for milliseconds in [1_000, 2_000, 5_000] {
-        tokio::time::sleep(random.milliseconds(200, 600)).await;
+        tokio::time::sleep(Duration::from_millis(random.within(200..600))).await;
         server.signal("-STOP");
         // A thread in the middle of something stops a moment later.
         tokio::time::sleep(Duration::from_millis(100)).await;

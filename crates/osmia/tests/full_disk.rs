@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use accounting::{Client, Load, Random, connect, end_and_settle, seed};
+use accounting::{Client, Load, connect, end_and_settle, seed};
+use chance::Chance;
 use gateway_interface::{ActivatedJob, CreateProcessInstanceRequest};
 use serde_json::Value;
 use support::*;
@@ -234,7 +235,7 @@ async fn whatever_meets_the_full_disk_waits_and_goes_on() {
         return;
     }
     let seed = seed();
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     // What is done between the rounds stays there: a quick machine does much.
     let mut volume = Volume::new(512);
     let configuration = volume.directory.path().join("osmia.yaml");
@@ -262,9 +263,9 @@ async fn whatever_meets_the_full_disk_waits_and_goes_on() {
     let mut server = start(&volume);
     let load = Load::begin(&server.grpc, 6, seed).await;
     for round in 0..8 {
-        tokio::time::sleep(random.milliseconds(100, 400)).await;
+        tokio::time::sleep(Duration::from_millis(random.within(100..400))).await;
         volume.fill();
-        tokio::time::sleep(random.milliseconds(300, 1_200)).await;
+        tokio::time::sleep(Duration::from_millis(random.within(300..1_200))).await;
         assert!(server.is_running(), "round {round}: a full disk does not end the node");
         if round % 2 == 0 {
             volume.free();

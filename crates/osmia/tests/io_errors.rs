@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use accounting::{Client, Load, Random, connect, end_and_settle, seed};
+use accounting::{Client, Load, connect, end_and_settle, seed};
+use chance::Chance;
 use support::*;
 use tonic::Code;
 
@@ -294,16 +295,16 @@ async fn a_state_file_that_has_to_be_opened_again_ends_the_process() {
 async fn errors_at_random_under_load_lose_nothing_and_do_nothing_twice() {
     let Some(disk) = Faulty::new() else { return };
     let seed = seed();
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     let flags = ["--partitions", "3", "--checkpoint-interval", "100ms"];
     let mut server = disk.start(&flags);
     let load = Load::begin(&server.grpc, 6, seed).await;
     for _ in 0..12 {
-        tokio::time::sleep(random.milliseconds(50, 250)).await;
-        let call = ["write", "write", "sync"][random.below(3) as usize];
-        let file = [".raftlog", ".records", "data.mdb", ".rewrite", "/partitions/2/"][random.below(5) as usize];
+        tokio::time::sleep(Duration::from_millis(random.within(50..250))).await;
+        let call = ["write", "write", "sync"][random.index(3)];
+        let file = [".raftlog", ".records", "data.mdb", ".rewrite", "/partitions/2/"][random.index(5)];
         disk.set(&format!("{call} {file} {EIO}"));
-        tokio::time::sleep(random.milliseconds(50, 500)).await;
+        tokio::time::sleep(Duration::from_millis(random.within(50..500))).await;
         disk.set("");
         // An error may hit the page that names the newest tree of a state file.
         let may_end = call == "write" && ["data.mdb", "/partitions/2/"].contains(&file);

@@ -7,9 +7,10 @@ mod exported;
 mod support;
 
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use accounting::{Load, Random, seed, settle};
+use accounting::{Load, seed, settle};
+use chance::Chance;
 use exported::{Lines, audit_records};
 use support::*;
 
@@ -23,7 +24,7 @@ fn kills() -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_kills_under_load_lose_nothing_and_do_nothing_twice() {
     let seed = seed();
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     let directory = tempfile::tempdir().unwrap();
     let (data, records) = (directory.path().join("data"), directory.path().join("records.jsonl"));
     let configuration = directory.path().join("osmia.yaml");
@@ -35,13 +36,13 @@ async fn fifty_kills_under_load_lose_nothing_and_do_nothing_twice() {
     let load = Load::begin(&server.grpc, CLIENTS, seed).await;
     let begin = Instant::now();
     for _ in 0..kills() {
-        tokio::time::sleep(random.milliseconds(10, 400)).await;
+        tokio::time::sleep(Duration::from_millis(random.within(10..400))).await;
         server.kill();
         if random.below(4) == 0 {
             // Recovery is a moment like any other.
             let child = command(&data, &flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
             let mut child = child.expect("the binary starts");
-            tokio::time::sleep(random.milliseconds(0, 120)).await;
+            tokio::time::sleep(Duration::from_millis(random.within(0..120))).await;
             child.kill().expect("it is a child");
             child.wait().expect("it ends");
         }

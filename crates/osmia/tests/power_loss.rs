@@ -10,8 +10,10 @@ mod power;
 mod support;
 
 use std::process::Stdio;
+use std::time::Duration;
 
-use accounting::{Load, Random, seed, settle};
+use accounting::{Load, seed, settle};
+use chance::Chance;
 use exported::{Lines, audit_records};
 use power::{Disk, Tearing};
 use support::*;
@@ -33,7 +35,7 @@ fn start(disk: &Disk, flags: &[&str]) -> Server {
 async fn power_losses_under_load_lose_nothing_and_do_nothing_twice() {
     let Some(mut disk) = Disk::new() else { return };
     let seed = seed();
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     // The exporter's file is on the same disk.
     let configuration = tempfile::NamedTempFile::new().unwrap();
     let records = disk.root().join("records.jsonl");
@@ -45,7 +47,7 @@ async fn power_losses_under_load_lose_nothing_and_do_nothing_twice() {
     let load = Load::begin(&server.grpc, CLIENTS, seed).await;
     let mut unsynced = (0, 0);
     for _ in 0..losses() {
-        tokio::time::sleep(random.milliseconds(50, 800)).await;
+        tokio::time::sleep(Duration::from_millis(random.within(50..800))).await;
         server.kill();
         unsynced = lose_power(&mut disk, &mut random, unsynced);
         if random.below(4) == 0 {
@@ -72,7 +74,7 @@ async fn power_losses_under_load_lose_nothing_and_do_nothing_twice() {
 async fn a_first_start_may_lose_power_anywhere() {
     let Some(mut disk) = Disk::new() else { return };
     let seed = seed();
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     let flags = ["--partitions", "2", "--disk-reserve", "1MB"];
     for _ in 0..losses() {
         interrupt_start(&disk, &flags, &mut random).await;
@@ -80,7 +82,7 @@ async fn a_first_start_may_lose_power_anywhere() {
     }
     let server = start(&disk, &flags);
     let load = Load::begin(&server.grpc, 2, seed).await;
-    tokio::time::sleep(random.milliseconds(300, 500)).await;
+    tokio::time::sleep(Duration::from_millis(random.within(300..500))).await;
     server.kill();
     lose_power(&mut disk, &mut random, (0, 0));
     let server = start(&disk, &flags);
@@ -91,19 +93,19 @@ async fn a_first_start_may_lose_power_anywhere() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-fn lose_power(disk: &mut Disk, random: &mut Random, before: (usize, usize)) -> (usize, usize) {
-    let tearing = [Tearing::Keeps, Tearing::Loses, Tearing::Mixes, Tearing::Mixes][random.below(4) as usize];
+fn lose_power(disk: &mut Disk, random: &mut Chance, before: (usize, usize)) -> (usize, usize) {
+    let tearing = [Tearing::Keeps, Tearing::Loses, Tearing::Mixes, Tearing::Mixes][random.index(4)];
     let (contents, names) = disk.settle(tearing, random);
     println!("power loss: {tearing:?} {contents} changes of contents and {names} of names");
     (before.0 + contents, before.1 + names)
 }
 
-async fn interrupt_start(disk: &Disk, flags: &[&str], random: &mut Random) {
+async fn interrupt_start(disk: &Disk, flags: &[&str], random: &mut Chance) {
     let mut command = command(&disk.root().join("data"), flags);
     disk.watch(&mut command);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let mut child = child.expect("the binary starts");
-    tokio::time::sleep(random.milliseconds(0, 300)).await;
+    tokio::time::sleep(Duration::from_millis(random.within(0..300))).await;
     child.kill().expect("it is a child");
     child.wait().expect("it ends");
 }

@@ -4,7 +4,8 @@ mod cluster;
 
 use std::sync::Arc;
 
-use cluster::{Chance, Cluster, Disk, GROUPS};
+use chance::Chance;
+use cluster::{Cluster, Disk, GROUPS};
 use osmia_replication::{CrashPoint, LogOptions, MembershipChange, MemoryLog, NodeId, RaftEngineLog, Role};
 use proptest::prelude::*;
 
@@ -50,16 +51,16 @@ fn storm<D: Disk>(seed: u64, disks: Vec<D>, steps: usize) -> Cluster<D> {
     cluster.reliable = false;
     let count = cluster.nodes.len();
     for _ in 0..steps {
-        let at = cluster.chance.below(count);
-        let group = GROUPS[cluster.chance.below(GROUPS.len())];
-        match cluster.chance.below(100) {
+        let at = cluster.chance.index(count);
+        let group = GROUPS[cluster.chance.index(GROUPS.len())];
+        match cluster.chance.index(100) {
             0 => cluster.crash_at_next_write(at),
             1 => cluster.crash(at),
             2..=4 => {
                 cluster.checkpoint(at, group, true);
             }
             5 => {
-                let to = NodeId(1 + cluster.chance.below(count) as u64);
+                let to = NodeId(1 + cluster.chance.index(count) as u64);
                 cluster.transfer(group, to);
             }
             6 | 7 => {
@@ -68,7 +69,7 @@ fn storm<D: Disk>(seed: u64, disks: Vec<D>, steps: usize) -> Cluster<D> {
                 let _ = cluster.change_membership(group, &changes);
             }
             8 => {
-                let other = cluster.chance.below(count);
+                let other = cluster.chance.index(count);
                 cluster.cut(NodeId(at as u64 + 1), NodeId(other as u64 + 1));
             }
             9 | 10 => cluster.heal(),
@@ -80,7 +81,7 @@ fn storm<D: Disk>(seed: u64, disks: Vec<D>, steps: usize) -> Cluster<D> {
             25..=50 => cluster.tick(at),
             51..=62 => cluster.propose(cluster.leader(group).unwrap_or(at), group),
             _ => {
-                for _ in 0..cluster.chance.below(4) {
+                for _ in 0..cluster.chance.index(4) {
                     cluster.deliver(at);
                 }
             }
@@ -103,10 +104,10 @@ fn storm<D: Disk>(seed: u64, disks: Vec<D>, steps: usize) -> Cluster<D> {
 }
 
 fn random_changes(chance: &mut Chance, nodes: usize) -> Vec<MembershipChange> {
-    (0..1 + chance.below(2))
+    (0..1 + chance.index(2))
         .map(|_| {
-            let node = NodeId(1 + chance.below(nodes) as u64);
-            match chance.below(4) {
+            let node = NodeId(1 + chance.index(nodes) as u64);
+            match chance.index(4) {
                 0 => MembershipChange::Remove(node),
                 1 => MembershipChange::AddLearner(node),
                 _ => MembershipChange::AddVoter(node),

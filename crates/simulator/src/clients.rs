@@ -9,10 +9,10 @@ use std::sync::Arc;
 use engine::Reply;
 use protocol::*;
 
-use crate::chance::Chance;
 use crate::model;
 use crate::options::Swarm;
 use crate::oracle::Accounting;
+use chance::Chance;
 
 use operators::Operators;
 

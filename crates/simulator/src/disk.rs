@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 
-use crate::chance::Chance;
+use chance::Chance;
 
 /// What a disk writes completely or not at all.
 const SECTOR_BYTES: usize = 512;

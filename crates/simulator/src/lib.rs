@@ -8,7 +8,6 @@
 //! A run has two phases: in the first there are faults, and nothing wrong may ever happen; in the second there are none, and
 //! everything has to come to its end. What must hold stands in `oracle`, one file for each promise.
 
-mod chance;
 mod clients;
 mod disk;
 mod model;

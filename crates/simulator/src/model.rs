@@ -2,7 +2,7 @@
 
 use model_builder::{Event, ProcessBuilder};
 
-use crate::chance::Chance;
+use chance::Chance;
 
 /// Type of all jobs.
 pub const JOB_TYPE: &str = "work";

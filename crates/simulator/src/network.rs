@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use replication::NodeId;
 
-use crate::chance::Chance;
 use crate::options::{Milliseconds, Swarm};
+use chance::Chance;
 
 /// What travels between nodes, as bytes.
 #[derive(Clone, Debug)]

@@ -24,13 +24,13 @@ use replication::{
     ReplicationError, Round, SnapshotReceiver, SnapshotStream, StepError,
 };
 
-use crate::chance::Chance;
 use crate::disk::{Disk, SimulatedFiles, Tearing};
 use crate::network::{Network, Parcel};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::Oracles;
 use crate::schedule::{Event, Life, Schedule};
 use crate::worker;
+use chance::Chance;
 
 use exporting::Exporting;
 use shell::Front;

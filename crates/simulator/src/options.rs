@@ -1,6 +1,6 @@
 //! What can go wrong in one run. Each seed draws its own mixture, so that some runs have one fault alone and many.
 
-use crate::chance::Chance;
+use chance::Chance;
 
 /// Milliseconds of virtual time.
 pub type Milliseconds = u64;

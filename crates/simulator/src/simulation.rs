@@ -6,13 +6,13 @@ use std::path::Path;
 use protocol::{PartitionId, Request, StreamId};
 use replication::{MembershipChange, NodeId, Role};
 
-use crate::chance::Chance;
 use crate::clients::{Ask, Clients};
 use crate::network::Network;
 use crate::node::{EPOCH, Node, Surroundings, founders};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::{self, Oracles, left_over};
 use crate::schedule::{Event, Life, Schedule};
+use chance::Chance;
 
 /// Time between two acts of the clients.
 const ACT_INTERVAL: Milliseconds = 40;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::chance::Chance;
 use crate::disk::Tearing;
+use chance::Chance;
 
 /// LMDB writes whole pages: first those with data, then, after a sync, one of the two pages that name the newest tree.
 const PAGE_BYTES: usize = 4096;

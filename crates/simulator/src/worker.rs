@@ -9,8 +9,8 @@ use protocol::{
     Command, JobAmount, JobIntent, JobStreamIntent, JobStreamValue, JobValue, Key, PartitionId, Payload, StreamId,
 };
 
-use crate::chance::Chance;
 use crate::model::JOB_TYPE;
+use chance::Chance;
 
 /// The open stream of a node.
 pub struct Stream {

@@ -32,6 +32,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("model-file", 1),
     ("model-builder", 1),
     ("gateway-interface", 1),
+    ("chance", 0),
 ];
 
 /// What a crate must not know, beyond the direction of the floors.
@@ -57,7 +58,7 @@ const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that compute and never perform.
-const PURE: &[&str] = &["protocol", "feel", "model-file", "bpmn", "dmn", "engine"];
+const PURE: &[&str] = &["chance", "protocol", "feel", "model-file", "bpmn", "dmn", "engine"];
 
 /// What pure crates must not call: clocks, random numbers, threads, input and output.
 const BANNED: &[&str] = &[

@@ -38,12 +38,12 @@ impl Generator {
 
     /// The next case: one of eight is a unary test.
     pub fn case(&mut self) -> Case {
-        let depth = *self.grammar.random().pick(&[1, 1, 1, 2, 2, 3]);
-        if self.grammar.random().below(8) > 0 {
-            let wanted = *self.grammar.random().pick(&TYPES);
+        let depth = *self.grammar.random().choose(&[1, 1, 1, 2, 2, 3]);
+        if self.grammar.random().index(8) > 0 {
+            let wanted = *self.grammar.random().choose(&TYPES);
             return Case { text: self.grammar.expression(wanted, depth), input: None };
         }
         let text = self.grammar.composed(TESTS, depth - 1).unwrap_or_else(|| "-".to_owned());
-        Case { text, input: Some(self.grammar.random().word(&INPUTS)) }
+        Case { text, input: Some(self.grammar.random().copy_of(&INPUTS)) }
     }
 }

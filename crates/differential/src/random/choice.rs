@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Random;
 use crate::step::{CreateOptions, Modification, Step};
 use crate::tracker::Tracker;
+use chance::Chance;
 
 const INSTANCES_MAX: usize = 3;
 /// Steps of the clock, which are multiples of what the models wait for, so that nothing hangs on a millisecond.
@@ -15,7 +15,7 @@ const JOB_TIMEOUT_NEVER_MILLISECONDS: i64 = 24 * 60 * MINUTE_MILLISECONDS;
 
 /// Chooses steps for one run.
 pub(super) struct Chooser<'a> {
-    pub(super) random: &'a mut Random,
+    pub(super) random: &'a mut Chance,
     pub(super) now: i64,
     /// Elements that modifications may begin, by process.
     pub(super) targets: BTreeMap<String, Vec<String>>,
@@ -65,8 +65,8 @@ impl Chooser<'_> {
             "cancel" => self.cancel(tracker),
             "modify" => self.modify(tracker),
             _ => {
-                let job_type = self.random.pick(&["a", "b"]).to_string();
-                let count = 1 + self.random.below(3) as i32;
+                let job_type = self.random.choose(&["a", "b"]).to_string();
+                let count = 1 + self.random.index(3) as i32;
                 // Different threads of the reference look for jobs and timers that are due, in any order.
                 let timeout = if tracker.timers.is_empty() { 40_000 } else { JOB_TIMEOUT_NEVER_MILLISECONDS };
                 Step::Activate { job_type, count, timeout, fetch: Vec::new() }
@@ -88,14 +88,14 @@ impl Chooser<'_> {
 
     /// Variables that the expressions of the models read, each present with this percentage.
     fn variables(&mut self, percent: usize) -> String {
-        let choice = self.random.below(4);
+        let choice = self.random.index(4);
         let all = [
             ("choice", choice.to_string()),
-            ("key", self.random.pick(&["\"k1\"", "\"k2\"", "7"]).to_string()),
-            ("items", self.random.pick(&["[1,2,3]", "[\"a\"]", "[]", "[{\"n\":1},null]"]).to_string()),
-            ("more", self.random.pick(&["[1,2]", "5"]).to_string()),
-            ("ok", self.random.pick(&["true", "true", "false"]).to_string()),
-            ("flag", self.random.pick(&["true", "false"]).to_string()),
+            ("key", self.random.choose(&["\"k1\"", "\"k2\"", "7"]).to_string()),
+            ("items", self.random.choose(&["[1,2,3]", "[\"a\"]", "[]", "[{\"n\":1},null]"]).to_string()),
+            ("more", self.random.choose(&["[1,2]", "5"]).to_string()),
+            ("ok", self.random.choose(&["true", "true", "false"]).to_string()),
+            ("flag", self.random.choose(&["true", "false"]).to_string()),
             ("jobType", "\"b\"".to_owned()),
             ("delay", "\"PT20S\"".to_owned()),
         ];
@@ -112,11 +112,11 @@ impl Chooser<'_> {
     fn result(&mut self) -> String {
         let mut kept = Vec::new();
         let all = [
-            ("result", self.random.pick(&["1", "2", "\"r\"", "[1]", "null"]).to_string()),
-            ("choice", self.random.below(4).to_string()),
-            ("again", self.random.pick(&["true", "false", "false"]).to_string()),
-            ("done", self.random.pick(&["true", "false"]).to_string()),
-            ("x", self.random.pick(&["\"k1\"", "1"]).to_string()),
+            ("result", self.random.choose(&["1", "2", "\"r\"", "[1]", "null"]).to_string()),
+            ("choice", self.random.index(4).to_string()),
+            ("again", self.random.choose(&["true", "false", "false"]).to_string()),
+            ("done", self.random.choose(&["true", "false"]).to_string()),
+            ("x", self.random.choose(&["\"k1\"", "1"]).to_string()),
         ];
         for (name, value) in all {
             if self.random.percent(35) {
@@ -127,26 +127,26 @@ impl Chooser<'_> {
     }
 
     fn job(&mut self, tracker: &Tracker, jobs: &[usize]) -> Step {
-        let element = *self.random.pick(jobs);
+        let element = *self.random.choose(jobs);
         let job = tracker.name(element);
         let variables = self.result();
         // The reference fails internally on errors that are thrown from the jobs of throw and end events.
         let throws =
             !matches!(tracker.elements[element].element_type.as_str(), "END_EVENT" | "INTERMEDIATE_THROW_EVENT");
-        match self.random.below(if throws { 102 } else { 87 }) {
+        match self.random.index(if throws { 102 } else { 87 }) {
             0..70 => Step::Complete { job, variables },
             70..83 => {
-                let retries = self.random.below(3) as i32;
+                let retries = self.random.index(3) as i32;
                 // Different threads of the reference look for jobs and timers that are due, in any order.
                 let may_wait = self.random.percent(25) && tracker.timers.is_empty();
                 let backoff = if may_wait { CLOCK_STEP_MILLISECONDS } else { 0 };
                 let message = if self.random.percent(50) { "broken".to_owned() } else { String::new() };
                 Step::Fail { job, retries, variables, backoff, message }
             }
-            83..86 => Step::Retries { job, retries: self.random.below(3) as i32 },
+            83..86 => Step::Retries { job, retries: self.random.index(3) as i32 },
             86 => Step::Timeout { job, timeout: 3 * CLOCK_STEP_MILLISECONDS },
             _ => {
-                let code = self.random.pick(&["E1", "E2", "E3"]).to_string();
+                let code = self.random.choose(&["E1", "E2", "E3"]).to_string();
                 Step::Throw { job, code, variables }
             }
         }
@@ -154,7 +154,7 @@ impl Chooser<'_> {
 
     /// Repairs first, most of the time.
     fn incident(&mut self, tracker: &Tracker, incidents: &[usize]) -> Step {
-        let incident = &tracker.incidents[*self.random.pick(incidents)];
+        let incident = &tracker.incidents[*self.random.choose(incidents)];
         let element = tracker.name(incident.element);
         let job = tracker.jobs.iter().find(|job| job.key == incident.job_key);
         if job.is_some_and(|job| job.retries < 1) && self.random.percent(70) {
@@ -172,12 +172,12 @@ impl Chooser<'_> {
         let all: Vec<_> = tracker.subscriptions.iter().chain(&tracker.start_subscriptions).collect();
         let (name, key) = match self.random.percent(80) && !all.is_empty() {
             true => {
-                let subscription = self.random.pick(&all);
+                let subscription = self.random.choose(&all);
                 (subscription.name.clone(), subscription.correlation_key.clone())
             }
             false => (
-                self.random.pick(&["m1", "m2", "m3"]).to_string(),
-                self.random.pick(&["k1", "k2", "7", ""]).to_string(),
+                self.random.choose(&["m1", "m2", "m3"]).to_string(),
+                self.random.choose(&["k1", "k2", "7", ""]).to_string(),
             ),
         };
         let time_to_live = if self.random.percent(40) { 60 * MINUTE_MILLISECONDS } else { 0 };
@@ -187,7 +187,7 @@ impl Chooser<'_> {
 
     fn time(&mut self, tracker: &Tracker) -> Step {
         let next = tracker.timers.iter().map(|(_, due)| due - self.now).filter(|wait| *wait > 0).min();
-        let some = CLOCK_STEP_MILLISECONDS * (1 + self.random.below(3) as i64);
+        let some = CLOCK_STEP_MILLISECONDS * (1 + self.random.index(3) as i64);
         let milliseconds = next.filter(|_| self.random.percent(60)).unwrap_or(some);
         // A run stays on its day, so that durations and dates cannot be far away from each other.
         Step::Time { milliseconds: milliseconds.min(60 * MINUTE_MILLISECONDS) }
@@ -196,7 +196,7 @@ impl Chooser<'_> {
     fn set(&mut self, tracker: &Tracker) -> Step {
         let open: Vec<usize> = (0..tracker.elements.len()).filter(|index| tracker.elements[*index].is_open()).collect();
         let from = if open.is_empty() { (0..tracker.elements.len()).collect() } else { open };
-        let scope = tracker.name(*self.random.pick(&from));
+        let scope = tracker.name(*self.random.choose(&from));
         Step::Set { scope, variables: self.result_object(), local: self.random.percent(50) }
     }
 
@@ -224,7 +224,7 @@ impl Chooser<'_> {
 
     fn modify(&mut self, tracker: &Tracker) -> Step {
         let modifiable = self.modifiable(tracker);
-        let instance = *self.random.pick(&modifiable);
+        let instance = *self.random.choose(&modifiable);
         let all = 0..tracker.elements.len();
         let is_inside =
             |index: &usize| tracker.elements[*index].instance == instance && tracker.elements[*index].is_open();
@@ -233,12 +233,12 @@ impl Chooser<'_> {
             |index: &usize| matches!(tracker.elements[*index].element_type.as_str(), "PROCESS" | "SUB_PROCESS");
         let containers: Vec<usize> = open.iter().copied().filter(is_container).collect();
         let mut changes = Vec::new();
-        let ended = if open.is_empty() { 0 } else { self.random.below(3) };
-        let begun = self.random.below(3).max(usize::from(ended == 0));
+        let ended = if open.is_empty() { 0 } else { self.random.index(3) };
+        let begun = self.random.index(3).max(usize::from(ended == 0));
         for _ in 0..begun {
-            let element = self.random.pick(&self.targets[&tracker.instances[instance].process]).clone();
+            let element = self.random.choose(&self.targets[&tracker.instances[instance].process]).clone();
             let is_chosen = self.random.percent(15) && !containers.is_empty();
-            let ancestor = is_chosen.then(|| tracker.name(*self.random.pick(&containers)));
+            let ancestor = is_chosen.then(|| tracker.name(*self.random.choose(&containers)));
             let variables =
                 if self.random.percent(30) { vec![(self.result_object(), String::new())] } else { Vec::new() };
             changes.push(Modification::Activate { element, ancestor, variables });
@@ -250,14 +250,14 @@ impl Chooser<'_> {
         let may_end: Vec<usize> =
             open.into_iter().filter(|index| !(has_ancestor || is_called) || !containers.contains(index)).collect();
         for _ in 0..ended.min(may_end.len()) {
-            changes.push(Modification::Terminate { element: tracker.name(*self.random.pick(&may_end)) });
+            changes.push(Modification::Terminate { element: tracker.name(*self.random.choose(&may_end)) });
         }
         Step::Modify { instance: tracker.instances[instance].label.clone(), changes }
     }
 
     fn cancel(&mut self, tracker: &Tracker) -> Step {
         let open: Vec<_> = tracker.instances.iter().filter(|instance| instance.is_open).collect();
-        let instance = self.random.pick(&open).label.clone();
+        let instance = self.random.choose(&open).label.clone();
         Step::Cancel { instance }
     }
 }

@@ -1,7 +1,7 @@
 //! Random models.
 
-use super::Random;
 use crate::model::{Item, Model};
+use chance::Chance;
 
 /// What models can be made of and what is done with them; each can be left out.
 pub const FEATURES: &[&str] = &[
@@ -59,7 +59,7 @@ const ITEMS_MAX: usize = 16;
 const CALLED_ITEMS_MAX: usize = 5;
 
 /// Makes a model: the process `main`, `called` when it calls one, and `leaf` when that calls one.
-pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
+pub(super) fn generate(random: &mut Chance, features: &Features) -> Model {
     let mut maker = Maker {
         random,
         features,
@@ -92,7 +92,7 @@ pub(super) fn generate(random: &mut Random, features: &Features) -> Model {
 pub(super) const LEAVING: &str = "leaving";
 
 struct Maker<'a> {
-    random: &'a mut Random,
+    random: &'a mut Chance,
     features: &'a Features,
     count: usize,
     messages: usize,
@@ -148,7 +148,7 @@ impl Maker<'_> {
     }
 
     fn sequence(&mut self, depth: usize) -> Vec<Item> {
-        let count = 1 + self.random.below(if depth == 0 { 4 } else { 3 });
+        let count = 1 + self.random.index(if depth == 0 { 4 } else { 3 });
         (0..count).filter_map(|_| self.node(depth)).collect()
     }
 
@@ -182,7 +182,7 @@ impl Maker<'_> {
         Some(match kind {
             "service" => self.task(),
             "job-kind" => {
-                let keyword = self.random.word(&["send", "script", "rule"]);
+                let keyword = self.random.copy_of(&["send", "script", "rule"]);
                 let id = self.id(keyword);
                 let item = Item::new(keyword, &id).with("type", "b");
                 self.activity(item, depth)
@@ -212,7 +212,7 @@ impl Maker<'_> {
             "throw" => self.throw(),
             "escalate" => {
                 let id = self.id("escalate");
-                let code = self.random.word(&["S1", "S2", "S3"]);
+                let code = self.random.copy_of(&["S1", "S2", "S3"]);
                 Item::new("throw", &id).with("escalation", code)
             }
             _ => self.call(depth),
@@ -220,7 +220,7 @@ impl Maker<'_> {
     }
 
     fn manual(&mut self) -> Item {
-        let keyword = self.random.word(&["manual", "task"]);
+        let keyword = self.random.copy_of(&["manual", "task"]);
         let id = self.id(keyword);
         self.activity(Item::new(keyword, &id), DEPTH_MAX - 1)
     }
@@ -228,16 +228,16 @@ impl Maker<'_> {
     fn script(&mut self, depth: usize) -> Item {
         let id = self.id("script");
         // Variables of the mappings, the loops and the steps; some expressions fail without them.
-        let expression = self.random.word(&["=x", "=x + 1", "=again", "={a: x, b: [y]}", "=assert(x, x > 1)"]);
-        let result = self.random.word(&["x", "y", "s"]);
+        let expression = self.random.copy_of(&["=x", "=x + 1", "=again", "={a: x, b: [y]}", "=assert(x, x > 1)"]);
+        let result = self.random.copy_of(&["x", "y", "s"]);
         let item = Item::new("script", &id).with("expression", expression).with("variable", result);
         self.activity(item, depth)
     }
 
     fn task(&mut self) -> Item {
         let id = self.id("task");
-        let job_type = self.random.word(&["a", "b", "=\"a\"", "=jobType"]);
-        let retries = self.random.word(&["1", "2", "3", "=1 + 1"]);
+        let job_type = self.random.copy_of(&["a", "b", "=\"a\"", "=jobType"]);
+        let retries = self.random.copy_of(&["1", "2", "3", "=1 + 1"]);
         let mut item = Item::new("service", &id).with("type", job_type).with("retries", retries);
         if self.random.percent(15) {
             item = item.with("header.kind", "x y");
@@ -269,14 +269,14 @@ impl Maker<'_> {
         }
         let sources = ["=choice", "=key", "={a: choice, b: items}", "=missing", "=assert(ok, ok = true)", "fixed"];
         while self.random.percent(12) {
-            let source = self.random.word(&sources);
-            let target = self.random.word(&["in.x", "in.y", "in.choice", "in.o.p"]);
+            let source = self.random.copy_of(&sources);
+            let target = self.random.copy_of(&["in.x", "in.y", "in.choice", "in.o.p"]);
             item = item.with(target, source);
         }
         let sources = ["=result", "=x", "=choice + 1", "=assert(ok, ok = true)", "={r: result}"];
         while self.random.percent(12) {
-            let source = self.random.word(&sources);
-            let target = self.random.word(&["out.z", "out.choice", "out.o.q", "out.x"]);
+            let source = self.random.copy_of(&sources);
+            let target = self.random.copy_of(&["out.z", "out.choice", "out.o.q", "out.x"]);
             item = item.with(target, source);
         }
         item
@@ -286,7 +286,7 @@ impl Maker<'_> {
         if !self.features.has("multi-instance") || !self.random.percent(14) {
             return item;
         }
-        let items = self.random.word(&["=items", "=items", "=[1, 2]", "=[]", "=more"]);
+        let items = self.random.copy_of(&["=items", "=items", "=[1, 2]", "=[]", "=more"]);
         item = item.with("each", items);
         if self.random.percent(50) {
             item = item.switch("sequential");
@@ -295,14 +295,14 @@ impl Maker<'_> {
             item = item.with("element", "item");
         }
         if self.random.percent(60) {
-            let result = self.random.word(&["=result", "=item", "=loopCounter", "={i: item}"]);
+            let result = self.random.copy_of(&["=result", "=item", "=loopCounter", "={i: item}"]);
             item = item.with("collect", "results").with("result", result);
         }
         // The reference forgets instances that begin after an early end, which happens when nothing waits.
         let passes = matches!(item.keyword.as_str(), "manual" | "task") || item.has("expression");
         let waits = item.has("sequential") || !passes;
         if waits && self.random.percent(25) {
-            let until = self.random.word(&["=numberOfCompletedInstances >= 1", "=result = 1", "=done"]);
+            let until = self.random.copy_of(&["=numberOfCompletedInstances >= 1", "=result = 1", "=done"]);
             item = item.with("until", until);
         }
         item
@@ -312,7 +312,7 @@ impl Maker<'_> {
         let is_inclusive = kind == "inclusive";
         let may_leave = is_inclusive && !self.is_bound && self.features.has("leaving") && self.random.percent(40);
         let id = self.id(if may_leave || is_inclusive && self.is_repeated { LEAVING } else { kind });
-        let count = 2 + self.random.below(2);
+        let count = 2 + self.random.index(2);
         let with_default = self.random.percent(75);
         let was_bound = self.is_bound;
         self.is_bound |= is_inclusive && !may_leave;
@@ -324,10 +324,10 @@ impl Maker<'_> {
                     branch = branch.switch("default");
                 } else {
                     let conditions = [format!("=choice = {index}"), format!("=choice > {index}"), "=flag".to_owned()];
-                    branch = branch.with("cond", self.random.pick(&conditions).as_str());
+                    branch = branch.with("cond", self.random.choose(&conditions).as_str());
                 }
             }
-            let items = match self.random.below(100) {
+            let items = match self.random.index(100) {
                 0..12 => Vec::new(),
                 12..24 if depth < DEPTH_MAX => vec![self.inner_gateway(depth + 1)],
                 _ => self.sequence(depth + 1),
@@ -354,7 +354,7 @@ impl Maker<'_> {
 
     fn event_gateway(&mut self, depth: usize) -> Item {
         let id = self.id("events");
-        let count = 2 + self.random.below(2);
+        let count = 2 + self.random.index(2);
         let branches: Vec<Item> = (0..count)
             .map(|_| {
                 let timer = self.features.has("timer");
@@ -375,7 +375,7 @@ impl Maker<'_> {
     fn message(&mut self, item: Item) -> Item {
         self.messages += 1;
         let number = if self.random.percent(30) { 1 } else { self.messages };
-        let key = self.random.word(&["=key", "=key", "=\"k1\"", "=choice", "=x"]);
+        let key = self.random.copy_of(&["=key", "=key", "=\"k1\"", "=choice", "=x"]);
         item.with("message", &format!("m{number}")).with("key", key)
     }
 
@@ -395,7 +395,7 @@ impl Maker<'_> {
         if self.random.percent(20) {
             return item.with("date", "2030-01-01T00:00:40Z");
         }
-        let duration = self.random.word(&["PT10S", "PT20S", "PT30S", "PT0S", "=duration(\"PT20S\")", "=delay"]);
+        let duration = self.random.copy_of(&["PT10S", "PT20S", "PT30S", "PT0S", "=duration(\"PT20S\")", "=delay"]);
         item.with("timer", duration)
     }
 
@@ -413,17 +413,17 @@ impl Maker<'_> {
         let id = self.id("call");
         self.calls = true;
         let callee = self.callee.unwrap_or("nowhere");
-        let process = match self.random.below(5) {
+        let process = match self.random.index(5) {
             0 => format!("=\"{callee}\""),
             1 => "nowhere".to_owned(),
             _ => callee.to_owned(),
         };
         let mut item = Item::new("call", &id).with("process", &process);
         if self.random.percent(40) {
-            item = item.with("all-child", self.random.word(&["true", "false"]));
+            item = item.with("all-child", self.random.copy_of(&["true", "false"]));
         }
         if self.random.percent(40) {
-            item = item.with("all-parent", self.random.word(&["true", "false"]));
+            item = item.with("all-parent", self.random.copy_of(&["true", "false"]));
         }
         self.activity(item, depth)
     }
@@ -448,8 +448,8 @@ impl Maker<'_> {
         let id = self.id("end");
         let item = Item::new("end", &id);
         vec![match kind {
-            "error" => item.with("error", self.random.word(&["E1", "E2", "=\"E1\""])),
-            "escalation" => item.with("escalation", self.random.word(&["S1", "S2"])),
+            "error" => item.with("error", self.random.copy_of(&["E1", "E2", "=\"E1\""])),
+            "escalation" => item.with("escalation", self.random.copy_of(&["S1", "S2"])),
             "terminate" => item.switch("terminate"),
             "message" => item.with("type", "a"),
             // The path ends in a gateway.
@@ -469,8 +469,8 @@ impl Maker<'_> {
         ];
         let kind = *self.random.weighted(&kinds)?;
         let code = match kind {
-            "error" => self.random.word(&["E1", "E2", ""]),
-            "escalation" => self.random.word(&["S1", "S2", ""]),
+            "error" => self.random.copy_of(&["E1", "E2", ""]),
+            "escalation" => self.random.copy_of(&["S1", "S2", ""]),
             _ => "",
         };
         if matches!(kind, "error" | "escalation") {
@@ -483,9 +483,9 @@ impl Maker<'_> {
         let non_interrupting = kind != "error" && self.random.percent(45);
         let item = match kind {
             "timer" if non_interrupting && self.random.percent(40) => {
-                item.with("cycle", self.random.word(&["R2/PT10S", "R/PT30S", "R1/PT20S"]))
+                item.with("cycle", self.random.copy_of(&["R2/PT10S", "R/PT30S", "R1/PT20S"]))
             }
-            "timer" => item.with("timer", self.random.word(&["PT10S", "PT20S", "PT60S"])),
+            "timer" => item.with("timer", self.random.copy_of(&["PT10S", "PT20S", "PT60S"])),
             "message" => self.message(item),
             _ => item.with(kind, code),
         };

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::choice::Chooser;
-use super::{Features, Random, known, model};
+use chance::Chance;
+
+use super::{Features, known, model};
 use crate::compare::{KnownDifferences, show, show_reasons};
 use crate::driver::{Driver, DriverError};
 use crate::model::{Item, Model};
@@ -116,7 +118,7 @@ impl<'a> Pair<'a> {
 /// # Errors
 /// When a side is gone.
 pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<Outcome, DriverError> {
-    let mut random = Random::new(seed);
+    let mut random = Chance::new(seed);
     let model = model::generate(&mut random, features);
     let files = files(&model);
     let mut pair = Pair::new(sides, &files)?;

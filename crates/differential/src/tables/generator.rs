@@ -65,7 +65,7 @@ impl Generator {
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        self.grammar.random().below(limit)
+        self.grammar.random().index(limit)
     }
 
     fn percent(&mut self, percent: usize) -> bool {
@@ -78,8 +78,8 @@ impl Generator {
 
     /// The next case. The last decision is evaluated, seldom another one.
     pub fn case(&mut self) -> Case {
-        let mut model = Model { namespace: self.grammar.random().word(&NAMESPACES), ..Model::default() };
-        let decisions = *self.grammar.random().pick(&[1, 1, 1, 1, 2, 2, 3, 4]);
+        let mut model = Model { namespace: self.grammar.random().copy_of(&NAMESPACES), ..Model::default() };
+        let decisions = *self.grammar.random().choose(&[1, 1, 1, 1, 2, 2, 3, 4]);
         self.grammar.set_further(Vec::new());
         if self.percent(25) {
             let knowledge = self.knowledge();
@@ -148,7 +148,7 @@ impl Generator {
 
     /// The name of a type, occasionally of another one.
     fn type_of(&mut self, letter: char) -> &'static str {
-        let letter = if self.percent(10) { *self.grammar.random().pick(&TYPES) } else { letter };
+        let letter = if self.percent(10) { *self.grammar.random().choose(&TYPES) } else { letter };
         match letter {
             'n' => "number",
             's' => "string",
@@ -162,7 +162,7 @@ impl Generator {
     fn logic(&mut self) -> (Logic, char) {
         match self.below(20) {
             0 | 1 => {
-                let letter = *self.grammar.random().pick(&TYPES);
+                let letter = *self.grammar.random().choose(&TYPES);
                 (Logic::Literal(self.grammar.expression(letter, 2)), letter)
             }
             2 => (self.context(), 'c'),
@@ -205,7 +205,7 @@ impl Generator {
         let mut parameters: Vec<(String, Option<&'static str>)> = Vec::new();
         for (name, type_name) in [("u", "number"), ("w", "string")] {
             if self.percent(70) {
-                parameters.push((name.to_owned(), *self.grammar.random().pick(&[Some(type_name), None])));
+                parameters.push((name.to_owned(), *self.grammar.random().choose(&[Some(type_name), None])));
             }
         }
         let visible = parameters.iter().map(|(name, _)| if name == "u" { ('n', name) } else { ('s', name) });
@@ -231,12 +231,12 @@ impl Generator {
         let chosen = self.grammar.random().weighted(&HIT_POLICIES).copied();
         let (hit_policy, aggregation) = chosen.unwrap_or((None, None));
         let prioritised = matches!(hit_policy, Some("PRIORITY" | "OUTPUT ORDER"));
-        let inputs = *self.grammar.random().pick(&[1, 1, 1, 2, 2, 3, 4]);
-        let mut outputs = *self.grammar.random().pick(&[1, 1, 1, 2, 2, 3]);
+        let inputs = *self.grammar.random().choose(&[1, 1, 1, 2, 2, 3, 4]);
+        let mut outputs = *self.grammar.random().choose(&[1, 1, 1, 2, 2, 3]);
         if hit_policy == Some("COLLECT") && aggregation.is_some() && self.percent(95) {
             outputs = 1;
         }
-        let types: Vec<(char, char)> = (0..inputs).map(|_| *self.grammar.random().pick(&INPUTS)).collect();
+        let types: Vec<(char, char)> = (0..inputs).map(|_| *self.grammar.random().choose(&INPUTS)).collect();
         let mut table = Table { hit_policy, aggregation, ..Table::default() };
         for (number, (letter, _)) in types.iter().enumerate() {
             let input = self.input(number + 1, *letter);
@@ -257,7 +257,7 @@ impl Generator {
             table.rules.push(Rule { id, tests, results });
         }
         // Ids are unique in a file, also where it has several tables.
-        let suffix = self.grammar.random().below(1 << 40);
+        let suffix = self.grammar.random().index(1 << 40);
         let ids = table.rules.iter_mut().map(|rule| &mut rule.id);
         let ids = ids.chain(table.inputs.iter_mut().map(|input| &mut input.id));
         for id in ids.chain(table.outputs.iter_mut().map(|output| &mut output.id)).flatten() {
@@ -274,7 +274,7 @@ impl Generator {
     }
 
     fn input(&mut self, number: usize, letter: char) -> Input {
-        let depth = *self.grammar.random().pick(&[0, 0, 1]);
+        let depth = *self.grammar.random().choose(&[0, 0, 1]);
         Input {
             id: self.sometimes(80, |_| format!("input{number}")),
             label: self.sometimes(30, |_| format!("Input {number}")),
@@ -287,9 +287,9 @@ impl Generator {
         let (letter, literal) = match (hit_policy, aggregation) {
             (Some("COLLECT"), Some(_)) if self.percent(90) => ('n', 'v'),
             (Some("PRIORITY" | "OUTPUT ORDER"), _) => {
-                *self.grammar.random().pick(&[('s', 'h'), ('s', 'h'), ('n', 'g')])
+                *self.grammar.random().choose(&[('s', 'h'), ('s', 'h'), ('n', 'g')])
             }
-            _ => *self.grammar.random().pick(&[('n', 'v'), ('s', 'w'), ('b', 'x'), ('d', 'y')]),
+            _ => *self.grammar.random().choose(&[('n', 'v'), ('s', 'w'), ('b', 'x'), ('d', 'y')]),
         };
         let count = if hit_policy == Some("ANY") { 1 + self.below(2) } else { 4 };
         Column { letter, choices: (0..count).map(|_| self.grammar.operand(literal)).collect() }
@@ -318,15 +318,15 @@ impl Generator {
 
     fn test(&mut self, letter: char, dashes: usize) -> String {
         if self.percent(dashes) {
-            return self.grammar.random().word(&["-", "-", "-", "", " - "]).to_owned();
+            return self.grammar.random().copy_of(&["-", "-", "-", "", " - "]).to_owned();
         }
-        let letter = if self.percent(4) { *self.grammar.random().pick(&['N', 'S', 'B', 'D', 'X']) } else { letter };
+        let letter = if self.percent(4) { *self.grammar.random().choose(&['N', 'S', 'B', 'D', 'X']) } else { letter };
         self.grammar.composed(letter, 1).unwrap_or_else(|| "-".to_owned())
     }
 
     fn result(&mut self, column: &Column) -> String {
         match self.below(100) {
-            0..70 => self.grammar.random().pick(&column.choices).clone(),
+            0..70 => self.grammar.random().choose(&column.choices).clone(),
             70..94 => self.grammar.expression(column.letter, 1),
             94..98 => self.grammar.operand('f'),
             _ => self.grammar.expression('a', 1),
@@ -369,7 +369,7 @@ impl Generator {
             // Lists count as their only item, and items as lists, which the reference does not support.
             let is_scalar = !matches!(name, "l" | "m" | "c");
             let values = if is_scalar && self.percent(2) { names[self.below(SCALARS)].1 } else { values };
-            entries.push(format!("\"{name}\":{}", self.grammar.random().word(values)));
+            entries.push(format!("\"{name}\":{}", self.grammar.random().copy_of(values)));
         }
         format!("{{{}}}", entries.join(","))
     }

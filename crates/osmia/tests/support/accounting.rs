@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use chance::Chance;
 use gateway_interface::gateway_client::GatewayClient;
 use gateway_interface::*;
 use tokio::sync::watch;
@@ -30,30 +31,6 @@ const MESSAGE_TIME_TO_LIVE: i64 = 3_600_000;
 const RUNNING_MAX: usize = 60;
 /// How many of the newest facts of each kind are looked at after a restart: few, so that most of the time is for new ones.
 const RECENT: usize = 1;
-
-/// Repeatable random numbers (SplitMix64).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    pub fn milliseconds(&mut self, from: u64, to: u64) -> Duration {
-        Duration::from_millis(from + self.below(to - from))
-    }
-}
 
 /// The seed of a test: always the same unless the environment says otherwise.
 pub fn seed() -> u64 {
@@ -133,7 +110,7 @@ pub struct Totals {
 /// One client's books.
 pub struct Ledger {
     number: usize,
-    random: Random,
+    random: Chance,
     orders: BTreeMap<i64, Order>,
     conversations: BTreeMap<i64, Conversation>,
     next: i64,
@@ -145,7 +122,7 @@ impl Ledger {
     fn new(number: usize, seed: u64) -> Self {
         Ledger {
             number,
-            random: Random::new(seed.wrapping_add(number as u64)),
+            random: Chance::new(seed.wrapping_add(number as u64)),
             orders: BTreeMap::new(),
             conversations: BTreeMap::new(),
             next: 1,

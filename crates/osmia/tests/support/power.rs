@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::accounting::Random;
+use chance::Chance;
 
 const LIBRARY: &str = include_str!("journal.c");
 /// What a disk writes completely or not at all.
@@ -135,7 +135,7 @@ impl Disk {
 
     /// The power has failed and the process is gone: leaves what may be there. Returns how many changes of contents and
     /// names were not kept for sure.
-    pub fn settle(&mut self, tearing: Tearing, random: &mut Random) -> (usize, usize) {
+    pub fn settle(&mut self, tearing: Tearing, random: &mut Chance) -> (usize, usize) {
         let journal = fs::read(self.journal()).unwrap_or_default();
         let mut replay = Replay { kept: std::mem::take(&mut self.kept), ..Replay::default() };
         replay.seen = replay.kept.names.clone();
@@ -280,7 +280,7 @@ impl Replay {
     }
 
     /// What is there when the power fails.
-    fn settle(self, tearing: Tearing, random: &mut Random) -> Tree {
+    fn settle(self, tearing: Tearing, random: &mut Chance) -> Tree {
         let mut tree = self.kept;
         let mut renamings: Vec<_> = self.renamings.into_values().flat_map(|pending| pending.changes).collect();
         renamings.sort_by_key(|(number, _)| *number);
@@ -343,7 +343,7 @@ impl Change {
     }
 
     /// Some of its sectors are there.
-    fn tear(&self, file: &mut Vec<u8>, random: &mut Random) {
+    fn tear(&self, file: &mut Vec<u8>, random: &mut Chance) {
         let Change::Write(at, bytes) = self else {
             if random.below(2) == 0 {
                 self.apply(file);

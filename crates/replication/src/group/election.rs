@@ -1,5 +1,6 @@
 //! When a node asks for votes.
 
+use chance::Chance;
 use raft::StateRole;
 
 use super::Group;
@@ -8,23 +9,14 @@ use crate::log_store::LogStore;
 /// Election timeouts from the caller's seed. Raft draws its own from the thread's generator, which no simulation could
 /// repeat, so each one is replaced before it is looked at.
 pub(super) struct Jitter {
-    state: u64,
+    chance: Chance,
     drawn_for: (u64, StateRole),
     ticks: usize,
 }
 
 impl Jitter {
     pub(super) fn new(seed: u64) -> Self {
-        Self { state: seed, drawn_for: (0, StateRole::Follower), ticks: 0 }
-    }
-
-    fn next(&mut self) -> u64 {
-        // SplitMix64.
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Self { chance: Chance::new(seed), drawn_for: (0, StateRole::Follower), ticks: 0 }
     }
 }
 
@@ -45,8 +37,7 @@ impl<L: LogStore> Group<L> {
         let raft = &self.node.raft;
         self.jitter.drawn_for = (raft.term, raft.state);
         let shortest = raft.election_timeout();
-        let span = u64::try_from(shortest).expect("the timeout came from a u32");
-        self.jitter.ticks = shortest + usize::try_from(self.jitter.next() % span).expect("less than the timeout");
+        self.jitter.ticks = shortest + self.jitter.chance.index(shortest);
     }
 
     /// A sole voter need not wait for others: it leads as soon as everything it has is durable and handed out.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
+use chance::Chance;
 use osmia_replication::{
     Committed, Entry, Frame, GroupId, LogError, LogStore, MembershipChange, Message, NodeId, Options, Position,
     ProposeError, Replicas, ReplicationError, Role, Round, SnapshotReceiver, SnapshotSink, SnapshotSource,
@@ -14,27 +15,6 @@ use osmia_replication::{
 pub const GROUPS: [GroupId; 2] = [GroupId(0), GroupId(5)];
 const FRAME_LIMIT_BYTES: usize = 4 << 20;
 const CHUNK_BYTES: usize = 64;
-
-/// SplitMix64.
-pub struct Chance(pub u64);
-
-impl Chance {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    pub fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-}
 
 /// A node's disk, as far as the log is concerned.
 pub trait Disk {
@@ -172,7 +152,7 @@ impl<D: Disk> Cluster<D> {
         let mut cluster = Self {
             nodes: Vec::new(),
             network: Vec::new(),
-            chance: Chance(seed),
+            chance: Chance::new(seed),
             history: History::default(),
             reliable: true,
             cut: Vec::new(),
@@ -253,7 +233,7 @@ impl<D: Disk> Cluster<D> {
             return;
         };
         self.history.proposals += 1;
-        let data = format!("proposal {} at node {at} {}", self.history.proposals, "x".repeat(self.chance.below(120)));
+        let data = format!("proposal {} at node {at} {}", self.history.proposals, "x".repeat(self.chance.index(120)));
         match running.replicas.propose(group, data.into_bytes()) {
             Ok(()) | Err(ProposeError::NotLeader { .. } | ProposeError::TransferInProgress { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -307,7 +287,7 @@ impl<D: Disk> Cluster<D> {
         if waiting.is_empty() {
             return false;
         }
-        let choice = if self.reliable { 0 } else { self.chance.below(waiting.len().min(12)) };
+        let choice = if self.reliable { 0 } else { self.chance.index(waiting.len().min(12)) };
         let frame = if !self.reliable && self.chance.one_in(20) {
             self.network[waiting[choice]].clone()
         } else {
