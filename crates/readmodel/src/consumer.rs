@@ -1,7 +1,8 @@
 //! The read model as a consumer of records.
 //!
-//! What is taken is in memory until the next transaction. Transactions come at once while little happens, and less often the
-//! longer they take, so that under load each of them holds many records. What a transaction wrote survives a crash of the
+//! What is taken is in memory until the next transaction. Transactions come at once while little happens or somebody waits, and
+//! less often the more they write, so that under load each of them holds many records: a small one costs as much as some hundred
+//! rows, and writes whole pages. What a transaction wrote survives a crash of the
 //! process at once, and a loss of power after the next checkpoint; only then it is acknowledged.
 
 use std::path::PathBuf;
@@ -20,11 +21,11 @@ use crate::store::Store;
 /// A transaction has no more rows or bytes of values, about.
 const BATCH_ROWS_MAX: usize = 20_000;
 const BATCH_BYTES_MAX: usize = 16 << 20;
-/// A transaction takes at most one part in so many of the time.
-const PAUSE_FACTOR: u32 = 2;
-const PAUSE_MAX: Duration = Duration::from_millis(100);
-/// How often what was written is made durable.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
+/// After each row that it wrote, the next transaction waits so much longer, and at least as long as the last one took.
+const PAUSE_PER_ROW: Duration = Duration::from_micros(250);
+const PAUSE_MAX: Duration = Duration::from_millis(40);
+/// How often what was written is made durable: often, so that there is never much of it, which would hold up the log.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The name under which a node lists the read model among its consumers.
 pub const NAME: &str = "read-model";
@@ -78,11 +79,11 @@ impl PartitionConsumer {
         }
         let begin = Instant::now();
         open.store.write(&open.fold.batch).map_err(Self::failed("write a transaction"))?;
-        let duration = begin.elapsed();
+        let (duration, rows) = (begin.elapsed(), u32::try_from(open.fold.batch.rows()).unwrap_or(u32::MAX));
         self.metrics.transactions.record(duration.as_secs_f64());
-        self.metrics.rows.increment(open.fold.batch.rows() as u64);
+        self.metrics.rows.increment(rows.into());
         open.fold.written();
-        open.not_before = now + duration + (duration * PAUSE_FACTOR).min(PAUSE_MAX);
+        open.not_before = now + duration + PAUSE_PER_ROW.saturating_mul(rows).min(PAUSE_MAX).max(duration);
         open.checkpoint_at.get_or_insert(now + CHECKPOINT_INTERVAL);
         self.progress.reached(open.taken.position);
         self.metrics.position.set(open.taken.position as f64);
@@ -126,13 +127,15 @@ impl PartitionExporter for PartitionConsumer {
     fn flush_at(&self) -> Option<Duration> {
         let open = self.open.as_ref()?;
         let is_behind = self.progress.position() < open.taken.position;
-        let commit = is_behind.then_some(open.not_before);
+        // Who waits for this is not kept waiting for the sake of a larger transaction.
+        let at = if self.progress.is_awaited() { Duration::ZERO } else { open.not_before };
+        let commit = is_behind.then_some(at);
         [commit, open.checkpoint_at].into_iter().flatten().min()
     }
 
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
         let Some(open) = &self.open else { return Ok(()) };
-        if open.not_before <= now {
+        if open.not_before <= now || self.progress.is_awaited() {
             self.commit(now)?;
         }
         if self.open.as_ref().and_then(|open| open.checkpoint_at).is_some_and(|at| at <= now) {

@@ -1,6 +1,6 @@
 //! How far the records of a partition are in its read model, and those who wait for that.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -15,12 +15,19 @@ const WAITING_MAX: usize = 10_000;
 pub struct Progress {
     position: AtomicU64,
     waiting: Mutex<Vec<(u64, Told)>>,
+    /// Whether somebody waits, read without the lock.
+    is_awaited: AtomicBool,
 }
 
 impl Progress {
     /// The position up to which searches see what happened.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody waits.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
     }
 
     /// Everything up to this position can be found now.
@@ -33,6 +40,7 @@ impl Progress {
         }
         let (reached, rest) = waiting.drain(..).partition(|(wanted, _)| *wanted <= position);
         *waiting = rest;
+        self.is_awaited.store(!waiting.is_empty(), Ordering::Relaxed);
         drop(waiting);
         for (_, told) in reached {
             told();
@@ -50,6 +58,7 @@ impl Progress {
                     drop(waiting.remove(0));
                 }
                 waiting.push((position, Box::new(told)));
+                self.is_awaited.store(true, Ordering::Relaxed);
                 return;
             }
         }
