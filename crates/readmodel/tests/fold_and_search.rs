@@ -146,7 +146,7 @@ fn fold(directory: &Path, records: &[Vec<Record>], crashes: &[usize]) -> Arc<Rea
     for (partition, records) in PARTITIONS.into_iter().zip(records) {
         let source = RecordSource::new(partition);
         let mut crashes = crashes.iter().map(|crash| crash % records.len());
-        let (mut consumer, mut place) = opened(&configuration, partition);
+        let (mut consumer, _) = opened(&configuration, partition);
         let mut crash = crashes.next();
         let mut index = 0;
         while index < records.len() {
@@ -160,7 +160,8 @@ fn fold(directory: &Path, records: &[Vec<Record>], crashes: &[usize]) -> Arc<Rea
             if crash.is_some_and(|crash| crash <= index) {
                 crash = crashes.next();
                 drop(consumer);
-                (consumer, place) = opened(&configuration, partition);
+                let (again, place) = opened(&configuration, partition);
+                consumer = again;
                 assert!(place.position as usize <= index);
                 index = place.position as usize;
             }
