@@ -73,7 +73,8 @@ impl PartitionConsumer {
     fn commit(&mut self, now: Duration) -> Result<(), ExporterError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.fold.batch.rows() == 0 {
-            // Nothing that searches show has changed.
+            // Nothing that searches show has changed. The place is written with the next checkpoint.
+            open.checkpoint_at.get_or_insert(now + CHECKPOINT_INTERVAL);
             self.progress.reached(open.taken.position);
             return Ok(());
         }
@@ -90,13 +91,21 @@ impl PartitionConsumer {
         Ok(())
     }
 
-    fn checkpoint(&mut self) -> Result<(), ExporterError> {
+    /// Writes what is left and makes everything durable, which is acknowledged then.
+    fn checkpoint(&mut self, now: Duration) -> Result<(), ExporterError> {
+        self.commit(now)?;
         let Some(open) = &mut self.open else { return Ok(()) };
-        open.checkpoint_at = None;
         let begin = Instant::now();
-        open.store.checkpoint().map_err(Self::failed("make its file durable"))?;
+        // Of records that changed nothing, the place alone.
+        open.store.write(&open.fold.batch).map_err(Self::failed("write its place"))?;
+        open.fold.written();
+        let is_durable = open.store.checkpoint().map_err(Self::failed("make its file durable"))?;
         self.metrics.checkpoints.record(begin.elapsed().as_secs_f64());
-        open.opening.controller.acknowledge(open.store.place);
+        // A search that is under way may be in the way of a part of it.
+        open.checkpoint_at = (!is_durable).then_some(now + CHECKPOINT_INTERVAL);
+        if is_durable {
+            open.opening.controller.acknowledge(open.store.place);
+        }
         Ok(())
     }
 }
@@ -139,14 +148,13 @@ impl PartitionExporter for PartitionConsumer {
             self.commit(now)?;
         }
         if self.open.as_ref().and_then(|open| open.checkpoint_at).is_some_and(|at| at <= now) {
-            self.checkpoint()?;
+            self.checkpoint(now)?;
         }
         Ok(())
     }
 
     fn close(&mut self, now: Duration) -> Result<(), ExporterError> {
-        self.commit(now)?;
-        self.checkpoint()?;
+        self.checkpoint(now)?;
         self.open = None;
         Ok(())
     }

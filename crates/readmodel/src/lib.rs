@@ -18,4 +18,4 @@ mod store;
 pub use consumer::NAME;
 pub use model::{Busy, ReadModel};
 pub use progress::Progress;
-pub use store::{StoreError, check};
+pub use store::StoreError;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::{PartitionId, RecordPlace};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use crate::batch::{Batch, DecisionInstanceRow, SubscriptionRow};
 use crate::comparable::comparable;
@@ -94,9 +94,12 @@ impl Store {
         Ok(())
     }
 
-    /// Makes durable what was written, and the write-ahead log short.
-    pub fn checkpoint(&self) -> rusqlite::Result<()> {
-        self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    /// Makes durable what was written, and the write-ahead log short; `false` when a reader was in the way of a part of it.
+    pub fn checkpoint(&self) -> rusqlite::Result<bool> {
+        self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            let (frames, moved): (i64, i64) = (row.get(1)?, row.get(2)?);
+            Ok(frames == moved)
+        })
     }
 }
 
@@ -398,14 +401,4 @@ fn write_counters(transaction: &Transaction<'_>, batch: &Batch) -> rusqlite::Res
         update.execute(params![element, troubled.incidents, troubled.own.is_some(), troubled.own.flatten()])?;
     }
     Ok(())
-}
-
-/// Whether the content of a file is what SQLite wrote; a sentence of what is not.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn check(path: &Path) -> rusqlite::Result<Option<String>> {
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let said: Option<String> = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).optional()?;
-    Ok(said.filter(|said| said != "ok"))
 }

@@ -129,6 +129,12 @@ async fn everything_about_an_instance_is_there_also_after_a_kill_and_without_its
     let whole = connection.ask("GET", &format!("/v2/variables/{}", long["variableKey"].as_str().unwrap()), "").json();
     assert_eq!(whole["value"].as_str().map(str::len), Some(9_002));
 
+    for (has_incident, count) in [(true, 1), (false, 0)] {
+        let filter =
+            json!({"filter": {"hasIncident": has_incident, "elementId": "task", "elementInstanceState": "ACTIVE"}});
+        assert_eq!(search(&mut connection, "process-instances", &filter)["page"]["totalItems"], count, "{filter}");
+    }
+
     let incident = incidents[0]["incidentKey"].as_str().unwrap().to_owned();
     server.kill();
     let server = Server::start(data.path(), &[]);
@@ -153,6 +159,28 @@ async fn everything_about_an_instance_is_there_also_after_a_kill_and_without_its
     let mut connection = Connection::open(&server);
     create(&mut connection, &json!({}));
     assert!(search(&mut connection, "process-instances", &json!({}))["page"]["totalItems"].as_u64() >= Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_bounded_and_the_next_page_goes_on_where_it_ends() {
+    let (server, _data) = start(&["--partitions", "2"]).await;
+    let mut connection = Connection::open(&server);
+    for _ in 0..7 {
+        create(&mut connection, &json!({"large": "x".repeat(3_900_000)}));
+    }
+    let mut page = |position: Value| {
+        let body = json!({"page": position}).to_string();
+        let answer = connection.ask("POST", "/v2/variables/search?truncateValues=false", &body);
+        assert!(answer.status == 200 && answer.body.len() < 24 << 20, "{} {}", answer.status, answer.body.len());
+        answer.json()
+    };
+    let first = page(json!({"limit": 100}));
+    let second = page(json!({"limit": 100, "after": first["page"]["endCursor"]}));
+    let (first_keys, second_keys) = (keys(&first, "variableKey"), keys(&second, "variableKey"));
+    assert_eq!((first_keys.len(), second_keys.len()), (5, 2), "after 16 MiB it ends");
+    let before = page(json!({"limit": 100, "before": second["page"]["endCursor"]}));
+    let all: Vec<String> = first_keys.into_iter().chain(second_keys).collect();
+    assert_eq!(keys(&before, "variableKey"), all[1..6], "backwards it ends at the other side");
 }
 
 /// Asks again and again, for as long as anything may take here.

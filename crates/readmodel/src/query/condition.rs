@@ -49,6 +49,8 @@ pub enum Condition {
     Is(&'static Field, Vec<Test>),
     /// A process instance has a variable of this name whose value passes all tests.
     Variable(String, Vec<Test>),
+    /// A row belongs to this process instance or to one that was called below it.
+    OfInstance(i64),
     /// A process instance has this tag.
     Tag(String),
 }

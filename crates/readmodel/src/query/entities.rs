@@ -175,7 +175,7 @@ pub static INCIDENTS: Entity = Entity {
         field("incidentKey", "r.key", Kind::Key),
         of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key"),
         field("processInstanceKey", "r.process_instance_key", Kind::Key),
-        field("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key).unsorted(),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
         field("elementInstanceKey", "r.element_instance_key", Kind::Key),
         field("jobKey", "r.job_key", Kind::Key),
     ],

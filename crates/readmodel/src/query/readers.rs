@@ -1,13 +1,14 @@
 //! Connections that read.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::btree_map::Entry;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use protocol::PartitionId;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::store::path_of;
 
@@ -38,7 +39,7 @@ pub enum Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::OperationInterrupted) => Failure::TooLong,
+            Some(ErrorCode::OperationInterrupted) => Failure::TooLong,
             _ => Failure::Sqlite(error),
         }
     }
@@ -54,8 +55,8 @@ pub struct Readers {
 struct Reader {
     connection: Connection,
     deadline: Arc<parking_lot::Mutex<Option<Instant>>>,
-    /// Its file was replaced.
-    is_stale: Arc<AtomicBool>,
+    /// The file that is open: one that was set aside has another place on the disk.
+    file: (u64, u64),
 }
 
 impl Readers {
@@ -78,29 +79,34 @@ impl Readers {
         if !self.partitions.contains(&partition) {
             return Err(Failure::NoPartition(partition));
         }
-        if self.open.get(&partition).is_some_and(|reader| reader.is_stale.load(Ordering::Relaxed)) {
+        let path = path_of(&self.directory, partition);
+        if self.open.get(&partition).is_some_and(|reader| file_at(&path) != Some(reader.file)) {
             self.open.remove(&partition);
         }
-        if !self.open.contains_key(&partition) {
-            let path = path_of(&self.directory, partition);
-            self.open.insert(partition, Reader::open(&path)?);
-        }
-        let Some(reader) = self.open.get(&partition) else { return Err(Failure::NoPartition(partition)) };
+        let reader = match self.open.entry(partition) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(closed) => closed.insert(Reader::open(&path)?),
+        };
         *reader.deadline.lock() = Some(deadline);
         let result = read(&reader.connection);
         *reader.deadline.lock() = None;
-        if let Err(error) = &result
-            && error.sqlite_error_code() != Some(rusqlite::ErrorCode::OperationInterrupted)
-        {
+        if result.as_ref().is_err_and(|error| error.sqlite_error_code() != Some(ErrorCode::OperationInterrupted)) {
             // Whatever it was, the next search begins with a new connection.
-            reader.is_stale.store(true, Ordering::Relaxed);
+            self.open.remove(&partition);
         }
         Ok(result?)
     }
 }
 
+/// What tells files apart that have had the same name.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
 impl Reader {
-    fn open(path: &std::path::Path) -> rusqlite::Result<Reader> {
+    fn open(path: &Path) -> rusqlite::Result<Reader> {
+        // Before it is opened: if it is replaced in between, the next search notices.
+        let file = file_at(path).unwrap_or_default();
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(1))?;
@@ -110,6 +116,6 @@ impl Reader {
         let until = deadline.clone();
         connection
             .progress_handler(STEPS, Some(move || until.lock().is_some_and(|deadline| Instant::now() > deadline)))?;
-        Ok(Reader { connection, deadline, is_stale: Arc::default() })
+        Ok(Reader { connection, deadline, file })
     }
 }

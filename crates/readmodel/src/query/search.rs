@@ -14,6 +14,8 @@ use super::readers::{Failure, Readers, TIME_MAX};
 use super::row;
 use super::sql::{self, Sql};
 
+/// An answer ends with the row that makes it larger: values of variables may be large.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// More rows are not counted.
 pub(super) const TOTAL_MAX: u64 = 10_000;
 
@@ -84,7 +86,7 @@ impl Search {
         }
     }
 
-    /// Searches.
+    /// Searches: first for the places of the rows on the page, in all partitions, then for what is in those rows.
     ///
     /// # Errors
     /// When it takes too long or a file cannot be read.
@@ -97,13 +99,16 @@ impl Search {
         if self.entity.scope == Scope::Same {
             partitions.truncate(1);
         }
-        let (mut rows, mut total) = (Vec::new(), 0);
+        let (mut places, mut total) = (Vec::new(), 0);
         for partition in partitions {
-            let (found, count) = readers.read(partition, deadline, |connection| self.read(connection, partition))?;
-            rows.extend(found);
+            let (found, count) = readers.read(partition, deadline, |connection| self.places(connection, partition))?;
+            places.extend(found);
             total += count;
         }
-        Ok(self.merge(rows, total))
+        let rows = self.rows(readers, deadline, self.page_of(places))?;
+        let ends = rows.first().zip(rows.last()).map(|((first, _), (last, _))| (first.clone(), last.clone()));
+        let items = rows.into_iter().map(|(_, item)| item).collect();
+        Ok(Found { items, total: total.min(TOTAL_MAX), has_more: total > TOTAL_MAX, ends })
     }
 
     /// The row with a key, if there is one.
@@ -114,20 +119,83 @@ impl Search {
         Ok(self.run(readers)?.items.into_iter().next())
     }
 
-    fn merge(&self, mut rows: Vec<Item>, total: u64) -> Found {
-        rows.sort_by(|(one, _), (other, _)| self.compare(one, other));
+    fn is_backward(&self) -> bool {
+        matches!(self.page, Page::At(Direction::Before, _))
+    }
+
+    /// What is on the page of what all partitions have for it, in the order of the answer.
+    fn page_of(&self, mut places: Vec<Cursor>) -> Vec<Cursor> {
+        places.sort_by(|one, other| self.compare(one, other));
         let limit = self.limit as usize;
-        let rows: Vec<Item> = match &self.page {
-            Page::From(first) => rows.into_iter().skip(*first as usize).take(limit).collect(),
-            Page::At(Direction::After, _) => rows.into_iter().take(limit).collect(),
+        match &self.page {
+            Page::From(first) => places.into_iter().skip(*first as usize).take(limit).collect(),
+            Page::At(Direction::After, _) => places.into_iter().take(limit).collect(),
             Page::At(Direction::Before, _) => {
-                let skipped = rows.len().saturating_sub(limit);
-                rows.into_iter().skip(skipped).collect()
+                let skipped = places.len().saturating_sub(limit);
+                places.into_iter().skip(skipped).collect()
             }
-        };
-        let ends = rows.first().zip(rows.last()).map(|((first, _), (last, _))| (first.clone(), last.clone()));
-        let items = rows.into_iter().map(|(_, item)| item).collect();
-        Found { items, total: total.min(TOTAL_MAX), has_more: total > TOTAL_MAX, ends }
+        }
+    }
+
+    /// The rows at these places, as many as an answer may have bytes, and at least one: from the cursor on, so that the next page goes
+    /// on behind them.
+    fn rows(&self, readers: &mut Readers, deadline: Instant, mut places: Vec<Cursor>) -> Result<Vec<Item>, Failure> {
+        if self.is_backward() {
+            places.reverse();
+        }
+        let (mut rows, mut bytes) = (Vec::with_capacity(places.len()), 0);
+        let mut left = places.into_iter().peekable();
+        while let Some(place) = left.next() {
+            let partition = PartitionId(place.partition);
+            // Neighbours are mostly of the same partition: they are read together.
+            let mut together = vec![place];
+            while let Some(next) = left.next_if(|next| next.partition == partition.0) {
+                together.push(next);
+            }
+            readers
+                .read(partition, deadline, |connection| self.rows_of(connection, together, &mut bytes, &mut rows))?;
+            if bytes >= ANSWER_BYTES_MAX {
+                break;
+            }
+        }
+        if self.is_backward() {
+            rows.reverse();
+        }
+        Ok(rows)
+    }
+
+    fn rows_of(
+        &self,
+        connection: &Connection,
+        places: Vec<Cursor>,
+        bytes: &mut usize,
+        rows: &mut Vec<Item>,
+    ) -> rusqlite::Result<()> {
+        let condition = sql::condition(connection, &self.condition)?;
+        let mut statement = Sql::of("SELECT ");
+        for (index, field) in self.fields().enumerate() {
+            statement.push(if index > 0 { ", " } else { "" }).push(field.sql);
+        }
+        // The key first: it finds the row.
+        statement.push(&format!(" FROM {} WHERE {} = ?1 AND ", self.entity.from, self.entity.key));
+        let mut prepared = connection.prepare_cached(&statement.append(condition).text)?;
+        for (index, parameter) in statement.parameters.iter().enumerate() {
+            prepared.raw_bind_parameter(index + 2, parameter)?;
+        }
+        for place in places {
+            prepared.raw_bind_parameter(1, place.key)?;
+            let mut found = prepared.raw_query();
+            // One that is gone since is not there.
+            let Some(row) = found.next()? else { continue };
+            let mut item = Vec::with_capacity(512);
+            row::write(&mut item, row, self.fields(), 0, self.truncates)?;
+            *bytes += item.len();
+            rows.push((place, item));
+            if *bytes >= ANSWER_BYTES_MAX {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The order of two rows, as the database has it.
@@ -146,15 +214,15 @@ impl Search {
         self.entity.fields.iter().filter(|field| field.is_answered)
     }
 
-    /// The rows of one partition that may be on the page, and how many fit.
-    fn read(&self, connection: &Connection, partition: PartitionId) -> rusqlite::Result<(Vec<Item>, u64)> {
+    /// The places of one partition's rows that may be on the page, and how many rows fit.
+    fn places(&self, connection: &Connection, partition: PartitionId) -> rusqlite::Result<(Vec<Cursor>, u64)> {
         let condition = sql::condition(connection, &self.condition)?;
         let total = self.count(connection, &condition)?;
         let statement = self.statement(condition, partition);
         let mut prepared = connection.prepare_cached(&statement.text)?;
         let mut rows = prepared.query(rusqlite::params_from_iter(&statement.parameters))?;
         let sorted = self.sort.len();
-        let mut found = Vec::new();
+        let mut places = Vec::new();
         while let Some(row) = rows.next()? {
             let value = |index| {
                 Ok(match row.get_ref(index)? {
@@ -164,12 +232,9 @@ impl Search {
                 })
             };
             let values = (0..sorted).map(value).collect::<rusqlite::Result<_>>()?;
-            let cursor = Cursor { values, key: row.get(sorted)?, partition: partition.0 };
-            let mut item = Vec::with_capacity(512);
-            row::write(&mut item, row, self.fields(), sorted + 1, self.truncates)?;
-            found.push((cursor, item));
+            places.push(Cursor { values, key: row.get(sorted)?, partition: partition.0 });
         }
-        Ok((found, total))
+        Ok((places, total))
     }
 
     fn count(&self, connection: &Connection, condition: &Sql) -> rusqlite::Result<u64> {
@@ -182,16 +247,12 @@ impl Search {
 
     fn statement(&self, condition: Sql, partition: PartitionId) -> Sql {
         let entity = self.entity;
-        let is_backward = matches!(self.page, Page::At(Direction::Before, _));
+        let is_backward = self.is_backward();
         let mut statement = Sql::of("SELECT ");
         for sort in &self.sort {
             statement.push(sort.field.sql).push(", ");
         }
-        statement.push(entity.key);
-        for field in self.fields() {
-            statement.push(", ").push(field.sql);
-        }
-        statement.push(" FROM ").push(entity.from).push(" WHERE ").append(condition);
+        statement.push(entity.key).push(" FROM ").push(entity.from).push(" WHERE ").append(condition);
         if let Page::At(_, cursor) = &self.page {
             statement.push(" AND ").append(self.beyond(cursor, is_backward, partition));
         }

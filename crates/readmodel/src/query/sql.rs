@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use rusqlite::types::{ToSqlOutput, Value as Sqlite};
 
 use super::condition::{Condition, Test, Value};
-use super::entity::{Field, Filter};
+use super::entity::{Field, Filter, Kind};
 use crate::comparable::comparable;
 
 /// A part of a statement with its parameters, in their order.
@@ -81,6 +81,14 @@ pub(super) fn condition(connection: &Connection, condition: &Condition) -> rusql
         }
         Condition::Is(field, tests) => is(connection, field, tests)?,
         Condition::Variable(name, tests) => variable(name, tests),
+        Condition::OfInstance(key) => {
+            let mut sql = Sql::of("r.process_instance_key IN (WITH RECURSIVE below(key) AS (VALUES(");
+            sql.bind(*key).push(
+                ") UNION SELECT c.key FROM below JOIN process_instance c ON c.parent_process_instance_key = below.key) \
+                 SELECT key FROM below)",
+            );
+            sql
+        }
         Condition::Tag(tag) => {
             let mut sql = Sql::of("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ");
             sql.bind(tag.clone()).push(")");
@@ -95,8 +103,8 @@ fn all(connection: &Connection, conditions: &[Condition]) -> rusqlite::Result<Ve
     let mut of_others: Vec<(&str, Vec<Sql>)> = Vec::new();
     for one in conditions {
         match one {
-            Condition::Is(Field { filter: Filter::Exists { exists, column }, .. }, given) => {
-                let tested = tests(column, given);
+            Condition::Is(Field { filter: Filter::Exists { exists, column }, kind, .. }, given) => {
+                let tested = tests_of(*kind, column, given);
                 match of_others.iter_mut().find(|(known, _)| known == exists) {
                     Some((_, together)) => together.push(tested),
                     None => of_others.push((exists, vec![tested])),
@@ -119,8 +127,8 @@ fn within(template: &str, inner: Sql) -> Sql {
 fn is(connection: &Connection, field: &Field, given: &[Test]) -> rusqlite::Result<Sql> {
     Ok(match field.filter {
         // What no row has is never equal to anything.
-        Filter::None | Filter::Column => tests(field.sql, given),
-        Filter::Exists { exists, column } => within(exists, tests(column, given)),
+        Filter::None | Filter::Column => tests_of(field.kind, field.sql, given),
+        Filter::Exists { exists, column } => within(exists, tests_of(field.kind, column, given)),
         Filter::Via { on, select, column } => {
             let mut lookup = Sql::of(select);
             lookup.push(" WHERE ").append(tests(column, given));
@@ -141,6 +149,16 @@ fn one_of(column: &str, numbers: &[i64]) -> Sql {
             let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
             Sql::of(format!("{column} IN ({})", list.join(",")))
         }
+    }
+}
+
+/// What is a condition itself is not compared, so that an index with that condition can be used.
+fn tests_of(kind: Kind, column: &str, given: &[Test]) -> Sql {
+    match given {
+        [Test::Equal(Value::Integer(flag))] if kind == Kind::Boolean => {
+            Sql::of(format!("{}{column}", if *flag == 0 { "NOT " } else { "" }))
+        }
+        _ => tests(column, given),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The operations that only read.
 
+use hyper::StatusCode;
 use protocol::{Key, PartitionId};
 use readmodel::query::{
     CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES, DECISION_REQUIREMENTS,
@@ -11,19 +12,16 @@ use super::{Searcher, answer, request};
 use crate::rest::json::JsonObject;
 use crate::rest::object::{Object, path_key};
 use crate::rest::problem::Problem;
-use hyper::StatusCode;
 
 /// What an operation reads.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::rest) enum Read {
     /// Rows of an entity.
     Search(&'static Entity),
-    /// Rows of an entity that belong to what the path names by this field.
-    SearchOf {
-        entity: &'static Entity,
-        of: &'static Entity,
-        field: &'static str,
-    },
+    /// The incidents of the element instance in the path.
+    IncidentsOfElementInstance,
+    /// The incidents of the process instance in the path, and of those that it called.
+    IncidentsOfProcessInstance,
     /// The row with the key in the path.
     Get(&'static Entity),
     /// Its instance key is a text.
@@ -57,16 +55,10 @@ impl Read {
         ("getProcessInstanceSequenceFlows", Read::GetSequenceFlows),
         ("getProcessInstanceCallHierarchy", Read::GetCallHierarchy),
         ("getProcessInstanceStatistics", Read::ElementStatisticsOfInstance),
-        (
-            "searchProcessInstanceIncidents",
-            Read::SearchOf { entity: &INCIDENTS, of: &PROCESS_INSTANCES, field: "rootProcessInstanceKey" },
-        ),
+        ("searchProcessInstanceIncidents", Read::IncidentsOfProcessInstance),
         ("searchElementInstances", Read::Search(&ELEMENT_INSTANCES)),
         ("getElementInstance", Read::Get(&ELEMENT_INSTANCES)),
-        (
-            "searchElementInstanceIncidents",
-            Read::SearchOf { entity: &INCIDENTS, of: &ELEMENT_INSTANCES, field: "elementInstanceKey" },
-        ),
+        ("searchElementInstanceIncidents", Read::IncidentsOfElementInstance),
         ("searchVariables", Read::Search(&VARIABLES)),
         ("getVariable", Read::GetVariable),
         ("searchJobs", Read::Search(&JOBS)),
@@ -122,19 +114,18 @@ impl Searcher {
                 search.truncates = truncates(asked.query)?;
                 self.ask(move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))).await
             }
-            Read::SearchOf { entity, of, field } => {
-                let key = path_key(key_field(of), asked.parameter)?;
-                let mut search = request::search(entity, asked.body)?;
-                restrict(&mut search, field, key);
-                let owner = by_key(of, key);
-                self.ask(move |readers| {
-                    let Some(owner) = owner else { return Ok(Err(not_found(of, key))) };
-                    if owner.first(readers)?.is_none() {
-                        return Ok(Err(not_found(of, key)));
-                    }
-                    Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))
-                })
-                .await
+            Read::IncidentsOfElementInstance => {
+                let key = path_key("elementInstanceKey", asked.parameter)?;
+                let mut search = request::search(&INCIDENTS, asked.body)?;
+                restrict(&mut search, "elementInstanceKey", key);
+                self.incidents(&ELEMENT_INSTANCES, key, search).await
+            }
+            Read::IncidentsOfProcessInstance => {
+                let key = path_key("processInstanceKey", asked.parameter)?;
+                let mut search = request::search(&INCIDENTS, asked.body)?;
+                search.condition = Condition::All(vec![Condition::OfInstance(key), search.condition]);
+                search.partition = Key::from_raw(key).partition();
+                self.incidents(&PROCESS_INSTANCES, key, search).await
             }
             Read::Get(entity) => {
                 let key = path_key(key_field(entity), asked.parameter)?;
@@ -172,6 +163,18 @@ impl Searcher {
             }
             _ => self.statistics(read, asked).await,
         }
+    }
+
+    /// The incidents that a search finds, if what they belong to is there.
+    async fn incidents(&self, of: &'static Entity, key: i64, search: Search) -> Result<Answered, Problem> {
+        let owner = by_key(of, key);
+        self.ask(move |readers| {
+            if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
+                return Ok(Err(not_found(of, key)));
+            }
+            Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))
+        })
+        .await
     }
 
     async fn get(&self, entity: &'static Entity, key: i64) -> Result<Answered, Problem> {
