@@ -22,7 +22,7 @@ async fn a_frozen_process_goes_on_where_it_was() {
     let load = Load::begin(&server.grpc, 6, seed).await;
     for milliseconds in [1_000, 2_000, 5_000] {
         tokio::time::sleep(Duration::from_millis(random.within(200..600))).await;
-        server.signal("-STOP");
+        server.freeze();
         // A thread in the middle of something stops a moment later.
         tokio::time::sleep(Duration::from_millis(100)).await;
         // A frozen node does not answer, and a client that gives up learns so.

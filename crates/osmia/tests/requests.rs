@@ -288,7 +288,7 @@ async fn a_client_may_give_up_many_requests_before_they_are_read() {
     let server = Server::start(data.path(), &[]);
     let mut client = server.client().await;
     client.topology(TopologyRequest {}).await.expect("the connection is open");
-    server.signal("-STOP");
+    server.freeze();
     let give_up = (0..500).map(|_| {
         let mut client = client.clone();
         tokio::spawn(async move {

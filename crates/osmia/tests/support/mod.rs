@@ -78,6 +78,22 @@ impl Server {
         assert!(Command::new("kill").args([signal, &pid]).status().expect("kill exists").success());
     }
 
+    /// Stops all threads, and waits until they stand still: a signal is on its way for a moment.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+        let threads = format!("/proc/{}/task", self.pid());
+        let is_still = |thread: std::io::Result<std::fs::DirEntry>| {
+            let state = thread.and_then(|thread| std::fs::read_to_string(thread.path().join("stat")));
+            // Behind the name in brackets. A thread that ended meanwhile stands still too.
+            state.map_or(true, |state| state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T')))
+        };
+        let begin = Instant::now();
+        while !std::fs::read_dir(&threads).expect("the process is there").all(is_still) {
+            assert!(begin.elapsed() < LIMIT, "the node does not stand still");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// SIGTERM; returns the exit code.
     pub fn terminate(self) -> Option<i32> {
         self.signal("-TERM");
