@@ -98,6 +98,15 @@ pub enum LoadError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The file of earlier results cannot be used.
+    #[error(
+        "The history {path} cannot be used: {reason}. Give a file of results of this tool, or one that does not exist."
+    )]
+    History {
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The system refused a thread.
     #[error("The system refused to start a thread: {0}.")]
     Thread(std::io::Error),

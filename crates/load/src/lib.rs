@@ -15,12 +15,14 @@
 //! costs less processor time than several, which matters because the generator usually shares the machine with the
 //! server.
 
+mod availability;
 mod beforehand;
 mod connection;
 mod drain;
 mod error;
 mod figures;
 mod fsync_probe;
+mod history;
 mod idle;
 mod instances;
 mod maximum;
@@ -45,17 +47,19 @@ mod worker;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use availability::{AvailabilityReport, FoundByProcess, FoundReport};
 pub use connection::Server;
 pub use drain::{DrainBesideReport, DrainReport};
 pub use error::LoadError;
 pub use figures::{Failures, Irregularities, Measured, MessageCounts, Quantiles, Second};
+pub use history::{ComparedFigure, Comparison, History};
 pub use idle::IdleReport;
 pub use maximum::{MaximumReport, Trial};
 pub use misbehaving::{MisbehavedReport, MisbehavingReport};
 pub use options::{
-    Delivery, DrainBeside, DrainOptions, IdleOptions, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Options,
-    PAYLOAD_LIMIT_BYTES, PAYLOAD_MINIMUM_BYTES, RateOptions, RestOptions, SurgeOptions, TimersOptions, WaitingOptions,
-    Work, WorkerOptions,
+    AvailabilityOptions, Database, Delivery, DrainBeside, DrainOptions, IdleOptions, MaximumOptions,
+    MisbehavingOptions, Misbehaviour, Mode, Options, PAYLOAD_LIMIT_BYTES, PAYLOAD_MINIMUM_BYTES, RateOptions,
+    RestOptions, SurgeOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
 };
 pub use process_statistics::ProcessUse;
 pub use profile::Profile;
@@ -104,7 +108,7 @@ async fn run_here(options: Options) -> Result<Report, LoadError> {
     let result = measure(&options).await;
     let fsync = probe.map(FsyncProbe::finish);
     let (context, outcome) = result?;
-    Ok(Report { started_at, settings: options, context, fsync, failure: outcome.failure(), outcome })
+    Ok(Report { started_at, settings: options, context, fsync, failure: outcome.failure(), outcome, history: None })
 }
 
 async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {

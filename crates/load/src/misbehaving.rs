@@ -254,7 +254,7 @@ impl MisbehavingClient {
                 let (creator, misbehaved) = (creator.clone(), self.misbehaved.clone());
                 tokio::spawn(async move {
                     match creator.create(0, number, Tag(number)).await {
-                        Ok(()) => misbehaved.state().0.created += 1,
+                        Ok(_) => misbehaved.state().0.created += 1,
                         Err(status) => misbehaved.state().0.rejected_creations.record(&status),
                     }
                     drop(permit);

@@ -109,7 +109,7 @@ fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 pub(crate) struct Tag(pub u64);
 
 /// The variable that holds the tag.
-const TAG: &str = "loadTag";
+pub(crate) const TAG: &str = "loadTag";
 const TAG_NAME: &str = "\"loadTag\"";
 
 impl Tag {

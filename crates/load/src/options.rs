@@ -1,5 +1,7 @@
 //! The options of a run.
 
+mod availability;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +10,8 @@ use serde::{Serialize, Serializer};
 
 use crate::error::LoadError;
 use crate::profile::Profile;
+
+pub use availability::{AvailabilityOptions, Database};
 
 /// The smallest payload: the tag by which a job finds its instance.
 pub const PAYLOAD_MINIMUM_BYTES: usize = 34;
@@ -25,6 +29,8 @@ pub struct Options {
     pub connections: usize,
     /// REST for creations, publications, completions and polls; gRPC without.
     pub rest: Option<RestOptions>,
+    /// Whether some of the instances are searched for, to measure when they can be found.
+    pub availability: Option<AvailabilityOptions>,
     /// How long a request may take.
     #[serde(serialize_with = "seconds")]
     pub request_timeout: Duration,
@@ -316,6 +322,7 @@ impl Options {
             mode,
             connections: 2,
             rest: None,
+            availability: None,
             request_timeout: Duration::from_secs(10),
             settle_limit: Duration::from_secs(20),
             server_pids: Vec::new(),
@@ -333,6 +340,9 @@ impl Options {
             require(!rest.addresses.is_empty(), "The address for REST", "missing", "given at least once")?;
             let measures = matches!(self.mode, Mode::Rate(_) | Mode::Maximum(_));
             require(measures, "The protocol", "REST", "gRPC, except for a rate and the highest rate")?;
+        }
+        if let Some(availability) = &self.availability {
+            availability.check(&self.mode)?;
         }
         match &self.mode {
             Mode::Rate(options) => {

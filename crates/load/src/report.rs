@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::availability::AvailabilityReport;
 use crate::connection::Server;
 use crate::drain::DrainReport;
 use crate::error::LoadError;
 use crate::figures::{Failures, Irregularities, Measured, MessageCounts, Quantiles};
+use crate::history::Comparison;
 use crate::idle::IdleReport;
 use crate::maximum::MaximumReport;
 use crate::misbehaving::MisbehavingReport;
@@ -36,6 +38,8 @@ pub struct Report {
     pub failure: Option<String>,
     /// What was measured.
     pub outcome: Outcome,
+    /// How that compares with earlier results, if it was appended to them.
+    pub history: Option<Comparison>,
 }
 
 impl Report {
@@ -101,8 +105,17 @@ impl Outcome {
     pub(crate) fn failure(&self) -> Option<String> {
         let mut messages = MessageCounts::default();
         match self {
-            Outcome::Rate(report) => messages.add(report.messages.unwrap_or_default()),
+            Outcome::Rate(report) => {
+                if let Some(failure) = report.availability.as_ref().and_then(AvailabilityReport::failure) {
+                    return Some(failure);
+                }
+                messages.add(report.messages.unwrap_or_default());
+            }
             Outcome::Maximum(report) => {
+                let availability = report.confirmation.as_ref().and_then(|report| report.availability.as_ref());
+                if let Some(failure) = availability.and_then(AvailabilityReport::failure) {
+                    return Some(failure);
+                }
                 report.trials.iter().filter_map(|trial| trial.messages).for_each(|counts| messages.add(counts));
             }
             Outcome::Surge(report) => return report.failure(),
@@ -176,6 +189,9 @@ impl Display for Report {
                 ),
             )?;
         }
+        if let Some(history) = &self.history {
+            write!(formatter, "{history}")?;
+        }
         if let Some(failure) = &self.failure {
             row(formatter, "FAILED", failure)?;
         }
@@ -243,6 +259,9 @@ fn rate(formatter: &mut Formatter<'_>, report: &RateReport) -> fmt::Result {
     }
     quantile_header(formatter)?;
     latencies(formatter, sum)?;
+    if let Some(availability) = &report.availability {
+        availability.write_text(formatter)?;
+    }
     for part in &report.by_process {
         writeln!(formatter)?;
         row(formatter, &part.process, format_args!("{} unfinished", part.measured.unfinished))?;

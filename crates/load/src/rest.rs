@@ -1,5 +1,6 @@
 //! The commands of a run over REST instead of gRPC: creations, publications, completions and polls. Deployments, streams
-//! of jobs and questions about the cluster stay with gRPC, as with the official clients.
+//! of jobs and questions about the cluster stay with gRPC, as with the official clients. The searches for data
+//! availability take these connections too.
 //!
 //! Outcomes are told in the terms of gRPC, so that reports of both can be compared.
 
@@ -45,6 +46,13 @@ struct Connection {
     sender: SendRequest<String>,
 }
 
+/// A new process instance.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created {
+    process_instance_key: String,
+}
+
 /// Jobs as they are activated.
 #[derive(Deserialize)]
 struct Jobs {
@@ -80,10 +88,14 @@ impl Rest {
         }))
     }
 
-    /// `variables` is JSON.
-    pub(crate) async fn create(&self, process_id: &str, variables: &str, limit: Duration) -> Result<(), Status> {
+    /// `variables` is JSON. Returns the key of the process instance.
+    pub(crate) async fn create(&self, process_id: &str, variables: &str, limit: Duration) -> Result<i64, Status> {
         let body = format!(r#"{{"processDefinitionId":"{process_id}","variables":{variables}}}"#);
-        self.post("/v2/process-instances", body, limit).await.map(drop)
+        let answer = self.post("/v2/process-instances", body, limit).await?;
+        let unreadable =
+            |error: &dyn std::fmt::Display| Status::internal(format!("the answer cannot be read: {error}"));
+        let created: Created = serde_json::from_slice(&answer).map_err(|error| unreadable(&error))?;
+        created.process_instance_key.parse().map_err(|error| unreadable(&error))
     }
 
     /// `time_to_live` is in milliseconds.
@@ -130,21 +142,29 @@ impl Rest {
         jobs.jobs.into_iter().map(job).collect()
     }
 
-    async fn post(&self, path: &str, body: String, limit: Duration) -> Result<Vec<u8>, Status> {
-        match tokio::time::timeout(limit, self.exchange(path, body)).await {
+    pub(crate) async fn get(&self, path: &str, limit: Duration) -> Result<Vec<u8>, Status> {
+        self.request(Method::GET, path, String::new(), limit).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: String, limit: Duration) -> Result<Vec<u8>, Status> {
+        self.request(Method::POST, path, body, limit).await
+    }
+
+    async fn request(&self, method: Method, path: &str, body: String, limit: Duration) -> Result<Vec<u8>, Status> {
+        match tokio::time::timeout(limit, self.exchange(method, path, body)).await {
             Ok(answered) => answered,
             Err(_) => Err(Status::deadline_exceeded(format!("no answer within {} ms", limit.as_millis()))),
         }
     }
 
-    async fn exchange(&self, path: &str, body: String) -> Result<Vec<u8>, Status> {
+    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<Vec<u8>, Status> {
         let _room = self.0.room.acquire().await.expect("the semaphore is never closed");
         let mut connection = match self.idle() {
             Some(connection) => connection,
             None => self.open().await?,
         };
         let request = Request::builder()
-            .method(Method::POST)
+            .method(method)
             .uri(path)
             .header(HOST, &self.0.addresses[connection.address])
             .header(CONTENT_TYPE, "application/json")

@@ -7,6 +7,7 @@ use gateway_interface::{DeployResourceRequest, Resource};
 use tokio::sync::Semaphore;
 use tonic::{Request, Status};
 
+use crate::availability::Availability;
 use crate::beforehand::{Beforehand, Tags};
 use crate::connection::{Server, connect, describe_server};
 use crate::error::{LoadError, refused};
@@ -83,6 +84,9 @@ impl Session {
                 creator: creator(options, creators, Arc::clone(&process_ids), work.payload_bytes),
                 publisher,
                 tracker: tracker.clone(),
+                availability: options.availability.as_ref().map(|wanted| {
+                    Availability::new(wanted, timeline, Arc::clone(&process_ids), options.request_timeout)
+                }),
             },
             tracker,
             names,

@@ -7,6 +7,7 @@ use gateway_interface::CreateProcessInstanceRequest;
 use tokio::sync::Semaphore;
 use tonic::{Request, Status};
 
+use crate::availability::{Availability, Wanted};
 use crate::model::{Payload, Tag};
 use crate::profile::{Kind, Profile};
 use crate::publisher::Publisher;
@@ -31,8 +32,8 @@ pub(crate) struct Creator {
 }
 
 impl Creator {
-    /// Sends one creation; the number spreads them over the connections.
-    pub async fn create(&self, kind: usize, number: u64, tag: Tag) -> Result<(), Status> {
+    /// Sends one creation; the number spreads them over the connections. Returns the key of the process instance.
+    pub async fn create(&self, kind: usize, number: u64, tag: Tag) -> Result<i64, Status> {
         if let Some(rest) = &self.rest {
             let variables = self.payload.variables(tag);
             return rest.create(&self.process_ids[kind], &variables, self.request_timeout).await;
@@ -46,7 +47,7 @@ impl Creator {
         });
         request.set_timeout(self.request_timeout);
         let mut client = self.clients[connection].clone();
-        client.create_process_instance(request).await.map(drop)
+        Ok(client.create_process_instance(request).await?.into_inner().process_instance_key)
     }
 }
 
@@ -76,6 +77,8 @@ pub(crate) struct Sender {
     pub creator: Creator,
     pub publisher: Publisher,
     pub tracker: Tracker,
+    /// Looks for some of the instances, if that is asked for.
+    pub availability: Option<Availability>,
 }
 
 impl Sender {
@@ -96,7 +99,12 @@ impl Sender {
         }
         let create = async {
             match self.creator.create(turn.kind, number, tag).await {
-                Ok(()) => tracker.created(turn.kind, tag, intended),
+                Ok(key) => {
+                    tracker.created(turn.kind, tag, intended);
+                    if let Some(availability) = &self.availability {
+                        availability.created(number, Wanted { kind: turn.kind, key, tag, intended });
+                    }
+                }
                 Err(status) => tracker.creation_failed(tag, &status),
             }
         };

@@ -225,7 +225,7 @@ async fn settle(
         for number in 0..instances {
             let tag = Tag::of_send(FIRST_TEST_NUMBER, 0);
             match creator.create(0, number, tag).await {
-                Ok(()) => created += 1,
+                Ok(_) => created += 1,
                 Err(status) => failures.record(&status),
             }
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::availability::AvailabilityReport;
 use crate::error::LoadError;
 use crate::figures::{Figures, Irregularities, Measured, MessageCounts, Second};
 use crate::process_statistics::{ProcessUse, Usage};
@@ -52,6 +53,8 @@ pub struct RateReport {
     pub outstanding_at_end: usize,
     /// In the profile `messages`, instances that still waited for a message at its end.
     pub waiting: usize,
+    /// When a sample of the instances could be found, if that was asked for.
+    pub availability: Option<AvailabilityReport>,
     /// Failures and surprises, also outside the measured time.
     pub irregularities: Irregularities,
     /// Processor time and memory of the server.
@@ -88,6 +91,9 @@ impl Session {
         let window_start = start + plan.warm_up;
         let planned_end = window_start + plan.duration;
         self.tracker.open_window(window_start, planned_end);
+        if let Some(availability) = &self.sender.availability {
+            availability.open(window_start, planned_end, plan.rate);
+        }
         let mut starter = self.start(Schedule { start, end: planned_end, rate: plan.rate })?;
 
         let mut series = Series::new(self, start, plan);
@@ -107,6 +113,10 @@ impl Session {
         drop(starter);
         let drain_seconds = self.drain(window_end + plan.drain_limit, &mut series).await;
         let unfinished = self.tracker.forget_instances();
+        let availability = match &self.sender.availability {
+            Some(availability) => Some(availability.finish().await),
+            None => None,
+        };
         let (server, own) = after.since(&before);
         let (by_kind, sum) = self.tracker.figures(0);
         let seconds = (window_end - window_start).as_secs_f64();
@@ -122,6 +132,7 @@ impl Session {
             outstanding_at_start,
             outstanding_at_end,
             waiting: self.tracker.made_beforehand(),
+            availability,
             irregularities: self.tracker.irregularities(),
             server_cpu_microseconds_per_instance: server.and_then(|server| server.cpu_microseconds_per(completed)),
             server,

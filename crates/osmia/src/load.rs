@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use load::{
-    Delivery, DrainBeside, DrainOptions, IdleOptions, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Options,
-    Profile, RateOptions, RestOptions, SurgeOptions, TimersOptions, WaitingOptions, Work, WorkerOptions,
+    AvailabilityOptions, Database, Delivery, DrainBeside, DrainOptions, History, IdleOptions, MaximumOptions,
+    MisbehavingOptions, Misbehaviour, Mode, Options, Profile, RateOptions, RestOptions, SurgeOptions, TimersOptions,
+    WaitingOptions, Work, WorkerOptions,
 };
 
 use crate::Outcome;
@@ -71,6 +72,12 @@ struct Target {
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
+    /// Append the result to this file, and compare it with the last ten there of the same settings.
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
+    /// With --history: what was measured [default: what `git describe` says of the working directory]
+    #[arg(long, value_name = "TEXT", requires = "history")]
+    commit: Option<String>,
 }
 
 /// Connections of all but a surge.
@@ -87,12 +94,21 @@ struct Commands {
     /// What creations, publications, completions and polls go over. All else is gRPC.
     #[arg(long, value_enum, default_value_t = Protocol::Grpc)]
     protocol: Protocol,
-    /// With REST: addresses of the gateways for it [default: CAMUNDA_REST_ADDRESS or 127.0.0.1:8080]
+    /// With REST or --availability: addresses of the gateways for it [default: CAMUNDA_REST_ADDRESS or 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     rest_address: Vec<String>,
     /// With REST: open a connection for each request instead of keeping some.
     #[arg(long)]
     connection_per_request: bool,
+    /// Measure the time from the intended send of a creation until a search by key and one by filter find the instance.
+    #[arg(long)]
+    availability: bool,
+    /// The same, but search in Elasticsearch or OpenSearch, into which an exporter writes. May be given several times.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "availability")]
+    availability_elasticsearch: Vec<String>,
+    /// How many instances are searched for in a second.
+    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    availability_samples: f64,
 }
 
 /// The protocols of the gateway.
@@ -104,10 +120,28 @@ enum Protocol {
 
 impl Commands {
     fn rest(&self, environment: &Environment) -> Option<RestOptions> {
-        let configured = || vec![environment.get("CAMUNDA_REST_ADDRESS").unwrap_or(DEFAULT_REST_ADDRESS).to_owned()];
-        let addresses = if self.rest_address.is_empty() { configured() } else { self.rest_address.clone() };
-        let connection_per_request = self.connection_per_request;
+        let (addresses, connection_per_request) = (self.rest_addresses(environment), self.connection_per_request);
         (self.protocol == Protocol::Rest).then_some(RestOptions { addresses, connection_per_request })
+    }
+
+    fn availability(&self, environment: &Environment) -> Option<AvailabilityOptions> {
+        let elasticsearch = &self.availability_elasticsearch;
+        let (database, addresses) = match (self.availability, elasticsearch.is_empty()) {
+            (true, _) => (Database::ReadModel, self.rest_addresses(environment)),
+            (false, false) => (Database::Elasticsearch, elasticsearch.clone()),
+            (false, true) => return None,
+        };
+        Some(AvailabilityOptions {
+            samples_per_second: self.availability_samples,
+            ..AvailabilityOptions::new(database, addresses)
+        })
+    }
+
+    fn rest_addresses(&self, environment: &Environment) -> Vec<String> {
+        match &self.rest_address[..] {
+            [] => vec![environment.get("CAMUNDA_REST_ADDRESS").unwrap_or(DEFAULT_REST_ADDRESS).to_owned()],
+            given => given.to_vec(),
+        }
     }
 }
 
@@ -515,10 +549,19 @@ impl Load {
     }
 }
 
+/// What git says of the working directory; nothing outside of a checkout.
+fn described_commit() -> Option<String> {
+    let mut git = std::process::Command::new("git");
+    let output = git.args(["describe", "--always", "--dirty", "--abbrev=12"]).output().ok()?;
+    let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    (output.status.success() && !name.is_empty()).then_some(name)
+}
+
 /// Runs the load and prints its report.
 pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
     let environment = Environment::of_process();
     let rest = load.commands().and_then(|commands| commands.rest(&environment));
+    let availability = load.commands().and_then(|commands| commands.availability(&environment));
     let (mode, connections, target) = load.parts();
     let addresses = match &target.address[..] {
         [] => vec![address(None, &environment)],
@@ -528,11 +571,17 @@ pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
         addresses,
         connections,
         rest,
+        availability,
         server_pids: target.server_pid,
         fsync_directory: Some(target.fsync_directory),
         ..Options::new("", mode)
     };
-    let report = runtime.block_on(load::run(options))?;
+    // A file that cannot be used is found before the run, not after it.
+    let history = target.history.map(History::open).transpose()?;
+    let mut report = runtime.block_on(load::run(options))?;
+    if let Some(history) = history {
+        report.history = Some(history.append(&report, target.commit.or_else(described_commit))?);
+    }
     if target.json {
         print_line(serde_json::to_string_pretty(&report)?)?;
     } else {

@@ -1,6 +1,7 @@
 //! A gateway in this process that runs just enough to be loaded: it knows the steps of a process, keeps everything in
 //! memory and misbehaves on request.
 
+pub mod search;
 mod steps;
 
 use std::collections::{HashMap, VecDeque};
@@ -51,6 +52,8 @@ struct State {
     incidents: u64,
     events: u64,
     processes: HashMap<String, Arc<Process>>,
+    /// Keys of the instances, by the tag in their variables.
+    instances: HashMap<String, i64>,
     waiting: HashMap<String, VecDeque<ActivatedJob>>,
     streams: HashMap<String, Vec<mpsc::Sender<ActivatedJob>>>,
     activated: HashMap<i64, Running>,
@@ -139,6 +142,11 @@ impl FakeGateway {
     /// Jobs that failed without retries.
     pub fn incidents(&self) -> u64 {
         self.lock().incidents
+    }
+
+    /// The instance with this tag in its variables.
+    pub fn instance(&self, tag: &str) -> Option<i64> {
+        self.lock().instances.get(tag).copied()
     }
 
     /// Instances that wait for a message.
@@ -310,10 +318,15 @@ impl Gateway for FakeGateway {
         if is_nth(number, self.faults.refuse_every) || every != 0 && is_nth(send(), every) {
             return Err(Status::resource_exhausted("every nth is refused"));
         }
+        let key = (1 << 50) + number as i64;
+        self.lock().instances.insert(correlation_key(&request.variables), key);
         let at = |step| Running { process: Arc::clone(&process), step, variables: request.variables.clone() };
         let steps = if process.parallel { process.steps.len() } else { 1 };
         (0..steps).for_each(|step| self.enter(at(step)));
-        Ok(Response::new(CreateProcessInstanceResponse::default()))
+        Ok(Response::new(CreateProcessInstanceResponse {
+            process_instance_key: key,
+            ..CreateProcessInstanceResponse::default()
+        }))
     }
 
     async fn complete_job(

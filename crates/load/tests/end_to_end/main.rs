@@ -3,6 +3,7 @@
 //! On a machine with other work a run sends less than it was to, and all takes longer; so these tests compare counts with
 //! each other and with what the gateway counted. What needs a quiet machine is in `timing`, and not run with the others.
 
+mod availability;
 mod events;
 mod fake;
 mod overload;
