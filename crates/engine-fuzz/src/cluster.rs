@@ -377,9 +377,8 @@ impl Cluster {
             if rows(&replica) != expected {
                 return Err(Broken("a replica has another state".to_owned()));
             }
-            if let Some(row) = rows(&replayed).symmetric_difference(&expected).next() {
-                let row: String = row.chars().take(400).collect();
-                return Err(Broken(format!("the records alone do not rebuild the state: {row}")));
+            if let Some(difference) = difference(&rows(&replayed), &expected) {
+                return Err(Broken(format!("the records alone do not rebuild the state: {difference}")));
             }
         }
         Ok(())
@@ -407,6 +406,22 @@ fn rows(engine: &Engine) -> BTreeSet<String> {
     let mut dump = Vec::new();
     engine.dump(&mut dump).expect("memory can be read");
     String::from_utf8_lossy(&dump).lines().filter(|line| !line.starts_with("Counters")).map(str::to_owned).collect()
+}
+
+/// Where the first rows that only one of two states has begin to differ.
+fn difference(one: &BTreeSet<String>, other: &BTreeSet<String>) -> Option<String> {
+    const BEFORE: usize = 200;
+    const AFTER: usize = 100;
+    let only = |here: &BTreeSet<String>, there: &BTreeSet<String>| here.difference(there).next().cloned();
+    let (one, other) = (only(one, other), only(other, one));
+    if one.is_none() && other.is_none() {
+        return None;
+    }
+    let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+    let same = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let around = |row: &str| -> String { row.chars().skip(same.saturating_sub(BEFORE)).take(BEFORE + AFTER).collect() };
+    let row: String = one.chars().take(100).collect();
+    Some(format!("row {row} has at {same} \"{}\", but must have \"{}\"", around(&one), around(&other)))
 }
 
 /// What must hold for every command.

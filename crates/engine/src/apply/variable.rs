@@ -24,7 +24,9 @@ pub(super) fn apply(state: &mut State, key: Key, intent: VariableIntent, value: 
             if !state.tables.variables.update(&variable, change) {
                 return super::broken(state, format!("scope {scope} has no variable '{}'", value.name));
             }
-            let Some(instance) = state.element_instance(value.scope_key) else { return };
+            let Some(instance) = state.element_instance(value.scope_key) else {
+                return state.note_changed_early_variable(value.scope_key, bytes_before, bytes);
+            };
             let of = instance.value.process_instance_key;
             if bytes > bytes_before {
                 usage::add(state, of, Usage { living: 0, bytes: bytes - bytes_before });

@@ -81,6 +81,17 @@ impl State {
         };
     }
 
+    /// A variable whose scope is not there yet got another value.
+    pub fn note_changed_early_variable(&mut self, scope: Key, bytes_before: u64, bytes: u64) {
+        self.early_variables = match self.early_variables {
+            EarlyVariables::Of(before, sum) if before == scope => {
+                EarlyVariables::Of(scope, (sum + bytes).saturating_sub(bytes_before))
+            }
+            // Unless they are looked for anyway.
+            _ => EarlyVariables::Unknown,
+        };
+    }
+
     /// What the variables of a scope take that is about to begin.
     pub fn early_variable_bytes(&self, scope: Key) -> u64 {
         match self.early_variables {

@@ -234,6 +234,20 @@ fn variables_go_to_the_scopes_that_are_named() {
     partition.check();
 }
 
+/// They are there before their scope is, and what they take is counted when it begins.
+#[test]
+fn variables_of_an_element_can_be_set_twice_before_it_begins() {
+    for (first, second) in [("[]", "[1,2,3]"), ("[1,2,3]", "[]")] {
+        let mut partition = partition(&[two_tasks()]);
+        let instance = start(&mut partition, "p", "{}");
+        let (first, second) = (format!("{{\"a\":{first}}}"), format!("{{\"a\":{second},\"b\":0}}"));
+        // What is counted is compared with what is there after each command.
+        Modify::instance(instance).activate("b").with(&first, "b").with(&second, "b").submit(&mut partition);
+        complete(&mut partition, "b");
+        partition.check();
+    }
+}
+
 #[test]
 fn variables_that_cannot_be_set_refuse_the_modification() {
     let mut partition = partition(&[nested()]);
