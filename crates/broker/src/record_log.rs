@@ -148,8 +148,8 @@ impl RecordLog {
         Ok((log, writer))
     }
 
-    /// Makes durable what there is of the records of a state, before one that is ahead of it takes its place. What lies
-    /// between is never derived here, so an end that a power loss tears later would look like damage.
+    /// The same as [`Upkeep::settle`](crate::upkeep::Upkeep::settle) at a start, for the records of a state that is durable up
+    /// to `checkpoint`.
     ///
     /// # Errors
     /// When the records cannot be read or synced. The state must stay then.

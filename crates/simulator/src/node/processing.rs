@@ -124,14 +124,13 @@ impl Node {
     ) -> Result<(), String> {
         let directory = self.state_directory(partition);
         let Some(running) = &mut self.running else { return Ok(()) };
-        // Everything that holds the old file must be gone.
         let front = &mut running.fronts[index_of(partition)];
+        if let Some(upkeep) = &front.upkeep {
+            upkeep.settle().map_err(|error| error.to_string())?;
+        }
+        // Everything that holds the old file must be gone.
         (front.upkeep, front.written) = (None, None);
-        let of = running.partitions.remove(index_of(partition));
-        let recorded = of.partition().engine().record_place();
-        drop(of);
-        self.settle_records(partition, recorded)?;
-        let Some(running) = &mut self.running else { return Ok(()) };
+        drop(running.partitions.remove(index_of(partition)));
         let installed = running.received.install(partition, position.index, &directory);
         installed.map_err(|error| format!("the received state {} cannot be installed: {error}", position.index))?;
         let engine = open_engine(partition, &directory, surroundings.swarm)?;
