@@ -80,6 +80,12 @@ pub(crate) struct Start {
     /// Where the data is that searches read: sqlite for files in the data directory, or none [default: sqlite]
     #[arg(long, value_name = "KIND")]
     read_model: Option<String>,
+    /// How long searches find instances that ended well, like 30d [default: for ever]
+    #[arg(long, value_name = "AGE")]
+    read_model_keep_completed: Option<String>,
+    /// How long searches find instances that were cancelled or terminated, like 30d [default: for ever]
+    #[arg(long, value_name = "AGE")]
+    read_model_keep_terminated: Option<String>,
     /// Let the management port change the clock, for tests
     #[arg(long)]
     clock_control: bool,
@@ -128,6 +134,8 @@ impl Start {
             ("disk-reserve", self.disk_reserve),
             ("checkpoint-interval", self.checkpoint_interval),
             ("read-model", self.read_model),
+            ("read-model-keep-completed", self.read_model_keep_completed),
+            ("read-model-keep-terminated", self.read_model_keep_terminated),
             ("clock-control", switch(self.clock_control)),
             ("demo", switch(self.demo)),
             ("request-timeout", self.request_timeout),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
-use values::{bytes, directory, number, port, switch, working_time};
+use values::{age, bytes, directory, number, port, switch, working_time};
 
 /// A setting: its name and the variables of Camunda with the same meaning, the more specific ones first.
 pub(crate) struct Setting {
@@ -58,6 +58,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("disk-reserve", &[]),
     setting("checkpoint-interval", &[]),
     setting("read-model", &[]),
+    setting("read-model-keep-completed", &[]),
+    setting("read-model-keep-terminated", &[]),
     setting("clock-control", &["CAMUNDA_SYSTEM_CLOCKCONTROLLED", "ZEEBE_CLOCK_CONTROLLED"]),
     setting("demo", &[]),
     setting(
@@ -119,6 +121,8 @@ pub(crate) struct Configuration {
     pub checkpoint_interval: Option<Duration>,
     /// What searches read.
     pub read_model: ReadModelKind,
+    /// How long searches find what ended.
+    pub read_model_retention: readmodel::Retention,
     pub clock_control: bool,
     pub demo: bool,
     pub request_timeout: Duration,
@@ -230,6 +234,10 @@ impl Configuration {
             disk_reserve: sources.get("disk-reserve", bytes)?,
             checkpoint_interval: sources.get("checkpoint-interval", working_time)?,
             read_model: sources.get("read-model", ReadModelKind::read)?.unwrap_or_default(),
+            read_model_retention: readmodel::Retention {
+                completed: sources.get("read-model-keep-completed", age)?,
+                terminated: sources.get("read-model-keep-terminated", age)?,
+            },
             clock_control: sources.get("clock-control", switch)?.unwrap_or(false),
             demo: sources.get("demo", switch)?.unwrap_or(false),
             request_timeout: sources.get("request-timeout", working_time)?.unwrap_or(Duration::from_secs(15)),

@@ -13,10 +13,12 @@ use exporters::{Context, Delivery, Exporter, ExporterError, Opening, PartitionEx
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use protocol::{PartitionId, RecordPlace};
 
+use crate::check::{Check, is_damage};
 use crate::fold::Fold;
 use crate::model::ReadModel;
 use crate::progress::Progress;
-use crate::store::Store;
+use crate::retention::{Deletion, Retention};
+use crate::store::{Store, path_of};
 
 /// A transaction has no more rows or bytes of values, about.
 const BATCH_ROWS_MAX: usize = 20_000;
@@ -26,12 +28,17 @@ const PAUSE_PER_ROW: Duration = Duration::from_micros(250);
 const PAUSE_MAX: Duration = Duration::from_millis(40);
 /// How often what was written is made durable: often, so that there is never much of it, which would hold up the log.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is looked what the check of the file came to.
+const CHECK_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The name under which a node lists the read model among its consumers.
 pub const NAME: &str = "read-model";
 
 /// The consumer of all partitions.
-pub(crate) struct ReadModelExporter(pub Arc<ReadModel>);
+pub(crate) struct ReadModelExporter {
+    pub model: Arc<ReadModel>,
+    pub retention: Retention,
+}
 
 impl Exporter for ReadModelExporter {
     fn configure(&mut self, _: &mut Context) -> Result<(), ExporterError> {
@@ -39,9 +46,17 @@ impl Exporter for ReadModelExporter {
     }
 
     fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter> {
-        let progress = self.0.progress(partition);
-        let (metrics, directory) = (PartitionMetrics::new(partition), self.0.directory().to_owned());
-        Box::new(PartitionConsumer { partition, directory, progress, metrics, open: None })
+        Box::new(PartitionConsumer {
+            partition,
+            directory: self.model.directory().to_owned(),
+            retention: self.retention,
+            progress: self.model.progress(partition),
+            metrics: PartitionMetrics::new(partition),
+            check: None,
+            look_at: None,
+            damage: None,
+            open: None,
+        })
     }
 }
 
@@ -50,6 +65,13 @@ struct PartitionConsumer {
     directory: PathBuf,
     progress: Arc<Progress>,
     metrics: PartitionMetrics,
+    retention: Retention,
+    /// The check of the file as it was found, begun once.
+    check: Option<Check>,
+    /// When to look what the check came to; none when that is known.
+    look_at: Option<Duration>,
+    /// What is wrong with the file: it is to be set aside.
+    damage: Option<String>,
     open: Option<Open>,
 }
 
@@ -63,11 +85,49 @@ struct Open {
     not_before: Duration,
     /// When what was written is to be made durable, if anything was.
     checkpoint_at: Option<Duration>,
+    deletion: Deletion,
 }
 
 impl PartitionConsumer {
-    fn failed(action: &'static str) -> impl Fn(rusqlite::Error) -> ExporterError {
-        move |source| ExporterError::lost(NAME, action, source)
+    /// What was taken is lost, and the file too when the error says damage.
+    fn failed(damage: &mut Option<String>, action: &'static str) -> impl FnOnce(rusqlite::Error) -> ExporterError {
+        move |source| {
+            if is_damage(&source) {
+                *damage = Some(source.to_string());
+            }
+            ExporterError::lost(NAME, action, source)
+        }
+    }
+
+    /// Gives up the file when the check found it damaged.
+    fn look_at_check(&mut self, now: Duration) -> Result<(), ExporterError> {
+        let Some(check) = self.check.as_ref().filter(|_| self.look_at.is_some_and(|at| at <= now)) else {
+            return Ok(());
+        };
+        self.look_at = (!check.has_ended()).then_some(now + CHECK_LOOK_INTERVAL);
+        if let Some(damage) = check.take_damage() {
+            self.damage = Some(damage.clone());
+            return Err(ExporterError::lost(NAME, "go on with its file, which is damaged", damage));
+        }
+        Ok(())
+    }
+
+    /// Deletes a little of what is not kept, unless somebody waits for the fold.
+    fn delete(&mut self, now: Duration) -> Result<(), ExporterError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if self.progress.is_awaited() || open.deletion.at().is_none_or(|at| at > now) {
+            return Ok(());
+        }
+        let clock = jiff::Timestamp::now().as_millisecond();
+        let deleted = open
+            .deletion
+            .step(&mut open.store.connection, now, clock)
+            .map_err(Self::failed(&mut self.damage, "delete what is not kept any more"))?;
+        if deleted.instances > 0 || deleted.goes_on {
+            self.metrics.deleted.increment(deleted.instances);
+            open.checkpoint_at.get_or_insert(now + CHECKPOINT_INTERVAL);
+        }
+        Ok(())
     }
 
     fn commit(&mut self, now: Duration) -> Result<(), ExporterError> {
@@ -79,7 +139,7 @@ impl PartitionConsumer {
             return Ok(());
         }
         let begin = Instant::now();
-        open.store.write(&open.fold.batch).map_err(Self::failed("write a transaction"))?;
+        open.store.write(&open.fold.batch).map_err(Self::failed(&mut self.damage, "write a transaction"))?;
         let (duration, rows) = (begin.elapsed(), u32::try_from(open.fold.batch.rows()).unwrap_or(u32::MAX));
         self.metrics.transactions.record(duration.as_secs_f64());
         self.metrics.rows.increment(rows.into());
@@ -97,9 +157,9 @@ impl PartitionConsumer {
         let Some(open) = &mut self.open else { return Ok(()) };
         let begin = Instant::now();
         // Of records that changed nothing, the place alone.
-        open.store.write(&open.fold.batch).map_err(Self::failed("write its place"))?;
+        open.store.write(&open.fold.batch).map_err(Self::failed(&mut self.damage, "write its place"))?;
         open.fold.written();
-        let is_durable = open.store.checkpoint().map_err(Self::failed("make its file durable"))?;
+        let is_durable = open.store.checkpoint().map_err(Self::failed(&mut self.damage, "make its file durable"))?;
         self.metrics.checkpoints.record(begin.elapsed().as_secs_f64());
         // A search that is under way may be in the way of a part of it.
         open.checkpoint_at = (!is_durable).then_some(now + CHECKPOINT_INTERVAL);
@@ -113,19 +173,35 @@ impl PartitionConsumer {
 impl PartitionExporter for PartitionConsumer {
     fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
         let failed = |error| ExporterError::target(NAME, "open its file", error);
-        let store = Store::open(&self.directory, self.partition).map_err(failed)?;
+        self.open = None;
+        let store = match &self.damage {
+            Some(damage) => Store::open_instead(&self.directory, self.partition, damage),
+            None => Store::open(&self.directory, self.partition),
+        };
+        let store = store.map_err(failed)?;
+        self.damage = None;
+        if self.check.is_none() {
+            let path = path_of(&self.directory, self.partition);
+            self.check =
+                Some(Check::begin(path).map_err(|error| ExporterError::target(NAME, "check its file", error))?);
+            self.look_at = Some(Duration::ZERO);
+        }
         let is_first = self.partition == PartitionId::DEPLOYMENT;
-        let fold = Fold::new(&store.connection, is_first).map_err(Self::failed("read its file"))?;
+        let fold = Fold::new(&store.connection, is_first).map_err(Self::failed(&mut self.damage, "read its file"))?;
         let place = store.place;
         self.progress.reached(place.position);
-        self.open = Some(Open { store, fold, opening, taken: place, not_before: Duration::ZERO, checkpoint_at: None });
+        let deletion = Deletion::new(self.retention);
+        let not_before = Duration::ZERO;
+        self.open = Some(Open { store, fold, opening, taken: place, not_before, checkpoint_at: None, deletion });
         Ok(Resume::After(place))
     }
 
     fn export(&mut self, delivery: &Delivery<'_>, now: Duration) -> Result<(), ExporterError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let place = delivery.place();
-        open.fold.take(&open.store.connection, delivery.record, place).map_err(Self::failed("take a record"))?;
+        open.fold
+            .take(&open.store.connection, delivery.record, place)
+            .map_err(Self::failed(&mut self.damage, "take a record"))?;
         open.taken = place;
         if open.fold.batch.rows() >= BATCH_ROWS_MAX || open.fold.batch.bytes >= BATCH_BYTES_MAX {
             self.commit(now)?;
@@ -139,10 +215,11 @@ impl PartitionExporter for PartitionConsumer {
         // Who waits for this is not kept waiting for the sake of a larger transaction.
         let at = if self.progress.is_awaited() { Duration::ZERO } else { open.not_before };
         let commit = is_behind.then_some(at);
-        [commit, open.checkpoint_at].into_iter().flatten().min()
+        [commit, open.checkpoint_at, open.deletion.at(), self.look_at].into_iter().flatten().min()
     }
 
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
+        self.look_at_check(now)?;
         let Some(open) = &self.open else { return Ok(()) };
         if open.not_before <= now || self.progress.is_awaited() {
             self.commit(now)?;
@@ -150,12 +227,12 @@ impl PartitionExporter for PartitionConsumer {
         if self.open.as_ref().and_then(|open| open.checkpoint_at).is_some_and(|at| at <= now) {
             self.checkpoint(now)?;
         }
-        Ok(())
+        self.delete(now)
     }
 
     fn close(&mut self, now: Duration) -> Result<(), ExporterError> {
         self.checkpoint(now)?;
-        self.open = None;
+        (self.open, self.check) = (None, None);
         Ok(())
     }
 }
@@ -164,6 +241,7 @@ struct PartitionMetrics {
     transactions: Histogram,
     checkpoints: Histogram,
     rows: Counter,
+    deleted: Counter,
     position: Gauge,
 }
 
@@ -173,6 +251,7 @@ impl PartitionMetrics {
         PartitionMetrics {
             transactions: histogram!("osmia_read_model_transaction_duration_seconds", "partition" => partition.clone()),
             checkpoints: histogram!("osmia_read_model_checkpoint_duration_seconds", "partition" => partition.clone()),
+            deleted: counter!("osmia_read_model_deleted_instances_total", "partition" => partition.clone()),
             rows: counter!("osmia_read_model_rows_total", "partition" => partition.clone()),
             position: gauge!("osmia_read_model_position", "partition" => partition),
         }

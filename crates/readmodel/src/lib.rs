@@ -4,18 +4,22 @@
 //! over all partitions at once. It knows nothing of protocols: searches are values (`query`), and answers are rows.
 
 mod batch;
+mod check;
 mod comparable;
 mod consumer;
 mod dictionary;
 pub mod enumerations;
 mod fold;
+mod migration;
 mod model;
 mod progress;
 pub mod query;
+mod retention;
 mod schema;
 mod store;
 
 pub use consumer::NAME;
 pub use model::{Busy, ReadModel};
 pub use progress::Progress;
+pub use retention::Retention;
 pub use store::StoreError;

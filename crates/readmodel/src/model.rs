@@ -11,6 +11,7 @@ use protocol::PartitionId;
 use crate::consumer::{NAME, ReadModelExporter};
 use crate::progress::Progress;
 use crate::query::Readers;
+use crate::retention::Retention;
 
 /// Threads that search.
 const READERS: usize = 2;
@@ -53,13 +54,15 @@ impl ReadModel {
         Ok(Arc::new(ReadModel { directory: directory.to_owned(), partitions, tasks }))
     }
 
-    /// The consumer that fills it.
+    /// The consumer that fills it, and deletes what is not kept.
     ///
     /// # Errors
     /// Never for the name that it has.
-    pub fn consumer(self: &Arc<Self>) -> Result<ExporterConfiguration, ExporterError> {
+    pub fn consumer(self: &Arc<Self>, retention: Retention) -> Result<ExporterConfiguration, ExporterError> {
         let model = self.clone();
-        let factory = Arc::new(move || Box::new(ReadModelExporter(model.clone())) as Box<dyn exporters::Exporter>);
+        let factory = Arc::new(move || {
+            Box::new(ReadModelExporter { model: model.clone(), retention }) as Box<dyn exporters::Exporter>
+        });
         ExporterConfiguration::of_factory(NAME, factory, serde_json::Map::new())
     }
 

@@ -4,8 +4,8 @@
 //! together with its counters. Times are milliseconds since the Unix epoch, kinds are the numbers of
 //! [`enumerations`](crate::enumerations), and keys are those of the engine.
 
-/// The version of the tables. A file of an older one is made anew from the records that are there (`store.rs`).
-pub(crate) const SCHEMA_VERSION: i64 = 1;
+/// The version of the tables. Files of older ones are brought to it (`migration.rs`).
+pub(crate) const SCHEMA_VERSION: i64 = 2;
 
 /// Marks the file as a read model, so that no other SQLite file is taken for one.
 pub(crate) const APPLICATION_ID: i64 = 0x4F53_4D52;
@@ -56,7 +56,7 @@ CREATE TABLE process_instance(
     tags TEXT
 );
 CREATE INDEX process_instance_by_definition ON process_instance(process_definition_key, state);
-CREATE INDEX process_instance_by_state ON process_instance(state);
+CREATE INDEX process_instance_by_state ON process_instance(state, end_date);
 CREATE INDEX process_instance_by_start ON process_instance(start_date);
 CREATE INDEX process_instance_by_end ON process_instance(end_date) WHERE end_date IS NOT NULL;
 CREATE INDEX process_instance_by_parent ON process_instance(parent_process_instance_key)
@@ -169,6 +169,8 @@ CREATE UNIQUE INDEX decision_instance_by_key ON decision_instance(instance_key);
 CREATE INDEX decision_instance_by_decision ON decision_instance(decision_definition_key);
 CREATE INDEX decision_instance_of_instance ON decision_instance(process_instance_key)
     WHERE process_instance_key IS NOT NULL;
+CREATE INDEX decision_instance_without_instance ON decision_instance(evaluation_date)
+    WHERE process_instance_key IS NULL;
 CREATE TABLE message_subscription(
     key INTEGER PRIMARY KEY,
     type INTEGER NOT NULL,

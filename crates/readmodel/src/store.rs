@@ -4,12 +4,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use metrics::counter;
 use protocol::{PartitionId, RecordPlace};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use crate::batch::{Batch, DecisionInstanceRow, SubscriptionRow};
 use crate::comparable::comparable;
 use crate::enumerations::JOB_STATES;
+use crate::migration;
 use crate::schema::{APPLICATION_ID, SCHEMA_VERSION, TABLES};
 
 /// The pages that a writer keeps in memory, in KiB.
@@ -63,14 +65,20 @@ impl Store {
             Ok(store) => Ok(store),
             Err(error) if is_passing(&error) => Err(error),
             Err(error) => {
-                let aside = set_aside(&path)?;
-                tracing::error!(
-                    %partition, %error, set_aside = %aside.display(),
-                    "the read model was set aside; a new one is made of the records that are still there, and searches lack what happened before them"
-                );
+                set_aside(&path, partition, &error.to_string())?;
                 open_checked(&path, partition)
             }
         }
+    }
+
+    /// Sets aside a file in which damage was found, and makes a new one.
+    ///
+    /// # Errors
+    /// When the directory or a new file cannot be written.
+    pub fn open_instead(directory: &Path, partition: PartitionId, damage: &str) -> Result<Store, StoreError> {
+        let path = path_of(directory, partition);
+        set_aside(&path, partition, damage)?;
+        open_checked(&path, partition)
     }
 
     /// Writes a batch with the place up to which it goes.
@@ -120,7 +128,9 @@ fn open_checked(path: &Path, partition: PartitionId) -> Result<Store, StoreError
     let application: i64 = pragma(&connection, "application_id").map_err(failed)?;
     if (version, application) == (0, 0) {
         create(&connection, partition).map_err(failed)?;
-    } else if (version, application) != (SCHEMA_VERSION, APPLICATION_ID) {
+    } else if application == APPLICATION_ID && migration::is_known(version) {
+        migration::migrate(&connection, version).map_err(failed)?;
+    } else {
         let problem = format!("has the format {application:x}/{version}, and this version has {SCHEMA_VERSION}");
         return Err(StoreError::Other { path: path.to_owned(), problem });
     }
@@ -147,7 +157,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.execute_batch(&format!(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
+        "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
          PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{WRITER_CACHE_KIB};"
     ))
 }
@@ -172,8 +182,8 @@ fn is_passing(error: &StoreError) -> bool {
     }
 }
 
-/// Moves a file out of the way, with those that SQLite keeps beside it.
-fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
+/// Moves a file out of the way, with those that SQLite keeps beside it, and says so.
+fn set_aside(path: &Path, partition: PartitionId, damage: &str) -> Result<(), StoreError> {
     let failed = |source| StoreError::Directory { path: path.to_owned(), source };
     let with = |suffix: &str| PathBuf::from(format!("{}{suffix}", path.display()));
     let free = (1..).map(|count| format!(".damaged-{count}")).find(|suffix| !with(suffix).exists());
@@ -185,7 +195,12 @@ fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     }
     // Only an index of the other two.
     let _ = std::fs::remove_file(with("-shm"));
-    Ok(with(&suffix))
+    counter!("osmia_read_model_set_aside_total", "partition" => partition.to_string()).increment(1);
+    tracing::error!(
+        %partition, damage, set_aside = %with(&suffix).display(),
+        "the read model was set aside; a new one is made of the records that are still there, and searches lack what happened before them"
+    );
+    Ok(())
 }
 
 fn write_instances(transaction: &Transaction<'_>, batch: &Batch) -> rusqlite::Result<()> {

@@ -6,10 +6,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use exporters::{Context, Controller, Delivery, ExporterConfiguration, Kept, Opening, PartitionExporter, Resume, Role};
-use osmia_readmodel::ReadModel;
 use osmia_readmodel::query::{
     Condition, Cursor, Direction, Found, PROCESS_INSTANCES, Page, Readers, Search, Sort, Value,
 };
+use osmia_readmodel::{ReadModel, Retention};
 use proptest::prelude::*;
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
@@ -142,7 +142,7 @@ fn opened(configuration: &ExporterConfiguration, partition: PartitionId) -> (Box
 /// Folds all records. At each crash, what the consumer had in memory is lost.
 fn fold(directory: &Path, records: &[Vec<Record>], crashes: &[usize]) -> Arc<ReadModel> {
     let model = ReadModel::new(directory, PARTITIONS).expect("threads can be started");
-    let configuration = model.consumer().expect("a good name");
+    let configuration = model.consumer(Retention::default()).expect("a good name");
     for (partition, records) in PARTITIONS.into_iter().zip(records) {
         let source = RecordSource::new(partition);
         let mut crashes = crashes.iter().map(|crash| crash % records.len());

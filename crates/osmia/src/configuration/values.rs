@@ -59,6 +59,25 @@ pub(super) fn working_time(text: &str) -> Value<Duration> {
     }
 }
 
+/// `30d`, `P30D`, or a duration; at least a minute, so that nothing goes before it was seen.
+pub(super) fn age(text: &str) -> Value<Duration> {
+    const EXPECTED: &str = "an age of at least a minute like 12h, 30d or P30D";
+    const DAY: u64 = 24 * 60 * 60;
+    const LONGEST_DAYS: u64 = 36_500;
+    let lower = text.trim().to_ascii_lowercase();
+    let age = match lower.strip_suffix('d') {
+        Some(days) => {
+            let days: u64 = days.strip_prefix('p').unwrap_or(days).parse().map_err(|_| EXPECTED)?;
+            if days > LONGEST_DAYS {
+                return Err("an age of at most 36500 days");
+            }
+            Duration::from_secs(days * DAY)
+        }
+        None => duration(text).map_err(|_| EXPECTED)?,
+    };
+    if age < Duration::from_secs(60) { Err(EXPECTED) } else { Ok(age) }
+}
+
 /// `500ms`, `15s`, `10m`, `2h`, `PT15S` or a number of milliseconds.
 pub(crate) fn duration(text: &str) -> Value<Duration> {
     const EXPECTED: &str = "a duration of at most 7 days like 500ms, 15s, 10m, PT15S or a number of milliseconds";
@@ -104,6 +123,18 @@ mod tests {
         }
         for text in ["", "s", "-1s", "1d", "nan", "1e99h"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ages_have_days_and_are_not_so_short_that_nothing_is_seen() {
+        const DAY: u64 = 24 * 60 * 60;
+        for (text, seconds) in [("30d", 30 * DAY), ("P1D", DAY), ("36500d", 36_500 * DAY), ("90m", 5_400), ("60s", 60)]
+        {
+            assert_eq!(age(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "d", "-1d", "0d", "59s", "36501d", "99999999999999999999d", "1.5d", "30 d"] {
+            assert!(age(text).is_err(), "{text}");
         }
     }
 }

@@ -70,8 +70,10 @@ const GAUGES: &[(&str, &str)] = &[
     ("osmia_disk_state", "0: enough room; 1: low, new work is refused; 2: full, all work is refused."),
     ("osmia_disk_total_bytes", "Size of the disk with the data directory."),
     ("osmia_read_model_checkpoint_duration_seconds", "Time to make durable what the read model wrote."),
+    ("osmia_read_model_deleted_instances_total", "Process instances that the read model kept no longer."),
     ("osmia_read_model_position", "Position up to which searches see what happened."),
     ("osmia_read_model_rows_total", "Rows that the read model wrote."),
+    ("osmia_read_model_set_aside_total", "Damaged files of the read model that were set aside."),
     ("osmia_read_model_transaction_duration_seconds", "Time of a transaction of the read model."),
     (
         "osmia_elasticsearch_exporter_bulks_in_flight",

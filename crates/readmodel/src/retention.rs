@@ -1,0 +1,230 @@
+//! Deletion of what ended long ago.
+//!
+//! A process instance that nobody called goes with everything that belongs to it and to those that it called. Each
+//! transaction deletes a limited number of rows, on the thread of the fold, which goes before: between two of them is at least
+//! four times as long as the first one took. The row of an instance goes last, so what was begun is found again after a crash.
+//! Counters of elements stay.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use crate::enumerations::{COMPLETED, TERMINATED};
+
+/// Rows that one transaction deletes, about.
+const ROWS_MAX: u32 = 1_000;
+/// Instances that one transaction looks at.
+const INSTANCES_MAX: u32 = 250;
+/// Pages that one transaction gives back to the file system.
+const PAGES_MAX: i64 = 250;
+/// Free pages that a file keeps for what comes.
+const PAGES_KEPT: i64 = 250;
+/// The longest and the shortest time between two passes.
+const PASS_PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Deleting takes at most one part in so many of the thread's time.
+const PAUSE_FACTOR: u32 = 4;
+
+/// How long what ended is kept; none for ever.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Instances that ended well; and what ends without an instance: evaluations of decisions and closed subscriptions.
+    pub completed: Option<Duration>,
+    /// Instances that were cancelled or terminated.
+    pub terminated: Option<Duration>,
+}
+
+/// Details of a process instance: tables with an index of `process_instance_key`.
+const DETAILS: [&str; 7] = [
+    "element_instance",
+    "variable",
+    "job",
+    "incident",
+    "decision_instance",
+    "message_subscription",
+    "correlated_message_subscription",
+];
+
+/// What belongs to no instance and ends with its age, in milliseconds.
+const WITHOUT_INSTANCE: [&str; 2] = [
+    "DELETE FROM decision_instance WHERE id IN (SELECT id FROM decision_instance \
+     WHERE process_instance_key IS NULL AND evaluation_date < ?1 LIMIT ?2)",
+    // A subscription of a definition that is deleted.
+    "DELETE FROM message_subscription WHERE key IN (SELECT key FROM message_subscription \
+     WHERE state = 2 AND process_instance_key IS NULL AND last_updated_date < ?1 LIMIT ?2)",
+];
+
+/// What a transaction came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Deleted {
+    /// Process instances that are gone now, with those that were called.
+    pub instances: u64,
+    /// Whether there may be more to do.
+    pub goes_on: bool,
+}
+
+/// The deletion in the file of a partition.
+#[derive(Debug)]
+pub(crate) struct Deletion {
+    retention: Retention,
+    /// When there is something to do; none when everything is kept.
+    at: Option<Duration>,
+    /// Behind which instance of each age the pass goes on: by end and key. Those before are kept, because the instance that
+    /// called them is.
+    passed: [(i64, i64); 2],
+}
+
+impl Deletion {
+    pub fn new(retention: Retention) -> Deletion {
+        let at = (retention != Retention::default()).then_some(Duration::ZERO);
+        Deletion { retention, at, passed: [(0, 0); 2] }
+    }
+
+    /// When the next transaction may begin.
+    pub fn at(&self) -> Option<Duration> {
+        self.at
+    }
+
+    /// Carries out one transaction. `now` is the time of the node, `clock` that of the world in milliseconds.
+    pub fn step(&mut self, connection: &mut Connection, now: Duration, clock: i64) -> rusqlite::Result<Deleted> {
+        let begin = Instant::now();
+        let result = self.delete_some(connection, clock);
+        let goes_on = result.as_ref().is_ok_and(|deleted| deleted.goes_on);
+        let pause = if goes_on { begin.elapsed() * PAUSE_FACTOR } else { self.pass_pause() };
+        self.at = Some(now + pause);
+        result
+    }
+
+    /// A tenth of the shortest age, so that what is kept for a minute does not stay for two.
+    fn pass_pause(&self) -> Duration {
+        let ages = [self.retention.completed, self.retention.terminated];
+        let shortest = ages.into_iter().flatten().min().unwrap_or(PASS_PAUSE.1);
+        (shortest / 10).clamp(PASS_PAUSE.0, PASS_PAUSE.1)
+    }
+
+    fn delete_some(&mut self, connection: &mut Connection, clock: i64) -> rusqlite::Result<Deleted> {
+        let transaction = connection.transaction()?;
+        let (mut rows, mut deleted) = (ROWS_MAX, Deleted::default());
+        let ages = [(COMPLETED, self.retention.completed), (TERMINATED, self.retention.terminated)];
+        for (passed, (state, age)) in self.passed.iter_mut().zip(ages) {
+            let Some(age) = age else { continue };
+            let is_through = delete_ended(&transaction, state, before(clock, age), passed, &mut rows, &mut deleted)?;
+            if is_through {
+                *passed = (0, 0);
+            } else {
+                deleted.goes_on = true;
+            }
+        }
+        if let Some(age) = self.retention.completed {
+            for delete in WITHOUT_INSTANCE {
+                let count = transaction.prepare_cached(delete)?.execute(params![before(clock, age), rows])?;
+                take(&mut rows, count);
+                deleted.goes_on |= rows == 0;
+            }
+        }
+        transaction.commit()?;
+        deleted.goes_on |= give_back(connection)?;
+        Ok(deleted)
+    }
+}
+
+/// So many rows less are left to delete.
+fn take(rows: &mut u32, count: usize) {
+    *rows = rows.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
+}
+
+/// The moment that is so long ago.
+fn before(clock: i64, age: Duration) -> i64 {
+    clock.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Deletes instances of a state that ended before a moment, as long as `rows` are left; `true` when there are no more.
+fn delete_ended(
+    transaction: &Transaction<'_>,
+    state: u8,
+    before: i64,
+    passed: &mut (i64, i64),
+    rows: &mut u32,
+    deleted: &mut Deleted,
+) -> rusqlite::Result<bool> {
+    let select = "SELECT key, end_date, EXISTS (SELECT 1 FROM process_instance r WHERE r.key = p.root_process_instance_key \
+                  AND r.key <> p.key) FROM process_instance p WHERE state = ?1 AND end_date < ?2 \
+                  AND (end_date, key) > (?3, ?4) ORDER BY end_date, key LIMIT ?5";
+    let mut statement = transaction.prepare_cached(select)?;
+    let found = statement.query_map(params![state, before, passed.0, passed.1, INSTANCES_MAX], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })?;
+    let found: Vec<(i64, i64, bool)> = found.collect::<rusqlite::Result<_>>()?;
+    for (key, end, is_called) in &found {
+        if !is_called && (*rows == 0 || !delete_with_called(transaction, *key, rows, deleted)?) {
+            return Ok(false);
+        }
+        *passed = (*end, *key);
+    }
+    Ok(found.len() < INSTANCES_MAX as usize)
+}
+
+/// Deletes an instance behind those that it called; `false` when something is left.
+fn delete_with_called(
+    transaction: &Transaction<'_>,
+    root: i64,
+    rows: &mut u32,
+    deleted: &mut Deleted,
+) -> rusqlite::Result<bool> {
+    let select = "SELECT key FROM process_instance WHERE parent_process_instance_key = ? LIMIT 1";
+    let mut first_called = transaction.prepare_cached(select)?;
+    loop {
+        let mut last = root;
+        while let Some(called) = first_called.query_row([last], |row| row.get(0)).optional()? {
+            last = called;
+        }
+        if !delete_instance(transaction, last, rows)? {
+            return Ok(false);
+        }
+        deleted.instances += 1;
+        if last == root {
+            return Ok(true);
+        }
+    }
+}
+
+fn delete_instance(transaction: &Transaction<'_>, key: i64, rows: &mut u32) -> rusqlite::Result<bool> {
+    for table in DETAILS {
+        if *rows == 0 {
+            return Ok(false);
+        }
+        let delete = format!(
+            "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE process_instance_key = ?1 LIMIT ?2)"
+        );
+        take(rows, transaction.prepare_cached(&delete)?.execute(params![key, *rows])?);
+    }
+    if *rows == 0 {
+        // There may be more of the last table.
+        return Ok(false);
+    }
+    // As many as the model has.
+    let delete = "DELETE FROM sequence_flow WHERE process_instance_key = ?";
+    let flows = transaction.prepare_cached(delete)?.execute([key])?;
+    transaction.prepare_cached("DELETE FROM process_instance WHERE key = ?")?.execute([key])?;
+    take(rows, flows + 1);
+    Ok(true)
+}
+
+/// Makes the file shorter by some of the pages that are free; `true` when there are more.
+fn give_back(connection: &Connection) -> rusqlite::Result<bool> {
+    let free: i64 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    let pages = (free - PAGES_KEPT).min(PAGES_MAX);
+    if pages <= 0 {
+        return Ok(false);
+    }
+    // Each step of the statement gives back one page.
+    let mut statement = connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    drop(rows);
+    // A file that was made without this stays as long as it is.
+    let left: i64 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(left < free && left > PAGES_KEPT)
+}
+
+#[cfg(test)]
+mod tests;
