@@ -13,6 +13,7 @@ mod message;
 mod metrics;
 mod modification;
 mod object;
+mod openapi;
 mod operate;
 mod operations;
 mod problem;

@@ -17,7 +17,7 @@ use super::reception::{Kind, NotTaken};
 use super::response::ApiBody;
 use super::routes::{Existing, Found, Parameters, Route, Routes};
 use super::search::Searcher;
-use super::{compression, reception, response};
+use super::{compression, openapi, reception, response};
 use crate::executor::Executor;
 use crate::intake::Intake;
 use crate::listener::{Answer, Answering, Caller};
@@ -135,6 +135,9 @@ impl Shared {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
         let (route, answered) = match self.routes.find(method(&parts.method), path) {
+            Found::Nothing if path == openapi::PATH && method(&parts.method) == Method::GET.as_str() => {
+                (None, Ok(response::json_of(openapi::text())))
+            }
             Found::Operation(route, parameters) => {
                 let (headers, version) = (&parts.headers, parts.version);
                 let answered = match route.existing {

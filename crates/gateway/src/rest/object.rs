@@ -13,6 +13,12 @@ use crate::validation::{Variables, excerpt, texts};
 const PROPERTIES_MAX: usize = 64;
 const ITEMS_MAX: usize = 10_000;
 
+#[cfg(test)]
+thread_local! {
+    /// The names of all properties that were asked for on this thread, for the test of what is documented.
+    pub(super) static ASKED: std::cell::RefCell<std::collections::BTreeSet<String>> = const { std::cell::RefCell::new(std::collections::BTreeSet::new()) };
+}
+
 /// The properties of a request that nobody has asked for yet. Their values are JSON and not read further.
 #[derive(Debug)]
 pub(super) struct Object<'a> {
@@ -32,6 +38,8 @@ impl<'a> Object<'a> {
 
     /// The value of a property; none for null.
     pub(super) fn take<T: Property<'a>>(&mut self, name: &str) -> Result<Option<T>, Problem> {
+        #[cfg(test)]
+        ASKED.with_borrow_mut(|asked| asked.insert(name.to_owned()));
         let Some(at) = self.properties.iter().position(|(given, _)| given == name) else { return Ok(None) };
         let (_, value) = self.properties.swap_remove(at);
         if value.get() == "null" {

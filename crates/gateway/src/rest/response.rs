@@ -105,6 +105,11 @@ pub(super) fn json(text: Vec<u8>) -> Response<ApiBody> {
     response(StatusCode::OK, JSON, ApiBody::Whole(Whole::new(text)))
 }
 
+/// The same for a text that is there already.
+pub(super) fn json_of(text: Bytes) -> Response<ApiBody> {
+    response(StatusCode::OK, JSON, ApiBody::Whole(Whole(Some(text))))
+}
+
 /// The same for an answer that has its place among those that were not read.
 pub(super) fn counted_json(text: Vec<u8>, slot: AnswerSlot) -> Response<ApiBody> {
     response(StatusCode::OK, JSON, ApiBody::Counted(Counted::new(Whole::new(text), slot)))

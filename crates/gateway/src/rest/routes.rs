@@ -61,7 +61,8 @@ impl Existing {
         ("evaluateDecision", Existing::EvaluateDecision),
     ];
 
-    fn of_name(name: &str) -> Option<Existing> {
+    /// The operation with a name, if it exists here.
+    pub(super) fn of_name(name: &str) -> Option<Existing> {
         let reads = Read::ALL.iter().map(|(known, read)| (*known, Existing::Read(*read)));
         Self::ALL.iter().copied().chain(reads).find(|(known, _)| *known == name).map(|(_, existing)| existing)
     }

@@ -1,5 +1,6 @@
 //! The REST API over real sockets: what clients get, and what those get who hold the protocol loosely.
 
+mod described;
 mod http;
 mod jobs;
 mod load;
@@ -47,13 +48,13 @@ impl Answer {
 }
 
 /// A connection that stays open between requests.
-struct Connection(BufReader<TcpStream>);
+struct Connection(BufReader<TcpStream>, &'static Value);
 
 impl Connection {
     fn open(server: &Server) -> Connection {
         let stream = TcpStream::connect(&server.rest).expect("the port listens");
         stream.set_read_timeout(Some(LIMIT)).expect("a socket has time-outs");
-        Connection(BufReader::new(stream))
+        Connection(BufReader::new(stream), described::document(server))
     }
 
     fn send(&mut self, text: &str) {
@@ -107,7 +108,9 @@ impl Connection {
             "POST /v2/deployments HTTP/1.1\r\nHost: osmia\r\nContent-Type: multipart/form-data; charset=ISO-8859-1; boundary=edge\r\nContent-Length: {length}\r\n\r\n"
         ));
         self.0.get_mut().write_all(body).expect("it takes the form");
-        self.read(true)
+        let answer = self.read(true);
+        described::check(self.1, ("POST", "/v2/deployments", ""), &answer);
+        answer
     }
 
     /// Does something that there is nothing to tell about.
@@ -138,7 +141,11 @@ impl Connection {
 
     fn ask(&mut self, method: &str, path: &str, body: &str) -> Answer {
         self.send(&request(method, path, body));
-        self.read(method != "HEAD")
+        let answer = self.read(method != "HEAD");
+        if method != "HEAD" {
+            described::check(self.1, (method, path, body), &answer);
+        }
+        answer
     }
 
     /// Whether nothing more comes.

@@ -1,0 +1,437 @@
+//! What commands take and answer.
+
+use super::shape::Shape::{Binaries, Boolean, Integer, Key, Long, Names, Object, Objects, Text, Texts, Variables};
+use super::shape::{Property, always, nullable, optional, schema_of_object};
+use super::{Described, JSON};
+
+/// A command or a question that is not answered from the read model.
+struct Command {
+    name: &'static str,
+    summary: &'static str,
+    request: Option<&'static [Property]>,
+    answer: Option<&'static [Property]>,
+}
+
+pub(super) const PROBLEM: &[Property] = &[
+    always("type", Text),
+    always("title", Text),
+    always("status", Integer),
+    always("detail", Text),
+    always("instance", Text),
+];
+
+const REFERENCE: Property = optional("operationReference", Long);
+const BUSINESS_ID: Property = optional("businessId", Text);
+const TENANT_ID: Property = optional("tenantId", Text);
+
+const VARIABLE_INSTRUCTIONS: Property =
+    optional("variableInstructions", Objects(&[always("variables", Variables), optional("scopeId", Text)]));
+
+const EVALUATED_OUTPUTS: &[Property] = &[
+    always("outputId", Text),
+    always("outputName", Text),
+    always("outputValue", Text),
+    always("ruleId", Text),
+    always("ruleIndex", Integer),
+];
+
+const EVALUATED_DECISIONS: &[Property] = &[
+    always("decisionDefinitionId", Text),
+    always("decisionDefinitionKey", Key),
+    always("decisionDefinitionName", Text),
+    always("decisionDefinitionVersion", Integer),
+    always("decisionDefinitionType", Text),
+    always("output", Text),
+    always("tenantId", Text),
+    always(
+        "matchedRules",
+        Objects(&[
+            always("ruleId", Text),
+            always("ruleIndex", Integer),
+            always("evaluatedOutputs", Objects(EVALUATED_OUTPUTS)),
+        ]),
+    ),
+    always(
+        "evaluatedInputs",
+        Objects(&[always("inputId", Text), always("inputName", Text), always("inputValue", Text)]),
+    ),
+    always("decisionEvaluationInstanceKey", Text),
+];
+
+const JOBS: &[Property] = &[
+    always("type", Text),
+    always("processDefinitionId", Text),
+    always("processDefinitionVersion", Integer),
+    always("elementId", Text),
+    always("customHeaders", Variables),
+    always("worker", Text),
+    always("retries", Integer),
+    always("deadline", Long),
+    always("variables", Variables),
+    always("tenantId", Text),
+    always("physicalTenantId", Text),
+    always("jobKey", Key),
+    always("processInstanceKey", Key),
+    always("processDefinitionKey", Key),
+    always("elementInstanceKey", Key),
+    always("kind", Names(&["BPMN_ELEMENT"])),
+    always("listenerEventType", Names(&["UNSPECIFIED"])),
+    nullable("userTask", Variables),
+    always("tags", Texts),
+    nullable("rootProcessInstanceKey", Key),
+    nullable("businessId", Text),
+    always("priority", Integer),
+    nullable("jobLeaseToken", Text),
+];
+
+const DEPLOYED: &[Property] = &[
+    nullable(
+        "processDefinition",
+        Object(&[
+            always("processDefinitionId", Text),
+            always("processDefinitionVersion", Integer),
+            always("resourceName", Text),
+            always("tenantId", Text),
+            always("processDefinitionKey", Key),
+        ]),
+    ),
+    nullable(
+        "decisionDefinition",
+        Object(&[
+            always("decisionDefinitionId", Text),
+            always("version", Integer),
+            always("name", Text),
+            always("tenantId", Text),
+            always("decisionRequirementsId", Text),
+            always("decisionDefinitionKey", Key),
+            always("decisionRequirementsKey", Key),
+        ]),
+    ),
+    nullable(
+        "decisionRequirements",
+        Object(&[
+            always("decisionRequirementsId", Text),
+            always("decisionRequirementsName", Text),
+            always("version", Integer),
+            always("resourceName", Text),
+            always("tenantId", Text),
+            always("decisionRequirementsKey", Key),
+        ]),
+    ),
+    nullable("form", Variables),
+    nullable("resource", Variables),
+];
+
+const BROKERS: &[Property] = &[
+    always("nodeId", Integer),
+    always("brokerId", Text),
+    always("host", Text),
+    always("port", Integer),
+    always(
+        "partitions",
+        Objects(&[
+            always("partitionId", Integer),
+            always("role", Names(&["leader", "follower", "inactive"])),
+            always("health", Names(&["healthy", "unhealthy", "dead"])),
+            always("state", Text),
+        ]),
+    ),
+    always("version", Text),
+];
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "getTopology",
+        summary: "The nodes of the cluster and their partitions.",
+        request: None,
+        answer: Some(&[
+            always("brokers", Objects(BROKERS)),
+            always("clusterId", Text),
+            always("clusterSize", Integer),
+            always("partitionsCount", Integer),
+            always("replicationFactor", Integer),
+            always("gatewayVersion", Text),
+            always("lastCompletedChangeId", Text),
+        ]),
+    },
+    Command {
+        name: "getStatus",
+        summary: "Whether at least one partition has a leader that is well.",
+        request: None,
+        answer: None,
+    },
+    Command {
+        name: "getLicense",
+        summary: "The licence of the server; there is none to buy.",
+        request: None,
+        answer: Some(&[
+            always("validLicense", Boolean),
+            always("licenseType", Text),
+            always("isCommercial", Boolean),
+            nullable("expiresAt", Text),
+        ]),
+    },
+    Command {
+        name: "getAuthentication",
+        summary: "Who asks, and what they may do.",
+        request: None,
+        answer: Some(&[
+            always("username", Text),
+            nullable("displayName", Text),
+            nullable("email", Text),
+            always("authorizedComponents", Texts),
+            always(
+                "tenants",
+                Objects(&[always("name", Text), always("tenantId", Text), nullable("description", Text)]),
+            ),
+            always("groups", Texts),
+            always("roles", Texts),
+            nullable("salesPlanType", Text),
+            always("c8Links", Object(&[])),
+            always("canLogout", Boolean),
+        ]),
+    },
+    Command {
+        name: "pinClock",
+        summary: "Lets the clock of the node stand still; only with clock control.",
+        request: Some(&[always("timestamp", Long)]),
+        answer: None,
+    },
+    Command { name: "resetClock", summary: "Lets the clock of the node go on.", request: None, answer: None },
+    Command {
+        name: "createDeployment",
+        summary: "Deploys processes and decisions.",
+        request: Some(&[always("resources", Binaries), TENANT_ID]),
+        answer: Some(&[
+            always("deploymentKey", Key),
+            always("tenantId", Text),
+            always("deployments", Objects(DEPLOYED)),
+        ]),
+    },
+    Command {
+        name: "deleteResource",
+        summary: "Deletes a version of a process or the decisions of a file.",
+        request: Some(&[optional("deleteHistory", Boolean), REFERENCE]),
+        answer: Some(&[always("resourceKey", Key), nullable("batchOperation", Variables)]),
+    },
+    Command {
+        name: "createProcessInstance",
+        summary: "Starts a process, and waits for its end if that is wanted.",
+        request: Some(&[
+            optional("processDefinitionId", Text),
+            optional("processDefinitionKey", Key),
+            optional("processDefinitionVersion", Integer),
+            optional("variables", Variables),
+            TENANT_ID,
+            optional("startInstructions", Objects(&[always("elementId", Text)])),
+            optional(
+                "runtimeInstructions",
+                Objects(&[optional("type", Names(&["TERMINATE_PROCESS_INSTANCE"])), always("afterElementId", Text)]),
+            ),
+            optional("tags", Texts),
+            BUSINESS_ID,
+            REFERENCE,
+            optional("awaitCompletion", Boolean),
+            optional("fetchVariables", Texts),
+            optional("requestTimeout", Long),
+        ]),
+        answer: Some(&[
+            always("processDefinitionId", Text),
+            always("processDefinitionVersion", Integer),
+            always("tenantId", Text),
+            always("variables", Variables),
+            always("processDefinitionKey", Key),
+            always("processInstanceKey", Key),
+            always("tags", Texts),
+            nullable("businessId", Text),
+        ]),
+    },
+    Command {
+        name: "cancelProcessInstance",
+        summary: "Terminates a process instance with all that it called.",
+        request: Some(&[REFERENCE]),
+        answer: None,
+    },
+    Command {
+        name: "modifyProcessInstance",
+        summary: "Activates, moves and terminates elements of a process instance.",
+        request: Some(&[
+            optional(
+                "activateInstructions",
+                Objects(&[
+                    always("elementId", Text),
+                    optional("ancestorElementInstanceKey", Key),
+                    VARIABLE_INSTRUCTIONS,
+                ]),
+            ),
+            optional(
+                "moveInstructions",
+                Objects(&[
+                    always(
+                        "sourceElementInstruction",
+                        Object(&[
+                            always("sourceType", Names(&["byId", "byKey"])),
+                            optional("sourceElementId", Text),
+                            optional("sourceElementInstanceKey", Key),
+                        ]),
+                    ),
+                    optional(
+                        "ancestorScopeInstruction",
+                        Object(&[
+                            always("ancestorScopeType", Names(&["direct", "inferred", "sourceParent"])),
+                            optional("ancestorElementInstanceKey", Key),
+                        ]),
+                    ),
+                    always("targetElementId", Text),
+                    VARIABLE_INSTRUCTIONS,
+                ]),
+            ),
+            optional(
+                "terminateInstructions",
+                Objects(&[optional("elementInstanceKey", Key), optional("elementId", Text)]),
+            ),
+            REFERENCE,
+        ]),
+        answer: None,
+    },
+    Command {
+        name: "migrateProcessInstance",
+        summary: "Lets a process instance go on by another definition.",
+        request: Some(&[
+            always("targetProcessDefinitionKey", Key),
+            always("mappingInstructions", Objects(&[always("sourceElementId", Text), always("targetElementId", Text)])),
+            REFERENCE,
+        ]),
+        answer: None,
+    },
+    Command {
+        name: "createElementInstanceVariables",
+        summary: "Sets variables, in the scope of an element instance or where they are.",
+        request: Some(&[always("variables", Variables), optional("local", Boolean), REFERENCE]),
+        answer: None,
+    },
+    Command {
+        name: "activateJobs",
+        summary: "Takes jobs of a type; waits for a first one if that is wanted.",
+        request: Some(&[
+            always("type", Text),
+            always("timeout", Long),
+            always("maxJobsToActivate", Integer),
+            optional("worker", Text),
+            optional("fetchVariable", Texts),
+            optional("tenantIds", Texts),
+            optional("requestTimeout", Long),
+            optional("tenantFilter", Names(&["PROVIDED", "ASSIGNED"])),
+            optional("withLease", Boolean),
+        ]),
+        answer: Some(&[always("jobs", Objects(JOBS))]),
+    },
+    Command {
+        name: "completeJob",
+        summary: "Completes a job.",
+        request: Some(&[
+            optional("variables", Variables),
+            optional("result", Variables),
+            BUSINESS_ID,
+            optional("jobLeaseToken", Text),
+        ]),
+        answer: None,
+    },
+    Command {
+        name: "failJob",
+        summary: "Says that a job failed, and how often it may be tried again.",
+        request: Some(&[
+            optional("retries", Integer),
+            optional("retryBackOff", Long),
+            optional("errorMessage", Text),
+            optional("variables", Variables),
+            optional("jobLeaseToken", Text),
+        ]),
+        answer: None,
+    },
+    Command {
+        name: "throwJobError",
+        summary: "Throws a BPMN error by a job.",
+        request: Some(&[
+            always("errorCode", Text),
+            optional("errorMessage", Text),
+            optional("variables", Variables),
+            optional("jobLeaseToken", Text),
+        ]),
+        answer: None,
+    },
+    Command {
+        name: "updateJob",
+        summary: "Changes the retries and the time-out of a job.",
+        request: Some(&[
+            always(
+                "changeset",
+                Object(&[optional("retries", Integer), optional("timeout", Long), optional("priority", Integer)]),
+            ),
+            REFERENCE,
+            optional("jobLeaseToken", Text),
+        ]),
+        answer: None,
+    },
+    Command {
+        name: "resolveIncident",
+        summary: "Tries again what had led to an incident.",
+        request: Some(&[REFERENCE]),
+        answer: None,
+    },
+    Command {
+        name: "publishMessage",
+        summary: "Publishes a message, which is buffered for its time to live.",
+        request: Some(&[
+            always("name", Text),
+            optional("correlationKey", Text),
+            optional("messageId", Text),
+            optional("timeToLive", Long),
+            optional("variables", Variables),
+            TENANT_ID,
+            BUSINESS_ID,
+        ]),
+        answer: Some(&[always("tenantId", Text), always("messageKey", Key)]),
+    },
+    Command {
+        name: "evaluateDecision",
+        summary: "Evaluates a decision with all that it requires.",
+        request: Some(&[
+            optional("decisionDefinitionId", Text),
+            optional("decisionDefinitionKey", Key),
+            optional("variables", Variables),
+            TENANT_ID,
+        ]),
+        answer: Some(&[
+            always("decisionDefinitionId", Text),
+            always("decisionDefinitionKey", Key),
+            always("decisionDefinitionName", Text),
+            always("decisionDefinitionVersion", Integer),
+            always("decisionEvaluationKey", Key),
+            always("decisionInstanceKey", Key),
+            always("decisionRequirementsId", Text),
+            always("decisionRequirementsKey", Key),
+            always("evaluatedDecisions", Objects(EVALUATED_DECISIONS)),
+            nullable("failedDecisionDefinitionId", Text),
+            nullable("failureMessage", Text),
+            always("output", Text),
+            always("tenantId", Text),
+        ]),
+    },
+];
+
+/// What is said of a command.
+///
+/// # Panics
+/// When nothing is, which a test finds out.
+pub(super) fn described(name: &str) -> Described {
+    let command = COMMANDS.iter().find(|command| command.name == name).expect("every command is described");
+    let media_type = if name == "createDeployment" { "multipart/form-data" } else { JSON };
+    Described {
+        summary: command.summary.to_owned(),
+        request: command.request.map(|properties| (media_type, schema_of_object(properties))),
+        query: Vec::new(),
+        status: if command.answer.is_some() { "200" } else { "204" },
+        answer: command.answer.map(|properties| (JSON, schema_of_object(properties))),
+    }
+}
