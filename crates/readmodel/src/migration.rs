@@ -4,10 +4,14 @@ use rusqlite::Connection;
 
 use crate::schema::SCHEMA_VERSION;
 
-/// From 1 to 2: what is deleted can be given back to the file system, and old things are found by state and end.
+/// From 1 to 2: what is deleted can be given back to the file system, old things are found by state and end, instances of a
+/// definition in the order of their begin, and instances by a variable without its row.
 const TO_2: &str = "
 DROP INDEX process_instance_by_state;
 CREATE INDEX process_instance_by_state ON process_instance(state, end_date);
+CREATE INDEX process_instance_by_definition_and_start ON process_instance(process_definition_key, state, start_date);
+DROP INDEX variable_by_value;
+CREATE INDEX variable_by_value ON variable(name, comparable, process_instance_key);
 CREATE INDEX decision_instance_without_instance ON decision_instance(evaluation_date)
     WHERE process_instance_key IS NULL;
 ";

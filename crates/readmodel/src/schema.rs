@@ -56,6 +56,7 @@ CREATE TABLE process_instance(
     tags TEXT
 );
 CREATE INDEX process_instance_by_definition ON process_instance(process_definition_key, state);
+CREATE INDEX process_instance_by_definition_and_start ON process_instance(process_definition_key, state, start_date);
 CREATE INDEX process_instance_by_state ON process_instance(state, end_date);
 CREATE INDEX process_instance_by_start ON process_instance(start_date);
 CREATE INDEX process_instance_by_end ON process_instance(end_date) WHERE end_date IS NOT NULL;
@@ -89,7 +90,7 @@ CREATE TABLE variable(
     comparable TEXT NOT NULL
 );
 CREATE INDEX variable_of_instance ON variable(process_instance_key);
-CREATE INDEX variable_by_value ON variable(name, comparable);
+CREATE INDEX variable_by_value ON variable(name, comparable, process_instance_key);
 CREATE TABLE job(
     key INTEGER PRIMARY KEY,
     process_instance_key INTEGER NOT NULL,

@@ -90,12 +90,19 @@ pub struct Field {
     pub is_sortable: bool,
     /// Whether it is a part of answers.
     pub is_answered: bool,
+    /// Whether each row has a value.
+    pub(crate) is_required: bool,
 }
 
 impl Field {
     /// Whether rows can be chosen by it.
     pub fn is_filter(&self) -> bool {
         !matches!(self.filter, Filter::None)
+    }
+
+    /// Each row has a value.
+    pub(crate) const fn required(self) -> Field {
+        Field { is_required: true, ..self }
     }
 
     pub(crate) const fn unsorted(self) -> Field {
@@ -118,7 +125,7 @@ impl Field {
 
 /// A field with a column that can be filtered and sorted by.
 pub(crate) const fn field(name: &'static str, sql: &'static str, kind: Kind) -> Field {
-    Field { name, sql, kind, filter: Filter::Column, is_sortable: true, is_answered: true }
+    Field { name, sql, kind, filter: Filter::Column, is_sortable: true, is_answered: true, is_required: false }
 }
 
 /// What is answered and nothing else.

@@ -1,6 +1,7 @@
 //! A search: over all partitions, in one order, page by page.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::time::Instant;
 
 use protocol::PartitionId;
@@ -171,21 +172,18 @@ impl Search {
         bytes: &mut usize,
         rows: &mut Vec<Item>,
     ) -> rusqlite::Result<()> {
-        let condition = sql::condition(connection, &self.condition)?;
-        let mut statement = Sql::of("SELECT ");
+        // Both statements see the same state.
+        let transaction = connection.unchecked_transaction()?;
+        let fitting = self.fitting(&transaction, &places)?;
+        let mut statement = String::from("SELECT ");
         for (index, field) in self.fields().enumerate() {
-            statement.push(if index > 0 { ", " } else { "" }).push(field.sql);
+            statement.push_str(if index > 0 { ", " } else { "" });
+            statement.push_str(field.sql);
         }
-        // The key first: it finds the row.
-        statement.push(&format!(" FROM {} WHERE {} = ?1 AND ", self.entity.from, self.entity.key));
-        let mut prepared = connection.prepare_cached(&statement.append(condition).text)?;
-        for (index, parameter) in statement.parameters.iter().enumerate() {
-            prepared.raw_bind_parameter(index + 2, parameter)?;
-        }
-        for place in places {
-            prepared.raw_bind_parameter(1, place.key)?;
-            let mut found = prepared.raw_query();
-            // One that is gone since is not there.
+        statement.push_str(&format!(" FROM {} WHERE {} = ?", self.entity.from, self.entity.key));
+        let mut prepared = transaction.prepare_cached(&statement)?;
+        for place in places.into_iter().filter(|place| fitting.contains(&place.key)) {
+            let mut found = prepared.query([place.key])?;
             let Some(row) = found.next()? else { continue };
             let mut item = Vec::with_capacity(512);
             row::write(&mut item, row, self.fields(), 0, self.truncates)?;
@@ -196,6 +194,18 @@ impl Search {
             }
         }
         Ok(())
+    }
+
+    /// The keys of those rows that are there and fit still. One statement for all of them: what it needs of other tables is
+    /// read once.
+    fn fitting(&self, connection: &Connection, places: &[Cursor]) -> rusqlite::Result<HashSet<i64>> {
+        let key = self.entity.key;
+        let mut statement = Sql::of(format!("SELECT {key} FROM {} WHERE ", self.entity.from));
+        let keys: Vec<Value> = places.iter().map(|place| Value::Integer(place.key)).collect();
+        statement.append(sql::in_list(key, &keys)).push(" AND ").append(sql::condition(connection, &self.condition)?);
+        let mut prepared = connection.prepare_cached(&statement.text)?;
+        let found = prepared.query_map(rusqlite::params_from_iter(&statement.parameters), |row| row.get(0))?;
+        found.collect()
     }
 
     /// The order of two rows, as the database has it.
@@ -254,6 +264,7 @@ impl Search {
         }
         statement.push(entity.key).push(" FROM ").push(entity.from).push(" WHERE ").append(condition);
         if let Page::At(_, cursor) = &self.page {
+            statement.append(self.bound(cursor, is_backward));
             statement.push(" AND ").append(self.beyond(cursor, is_backward, partition));
         }
         statement.push(" ORDER BY ");
@@ -267,6 +278,18 @@ impl Search {
         };
         statement.push(&format!(" LIMIT {rows}"));
         statement
+    }
+
+    /// Where the first thing that is sorted by begins or ends: the database starts there, and does not read all pages before.
+    fn bound(&self, cursor: &Cursor, is_backward: bool) -> Sql {
+        let Some((sort, value)) = self.sort.iter().zip(&cursor.values).next() else { return Sql::default() };
+        let grows = sort.descending == is_backward;
+        if *value == Value::Null || !(grows || sort.field.is_required) {
+            return Sql::default();
+        }
+        let mut sql = Sql::of(" AND ");
+        sql.append(compared(sort.field.sql, if grows { ">=" } else { "<=" }, value));
+        sql
     }
 
     /// What comes behind a row in the order, or before it. No value comes before all others.

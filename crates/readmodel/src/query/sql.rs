@@ -195,7 +195,7 @@ fn test(column: &str, test: &Test) -> Sql {
     }
 }
 
-fn in_list(column: &str, values: &[Value]) -> Sql {
+pub(super) fn in_list(column: &str, values: &[Value]) -> Sql {
     match values {
         [] => Sql::of("0"),
         [value] => {
