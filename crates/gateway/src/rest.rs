@@ -23,6 +23,7 @@ mod resource;
 mod response;
 mod routes;
 mod search;
+mod swagger;
 mod variable;
 
 pub(crate) use api::{Api, Workers};

@@ -17,7 +17,7 @@ use super::reception::{Kind, NotTaken};
 use super::response::ApiBody;
 use super::routes::{Existing, Found, Parameters, Route, Routes};
 use super::search::Searcher;
-use super::{compression, openapi, reception, response};
+use super::{compression, openapi, reception, response, swagger};
 use crate::executor::Executor;
 use crate::intake::Intake;
 use crate::listener::{Answer, Answering, Caller};
@@ -135,9 +135,6 @@ impl Shared {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
         let (route, answered) = match self.routes.find(method(&parts.method), path) {
-            Found::Nothing if path == openapi::PATH && method(&parts.method) == Method::GET.as_str() => {
-                (None, Ok(response::json_of(openapi::text())))
-            }
             Found::Operation(route, parameters) => {
                 let (headers, version) = (&parts.headers, parts.version);
                 let answered = match route.existing {
@@ -155,7 +152,11 @@ impl Shared {
                 (Some(route), answered)
             }
             Found::OtherMethods(methods) => (None, other_methods(&parts.method, path, &methods)),
-            Found::Nothing => (None, Err(nothing(&parts.method, path))),
+            Found::Nothing => {
+                let is_get = method(&parts.method) == Method::GET.as_str();
+                let found = is_get.then(|| described(path, &parts.headers)).flatten();
+                (None, found.ok_or_else(|| nothing(&parts.method, path)))
+            }
         };
         let response = answered.unwrap_or_else(|problem| response::problem(&problem, path));
         let response = compression::compress(&parts.headers, response).await;
@@ -206,6 +207,14 @@ pub(super) struct Taken<'a> {
     body: Incoming,
     /// Its place among what is to be started, if it has one already.
     start: Option<Start>,
+}
+
+/// What describes the API, at paths beside its own.
+fn described(path: &str, headers: &HeaderMap) -> Option<Response<ApiBody>> {
+    match path {
+        openapi::PATH => Some(response::json_of(openapi::text())),
+        _ => swagger::file(path, headers),
+    }
 }
 
 /// Who asks for the head of an answer asks for the answer.

@@ -17,6 +17,9 @@ const COMPRESSED_BYTES_MIN: usize = 16 << 10;
 
 /// The same answer in the way that the headers of its request ask for.
 pub(super) async fn compress(headers: &HeaderMap, mut response: Response<ApiBody>) -> Response<ApiBody> {
+    if response.headers().contains_key(CONTENT_ENCODING) {
+        return response;
+    }
     let Some(text) = response.body_mut().whole() else { return response };
     if text.len() < COMPRESSED_BYTES_MIN || !accepts_gzip(headers) {
         return response;
@@ -38,7 +41,7 @@ fn gzip(text: &[u8]) -> Bytes {
 }
 
 /// Whether it is named, and not with the weight of what is not wanted.
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let lists = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|item| {
         let mut parts = item.split(';').map(str::trim);

@@ -107,7 +107,12 @@ pub(super) fn json(text: Vec<u8>) -> Response<ApiBody> {
 
 /// The same for a text that is there already.
 pub(super) fn json_of(text: Bytes) -> Response<ApiBody> {
-    response(StatusCode::OK, JSON, ApiBody::Whole(Whole(Some(text))))
+    whole(JSON, text)
+}
+
+/// The same for something else.
+pub(super) fn whole(media_type: HeaderValue, content: Bytes) -> Response<ApiBody> {
+    response(StatusCode::OK, media_type, ApiBody::Whole(Whole(Some(content))))
 }
 
 /// The same for an answer that has its place among those that were not read.

@@ -107,3 +107,24 @@ async fn the_document_is_served() {
     assert!(operation(&document, "GET", "/v2/process-instances/7").is_some());
     assert_eq!(connection.ask("HEAD", "/v2/openapi.json", "").status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_to_try_it_comes_from_the_node_alone() {
+    let (server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&server);
+    let page = connection.ask("GET", "/swagger", "");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert!(page.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'none'")));
+    let sources = page.body.split(['"', '\'']).filter(|part| part.starts_with('/') || part.contains("//"));
+    let mut count = 0;
+    for source in sources {
+        let file = connection.ask("GET", source, "");
+        assert_eq!(file.status, 200, "{source}");
+        assert_eq!(file.header("x-content-type-options"), Some("nosniff"));
+        count += 1;
+    }
+    assert_eq!(count, 3, "{}", page.body);
+    assert!(connection.ask("GET", "/swagger/LICENSE", "").body.contains("Apache License"));
+    let refused = connection.ask("POST", "/swagger", "");
+    assert_eq!(refused.problem("/swagger").0, 404);
+}
