@@ -76,6 +76,8 @@ pub const ELEMENT_TYPES: Enumeration = &[
 ];
 /// The number of `PROCESS`.
 pub(crate) const PROCESS: u8 = 1;
+/// The number of `MULTI_INSTANCE_BODY`, which is no element of the model of its own.
+pub(crate) const LOOP_BODY: u8 = 19;
 
 /// Of incidents.
 pub const ERROR_TYPES: Enumeration = &[

@@ -51,6 +51,8 @@ pub enum Condition {
     Variable(String, Vec<Test>),
     /// A row belongs to this process instance or to one that was called below it.
     OfInstance(i64),
+    /// A row is of this element instance, or of one inside of it, or of what was called there.
+    WithinElement(i64),
     /// A process instance has this tag.
     Tag(String),
 }

@@ -89,6 +89,22 @@ pub(super) fn condition(connection: &Connection, condition: &Condition) -> rusql
             );
             sql
         }
+        Condition::WithinElement(key) => {
+            // What contains an element instance is of the same process instance, for which there is an index; a called process
+            // instance is the scope of what is in it.
+            let mut sql = Sql::of(
+                "r.element_instance_key IN (WITH RECURSIVE inside(key, instance) AS (\
+                SELECT key, process_instance_key FROM element_instance WHERE key = ",
+            );
+            sql.bind(*key).push(
+                " UNION SELECT i.key, i.process_instance_key FROM inside JOIN element_instance i \
+                 ON i.process_instance_key = inside.instance AND i.scope_key = inside.key \
+                 UNION SELECT c.key, c.key FROM inside JOIN process_instance c \
+                 ON c.parent_process_instance_key = inside.instance AND c.parent_element_instance_key = inside.key) \
+                 SELECT key FROM inside)",
+            );
+            sql
+        }
         Condition::Tag(tag) => {
             let mut sql = Sql::of("EXISTS (SELECT 1 FROM json_each(p.tags) WHERE value = ");
             sql.bind(tag.clone()).push(")");

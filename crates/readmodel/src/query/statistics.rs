@@ -8,10 +8,8 @@ use protocol::PartitionId;
 use super::condition::Condition;
 use super::readers::{Failure, Readers, TIME_MAX};
 use super::sql;
-use crate::enumerations::PROCESS;
+use crate::enumerations::{LOOP_BODY, PROCESS};
 
-/// The body of a loop is no element of the model of its own.
-const LOOP_BODY: u8 = 19;
 const SEQUENCE_FLOW: u8 = 18;
 
 /// How many instances of an element are in each state.

@@ -1,7 +1,8 @@
 //! What reading operations take and answer, by the entities that are read.
 
 use readmodel::query::{
-    DECISION_INSTANCES, Entity, Field, INCIDENTS, Kind, PROCESS_INSTANCES, SEQUENCE_FLOWS, VARIABLES,
+    DECISION_INSTANCES, Entity, Field, INCIDENTS, Kind, MESSAGE_SUBSCRIPTIONS, PROCESS_INSTANCES, SEQUENCE_FLOWS,
+    VARIABLES,
 };
 use serde_json::{Value, json};
 
@@ -58,11 +59,22 @@ pub(super) fn described(name: &str, read: Read) -> Described {
         },
         Read::GetStartForm => Described { status: "204", ..plain("The form of the start event.".to_owned()) },
         Read::ElementStatisticsOfDefinition => Described {
-            request: Some((JSON, object([("filter", or_null(object([])), false)]))),
+            request: Some((JSON, object([("filter", or_null(filter(&PROCESS_INSTANCES)), false)]))),
             ..element_statistics("How often the elements of a process are active and were left.")
         },
         Read::ElementStatisticsOfInstance => {
             element_statistics("How often the elements of a process instance are active and were left.")
+        }
+        Read::DefinitionErrorStatistics => {
+            let filter = object([("errorHashCode", json!({"type": "integer", "format": "int32"}), true)]);
+            let page = json!({"$ref": "#/components/schemas/PageRequest"});
+            Described {
+                request: Some((JSON, object([("filter", filter, true), ("page", page, false)]))),
+                ..counts(name, read)
+            }
+        }
+        Read::SubscriptionStatistics => {
+            Described { request: Some((JSON, request(&MESSAGE_SUBSCRIPTIONS))), ..counts(name, read) }
         }
         Read::DefinitionStatistics | Read::VersionStatistics | Read::ErrorStatistics => counts(name, read),
     }
@@ -94,6 +106,27 @@ fn counts(name: &str, read: Read) -> Described {
                 ("errorHashCode", number(), true),
                 ("errorMessage", text(), true),
                 ("activeInstancesWithErrorCount", number(), true),
+            ]),
+        ),
+        Read::DefinitionErrorStatistics => (
+            "How many active process instances of each definition have an error.",
+            object([
+                ("processDefinitionId", text(), true),
+                ("processDefinitionKey", key(), true),
+                ("processDefinitionName", or_null(text()), true),
+                ("processDefinitionVersion", number(), true),
+                ("tenantId", text(), true),
+                ("activeInstancesWithErrorCount", number(), true),
+            ]),
+        ),
+        Read::SubscriptionStatistics => (
+            "How many process instances of each definition wait for messages, and how many subscriptions they have.",
+            object([
+                ("processDefinitionId", text(), true),
+                ("tenantId", text(), true),
+                ("processDefinitionKey", key(), true),
+                ("processInstancesWithActiveSubscriptions", number(), true),
+                ("activeSubscriptions", number(), true),
             ]),
         ),
         Read::VersionStatistics => (

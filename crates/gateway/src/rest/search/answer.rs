@@ -1,6 +1,6 @@
 //! Answers of searches.
 
-use readmodel::query::{DefinitionCounts, ElementCounts, ErrorCounts, Found};
+use readmodel::query::{DefinitionCounts, DefinitionErrors, ElementCounts, ErrorCounts, Found, SubscriptionCounts};
 use std::collections::BTreeMap;
 
 use crate::rest::json::JsonObject;
@@ -99,6 +99,33 @@ pub(super) fn error_counts(counts: &[ErrorCounts], from: usize, limit: usize) ->
         let mut json = JsonObject::new();
         json.number("errorHashCode", of.hash_code).text("errorMessage", &of.message);
         json.number("activeInstancesWithErrorCount", of.instances);
+        json
+    });
+    counted(items, from, limit, counts.len())
+}
+
+pub(super) fn definition_errors(counts: &[DefinitionErrors], from: usize, limit: usize) -> Vec<u8> {
+    let items = counts.iter().map(|of| {
+        let mut json = JsonObject::new();
+        json.text("processDefinitionId", &of.id).text("processDefinitionKey", &of.key.to_string());
+        match &of.name {
+            Some(name) => json.text("processDefinitionName", name),
+            None => json.null("processDefinitionName"),
+        };
+        json.number("processDefinitionVersion", of.version).text("tenantId", &of.tenant);
+        json.number("activeInstancesWithErrorCount", of.instances);
+        json
+    });
+    counted(items, from, limit, counts.len())
+}
+
+pub(super) fn subscription_counts(counts: &[SubscriptionCounts], from: usize, limit: usize) -> Vec<u8> {
+    let items = counts.iter().map(|of| {
+        let mut json = JsonObject::new();
+        json.text("processDefinitionId", &of.id).text("tenantId", &of.tenant);
+        json.text("processDefinitionKey", &of.key.to_string());
+        json.number("processInstancesWithActiveSubscriptions", of.instances);
+        json.number("activeSubscriptions", of.subscriptions);
         json
     });
     counted(items, from, limit, counts.len())

@@ -31,7 +31,7 @@ fn count(condition: &Condition) -> usize {
     match condition {
         Condition::All(inner) | Condition::Any(inner) => 1 + inner.iter().map(count).sum::<usize>(),
         Condition::Is(_, tests) | Condition::Variable(_, tests) => 1 + tests.len(),
-        Condition::Tag(_) | Condition::OfInstance(_) => 1,
+        Condition::Tag(_) | Condition::OfInstance(_) | Condition::WithinElement(_) => 1,
     }
 }
 

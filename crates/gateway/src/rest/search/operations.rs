@@ -8,7 +8,7 @@ use readmodel::query::{
     PROCESS_INSTANCES, Page, Readers, SEQUENCE_FLOWS, Scope, Search, VARIABLES, Value,
 };
 
-use super::{Searcher, answer, request};
+use super::{Searcher, answer, filter, request};
 use crate::rest::json::JsonObject;
 use crate::rest::object::{Object, path_key};
 use crate::rest::problem::Problem;
@@ -18,7 +18,7 @@ use crate::rest::problem::Problem;
 pub(in crate::rest) enum Read {
     /// Rows of an entity.
     Search(&'static Entity),
-    /// The incidents of the element instance in the path.
+    /// The incidents of the element instance in the path, and of what is inside of it or was called there.
     IncidentsOfElementInstance,
     /// The incidents of the process instance in the path, and of those that it called.
     IncidentsOfProcessInstance,
@@ -37,6 +37,8 @@ pub(in crate::rest) enum Read {
     DefinitionStatistics,
     VersionStatistics,
     ErrorStatistics,
+    DefinitionErrorStatistics,
+    SubscriptionStatistics,
 }
 
 impl PartialEq for Read {
@@ -65,6 +67,7 @@ impl Read {
         ("searchIncidents", Read::Search(&INCIDENTS)),
         ("getIncident", Read::Get(&INCIDENTS)),
         ("getProcessInstanceStatisticsByError", Read::ErrorStatistics),
+        ("getProcessInstanceStatisticsByDefinition", Read::DefinitionErrorStatistics),
         ("searchProcessDefinitions", Read::Search(&PROCESS_DEFINITIONS)),
         ("getProcessDefinition", Read::Get(&PROCESS_DEFINITIONS)),
         ("getProcessDefinitionXml", Read::GetModel(&PROCESS_DEFINITIONS, Models::Process)),
@@ -72,6 +75,7 @@ impl Read {
         ("getProcessDefinitionStatistics", Read::ElementStatisticsOfDefinition),
         ("getProcessDefinitionInstanceStatistics", Read::DefinitionStatistics),
         ("getProcessDefinitionInstanceVersionStatistics", Read::VersionStatistics),
+        ("getProcessDefinitionMessageSubscriptionStatistics", Read::SubscriptionStatistics),
         ("searchDecisionDefinitions", Read::Search(&DECISION_DEFINITIONS)),
         ("getDecisionDefinition", Read::Get(&DECISION_DEFINITIONS)),
         ("getDecisionDefinitionXml", Read::GetModel(&DECISION_DEFINITIONS, Models::Decision)),
@@ -117,7 +121,8 @@ impl Searcher {
             Read::IncidentsOfElementInstance => {
                 let key = path_key("elementInstanceKey", asked.parameter)?;
                 let mut search = request::search(&INCIDENTS, asked.body)?;
-                restrict(&mut search, "elementInstanceKey", key);
+                search.condition = Condition::All(vec![Condition::WithinElement(key), search.condition]);
+                search.partition = Key::from_raw(key).partition();
                 self.incidents(&ELEMENT_INSTANCES, key, search).await
             }
             Read::IncidentsOfProcessInstance => {
@@ -271,19 +276,37 @@ impl Searcher {
             Read::ElementStatisticsOfDefinition => {
                 let key = path_key("processDefinitionKey", asked.parameter)?;
                 let mut object = Object::read(asked.body)?;
-                if object.take::<Object<'_>>("filter")?.is_some_and(|filter| !filter.is_empty()) {
-                    return Err(Problem::new(
-                        StatusCode::NOT_IMPLEMENTED,
-                        "Statistics of elements are counted for all instances of a definition. A filter is not possible yet.",
-                    ));
-                }
+                let filter = object.take::<Object<'_>>("filter")?.filter(|filter| !filter.is_empty());
+                let condition = filter.map(|filter| filter::read(&PROCESS_INSTANCES, filter)).transpose()?;
                 object.finish()?;
                 let owner = by_key(&PROCESS_DEFINITIONS, key);
                 self.ask(move |readers| {
                     if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
                         return Ok(Err(not_found(&PROCESS_DEFINITIONS, key)));
                     }
-                    Ok(Ok(Answered::Json(answer::element_counts(&readers.element_counts(key)?))))
+                    // Counts of all instances are kept; those of some are made.
+                    let counts = match condition {
+                        Some(condition) => readers.element_counts_where(key, &condition)?,
+                        None => readers.element_counts(key)?,
+                    };
+                    Ok(Ok(Answered::Json(answer::element_counts(&counts))))
+                })
+                .await
+            }
+            Read::DefinitionErrorStatistics => {
+                let (hash_code, from, limit) = request::error_of_definitions(asked.body)?;
+                self.ask(move |readers| {
+                    let counts = readers.definitions_with_error(hash_code)?;
+                    Ok(Ok(Answered::Json(answer::definition_errors(&counts, from, limit))))
+                })
+                .await
+            }
+            Read::SubscriptionStatistics => {
+                let search = request::search(&MESSAGE_SUBSCRIPTIONS, asked.body)?;
+                let (from, limit) = first_and_limit(&search);
+                self.ask(move |readers| {
+                    let counts = readers.subscription_counts(&search.condition)?;
+                    Ok(Ok(Answered::Json(answer::subscription_counts(&counts, from, limit))))
                 })
                 .await
             }

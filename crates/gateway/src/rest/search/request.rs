@@ -1,6 +1,6 @@
 //! The bodies of searches.
 
-use readmodel::query::{Cursor, Direction, Entity, Page, Search, Sort};
+use readmodel::query::{Condition, Cursor, Direction, Entity, INCIDENTS, Page, Search, Sort};
 
 use super::filter;
 use crate::rest::object::{Object, invalid};
@@ -26,12 +26,37 @@ pub(super) fn search(entity: &'static Entity, body: &[u8]) -> Result<Search, Pro
     let page: Option<Object<'_>> = object.take("page")?;
     object.finish()?;
     let condition = filter.map(|filter| filter::read(entity, filter)).transpose()?;
-    let mut search = Search::new(entity, condition.unwrap_or_else(readmodel::query::Condition::always));
+    let mut search = Search::new(entity, condition.unwrap_or_else(Condition::always));
     search.sort = sort;
     if let Some(page) = page {
         self::page(&mut search, page)?;
     }
     Ok(search)
+}
+
+/// What a body asks for that counts the instances with an error by definition: the hash code of the error, the first item, and
+/// how many. Items come with the most instances first.
+pub(super) fn error_of_definitions(body: &[u8]) -> Result<(i64, usize, usize), Problem> {
+    let mut object = Object::read(body)?;
+    let mut filter: Object<'_> = object.require("filter")?;
+    let hash_code: i32 = filter.require("errorHashCode")?;
+    filter.finish()?;
+    let page: Option<Object<'_>> = object.take("page")?;
+    if !object.take_objects("sort")?.is_empty() {
+        return Err(invalid(
+            "These counts cannot be sorted: they come with the most instances first. Leave out 'sort'.",
+        ));
+    }
+    object.finish()?;
+    let mut search = Search::new(&INCIDENTS, Condition::always());
+    if let Some(page) = page {
+        self::page(&mut search, page)?;
+    }
+    let from = match search.page {
+        Page::From(from) => from,
+        Page::At(..) => 0,
+    };
+    Ok((hash_code.into(), from as usize, search.limit as usize))
 }
 
 fn sort(entity: &'static Entity, mut sort: Object<'_>) -> Result<Sort, Problem> {
