@@ -130,6 +130,12 @@ impl Disk {
     /// Measures the disk of an existing directory.
     pub fn measure(directory: &Path, options: DiskOptions) -> io::Result<Disk> {
         let space = Space::of(directory)?;
+        if let Some(reserve) = options.reserve_bytes.filter(|reserve| *reserve >= space.total_bytes) {
+            let (reserve, total) = (Bytes(reserve), Bytes(space.total_bytes));
+            let problem =
+                format!("the reserve of {reserve} does not fit on the disk, which has {total}; give a smaller one");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
         let share = |(share, most): (u64, u64)| (space.total_bytes / share).min(most);
         let disk = Disk {
             directory: directory.to_owned(),

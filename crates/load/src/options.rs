@@ -381,6 +381,8 @@ impl Options {
                     options.profile,
                     "one of a single process, whose instances wait for a worker or for a message",
                 )?;
+                let holds = (1..=WAITING_LIMIT).contains(&options.instances);
+                require(holds, "The number of waiting instances", options.instances, "from 1 to 5000000 instances")?;
                 payload(options.payload_bytes)?;
                 within("The number of creations in flight", options.in_flight, 1, 100_000, "from 1 to 100000")
             }

@@ -326,6 +326,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_says_each_thing_once_and_is_short() {
+        let refusal = |text: &str| read(&[], &[], Some(text)).unwrap_err().to_string();
+        let twice = refusal("grpc-port: 1\n# grpc-port: 2\npartitions: 3\ngrpc-port : 2\n");
+        assert!(twice.contains("the key 'grpc-port' more than once"), "{twice}");
+        let long = refusal(&"- ".repeat(40_000));
+        assert!(long.contains("it has 80000 bytes, but at most 65536"), "{long}");
+    }
+
+    #[test]
     fn flags_win_over_environment_over_file() {
         let file = "grpc-port: 1\nmanagement-port: 2\npartitions: 3\nclock-control: true\n";
         let environment = [("OSMIA_GRPC_PORT", "11"), ("OSMIA_MANAGEMENT_PORT", "12")];

@@ -86,6 +86,9 @@ fn the_volume_is_measured() {
     let least = (view.total_bytes / 4).min(16 * MEBIBYTE);
     assert_eq!(usual.low_bytes, (view.total_bytes / 50).min(1 << 30).max(least));
     Disk::measure(&directory.path().join("nothing"), options).expect_err("it does not exist");
+    let whole = DiskOptions { reserve_bytes: Some(view.total_bytes), ..options };
+    let refused = Disk::measure(directory.path(), whole).expect_err("nothing else would fit").to_string();
+    assert!(refused.contains("does not fit on the disk"), "{refused}");
 }
 
 #[test]

@@ -58,6 +58,16 @@ pub(crate) struct Sources {
     file_exporters: BTreeMap<String, Map<String, Json>>,
 }
 
+/// No configuration is larger. What is nested takes the square of its depth to be read.
+const FILE_BYTES_MAX: usize = 64 << 10;
+
+/// A key at the top that is there twice. Of such the library takes the last one and says nothing.
+fn repeated_key(text: &str) -> Option<&str> {
+    let mut seen = std::collections::BTreeSet::new();
+    let keys = text.lines().filter(|line| line.starts_with(|first: char| first.is_alphanumeric()));
+    keys.filter_map(|line| line.split_once(':')).map(|(key, _)| key.trim_end()).find(|key| !seen.insert(*key))
+}
+
 impl Sources {
     /// Reads the file, when there is one, and refuses keys that mean nothing.
     pub(crate) fn new(
@@ -77,8 +87,15 @@ impl Sources {
         if !path.is_file() {
             return Err(failed("there is no such file".to_owned()));
         }
-        let content: Dict =
-            Figment::from(Yaml::file_exact(path)).extract().map_err(|error| failed(error.to_string()))?;
+        let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+        if text.len() > FILE_BYTES_MAX {
+            return Err(failed(format!("it has {} bytes, but at most {FILE_BYTES_MAX} are possible", text.len())));
+        }
+        let text = String::from_utf8(text).map_err(|error| failed(format!("it is no UTF-8: {error}")))?;
+        if let Some(key) = repeated_key(&text) {
+            return Err(failed(format!("it has the key '{key}' more than once")));
+        }
+        let content: Dict = Figment::from(Yaml::string(&text)).extract().map_err(|error| failed(error.to_string()))?;
         for (key, value) in content {
             if key == EXPORTERS {
                 for (name, settings) in value.as_dict().ok_or_else(|| failed(no_object(EXPORTERS)))? {
