@@ -1,5 +1,6 @@
 //! Fills a read model with instances of a process with one task, by feeding records to the fold, and measures it: bytes of each
-//! table and index, and searches. Arguments: a directory, how many instances ended, how many wait.
+//! table and index, and searches. Arguments: a directory, how many instances ended, how many wait. With `delete` as the fourth
+//! one, what ended is deleted then, as a node does it that has nothing else to do.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -24,11 +25,11 @@ const KEYS: u64 = 20;
 
 fn main() {
     let given: Vec<String> = std::env::args().skip(1).collect();
-    let [directory, ended, waiting] = &given[..] else { panic!("give a directory and two numbers") };
+    let [directory, ended, waiting, rest @ ..] = &given[..] else { panic!("give a directory and two numbers") };
     let (ended, waiting): (u64, u64) = (ended.parse().expect("a number"), waiting.parse().expect("a number"));
     let directory = Path::new(directory);
     let model = ReadModel::new(directory, [PARTITION]).expect("threads can be started");
-    let mut feed = Feed::open(&model);
+    let mut feed = Feed::open(&model, Retention::default());
     if feed.position == 0 {
         let begin = Instant::now();
         for number in 0..ended + waiting {
@@ -39,6 +40,40 @@ fn main() {
     feed.consumer.close(feed.now()).expect("it is written");
     bytes(directory, ended + waiting);
     search(&model, ended);
+    if rest == ["delete"] {
+        delete(&model, &directory.join("partition-1.sqlite"), ended);
+    }
+}
+
+/// Deletes what ended: how long that takes, how long each transaction holds up the fold, and how long the file is then.
+fn delete(model: &Arc<ReadModel>, file: &Path, ended: u64) {
+    let retention = Retention { completed: Some(Duration::from_secs(60)), terminated: None };
+    let mut feed = Feed::open(model, retention);
+    let size = || std::fs::metadata(file).expect("a file").len() >> 20;
+    let (before, mut times, mut idle) = (size(), Vec::new(), Duration::ZERO);
+    while let Some(at) = feed.consumer.flush_at() {
+        let now = feed.now();
+        let pause = at.saturating_sub(now);
+        // A pass that found nothing more waits for a while.
+        if pause > Duration::from_secs(2) {
+            break;
+        }
+        std::thread::sleep(pause);
+        idle += pause;
+        let begin = Instant::now();
+        feed.consumer.flush(feed.now()).expect("it is written");
+        times.push(begin.elapsed());
+    }
+    times.sort();
+    let (median, slow) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    println!(
+        "{ended} deleted in {:.1?} with {idle:.1?} of pauses, {} transactions: p50 {median:.2?}, p99 {slow:.2?}, longest {:.2?}",
+        feed.now(),
+        times.len(),
+        times[times.len() - 1],
+    );
+    feed.consumer.close(feed.now()).expect("it is written");
+    println!("the file had {before} MiB and has {} MiB", size());
 }
 
 struct Feed {
@@ -49,8 +84,8 @@ struct Feed {
 }
 
 impl Feed {
-    fn open(model: &Arc<ReadModel>) -> Feed {
-        let configuration = model.consumer(Retention::default()).expect("a good name");
+    fn open(model: &Arc<ReadModel>, retention: Retention) -> Feed {
+        let configuration = model.consumer(retention).expect("a good name");
         let mut exporter = (configuration.factory)();
         let mut context = Context {
             name: configuration.name.clone(),
