@@ -177,8 +177,12 @@ impl Disk {
             return Ok(None);
         }
         let path = chance.choose(&files);
-        let before = inner.last_write[path].start;
         let file = OpenOptions::new().read(true).write(true).open(path)?;
+        // A file that lost its end with the power may be shorter than where it was written to last.
+        let before = inner.last_write[path].start.min(file.metadata()?.len());
+        if before == 0 {
+            return Ok(None);
+        }
         // The first bytes matter most: without them the rest cannot be read.
         let reach = if chance.one_in(8) { before.min(HEADER_BYTES) } else { before };
         let at = chance.below(reach);
