@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use protocol::{Command, FeatureLevelIntent, FeatureLevelValue, Key, PartitionId, Payload, Request};
+use protocol::{Command, PartitionId, Request};
 
 use crate::disk::DiskView;
 use crate::entrance::{Entrance, Health, Role};
@@ -13,7 +13,7 @@ use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::{JobsAvailableListener, Shared};
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
 use crate::submit_error::SubmitError;
-use engine::{FeatureLevel, Reply, UnknownFeatureLevel};
+use engine::Reply;
 
 /// What the node knows about the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct ClusterView {
     pub replication_factor: u16,
     /// Number of nodes.
     pub cluster_size: u16,
-    /// Name of the cluster, made when its data was; never changes.
+    /// Name of the cluster, given once and part of the state of its partitions; never changes.
     pub cluster_id: String,
 }
 
@@ -103,7 +103,7 @@ impl Client {
             partitions_count: self.partition_count(),
             replication_factor: 1,
             cluster_size: 1,
-            cluster_id: self.shared.cluster_id.clone(),
+            cluster_id: self.shared.cluster_id.lock().clone(),
         }
     }
 
@@ -180,21 +180,6 @@ impl Client {
             return refused(reply, error);
         }
         PendingRequest { entrance: Some((entrance.clone(), number)) }
-    }
-
-    /// Makes a partition go on by the rules of a newer feature level, which all of its replicas must know.
-    ///
-    /// # Errors
-    /// When this build does not know the level: a command for it would stop the partition.
-    pub fn raise_feature_level(
-        &self,
-        partition: PartitionId,
-        level: u32,
-        reply: impl FnOnce(Result<Reply, SubmitError>) + Send + 'static,
-    ) -> Result<PendingRequest, UnknownFeatureLevel> {
-        let value = FeatureLevelValue { level: FeatureLevel::new(level)?.number() };
-        let raise = Payload::FeatureLevel(FeatureLevelIntent::Raise, value);
-        Ok(self.submit(partition, Command::new(Key::NONE, raise), reply))
     }
 
     /// Hands the command to the partition's inbox without waiting for an answer.

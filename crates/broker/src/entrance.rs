@@ -1,11 +1,11 @@
 //! What other threads see of a partition.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use engine::Reply;
+use engine::{FeatureLevel, Reply};
 use parking_lot::Mutex;
 use protocol::PartitionId;
 
@@ -67,6 +67,8 @@ pub(crate) struct Entrance {
     troubles: AtomicU8,
     /// What an operator has to know, in a sentence.
     remark: Mutex<Option<String>>,
+    /// By which rules the partition works.
+    feature_level: AtomicU32,
 }
 
 impl Entrance {
@@ -81,7 +83,18 @@ impl Entrance {
             health: AtomicU8::new(Health::Unhealthy as u8),
             troubles: AtomicU8::new(0),
             remark: Mutex::default(),
+            feature_level: AtomicU32::new(FeatureLevel::OLDEST.number()),
         }
+    }
+
+    /// The partition works by the rules of this level.
+    pub fn set_feature_level(&self, level: FeatureLevel) {
+        self.feature_level.store(level.number(), Ordering::Release);
+    }
+
+    /// By which rules the partition works.
+    pub fn feature_level(&self) -> u32 {
+        self.feature_level.load(Ordering::Acquire)
     }
 
     /// Whether commands may come in.

@@ -87,6 +87,7 @@ impl Admission {
             | Payload::Incarnation(..)
             | Payload::Settings(..)
             | Payload::Node(..)
+            | Payload::Cluster(..)
             | Payload::Clock(..) => Admission::Internal,
             Payload::Job(..)
             | Payload::JobBatch(..)

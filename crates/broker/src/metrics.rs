@@ -5,6 +5,7 @@ mod records;
 
 use std::time::Duration;
 
+use engine::FeatureLevel;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use protocol::PartitionId;
 use replication::{GroupStatus, WriteReport};
@@ -168,6 +169,7 @@ pub(crate) struct ProcessingMetrics {
     transition: Histogram,
     role: Gauge,
     clock_ahead: Gauge,
+    feature_level: Gauge,
 }
 
 impl ProcessingMetrics {
@@ -211,6 +213,7 @@ impl ProcessingMetrics {
             transition: histogram!("zeebe_leader_transition_latency_seconds", "partition" => p()),
             role: gauge!("atomix_role", "partition" => p()),
             clock_ahead: gauge!("osmia_clock_ahead_milliseconds", "partition" => p()),
+            feature_level: gauge!("osmia_feature_level", "partition" => p()),
         }
     }
 
@@ -244,6 +247,11 @@ impl ProcessingMetrics {
     /// How far the partition's time is ahead of the node's clock, in milliseconds.
     pub fn clock_ahead(&self, milliseconds: i64) {
         self.clock_ahead.set(number(milliseconds));
+    }
+
+    /// By which rules the partition works.
+    pub fn feature_level(&self, level: FeatureLevel) {
+        self.feature_level.set(f64::from(level.number()));
     }
 
     /// How long single commands took since they were asked for last.

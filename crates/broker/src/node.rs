@@ -24,6 +24,7 @@ use crate::data_directory::{DataDirectory, DataDirectoryError};
 use crate::disk::{DiskThread, DiskView};
 use crate::entrance::{Entrance, Health};
 use crate::exporting::{self, ExporterLoop, ExporterProgress, ExporterThread, Exporters, Keeper, PositionsFile};
+use crate::feature_levels::Member;
 use crate::flow_control::Limiter;
 use crate::held::Held;
 use crate::inbox::{Inbound, QueuedCommand, Work};
@@ -209,6 +210,7 @@ impl Node {
         let shared = Arc::new(share(&options, &directory, inbox));
         for opened in &opened {
             shared.begin_streams(&opened.engine);
+            shared.adopt_cluster(&opened.engine);
         }
         if let Some(pinned) = opened.first().and_then(|opened| opened.engine.pinned_clock()) {
             shared.clock.adopt(Some(pinned));
@@ -327,10 +329,12 @@ impl Node {
             resend_interval_milliseconds: i64::try_from(resend_interval).unwrap_or(i64::MAX),
             ..PartitionOptions::default()
         };
+        let cluster_id = self.shared.cluster_id.lock().clone();
         let count = channels.work.len();
         let mut slots: Vec<Vec<Slot>> = (0..count).map(|_| Vec::new()).collect();
         for (entrance, opened) in self.shared.entrances.iter().zip(opened) {
-            let partition = Partition::new(entrance.id, opened.engine, partition_options);
+            entrance.set_feature_level(opened.engine.feature_level());
+            let partition = Partition::new(entrance.id, opened.engine, partition_options).with_cluster_id(&cluster_id);
             let maintenance = channels.maintenance.0.clone();
             remark_refused(entrance, &opened.guard, partition.engine());
             let (shared, entrance_of) = (self.shared.clone(), entrance.clone());
@@ -654,7 +658,8 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
     };
     Shared {
         node: options.node_id,
-        cluster_id: directory.cluster_id.clone(),
+        cluster_id: Mutex::new(directory.cluster_id.clone()),
+        members: Mutex::new(vec![Member::this_build(options.node_id)]),
         advertised_address: Mutex::new(options.advertised_address.clone()),
         clock: Arc::new(Clock::new(options.clock_control)),
         disk: directory.disk.clone(),

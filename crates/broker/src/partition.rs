@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use engine::{Engine, Fault, JobsAvailable, OutgoingCommand, Output, Push, Reply, Unwatched, Watch};
-use protocol::{Command, CommandBatch, Key, PartitionId, Record, SettingsValue, Timestamp};
+use protocol::{Command, CommandBatch, Key, PartitionId, Record, SettingsValue, Text, Timestamp};
 
 pub use crate::partition_time::{Moment, PartitionTime};
 
@@ -93,6 +93,8 @@ pub struct Partition {
     id: PartitionId,
     engine: Engine,
     options: PartitionOptions,
+    /// What the cluster is called if it has no id yet.
+    cluster_id: Option<Text>,
     time: PartitionTime,
     leading: Option<Leading>,
 }
@@ -136,7 +138,12 @@ impl Partition {
     /// A partition on top of its recovered engine. It does not lead yet.
     pub fn new(id: PartitionId, engine: Engine, options: PartitionOptions) -> Self {
         let time = PartitionTime::new(engine.last_timestamp());
-        Partition { id, engine, options, time, leading: None }
+        Partition { id, engine, options, cluster_id: None, time, leading: None }
+    }
+
+    /// Leading the first partition, it gives the cluster this id, unless that has one.
+    pub fn with_cluster_id(self, cluster_id: &str) -> Self {
+        Partition { cluster_id: Some(cluster_id.into()), ..self }
     }
 
     /// The partition.
@@ -165,7 +172,7 @@ impl Partition {
         effects.submit.extend(self.engine.clear_streams_command());
         // Before all that comes in: what has a number of this leadership is behind it in the log.
         effects.submit.push(self.engine.start_command(self.options.node));
-        self.change_settings(effects);
+        self.adapt_state(effects);
         let mut leading = Leading {
             due: UnderWay::default(),
             continuation: UnderWay::default(),
@@ -183,8 +190,11 @@ impl Partition {
         self.leading = Some(leading);
     }
 
-    /// Settings of the leader become those of the partition, as soon as its feature level has them.
-    fn change_settings(&self, effects: &mut Effects) {
+    /// What the leader knows of the cluster and its settings become part of the state, as soon as the feature level has them.
+    fn adapt_state(&self, effects: &mut Effects) {
+        effects
+            .submit
+            .extend(self.cluster_id.as_ref().and_then(|cluster_id| self.engine.bootstrap_command(cluster_id)));
         effects.submit.extend(self.options.settings.and_then(|settings| self.engine.settings_command(settings)));
     }
 
@@ -216,7 +226,7 @@ impl Partition {
         self.engine.apply_watched(index, batch, watch, &mut effects.output)?;
         self.time.witness(batch.timestamp);
         if self.leading.is_some() && self.engine.feature_level() != level {
-            self.change_settings(effects);
+            self.adapt_state(effects);
         }
         let Some(leading) = &mut self.leading else {
             let records = std::mem::take(&mut effects.output.records);

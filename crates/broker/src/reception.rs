@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::entrance::{Entrance, Health, Role};
+use crate::feature_levels::Member;
 use crate::flow_control::{FlowControlOptions, Limiter, Permit};
 use crate::held::Held;
 use crate::inbox::{Inbound, QueuedCommand};
@@ -70,7 +71,8 @@ impl Reception {
         };
         let shared = Shared {
             node: options.node,
-            cluster_id: String::new(),
+            cluster_id: Mutex::default(),
+            members: Mutex::new(vec![Member::this_build(options.node)]),
             advertised_address: Mutex::default(),
             clock: Arc::new(Clock::new(false)),
             entrances: (1..=options.partition_count).map(PartitionId).map(entrance).collect(),

@@ -10,6 +10,7 @@ use protocol::PartitionId;
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::entrance::{Entrance, Health, Role};
+use crate::feature_levels::Member;
 use crate::inbox::Inbound;
 use crate::streams::Streams;
 use crate::submit_error::SubmitError;
@@ -23,7 +24,10 @@ const NUMBER_BITS: u32 = 40;
 
 pub(crate) struct Shared {
     pub node: u32,
-    pub cluster_id: String,
+    /// What the cluster is called: what the data directory says, until a partition of it is there that knows.
+    pub cluster_id: Mutex<String>,
+    /// The nodes of the cluster, as they announced themselves.
+    pub members: Mutex<Vec<Member>>,
     /// Host and port that clients reach the gateway at; known once the gateway listens.
     pub advertised_address: Mutex<(String, u16)>,
     pub clock: Arc<Clock>,
@@ -80,6 +84,16 @@ impl Shared {
         first
     }
 
+    /// What a partition's state says of the cluster holds for the node.
+    pub fn adopt_cluster(&self, engine: &Engine) {
+        let Some(cluster) = engine.cluster() else { return };
+        let mut known = self.cluster_id.lock();
+        if **known != *cluster.cluster_id.as_str() {
+            tracing::info!(cluster = cluster.cluster_id.as_str(), "the partitions belong to this cluster");
+            *known = cluster.cluster_id.to_string();
+        }
+    }
+
     /// Whether all threads must end at once.
     pub fn is_crashed(&self) -> bool {
         self.crashed.load(Ordering::Relaxed)
@@ -111,7 +125,8 @@ impl Shared {
         };
         let shared = Shared {
             node: 7,
-            cluster_id: "test".to_owned(),
+            cluster_id: Mutex::new("test".to_owned()),
+            members: Mutex::new(vec![Member::this_build(7)]),
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
             clock: Arc::new(Clock::new(true)),
             entrances: (1..=partition_count).map(PartitionId).map(entrance).collect(),

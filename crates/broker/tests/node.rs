@@ -280,6 +280,41 @@ fn a_partition_of_an_older_feature_level_is_raised_and_then_takes_the_settings()
     node.stop().expect("a clean stop");
 }
 
+/// Data of a level without routing: the partitions are raised, the first one last, and then know the cluster by its id.
+#[test]
+fn partitions_that_are_raised_get_the_id_and_the_routing_of_their_cluster() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let level = |number| engine::FeatureLevel::new(number).expect("known");
+    let two = NodeOptions { partition_count: 2, ..options(directory.path()) };
+    let node = start(NodeOptions { first_feature_level: level(2), ..two.clone() });
+    let client = node.client();
+    let cluster_id = client.cluster().cluster_id;
+    let raise = |partition| {
+        let (sender, answer) = mpsc::channel();
+        client.raise_feature_level(PartitionId(partition), 3, move |reply| drop(sender.send(reply)))?;
+        assert_eq!(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection, None);
+        Ok::<_, osmia_broker::RaiseError>(())
+    };
+    let error = raise(1).expect_err("partition 2 comes first").to_string();
+    assert!(error.contains("partition 2 is at level 2. Raise that one first"), "{error}");
+    raise(2).expect("taken");
+    raise(1).expect("taken");
+    deploy(&client, &one_task());
+    node.stop().expect("a clean stop");
+    for partition in 1..=2 {
+        let state = directory.path().join(format!("partitions/{partition}/state"));
+        let engine =
+            engine::Engine::open(engine::EngineOptions::new(PartitionId(partition), 9), &state).expect("there");
+        let cluster = engine.cluster().expect("every partition was told before it was told of the deployment");
+        assert_eq!((&*cluster.cluster_id, cluster.correlation_partition_count), (cluster_id.as_str(), 2));
+        assert_eq!(cluster.active_partitions, [1, 2].map(PartitionId));
+    }
+    let node = start(two);
+    assert_eq!(node.client().cluster().cluster_id, cluster_id);
+    assert!(node.client().feature_levels().iter().all(|partition| partition.level == 3));
+    node.stop().expect("a clean stop");
+}
+
 /// What a node counts from is in the replicated state, not in a file beside it.
 #[test]
 fn an_answer_to_a_request_of_an_earlier_life_goes_to_nobody_else() {

@@ -169,6 +169,7 @@ fn apply_event(state: &mut State, key: Key, payload: &Payload) {
         Payload::Incarnation(intent, value) => partition::apply_incarnation(state, *intent, value),
         Payload::Settings(intent, value) => partition::apply_settings(state, *intent, *value),
         Payload::Node(intent, value) => partition::apply_node(state, *intent, *value),
+        Payload::Cluster(intent, value) => partition::apply_cluster(state, *intent, value),
         Payload::Clock(intent, value) => partition::apply_clock(state, *intent, *value),
         Payload::Error(intent, value) => apply_error(state, *intent, value),
         Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),

@@ -15,7 +15,7 @@ use protocol::{
 use crate::execution::{Execution, Outcome};
 use crate::name::too_long;
 use crate::payload_bytes::deployment_bytes;
-use crate::{distribution, message, timer};
+use crate::{distribution, message, routing, timer};
 
 /// Bytes of all resources of a deployment: it must fit a message.
 const DEPLOYMENT_BYTES_MAX: usize = 4 << 20;
@@ -50,7 +50,7 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     decisions::emit(execution, &deployed);
     let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
     execution.emit(key, payload.clone());
-    if execution.partition_count > 1 && is_new {
+    if is_new && routing::has_other_partitions(execution) {
         distribution::check_distributions(execution)?;
         // The deploying client is answered when every partition has it.
         distribution::start(execution, key, Payload::Deployment(DeploymentIntent::Create, Box::new(deployed)));

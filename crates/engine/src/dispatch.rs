@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use protocol::{
-    ClockIntent, Command, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue, FeatureLevelIntent,
-    IncarnationIntent, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent, Key, MessageBatchIntent,
-    MessageIntent, MessageSubscriptionIntent, NodeIntent, OutboxIntent, Payload, ProcessInstanceCreationIntent,
-    ProcessInstanceIntent, ProcessInstanceMigrationIntent, ProcessInstanceModificationIntent,
-    ProcessMessageSubscriptionIntent, Rejection, RejectionType, ResourceDeletionIntent, SettingsIntent, TimerIntent,
-    Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
+    ClockIntent, ClusterIntent, Command, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue,
+    FeatureLevelIntent, IncarnationIntent, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent, Key,
+    MessageBatchIntent, MessageIntent, MessageSubscriptionIntent, NodeIntent, OutboxIntent, Payload,
+    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceMigrationIntent,
+    ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, Rejection, RejectionType,
+    ResourceDeletionIntent, SettingsIntent, TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 
 use crate::apply::StateView;
@@ -218,7 +218,7 @@ fn execution<'a>(
         state: StateView::new(state),
         output,
         limits,
-        partition_count: options.partition_count,
+        first_partition_count: options.first_partition_count,
         timestamp,
         origin: command.origin(),
         request: command.request,
@@ -312,6 +312,9 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         Payload::Incarnation(IncarnationIntent::Raise, value) => partition::raise_incarnation::raise(execution, value),
         Payload::Settings(SettingsIntent::Change, value) => partition::change_settings::change(execution, *value),
         Payload::Node(NodeIntent::Start, value) => partition::start_node::start(execution, *value),
+        Payload::Cluster(ClusterIntent::Bootstrap, value) => {
+            partition::bootstrap_cluster::bootstrap(execution, command, value)
+        }
         Payload::Clock(ClockIntent::Pin, value) => partition::pin_clock::pin(execution, *value),
         Payload::Clock(ClockIntent::Reset, _) => partition::reset_clock::reset(execution),
         _ => not_a_command(command),

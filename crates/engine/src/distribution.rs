@@ -10,6 +10,7 @@ use crate::element::Step;
 use crate::execution::{Execution, Outcome};
 use crate::output::{OutgoingCommand, Output};
 use crate::payload_bytes::command_bytes;
+use crate::routing;
 use crate::state::{InboxRow, State};
 
 /// Commands that one acknowledgement takes out of the outbox; more are there only if many acknowledgements were lost, and go
@@ -32,7 +33,7 @@ pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
     // The waiting client stays here.
     let started = value(own, Some(Box::new(Command { request: execution.request, ..command.clone() })));
     execution.emit(key, Payload::CommandDistribution(CommandDistributionIntent::Started, started));
-    for partition in (1..=execution.partition_count).map(PartitionId).filter(|partition| *partition != own) {
+    for partition in routing::other_partitions(execution) {
         let distributing =
             Payload::CommandDistribution(CommandDistributionIntent::Distributing, value(partition, None));
         execution.emit(key, distributing);
@@ -43,7 +44,8 @@ pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
 /// Refuses a distribution while many wait for a partition that does not acknowledge: it may be gone for good, and each is kept.
 pub(crate) fn check_distributions(execution: &Execution<'_>) -> Result<(), Rejection> {
     let (tables, pending_max) = (&execution.state.tables, execution.limits.pending_distributions_max);
-    if execution.partition_count < 2 || tables.distributions.iter().take(pending_max).count() < pending_max {
+    if !routing::has_other_partitions(execution) || tables.distributions.iter().take(pending_max).count() < pending_max
+    {
         return Ok(());
     }
     let oldest = tables.pending_distributions.iter().next();

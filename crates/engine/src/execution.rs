@@ -54,7 +54,8 @@ pub(crate) struct Execution<'a> {
     pub state: StateView<'a>,
     pub output: &'a mut Output,
     pub limits: &'a Limits,
-    pub partition_count: u16,
+    /// By how many partitions is routed while the state does not say it: see `crate::routing`.
+    pub first_partition_count: u16,
     /// The time of the batch.
     pub timestamp: Timestamp,
     /// Position of the command.

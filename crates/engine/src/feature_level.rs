@@ -25,12 +25,15 @@ pub(crate) struct Rules {
     pub limits: &'static Limits,
     /// Whether settings of the cluster are part of the state, and a command changes them.
     pub has_settings: bool,
+    /// Whether the id of the cluster, and by which partitions is routed, are part of the state, and a command sets them.
+    pub has_routing: bool,
 }
 
 /// All levels in order, from level 1. The rules of one that was released never change.
 static LEVELS: &[Rules] = &[
-    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: false },
-    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: true },
+    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: false, has_routing: false },
+    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: true, has_routing: false },
+    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: true, has_routing: true },
 ];
 
 /// A level that this build does not know.
@@ -48,7 +51,7 @@ impl FeatureLevel {
     /// The first level that there was.
     pub const OLDEST: FeatureLevel = FeatureLevel(1);
     /// The last one that this build knows.
-    pub const NEWEST: FeatureLevel = FeatureLevel(2);
+    pub const NEWEST: FeatureLevel = FeatureLevel(3);
 
     /// The level with this number.
     ///

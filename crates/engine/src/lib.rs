@@ -31,6 +31,7 @@ mod process_instance;
 
 mod refused;
 mod resource_deletion;
+mod routing;
 mod state;
 mod timer;
 mod usage;
@@ -47,8 +48,8 @@ use std::sync::Arc;
 
 use ::state::{Checkpoint, Retired, Schema, Store, StoreError, StoreOptions, Written};
 use protocol::{
-    Command, CommandBatch, JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record,
-    RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
+    ClusterIntent, ClusterValue, Command, CommandBatch, JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource,
+    PartitionId, Payload, Record, RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
 };
 
 use crate::state::{Counters, EarlyVariables, OutboxRow, State, Tables};
@@ -65,8 +66,9 @@ const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 80 << 20;
 pub struct EngineOptions {
     /// Its partition.
     pub partition: PartitionId,
-    /// How many partitions there are.
-    pub partition_count: u16,
+    /// How many partitions there were when this one began: by that it routes until its state says by what (CLUSTER BOOTSTRAP). It
+    /// must be the same whenever the log of the partition is applied from its beginning.
+    pub first_partition_count: u16,
     /// The feature level at which the partition begins while there is no state of it. It must be the same whenever the log of
     /// the partition is applied from its beginning.
     pub first_level: FeatureLevel,
@@ -78,10 +80,10 @@ pub struct EngineOptions {
 
 impl EngineOptions {
     /// The options of a partition that begins at the newest feature level.
-    pub fn new(partition: PartitionId, partition_count: u16) -> Self {
+    pub fn new(partition: PartitionId, first_partition_count: u16) -> Self {
         EngineOptions {
             partition,
-            partition_count,
+            first_partition_count,
             first_level: FeatureLevel::NEWEST,
             limits: None,
             broken_invariant: BrokenInvariant::default(),
@@ -177,7 +179,7 @@ impl Engine {
     pub fn open(options: EngineOptions, directory: &Path) -> Result<Engine, Fault> {
         let partition = options.partition;
         let fault = |source| Fault::Store { partition, source };
-        let store = Store::open(directory, &store_options(options.partition_count)).map_err(fault)?;
+        let store = Store::open(directory, &store_options(options.first_partition_count)).map_err(fault)?;
         let recovered = store.recovered();
         let counters = if recovered.metadata.is_empty() {
             Counters::new(options.first_level)
@@ -338,7 +340,7 @@ impl Engine {
 
     /// Partitions that have not acknowledged everything that was sent to them.
     pub fn outbox_partitions(&self) -> Vec<PartitionId> {
-        let all = (1..=self.options.partition_count).map(PartitionId);
+        let all = self.state.tables.outbox_sequences.iter().map(|(partition, _)| PartitionId(partition));
         all.filter(|partition| {
             self.state.tables.outbox.range((partition.0, 0)..=(partition.0, u64::MAX)).next().is_some()
         })
@@ -361,6 +363,26 @@ impl Engine {
     pub fn start_command(&self, node: u32) -> Command {
         let value = NodeValue { node, start: self.next_start(node) };
         Command::of_system(Key::NONE, Payload::Node(NodeIntent::Start, value))
+    }
+
+    /// The cluster, and by which partitions this one routes; none before it knows.
+    pub fn cluster(&self) -> Option<ClusterValue> {
+        self.state.tables.cluster.get(&()).map(|row| row.value.clone())
+    }
+
+    /// For a leader of the first partition: the command by which the cluster gets its id and its routing, which are those given
+    /// unless the state has them; `None` when it has, when this is another partition, or when its feature level has none.
+    pub fn bootstrap_command(&self, cluster_id: &str) -> Option<Command> {
+        let is_wanted = self.state.partition == PartitionId::DEPLOYMENT
+            && self.state.counters.feature_level.rules().has_routing
+            && self.state.counters.correlation_partition_count.is_none();
+        let count = self.options.first_partition_count;
+        let value = || ClusterValue {
+            cluster_id: cluster_id.into(),
+            active_partitions: (1..=count).map(PartitionId).collect(),
+            correlation_partition_count: count,
+        };
+        is_wanted.then(|| Command::of_system(Key::NONE, Payload::Cluster(ClusterIntent::Bootstrap, Box::new(value()))))
     }
 
     /// For a leader: the command that makes settings those of the partition; `None` when they are already, or its feature level

@@ -14,12 +14,13 @@ pub(crate) mod start_event;
 pub(crate) mod subscription;
 
 use protocol::{
-    Command, Key, MessageSubscriptionIntent, MessageSubscriptionValue, PartitionId, Payload,
-    ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, partition_for_correlation_key,
+    Command, Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
+    ProcessMessageSubscriptionValue,
 };
 
 use crate::distribution;
 use crate::execution::Execution;
+use crate::routing;
 
 /// To the partition where the messages of a correlation key arrive.
 pub(crate) fn send_to_message(
@@ -28,7 +29,7 @@ pub(crate) fn send_to_message(
     intent: MessageSubscriptionIntent,
     value: MessageSubscriptionValue,
 ) {
-    let partition = partition_for_correlation_key(correlation_key, execution.partition_count);
+    let partition = routing::correlation_partition(execution, correlation_key);
     let command = Command::new(Key::NONE, Payload::MessageSubscription(intent, Box::new(value)));
     distribution::send_command(execution, partition, command);
 }
@@ -46,6 +47,6 @@ fn send_to_instance(
 
 /// Whether this is the partition of a correlation key.
 fn is_here(execution: &Execution<'_>, correlation_key: &str) -> bool {
-    let partition: PartitionId = partition_for_correlation_key(correlation_key, execution.partition_count);
-    execution.partition_count <= 1 || partition == execution.state.partition
+    routing::correlation_partition_count(execution) <= 1
+        || routing::correlation_partition(execution, correlation_key) == execution.state.partition
 }

@@ -12,7 +12,7 @@ use protocol::{
 
 use crate::execution::{Execution, Outcome};
 use crate::state::State;
-use crate::{distribution, message, timer};
+use crate::{distribution, message, routing, timer};
 
 pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &ResourceDeletionValue) -> Outcome {
     if command.source.is_none() {
@@ -85,7 +85,7 @@ fn delete_decisions(execution: &mut Execution<'_>, command: &Command, metadata: 
 
 /// The deleting client is answered when every partition knows of it.
 fn answer(execution: &mut Execution<'_>, key: Key, deletion: impl Fn(ResourceDeletionIntent) -> Payload) {
-    if execution.partition_count > 1 {
+    if routing::has_other_partitions(execution) {
         distribution::start(execution, key, deletion(ResourceDeletionIntent::Delete));
     } else {
         execution.reply(key, deletion(ResourceDeletionIntent::Deleted));

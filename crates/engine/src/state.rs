@@ -144,6 +144,8 @@ state::tables! {
         pub decisions_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 72,
         /// How often a node began to lead the partition, by its number.
         pub node_starts: state::Table<u32, u64> = 73,
+        /// The cluster that the partition belongs to, and by what it routes, since it knows.
+        pub cluster: state::Table<(), ClusterRow> = 74,
     }
 }
 
@@ -211,6 +213,9 @@ pub(crate) struct Counters {
     /// Number of the last record.
     #[n(19)]
     pub records: u64,
+    /// By how many partitions messages are routed, as the state's row of the cluster says it; none before that is known.
+    #[n(20)]
+    pub correlation_partition_count: Option<u16>,
 }
 
 impl Counters {
@@ -237,6 +242,7 @@ impl Counters {
             root_variable_bytes_max: None,
             pinned_clock: None,
             records: 0,
+            correlation_partition_count: None,
         }
     }
 }

@@ -21,7 +21,7 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        let options = |partition| EngineOptions { partition, partition_count: PARTITIONS, ..support::options() };
+        let options = |partition| EngineOptions { partition, first_partition_count: PARTITIONS, ..support::options() };
         Cluster {
             engines: (1..=PARTITIONS).map(|partition| Engine::in_memory(options(PartitionId(partition)))).collect(),
             indexes: vec![0; usize::from(PARTITIONS)],

@@ -48,6 +48,15 @@ fn raise(level: u32) -> Payload {
     Payload::FeatureLevel(FeatureLevelIntent::Raise, FeatureLevelValue { level })
 }
 
+fn bootstrap() -> Payload {
+    let value = ClusterValue {
+        cluster_id: "c1".into(),
+        active_partitions: [1, 2].map(PartitionId).into(),
+        correlation_partition_count: 2,
+    };
+    Payload::Cluster(ClusterIntent::Bootstrap, Box::new(value))
+}
+
 /// Something of everything whose results a change of the engine could touch.
 fn history(level: FeatureLevel) -> Partition {
     let mut partition = Partition::with_options(at(level));
@@ -115,6 +124,12 @@ fn history(level: FeatureLevel) -> Partition {
     partition.advance(70_000);
     partition.advance(3_700_000);
     partition.submit(partition.instance, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
+    // Of what changed with level 3: what is deployed and published from here on concerns another partition too.
+    partition.submit(Key::NONE, bootstrap());
+    partition.submit(Key::NONE, bootstrap());
+    partition.deploy("late.bpmn", ProcessBuilder::new("late").start("start").end("end").to_xml().as_bytes());
+    partition.create("order", "{\"id\":\"a\"}", ProcessInstanceCreationIntent::Create);
+    partition.create("order", "{\"id\":\"b\"}", ProcessInstanceCreationIntent::Create);
     partition.check();
     partition
 }

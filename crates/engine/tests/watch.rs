@@ -200,7 +200,7 @@ fn a_message_whose_expiry_is_refused_alone_too_stays_without_being_due() {
 
 #[test]
 fn an_acknowledgement_that_was_refused_still_empties_the_outbox() {
-    let mut engine = Engine::in_memory(EngineOptions { partition_count: 2, ..options() });
+    let mut engine = Engine::in_memory(EngineOptions { first_partition_count: 2, ..options() });
     let process = ProcessBuilder::new("order").start("start").end("end").to_xml();
     let resource =
         DeploymentResource { resource_name: "order.bpmn".into(), resource: std::sync::Arc::from(process.as_bytes()) };

@@ -77,6 +77,10 @@ pub(crate) struct Start {
     /// Time between two checkpoints of a partition that changes [default: 5s]
     #[arg(long, value_name = "DURATION")]
     checkpoint_interval: Option<String>,
+    /// Bytes that the variables of a process instance and of all that it called may have, from 1MB to 1TB; it is kept in the
+    /// state until it is changed [default: 512MB]
+    #[arg(long, value_name = "BYTES")]
+    root_variable_bytes_limit: Option<String>,
     /// Where the data is that searches read: sqlite for files in the data directory, or none [default: sqlite]
     #[arg(long, value_name = "KIND")]
     read_model: Option<String>,
@@ -133,6 +137,7 @@ impl Start {
             ("disk-free-space-low", self.disk_free_space_low),
             ("disk-reserve", self.disk_reserve),
             ("checkpoint-interval", self.checkpoint_interval),
+            ("root-variable-bytes-limit", self.root_variable_bytes_limit),
             ("read-model", self.read_model),
             ("read-model-keep-completed", self.read_model_keep_completed),
             ("read-model-keep-terminated", self.read_model_keep_terminated),

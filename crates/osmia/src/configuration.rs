@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
-use values::{age, bytes, directory, number, port, switch, working_time};
+use values::{age, bytes, directory, number, port, root_variable_bytes, switch, working_time};
 
 /// A setting: its name and the variables of Camunda with the same meaning, the more specific ones first.
 pub(crate) struct Setting {
@@ -57,6 +57,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     ),
     setting("disk-reserve", &[]),
     setting("checkpoint-interval", &[]),
+    setting("root-variable-bytes-limit", &[]),
     setting("read-model", &[]),
     setting("read-model-keep-completed", &[]),
     setting("read-model-keep-terminated", &[]),
@@ -119,6 +120,8 @@ pub(crate) struct Configuration {
     /// Bytes that are kept for ending work on a full disk.
     pub disk_reserve: Option<u64>,
     pub checkpoint_interval: Option<Duration>,
+    /// Bytes that the variables of a root process instance and of all that it called may have; none to leave what the state says.
+    pub root_variable_bytes_limit: Option<u64>,
     /// What searches read.
     pub read_model: ReadModelKind,
     /// How long searches find what ended.
@@ -233,6 +236,7 @@ impl Configuration {
             disk_free_space_low: sources.get("disk-free-space-low", bytes)?,
             disk_reserve: sources.get("disk-reserve", bytes)?,
             checkpoint_interval: sources.get("checkpoint-interval", working_time)?,
+            root_variable_bytes_limit: sources.get("root-variable-bytes-limit", root_variable_bytes)?,
             read_model: sources.get("read-model", ReadModelKind::read)?.unwrap_or_default(),
             read_model_retention: readmodel::Retention {
                 completed: sources.get("read-model-keep-completed", age)?,

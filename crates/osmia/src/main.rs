@@ -7,6 +7,7 @@ mod client;
 mod configuration;
 mod demo;
 mod doctor;
+mod feature_level;
 mod input;
 mod load;
 mod management;

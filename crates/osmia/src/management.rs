@@ -1,4 +1,4 @@
-//! The management port: health, metrics, clock, job streams.
+//! The management port: health, metrics, clock, feature level, job streams.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::feature_level;
 use crate::metrics::Metrics;
 
 /// What the port reports about. Parts appear while the node starts.
@@ -65,6 +66,11 @@ impl Managed {
     /// Whether clients are served.
     fn is_serving(&self) -> bool {
         self.has_started() && !self.stopping.load(Ordering::Acquire)
+    }
+
+    /// The handle to the node, once it is there.
+    pub(crate) fn client(&self) -> Option<Client> {
+        self.node.read().as_ref().map(|(client, _)| client.clone())
     }
 
     fn condition(&self) -> Condition {
@@ -183,6 +189,7 @@ fn router(managed: Arc<Managed>) -> Router {
         .route("/actuator/clock", get(clock).post(clock_pin).delete(clock_reset))
         .route("/actuator/clock/pin", axum::routing::post(clock_pin))
         .route("/actuator/clock/add", axum::routing::post(clock_add))
+        .route("/cluster/feature-level", get(feature_level::show).post(feature_level::raise))
         .route("/actuator/jobstreams", get(job_streams))
         .route("/actuator/jobstreams/{side}", get(job_streams_of))
         .fallback(unknown)
@@ -364,7 +371,7 @@ fn change_clock<E>(managed: &Managed, change: impl FnOnce(&Clock) -> Result<(), 
     time(&clock)
 }
 
-fn starting() -> Response {
+pub(crate) fn starting() -> Response {
     error(StatusCode::SERVICE_UNAVAILABLE, "The node is starting. Try again in a moment.")
 }
 
@@ -436,7 +443,7 @@ async fn unknown(request: Request) -> Response {
     error(StatusCode::NOT_FOUND, &message)
 }
 
-fn error(code: StatusCode, message: &str) -> Response {
+pub(crate) fn error(code: StatusCode, message: &str) -> Response {
     (code, Json(json!({ "status": code.as_u16(), "message": message }))).into_response()
 }
 

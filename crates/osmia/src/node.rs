@@ -223,6 +223,7 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
             reserve_bytes: configuration.disk_reserve,
         },
         checkpoint_interval: configuration.checkpoint_interval.unwrap_or(usual.checkpoint_interval),
+        root_variable_bytes_limit: configuration.root_variable_bytes_limit,
         clock_control: configuration.clock_control,
         advertised_address: (configuration.host.clone(), configuration.grpc_port),
         exporters: exporters(configuration)?,

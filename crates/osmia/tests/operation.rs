@@ -26,6 +26,22 @@ fn text_of(value: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_feature_level_is_shown_and_raised_once() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2", "--root-variable-bytes-limit", "2MB"]);
+    let level = |answer: &str| json(answer)["partitions"][1]["level"].clone();
+    let (code, shown) = server.http("GET", "/cluster/feature-level", "");
+    assert_eq!((code, level(&shown)), (200, json(&shown)["newestKnownByAllNodes"].clone()), "{shown}");
+    let raise = format!("{{\"level\": {}}}", level(&shown));
+    let (code, again) = server.http("POST", "/cluster/feature-level", &raise);
+    assert_eq!((code, json(&again)), (200, json(&shown)), "raising what is there already changes nothing");
+    let (code, body) = server.http("POST", "/cluster/feature-level", "{\"level\": 999}");
+    assert_eq!(code, 400);
+    assert!(body.contains("Feature level 999 is not known: this build knows the levels 1 to"), "{body}");
+    assert_eq!(server.http("POST", "/cluster/feature-level", "{}").0, 422);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_clock_moves_only_with_clock_control_and_takes_jobs_with_it() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &["--clock-control"]);

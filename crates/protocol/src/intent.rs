@@ -245,6 +245,9 @@ intents! {
     IncarnationIntent {
         Raise = 0 "RAISE", Raised = 1 "RAISED",
     }
+    ClusterIntent {
+        Bootstrap = 0 "BOOTSTRAP", Bootstrapped = 1 "BOOTSTRAPPED",
+    }
     NodeIntent {
         Start = 0 "START", Started = 1 "STARTED",
     }

@@ -105,6 +105,7 @@ value_types! {
     Incarnation = 204 "INCARNATION" IncarnationIntent,
     Settings = 205 "SETTINGS" SettingsIntent,
     Node = 206 "NODE" NodeIntent,
+    Cluster = 207 "CLUSTER" ClusterIntent,
     Scale = 253 "SCALE",
     Checkpoint = 254 "CHECKPOINT",
 }
@@ -204,6 +205,8 @@ pub enum Payload {
     Settings(#[n(0)] SettingsIntent, #[n(1)] SettingsValue),
     #[n(206)]
     Node(#[n(0)] NodeIntent, #[n(1)] NodeValue),
+    #[n(207)]
+    Cluster(#[n(0)] ClusterIntent, #[n(1)] Box<ClusterValue>),
 }
 
 impl Payload {
@@ -246,6 +249,7 @@ impl Payload {
             Self::Incarnation(..) => ValueType::Incarnation,
             Self::Settings(..) => ValueType::Settings,
             Self::Node(..) => ValueType::Node,
+            Self::Cluster(..) => ValueType::Cluster,
             Self::Clock(..) => ValueType::Clock,
         }
     }
@@ -289,6 +293,7 @@ impl Payload {
             Self::Incarnation(intent, _) => intent.name(),
             Self::Settings(intent, _) => intent.name(),
             Self::Node(intent, _) => intent.name(),
+            Self::Cluster(intent, _) => intent.name(),
             Self::Clock(intent, _) => intent.name(),
         }
     }
@@ -334,6 +339,7 @@ impl Serialize for Payload {
             Self::Incarnation(_, value) => value.serialize(serializer),
             Self::Settings(_, value) => value.serialize(serializer),
             Self::Node(_, value) => value.serialize(serializer),
+            Self::Cluster(_, value) => value.serialize(serializer),
             Self::Clock(_, value) => value.serialize(serializer),
         }
     }

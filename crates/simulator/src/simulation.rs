@@ -502,7 +502,7 @@ impl Simulation {
 
     fn check(&mut self) {
         self.check_logs();
-        let mut deployed = None;
+        let (mut deployed, mut known) = (None, None);
         for partition in (1..=self.swarm.partitions).map(PartitionId) {
             let replaced = self.replaced;
             for node in self.nodes.iter().filter(|node| node.is_running() && Some(node.id) != replaced) {
@@ -515,6 +515,13 @@ impl Simulation {
             let rows = node.rows(partition);
             self.oracles.check_rows(partition, &rows);
             let here = oracle::deployed(&rows);
+            let cluster = engine.cluster();
+            assert!(cluster.is_some(), "partition {partition} was not told of its cluster");
+            assert_eq!(
+                cluster,
+                *known.get_or_insert(cluster.clone()),
+                "partition {partition} knows another cluster than partition 1"
+            );
             let first = deployed.get_or_insert_with(|| here.clone());
             assert!(*first == here, "{partition} has other definitions than partition 1: {here:?} and {first:?}");
         }

@@ -197,7 +197,9 @@ impl Shell for Surroundings {
         self.shared.unapplied_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    fn applied(&mut self, _: &[u8], _: &[Record], _: &Engine) {}
+    fn applied(&mut self, _: &[u8], _: &[Record], engine: &Engine) {
+        self.entrance.set_feature_level(engine.feature_level());
+    }
 
     fn records_flushed(&mut self, result: Result<(), &RecordLogError>) {
         if result.is_err() {
@@ -286,6 +288,8 @@ impl Shell for Surroundings {
 
     /// Says when the partition's time leaves the clock behind, and when the clock has caught up.
     fn statistics(&mut self, ahead_milliseconds: i64, is_leading: bool, engine: &Engine) {
+        self.shared.adopt_cluster(engine);
+        self.metrics.feature_level(engine.feature_level());
         self.metrics.clock_ahead(ahead_milliseconds);
         self.metrics.engine(engine.last_position(), is_leading, &engine.statistics());
         self.record_metrics.publish();

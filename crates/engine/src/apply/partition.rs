@@ -1,12 +1,12 @@
 //! Events about the partition itself.
 
 use protocol::{
-    ClockIntent, ClockValue, FeatureLevelIntent, FeatureLevelValue, IncarnationIntent, IncarnationValue, NodeIntent,
-    NodeValue, SettingsIntent, SettingsValue,
+    ClockIntent, ClockValue, ClusterIntent, ClusterValue, FeatureLevelIntent, FeatureLevelValue, IncarnationIntent,
+    IncarnationValue, NodeIntent, NodeValue, SettingsIntent, SettingsValue,
 };
 
 use super::{broken, not_an_event};
-use crate::state::{FeatureLevel, State};
+use crate::state::{ClusterRow, FeatureLevel, State};
 
 pub(super) fn apply_feature_level(state: &mut State, intent: FeatureLevelIntent, value: FeatureLevelValue) {
     match intent {
@@ -47,6 +47,16 @@ pub(super) fn apply_clock(state: &mut State, intent: ClockIntent, value: ClockVa
         ClockIntent::Pinned => state.counters.pinned_clock = Some(value.time),
         ClockIntent::Resetted => state.counters.pinned_clock = None,
         ClockIntent::Pin | ClockIntent::Reset => not_an_event(state, intent.name()),
+    }
+}
+
+pub(super) fn apply_cluster(state: &mut State, intent: ClusterIntent, value: &ClusterValue) {
+    match intent {
+        ClusterIntent::Bootstrapped => {
+            state.counters.correlation_partition_count = Some(value.correlation_partition_count);
+            state.tables.cluster.put((), ClusterRow { value: value.clone() });
+        }
+        ClusterIntent::Bootstrap => not_an_event(state, intent.name()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bpmn::model::{ElementIndex, ExecutableProcess, MessageDefinition};
 use protocol::{
     ErrorType, Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
-    ProcessMessageSubscriptionValue, Text, partition_for_correlation_key,
+    ProcessMessageSubscriptionValue, Text,
 };
 
 use super::send_to_message;
@@ -14,6 +14,7 @@ use crate::element::Token;
 use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::name::too_long;
+use crate::routing;
 use crate::state::SubscriptionState;
 use crate::variable::expression;
 
@@ -42,7 +43,7 @@ pub(crate) fn correlation(
             return Err(Problem::new(ErrorType::ExtractValueError, message));
         }
     }
-    let partition = partition_for_correlation_key(&correlation_key, execution.partition_count);
+    let partition = routing::correlation_partition(execution, &correlation_key);
     distribution::check_outbox(execution, partition)
         .map_err(|message| Problem::new(ErrorType::ExtractValueError, message))?;
     Ok(Correlation { message_name: name.into(), correlation_key })

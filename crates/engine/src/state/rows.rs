@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 use protocol::{
-    BpmnElementType, Command, CommandDistributionValue, DecisionRequirementsMetadata, DecisionValue, IncidentValue,
-    JobStreamValue, JobValue, Key, MessageStartEventSubscriptionValue, MessageSubscriptionValue, MessageValue,
-    ProcessInstanceValue, ProcessMessageSubscriptionValue, ProcessMetadata, Request, StreamId, Text, TimerValue,
+    BpmnElementType, ClusterValue, Command, CommandDistributionValue, DecisionRequirementsMetadata, DecisionValue,
+    IncidentValue, JobStreamValue, JobValue, Key, MessageStartEventSubscriptionValue, MessageSubscriptionValue,
+    MessageValue, ProcessInstanceValue, ProcessMessageSubscriptionValue, ProcessMetadata, Request, StreamId, Text,
+    TimerValue,
 };
 
 use super::Usage;
@@ -377,7 +378,15 @@ pub(crate) struct MessageStartEventSubscriptionRow {
     pub value: MessageStartEventSubscriptionValue,
 }
 
+/// The cluster, and by which partitions is routed.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct ClusterRow {
+    #[n(0)]
+    pub value: ClusterValue,
+}
+
 state::cbor_values!(
+    ClusterRow => |row| 50 + row.value.active_partitions.len() * 3,
     ElementInstance => |row| 200 + row.result.as_ref().map_or(0, |result| result.len()),
     TimerRow => |_| 150,
     EventTriggerRow => |row| row.variables.len(),

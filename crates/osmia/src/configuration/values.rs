@@ -48,6 +48,14 @@ pub(super) fn bytes(text: &str) -> Value<u64> {
     number.checked_mul(1 << (10 * power)).ok_or(EXPECTED)
 }
 
+/// What the engine takes as the limit of a process instance's variables.
+pub(super) fn root_variable_bytes(text: &str) -> Value<u64> {
+    match bytes(text)? {
+        bytes if !(1 << 20..=1 << 40).contains(&bytes) => Err("a number of bytes from 1MB to 1TB"),
+        bytes => Ok(bytes),
+    }
+}
+
 /// The shortest time in which anything can be done.
 const SHORTEST: Duration = Duration::from_millis(10);
 

@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
-use crate::Timestamp;
+use crate::{PartitionId, Text, Timestamp};
 
 /// By which rules commands of the partition are processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
@@ -57,4 +57,20 @@ pub struct ClockValue {
     /// The time at which the clock stands still.
     #[n(0)]
     pub time: Timestamp,
+}
+
+/// The cluster, and where its partitions send what belongs to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterValue {
+    /// The name of the cluster, given once.
+    #[n(0)]
+    pub cluster_id: Text,
+    /// The partitions that deployments go to, ascending.
+    #[n(1)]
+    pub active_partitions: Vec<PartitionId>,
+    /// By how many partitions, from partition 1 on, messages find those who wait for them. Partitions that are added later do not
+    /// change it, because messages and those who wait would then miss one another.
+    #[n(2)]
+    pub correlation_partition_count: u16,
 }

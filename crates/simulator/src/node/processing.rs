@@ -164,7 +164,7 @@ impl Node {
         let policy = CheckpointPolicy { interval, overlay_bytes: u64::MAX };
         let node = u32::try_from(self.id.0).expect("few nodes");
         let options = PartitionOptions { node, ..PartitionOptions::default() };
-        let partition = Partition::new(partition, engine, options);
+        let partition = Partition::new(partition, engine, options).with_cluster_id(&format!("of-node-{node}"));
         Ok((PartitionLoop::new(partition, writer, policy), Upkeep::new(records, place.position)))
     }
 

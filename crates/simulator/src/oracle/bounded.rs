@@ -19,6 +19,7 @@ const STAYS: &[&str] = &[
     "message_started_processes",
     "outbox_sequences",
     "inbox_sequences",
+    "cluster",
     "node_starts",
     "job_streams",
     "job_streams_by_type",
