@@ -81,6 +81,8 @@ struct Open {
     opening: Opening,
     /// Up to where records were taken.
     taken: RecordPlace,
+    /// When the first record came that searches do not show yet.
+    waiting_since: Option<Duration>,
     /// When the next transaction may begin.
     not_before: Duration,
     /// When what was written is to be made durable, if anything was.
@@ -142,6 +144,9 @@ impl PartitionConsumer {
         open.store.write(&open.fold.batch).map_err(Self::failed(&mut self.damage, "write a transaction"))?;
         let (duration, rows) = (begin.elapsed(), u32::try_from(open.fold.batch.rows()).unwrap_or(u32::MAX));
         self.metrics.transactions.record(duration.as_secs_f64());
+        if let Some(since) = open.waiting_since.take() {
+            self.metrics.delays.record((now.saturating_sub(since) + duration).as_secs_f64());
+        }
         self.metrics.rows.increment(rows.into());
         open.fold.written();
         open.not_before = now + duration + PAUSE_PER_ROW.saturating_mul(rows).min(PAUSE_MAX).max(duration);
@@ -192,7 +197,16 @@ impl PartitionExporter for PartitionConsumer {
         self.progress.reached(place.position);
         let deletion = Deletion::new(self.retention);
         let not_before = Duration::ZERO;
-        self.open = Some(Open { store, fold, opening, taken: place, not_before, checkpoint_at: None, deletion });
+        self.open = Some(Open {
+            store,
+            fold,
+            opening,
+            taken: place,
+            waiting_since: None,
+            not_before,
+            checkpoint_at: None,
+            deletion,
+        });
         Ok(Resume::After(place))
     }
 
@@ -203,6 +217,9 @@ impl PartitionExporter for PartitionConsumer {
             .take(&open.store.connection, delivery.record, place)
             .map_err(Self::failed(&mut self.damage, "take a record"))?;
         open.taken = place;
+        if open.fold.batch.rows() > 0 {
+            open.waiting_since.get_or_insert(now);
+        }
         if open.fold.batch.rows() >= BATCH_ROWS_MAX || open.fold.batch.bytes >= BATCH_BYTES_MAX {
             self.commit(now)?;
         }
@@ -238,6 +255,8 @@ impl PartitionExporter for PartitionConsumer {
 }
 
 struct PartitionMetrics {
+    /// From the arrival of a record until searches show it, of the first record of each transaction.
+    delays: Histogram,
     transactions: Histogram,
     checkpoints: Histogram,
     rows: Counter,
@@ -249,6 +268,7 @@ impl PartitionMetrics {
     fn new(partition: PartitionId) -> PartitionMetrics {
         let partition = partition.to_string();
         PartitionMetrics {
+            delays: histogram!("osmia_read_model_delay_seconds", "partition" => partition.clone()),
             transactions: histogram!("osmia_read_model_transaction_duration_seconds", "partition" => partition.clone()),
             checkpoints: histogram!("osmia_read_model_checkpoint_duration_seconds", "partition" => partition.clone()),
             deleted: counter!("osmia_read_model_deleted_instances_total", "partition" => partition.clone()),

@@ -20,6 +20,9 @@ const COUNTERS: &[(&str, &str)] = &[
         "zeebe_broker_jobs_push_fail_count_total",
         "Jobs that went back because nobody was there to take them from their stream.",
     ),
+    ("osmia_read_model_deleted_instances_total", "Process instances that the read model kept no longer."),
+    ("osmia_read_model_rows_total", "Rows that the read model wrote."),
+    ("osmia_read_model_set_aside_total", "Damaged files of the read model that were set aside."),
     ("zeebe_broker_jobs_pushed_count_total", "Jobs handed to streams."),
     ("zeebe_dropped_request_count_total", "Commands of clients that flow control refused."),
     ("zeebe_element_instance_events_total", "Elements of processes by what happened to them and their type."),
@@ -70,12 +73,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("osmia_disk_reserve_left_bytes", "Bytes of the reserve that are not used."),
     ("osmia_disk_state", "0: enough room; 1: low, new work is refused; 2: full, all work is refused."),
     ("osmia_disk_total_bytes", "Size of the disk with the data directory."),
-    ("osmia_read_model_checkpoint_duration_seconds", "Time to make durable what the read model wrote."),
-    ("osmia_read_model_deleted_instances_total", "Process instances that the read model kept no longer."),
     ("osmia_read_model_position", "Position up to which searches see what happened."),
-    ("osmia_read_model_rows_total", "Rows that the read model wrote."),
-    ("osmia_read_model_set_aside_total", "Damaged files of the read model that were set aside."),
-    ("osmia_read_model_transaction_duration_seconds", "Time of a transaction of the read model."),
     (
         "osmia_elasticsearch_exporter_bulks_in_flight",
         "Bulks of records to Elasticsearch or OpenSearch that are under way.",
@@ -144,6 +142,12 @@ const GAUGES: &[(&str, &str)] = &[
 
 /// What is distributed.
 const HISTOGRAMS: &[(&str, &str)] = &[
+    ("osmia_read_model_checkpoint_duration_seconds", "Time to make durable what the read model wrote."),
+    (
+        "osmia_read_model_delay_seconds",
+        "Time from the arrival of a record in the read model until searches show it, of the first record of each transaction.",
+    ),
+    ("osmia_read_model_transaction_duration_seconds", "Time of a transaction of the read model."),
     ("atomix_compaction_time_ms_seconds", "Time in which the log forgot what a checkpoint holds."),
     ("atomix_journal_flush_time_seconds", "Time of one sync of the log."),
     ("grpc_server_processing_duration_seconds", "Time from a request to its answer, by method and status."),
