@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::ask::Ask;
 use crate::call::Call;
 use crate::client::Server;
 
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Start(Box<Start>),
     #[command(flatten)]
     Call(Call),
+    #[command(flatten)]
+    Ask(Ask),
     /// Check BPMN and DMN files as a deployment does, without a node.
     Check(crate::check::CheckArguments),
     /// Inspect the data directory of a stopped node, and decide about a log entry that crashes it.

@@ -8,7 +8,9 @@ use gateway_interface::gateway_client::GatewayClient;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Request, Status};
 
+use crate::ask::RestError;
 use crate::configuration::{Environment, duration};
+use crate::profiles::{self, ProfileError};
 
 /// Where a client looks for the gateway; the first one that is set wins.
 const ADDRESS_VARIABLES: [&str; 4] = ["OSMIA_ADDRESS", "ZEEBE_ADDRESS", "CAMUNDA_GRPC_ADDRESS", "ZEEBE_GRPC_ADDRESS"];
@@ -22,10 +24,17 @@ const SLACK: Duration = Duration::from_secs(10);
 pub(crate) struct Server {
     /// Address of the gateway, host:port or a URL [default: ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS or 127.0.0.1:26500]
     #[arg(long)]
-    address: Option<String>,
+    pub address: Option<String>,
+    /// Address for REST, of commands that list and describe [default: OSMIA_REST_ADDRESS, ZEEBE_REST_ADDRESS,
+    /// CAMUNDA_REST_ADDRESS or 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub rest_address: Option<String>,
+    /// Take the addresses from this profile of the file profiles.yaml [default: OSMIA_PROFILE]
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
     /// Certificate (PEM) to trust, for https addresses
     #[arg(long, value_name = "FILE")]
-    ca_certificate: Option<PathBuf>,
+    pub ca_certificate: Option<PathBuf>,
     /// How long a request may take [default: 10s]
     #[arg(long, value_parser = duration)]
     timeout: Option<Duration>,
@@ -39,6 +48,8 @@ impl Server {
     pub(crate) fn or(self, other: Server) -> Server {
         Server {
             address: self.address.or(other.address),
+            rest_address: self.rest_address.or(other.rest_address),
+            profile: self.profile.or(other.profile),
             ca_certificate: self.ca_certificate.or(other.ca_certificate),
             timeout: self.timeout.or(other.timeout),
             json: self.json || other.json,
@@ -47,7 +58,17 @@ impl Server {
 
     /// Whether something is said about a server.
     pub(crate) fn is_given(&self) -> bool {
-        self.address.is_some() || self.ca_certificate.is_some() || self.timeout.is_some() || self.json
+        self.address.is_some()
+            || self.rest_address.is_some()
+            || self.profile.is_some()
+            || self.ca_certificate.is_some()
+            || self.timeout.is_some()
+            || self.json
+    }
+
+    /// How long a request may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(DEFAULT_TIMEOUT)
     }
 }
 
@@ -64,6 +85,14 @@ pub(crate) enum ClientError {
     NoModels { path: PathBuf },
     #[error("{0}")]
     Evaluation(String),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Rest(#[from] RestError),
+    #[error("--address is for gRPC, and this command uses REST. Give --rest-address, 127.0.0.1:8080 for example.")]
+    OnlyGrpcAddress,
+    #[error("{0}")]
+    Question(String),
     #[error("{}", describe(.0))]
     Refused(#[from] Status),
     #[error("Cannot write the answer: {0}")]
@@ -109,18 +138,20 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(server: &Server) -> Outcome<Client> {
-        let address = address(server.address.as_deref(), &Environment::of_process());
+        let environment = Environment::of_process();
+        let profile = profiles::find(server.profile.as_deref(), &environment)?;
+        let address = address(server.address.as_deref().or(profile.grpc_address.as_deref()), &environment);
         let mut endpoint =
             Endpoint::from_shared(address.clone()).map_err(|_| ClientError::Address { address: address.clone() })?;
         if address.starts_with("https://") {
             let mut tls = ClientTlsConfig::new();
-            if let Some(path) = &server.ca_certificate {
+            if let Some(path) = server.ca_certificate.as_ref().or(profile.ca_certificate.as_ref()) {
                 let pem = std::fs::read(path).map_err(|source| ClientError::File { path: path.clone(), source })?;
                 tls = tls.ca_certificate(Certificate::from_pem(pem));
             }
             endpoint = endpoint.tls_config(tls).map_err(|error| connect_error(&address, &error))?;
         }
-        let timeout = server.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let timeout = server.timeout();
         let channel =
             endpoint.connect_timeout(timeout).connect().await.map_err(|error| connect_error(&address, &error))?;
         let gateway = GatewayClient::new(channel).max_decoding_message_size(usize::MAX);

@@ -1,6 +1,7 @@
 //! The binary: one command runs a node, the others are its clients.
 
 mod arguments;
+mod ask;
 mod call;
 mod check;
 mod client;
@@ -15,6 +16,7 @@ mod metrics;
 mod models;
 mod node;
 mod output;
+mod profiles;
 mod settings;
 
 use std::io::{self, ErrorKind, Write};
@@ -65,10 +67,10 @@ enum Asynchronous {
 }
 
 fn run(Arguments { server, command }: Arguments) -> Outcome {
-    if server.is_given() && !matches!(command, Command::Call(_)) {
+    if server.is_given() && !matches!(command, Command::Call(_) | Command::Ask(_)) {
         return Err(
-            "--address, --ca-certificate, --timeout and --json before the command are for commands that call a \
-                    node. Give what this command takes after it; osmia help lists it."
+            "--address, --rest-address, --profile, --ca-certificate, --timeout and --json before the command are for \
+                    commands that call a node. Give what this command takes after it; osmia help lists it."
                 .into(),
         );
     }
@@ -76,6 +78,7 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
         Command::Doctor(arguments) => return doctor::run(&arguments),
         Command::Check(arguments) => return check::run(&arguments),
         Command::Settings(settings) => return settings::run(settings),
+        Command::Ask(ask) => return Ok(ask.ask(server)?),
         Command::Version => return Ok(output::print_line(format_args!("osmia {}", env!("CARGO_PKG_VERSION")))?),
         Command::Completions { shell } => return complete(shell),
         Command::Start(start) => Asynchronous::Start(start),

@@ -20,6 +20,11 @@ impl Output {
         if self.json { print_line(json()) } else { print_line(text) }
     }
 
+    /// Whether programs read it.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Tells people something besides the answer, on standard error, so that it does not disturb scripts.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.json {

@@ -1,0 +1,67 @@
+//! Commands that ask a running node over REST: what is, what was, and what to do about it.
+
+mod advice;
+mod describe;
+mod list;
+mod rest;
+mod table;
+
+use clap::{Args, Subcommand};
+
+use crate::client::{Outcome, Server};
+use crate::output::Output;
+use rest::Rest;
+pub(crate) use rest::RestError;
+
+/// What a command asks.
+pub(crate) trait Question {
+    fn ask(self, rest: &Rest, output: &Output) -> Outcome;
+}
+
+/// A question and the server to send it to.
+#[derive(Debug, Args)]
+pub(crate) struct Of<T: Args> {
+    #[command(flatten)]
+    question: T,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ask {
+    /// List process instances.
+    Instances(Of<list::Instances>),
+    /// List incidents.
+    Incidents(Of<list::Incidents>),
+    /// List jobs.
+    Jobs(Of<list::Jobs>),
+    /// List process definitions.
+    Definitions(Of<list::Definitions>),
+    /// List variables.
+    Variables(Of<list::Variables>),
+    /// Show what has this key, with its active incidents and what to do about them.
+    Describe(Of<describe::Describe>),
+}
+
+impl Ask {
+    /// Asks. Server options that the command does not have come before it on the command line.
+    pub(crate) fn ask(self, before: Server) -> Outcome {
+        match self {
+            Ask::Instances(of) => of.ask(before),
+            Ask::Incidents(of) => of.ask(before),
+            Ask::Jobs(of) => of.ask(before),
+            Ask::Definitions(of) => of.ask(before),
+            Ask::Variables(of) => of.ask(before),
+            Ask::Describe(of) => of.ask(before),
+        }
+    }
+}
+
+impl<T: Args + Question> Of<T> {
+    fn ask(self, before: Server) -> Outcome {
+        let server = self.server.or(before);
+        let output = Output::new(server.json);
+        self.question.ask(&Rest::new(&server)?, &output)
+    }
+}
