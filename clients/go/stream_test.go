@@ -10,8 +10,10 @@ import (
 
 // stream is open and known to push; nothing here polls.
 type stream struct {
-	jobs  chan entities.Job
-	close func()
+	jobs chan entities.Job
+	// Instances whose job was waited for in vain; it may still have been on its way.
+	givenUp map[int64]bool
+	close   func()
 }
 
 func openStream(t *testing.T, m model) stream {
@@ -20,7 +22,7 @@ func openStream(t *testing.T, m model) stream {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	jobs := make(chan entities.Job, 100)
-	opened := stream{jobs: jobs, close: func() { cancel(); <-ended }}
+	opened := stream{jobs: jobs, givenUp: map[int64]bool{}, close: func() { cancel(); <-ended }}
 	t.Cleanup(opened.close)
 	go func() {
 		defer close(ended)
@@ -31,13 +33,12 @@ func openStream(t *testing.T, m model) stream {
 	// Opening a stream is not acknowledged, so instances are created until one is pushed.
 	for range 20 {
 		instance := m.create(t, nil)
-		select {
-		case job := <-jobs:
+		if job, pushed := opened.within(500 * time.Millisecond); pushed {
 			must(t, complete(t, job.GetKey(), Variables{}))
 			return opened
-		case <-time.After(500 * time.Millisecond):
-			must(t, cancelInstance(t, instance))
 		}
+		opened.givenUp[instance] = true
+		must(t, cancelInstance(t, instance))
 	}
 	t.Fatal("no job was pushed within 10 seconds after the stream was opened")
 	return opened
@@ -45,12 +46,25 @@ func openStream(t *testing.T, m model) stream {
 
 func (s stream) next(t *testing.T) entities.Job {
 	t.Helper()
-	select {
-	case job := <-s.jobs:
-		return job
-	case <-time.After(patience):
+	job, pushed := s.within(patience)
+	if !pushed {
 		t.Fatal("no job was pushed within 10 seconds")
-		return entities.Job{}
+	}
+	return job
+}
+
+// within is the next job of an instance that was not given up.
+func (s stream) within(duration time.Duration) (entities.Job, bool) {
+	end := time.After(duration)
+	for {
+		select {
+		case job := <-s.jobs:
+			if !s.givenUp[job.GetProcessInstanceKey()] {
+				return job, true
+			}
+		case <-end:
+			return entities.Job{}, false
+		}
 	}
 }
 
