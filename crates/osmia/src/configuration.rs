@@ -401,4 +401,25 @@ mod tests {
         assert_eq!(settings, serde_json::json!({"path": "b.jsonl", "bulk": {"size": 9, "delay": "1s"}}));
         assert!(read(&[], &[("OSMIA_EXPORTERS_DEBUG_PATH", "x")], None).is_err(), "an exporter without type");
     }
+
+    #[test]
+    fn exporters_come_from_the_variables_of_the_reference() {
+        let file = "exporters:\n  Search:\n    className: Opensearch\n    args: {url: 'http://one', bulk: {memory-limit: 5MB}}\n";
+        let environment = [
+            ("ZEEBE_BROKER_EXPORTERS_SEARCH_CLASSNAME", "io.camunda.zeebe.exporter.ElasticsearchExporter"),
+            ("ZEEBE_BROKER_EXPORTERS_SEARCH_ARGS_URL", "http://two"),
+            ("ZEEBE_BROKER_EXPORTERS_SEARCH_ARGS_BULK_SIZE", "9"),
+            ("ZEEBE_BROKER_EXPORTERS_SEARCH_ARGS_BULK_MEMORYLIMIT", "6MB"),
+            ("OSMIA_EXPORTERS_SEARCH_URL", "http://three"),
+            ("CAMUNDA_DATA_EXPORTERS_SEARCH_ARGS_URL", "http://four"),
+            ("CAMUNDA_DATA_EXPORTERS_OTHER_CLASSNAME", "json-lines"),
+            ("CAMUNDA_DATA_EXPORTERS_OTHER_JARPATH", "other.jar"),
+        ];
+        let exporters = read(&[], &environment, Some(file)).expect("valid").exporters;
+        assert_eq!(exporters.keys().collect::<Vec<_>>(), ["Search", "other"]);
+        assert_eq!(exporters["Search"].kind, "io.camunda.zeebe.exporter.ElasticsearchExporter");
+        let settings = serde_json::Value::from(exporters["Search"].settings.clone());
+        assert_eq!(settings, serde_json::json!({"url": "http://three", "bulk": {"size": 9, "memorylimit": "6MB"}}));
+        assert!(exporters["other"].settings.is_empty(), "there is no use for the file of a class");
+    }
 }

@@ -11,7 +11,9 @@ use serde_json::{Map, Value as Json};
 use super::{ConfigurationError, ExporterConfiguration, SETTINGS, unknown};
 
 const EXPORTERS: &str = "exporters";
-const EXPORTERS_VARIABLES: &str = "OSMIA_EXPORTERS_";
+/// What names of variables about exporters begin with, here and on the reference; a later one overrides an earlier one.
+pub(super) const EXPORTERS_VARIABLES: [&str; 3] =
+    ["CAMUNDA_DATA_EXPORTERS_", "ZEEBE_BROKER_EXPORTERS_", "OSMIA_EXPORTERS_"];
 
 /// Variables of the process, read once.
 #[derive(Debug, Default)]
@@ -163,33 +165,67 @@ impl Sources {
         self.environment.relaxed.get(&relaxed(name)).cloned()
     }
 
-    /// The exporters of the file, completed and overridden by variables `OSMIA_EXPORTERS_<NAME>_<SETTING>`.
+    /// The exporters of the file, completed and overridden by variables such as `OSMIA_EXPORTERS_<NAME>_<SETTING>`.
     pub(crate) fn exporters(&self) -> Result<BTreeMap<String, ExporterConfiguration>, ConfigurationError> {
-        let mut all = self.file_exporters.clone();
+        let of_file = self.file_exporters.iter().map(|(name, settings)| (name.clone(), flat(settings.clone())));
+        let mut all: BTreeMap<String, Map<String, Json>> = of_file.collect();
+        for prefix in EXPORTERS_VARIABLES {
+            for (name, settings) in self.exporters_of_variables(prefix) {
+                let same = all.keys().find(|known| known.eq_ignore_ascii_case(&name)).cloned();
+                merge(all.entry(same.unwrap_or(name)).or_default(), flat(settings));
+            }
+        }
+        let typed = |(name, mut settings): (String, Map<String, Json>)| match settings.remove("type") {
+            Some(Json::String(kind)) => Ok((name, ExporterConfiguration { kind, settings })),
+            _ => Err(ConfigurationError::NoExporterType { name }),
+        };
+        all.into_iter().map(typed).collect()
+    }
+
+    fn exporters_of_variables(&self, prefix: &str) -> BTreeMap<String, Map<String, Json>> {
+        let mut all: BTreeMap<String, Map<String, Json>> = BTreeMap::new();
         for (variable, value) in &self.environment.variables {
-            let Some(rest) = variable.strip_prefix(EXPORTERS_VARIABLES) else { continue };
+            let Some(rest) = variable.strip_prefix(prefix) else { continue };
             let lower = rest.to_ascii_lowercase();
             let Some((name, setting)) = lower.split_once('_') else { continue };
             set(all.entry(name.to_owned()).or_default(), setting, value);
         }
-        // The reference's form has the class instead of the type, and what the exporter is told below `args`.
-        let typed = |(name, mut settings): (String, Map<String, Json>)| {
-            let kind = settings.remove("type").or_else(|| remove_relaxed(&mut settings, "className"));
-            if let Some(Json::Object(arguments)) = settings.remove("args") {
-                settings.extend(arguments);
+        all
+    }
+}
+
+/// The settings of an exporter as they are written here. The reference's form has the class instead of the type, what the
+/// exporter is told below `args`, and the file that the class comes from, which there is no use for.
+fn flat(mut settings: Map<String, Json>) -> Map<String, Json> {
+    if let Some(class) = remove_relaxed(&mut settings, "className") {
+        settings.entry("type").or_insert(class);
+    }
+    remove_relaxed(&mut settings, "jarPath");
+    if let Some(Json::Object(arguments)) = settings.remove("args") {
+        settings.extend(arguments);
+    }
+    settings
+}
+
+/// Lets settings override others, however their names are written.
+fn merge(into: &mut Map<String, Json>, from: Map<String, Json>) {
+    for (name, value) in from {
+        match (remove_relaxed(into, &name), value) {
+            (Some(Json::Object(mut earlier)), Json::Object(later)) => {
+                merge(&mut earlier, later);
+                into.insert(name, Json::Object(earlier));
             }
-            match kind {
-                Some(Json::String(kind)) => Ok((name, ExporterConfiguration { kind, settings })),
-                _ => Err(ConfigurationError::NoExporterType { name }),
+            (_, value) => {
+                into.insert(name, value);
             }
-        };
-        all.into_iter().map(typed).collect()
+        }
     }
 }
 
 /// Takes out a setting of an exporter, however its name is written.
 fn remove_relaxed(settings: &mut Map<String, Json>, name: &str) -> Option<Json> {
-    let found = settings.keys().find(|key| relaxed(&key.replace('-', "_")) == relaxed(name))?.clone();
+    let plain = |name: &str| relaxed(&name.replace('-', "_"));
+    let found = settings.keys().find(|key| plain(key) == plain(name))?.clone();
     settings.remove(&found)
 }
 

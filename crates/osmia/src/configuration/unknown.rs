@@ -1,15 +1,14 @@
 //! Variables of the environment that look like settings and are none.
 
-use super::sources::{Environment, relaxed};
+use super::sources::{EXPORTERS_VARIABLES, Environment, relaxed};
 use super::{ConfigurationError, ONLY, SETTINGS};
 
 /// Prefixes of names that are meant for a node, here or on the reference.
 const PREFIXES: [&str; 3] = ["OSMIA_", "CAMUNDA_", "ZEEBE_"];
 /// Prefixes of names that are meant for others on the same machine: clients, and other programs of Camunda.
-const FOR_OTHERS: [&str; 17] = [
+const FOR_OTHERS: [&str; 16] = [
     "OSMIA_ADDRESS",
     "OSMIA_CONFIG",
-    "OSMIA_EXPORTERS_",
     "CAMUNDA_AUTH_STRATEGY",
     "CAMUNDA_BASIC_AUTH_",
     "CAMUNDA_CLIENT_",
@@ -64,7 +63,7 @@ pub(super) fn unknown(environment: &Environment, is_encrypted: bool) -> Result<V
 
 fn is_known(name: &str) -> bool {
     let same = |known: &str| relaxed(known) == relaxed(name);
-    FOR_OTHERS.iter().any(|prefix| name.starts_with(prefix))
+    FOR_OTHERS.iter().chain(&EXPORTERS_VARIABLES).any(|prefix| name.starts_with(prefix))
         || SETTINGS.iter().any(|setting| same(&setting.variable()) || setting.camunda.iter().any(|known| same(known)))
         || ONLY.iter().any(|(known, _)| same(known))
 }
@@ -94,6 +93,7 @@ mod tests {
             ("OSMIA_GRPC_PORT", "1"),
             ("OSMIA_EXPORTERS_A_TYPE", "json-lines"),
             ("ZEEBE_BROKER_EXPORTERS_ES_CLASSNAME", "x"),
+            ("ZEEBE_BROKER_EXPERIMENTAL_FEATURES_X", "x"),
             ("ZEEBE_BROKER_CLUSTER_PARTITIONS_COUNT", "1"),
             ("CAMUNDA_CLUSTER_SIZE", "1"),
             ("ZEEBE_CLIENT_ID", "id"),
@@ -106,7 +106,7 @@ mod tests {
             "CAMUNDA_SECURITY_AUTHENTICATION_UNPROTECTED_API",
             "CAMUNDA_SECURITY_AUTHORIZATIONS_ENABLED",
             "OSMIA_DTA",
-            "ZEEBE_BROKER_EXPORTERS_ES_CLASSNAME",
+            "ZEEBE_BROKER_EXPERIMENTAL_FEATURES_X",
         ];
         assert_eq!(unknown, expected);
     }
