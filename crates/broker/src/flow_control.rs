@@ -17,6 +17,7 @@ use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanc
 
 use crate::disk::{Disk, DiskState, DiskView};
 use crate::replication_loop::Share;
+use crate::write_throttle::Pace;
 
 /// How much the limit grows for each full window of applied commands.
 const GROWTH_PER_FILLING: u32 = 16;
@@ -130,11 +131,12 @@ impl Admission {
 }
 
 /// Why a command was not admitted, as a sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Refusal {
     Commands { partition: PartitionId, in_flight: u32, limit: u32, min: u32, max: u32 },
     Bytes { partition: PartitionId, in_flight: usize, limit: usize },
     Backlog { partition: PartitionId, backlog: Arc<Backlog> },
+    Pace { partition: PartitionId, pace: Arc<Pace> },
     State { partition: PartitionId, bytes: u64, limit: u64 },
     StateFile { partition: PartitionId, reason: Arc<str> },
     Disk(DiskView),
@@ -167,6 +169,7 @@ impl fmt::Display for Refusal {
                  bring the exporter's target back or remove the exporter",
                 backlog.bytes, backlog.exporter, backlog.limit_bytes
             ),
+            Refusal::Pace { partition, pace } => write!(formatter, "in partition {partition}, {pace}"),
             Refusal::State { partition, bytes, limit } => write!(
                 formatter,
                 "partition {partition} holds {bytes} bytes of changes in memory that are not in a checkpoint, and its \
@@ -216,6 +219,8 @@ pub(crate) struct Limiter {
     state_bytes: AtomicU64,
     last_decrease: Mutex<Option<Instant>>,
     backlog: RwLock<Option<Arc<Backlog>>>,
+    /// How fast new work is taken, while an exporter slows it down.
+    pace: RwLock<Option<Arc<Pace>>>,
     /// Why the state file cannot take more, while it cannot.
     full_state_file: RwLock<Option<Arc<str>>>,
     disk: Arc<Disk>,
@@ -235,6 +240,7 @@ impl Limiter {
             state_bytes: AtomicU64::new(0),
             last_decrease: Mutex::new(None),
             backlog: RwLock::new(None),
+            pace: RwLock::new(None),
             full_state_file: RwLock::new(None),
             disk,
             refused: AtomicUsize::new(0),
@@ -305,12 +311,24 @@ impl Limiter {
         if admission.is_limited_in_number() && self.in_flight() >= self.limit() {
             return Err(self.no_room());
         }
+        // The last one, because it takes.
+        if admission == Admission::Growth
+            && let Some(pace) = self.pace.read().as_ref()
+            && !pace.admits()
+        {
+            return Err(Refusal::Pace { partition, pace: pace.clone() });
+        }
         Ok(())
     }
 
     /// An exporter is too far behind, or (none) no exporter is.
     pub fn set_backlog(&self, backlog: Option<Backlog>) {
         *self.backlog.write() = backlog.map(Arc::new);
+    }
+
+    /// New work is to be taken at this pace, or (none) as fast as it comes.
+    pub fn set_pace(&self, pace: Option<Pace>) {
+        *self.pace.write() = pace.map(Arc::new);
     }
 
     /// The state file is nearly full or a checkpoint did not fit into it, for this reason, or (none) there is room.

@@ -42,6 +42,7 @@ pub mod snapshots;
 mod streams;
 mod submit_error;
 pub mod upkeep;
+mod write_throttle;
 
 pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest};
 pub use clock::{Clock, NotControllable};
@@ -58,3 +59,4 @@ pub use record_log::RecordLogError;
 pub use shared::JobsAvailableListener;
 pub use streams::{JobSink, StreamHandle, StreamSpecification, StreamWindow};
 pub use submit_error::SubmitError;
+pub use write_throttle::WriteThrottleOptions;

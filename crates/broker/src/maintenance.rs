@@ -15,6 +15,7 @@ use crate::inbox::Work;
 use crate::metrics::SharedMetrics;
 use crate::shared::Shared;
 use crate::upkeep::{CheckpointError, Upkeep};
+use crate::write_throttle::{Slowest, WriteThrottle};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often the backlogs of exporters are looked at: what comes in between goes over the limit.
@@ -51,6 +52,8 @@ pub(crate) struct MaintenanceThread {
     pub exporter_stuck_after: Duration,
     pub log: Arc<RaftEngineLog>,
     pub exporter_backlog_limit_bytes: u64,
+    /// Of each partition, if exporters slow new work down.
+    pub throttles: Vec<WriteThrottle>,
 }
 
 impl MaintenanceThread {
@@ -89,6 +92,7 @@ impl MaintenanceThread {
             if next_backlog.is_some_and(|next| next <= now) {
                 next_backlog = Some(now + BACKLOG_INTERVAL);
                 self.limit_backlogs();
+                self.slow_down(started.elapsed());
                 self.watch_exporters(started.elapsed());
             }
             if now >= next_round {
@@ -184,6 +188,28 @@ impl MaintenanceThread {
                 worst.map(|(bytes, exporter)| Backlog { exporter: exporter.name().to_owned(), bytes, limit_bytes });
             entrance.limiter.set_backlog(backlog);
         }
+    }
+
+    /// Lets new work in no faster than the slowest exporter allows.
+    fn slow_down(&mut self, now: Duration) {
+        let mut throttles = std::mem::take(&mut self.throttles);
+        for (throttle, entrance) in throttles.iter_mut().zip(&self.shared.entrances) {
+            let Some(slowest) = self.exporters_of(entrance.id).min_by_key(|exporter| exporter.acknowledged().position)
+            else {
+                continue;
+            };
+            let pace = throttle.look(
+                now,
+                Slowest {
+                    exporter: slowest.name(),
+                    exported: slowest.acknowledged().position,
+                    written: slowest.log().last_position(),
+                    admitted: entrance.limiter.totals().0,
+                },
+            );
+            entrance.limiter.set_pace(pace);
+        }
+        self.throttles = throttles;
     }
 }
 

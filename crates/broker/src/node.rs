@@ -40,6 +40,7 @@ use crate::requests::Requests;
 use crate::shared::Shared;
 use crate::streams::Streams;
 use crate::upkeep::Upkeep;
+use crate::write_throttle::WriteThrottle;
 
 /// The largest number of partitions.
 const PARTITION_COUNT_MAX: u16 = PartitionId::MAX.0;
@@ -232,6 +233,9 @@ impl Node {
         };
         node.start_disk(&records, &channels)?;
         node.start_exporters(&options, configured, &records, &channels)?;
+        let throttles = options.write_throttle.iter().flat_map(|throttle| {
+            std::iter::repeat_with(|| WriteThrottle::new(*throttle)).take(usize::from(options.partition_count))
+        });
         let maintenance = MaintenanceThread {
             shared: shared.clone(),
             messages: channels.maintenance.1.clone(),
@@ -240,6 +244,7 @@ impl Node {
             exporters: node.exporters.clone(),
             log,
             exporter_backlog_limit_bytes: options.exporter_backlog_limit_bytes,
+            throttles: throttles.collect(),
             exporter_stuck_after: options.exporter_stuck_after,
         };
         node.threads.start(&node.shared, Stage::Maintenance, "maintenance".to_owned(), move || maintenance.run())?;

@@ -9,6 +9,7 @@ use exporters::ExporterConfiguration;
 use crate::disk::DiskOptions;
 use crate::flow_control::FlowControlOptions;
 use crate::streams::StreamWindow;
+use crate::write_throttle::WriteThrottleOptions;
 
 /// How a node is set up.
 #[derive(Debug, Clone)]
@@ -54,6 +55,8 @@ pub struct NodeOptions {
     pub segment_bytes: u64,
     /// Bytes of records, for each partition, that an exporter may hold back before new work is refused.
     pub exporter_backlog_limit_bytes: u64,
+    /// When an exporter's backlog slows new work down; never unless this is said.
+    pub write_throttle: Option<WriteThrottleOptions>,
     /// An exporter that does not come back from a call for so long is reported.
     pub exporter_stuck_after: Duration,
 }
@@ -81,6 +84,7 @@ impl Default for NodeOptions {
             outbox_resend_interval: Duration::from_secs(1),
             segment_bytes: 16 << 20,
             exporter_backlog_limit_bytes: 4 << 30,
+            write_throttle: None,
             exporter_stuck_after: Duration::from_secs(10),
         }
     }

@@ -12,7 +12,7 @@ use exporters::{
     Context, Controller, Delivery, Exporter, ExporterConfiguration, ExporterError, Opening, PartitionExporter,
     RecordFilter, Resume,
 };
-use osmia_broker::{ExporterState, ExporterStatus, Health, Node, NodeOptions, Role, SubmitError};
+use osmia_broker::{ExporterState, ExporterStatus, Health, Node, NodeOptions, Role, SubmitError, WriteThrottleOptions};
 use protocol::*;
 use serde_json::{Map, Value};
 use support::*;
@@ -223,6 +223,42 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     positions.sort_unstable();
     positions.dedup();
     assert!(exported - positions.len() < 1_000, "only what was not acknowledged came again");
+}
+
+#[test]
+fn a_throttled_node_takes_new_work_as_slowly_as_its_exporter_and_ends_what_is_there() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let target = Arc::new(Target::default());
+    let throttle = WriteThrottleOptions { acceptable_records: 300, minimum_records_per_second: 1 };
+    let options = NodeOptions {
+        exporters: vec![warehouse(&target)],
+        write_throttle: Some(throttle),
+        ..options(directory.path())
+    };
+    let node = start(options);
+    let client = node.client();
+    deploy(&client, &one_task());
+    create(&client, 1);
+    let [first] = activate(&client, 1, 1, 60_000)[..] else { panic!("one job") };
+    target.failing.store(true, Ordering::Relaxed);
+    let create_one = || submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}"));
+    let mut refusal = None;
+    eventually("a refusal", || {
+        refusal = create_one().err();
+        refusal.is_some()
+    });
+    let refusal = refusal.expect("just seen");
+    assert!(matches!(refusal, SubmitError::ResourceExhausted { .. }));
+    let sentence = refusal.to_string();
+    assert!(
+        sentence.contains("records wait for the exporter 'warehouse', and 300 may, so new work is slowed down"),
+        "{sentence}"
+    );
+    assert_eq!(complete(&client, first).expect("ending work is taken").rejection, None);
+    target.failing.store(false, Ordering::Relaxed);
+    eventually("the exporter to catch up", || node.exporters().statuses()[0].partitions[0].lag_records() == 0);
+    eventually("room", || create_one().is_ok());
+    node.stop().expect("a clean stop");
 }
 
 #[test]

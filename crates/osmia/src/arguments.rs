@@ -84,6 +84,12 @@ pub(crate) struct Start {
     /// state until it is changed [default: 512MB]
     #[arg(long, value_name = "BYTES")]
     root_variable_bytes_limit: Option<String>,
+    /// Bytes of records of a partition that an exporter may hold back before new work is refused [default: 4GB]
+    #[arg(long, value_name = "BYTES")]
+    exporter_backlog_limit: Option<String>,
+    /// Records of a partition that may wait for an exporter before new work is slowed down to what it takes [default: any number]
+    #[arg(long, value_name = "RECORDS")]
+    write_throttle_backlog: Option<String>,
     /// Where the data is that searches read: sqlite for files in the data directory, or none [default: sqlite]
     #[arg(long, value_name = "KIND")]
     read_model: Option<String>,
@@ -141,6 +147,8 @@ impl Start {
             ("disk-reserve", self.disk_reserve),
             ("checkpoint-interval", self.checkpoint_interval),
             ("root-variable-bytes-limit", self.root_variable_bytes_limit),
+            ("exporter-backlog-limit", self.exporter_backlog_limit),
+            ("write-throttle-backlog", self.write_throttle_backlog),
             ("read-model", self.read_model),
             ("read-model-keep-completed", self.read_model_keep_completed),
             ("read-model-keep-terminated", self.read_model_keep_terminated),

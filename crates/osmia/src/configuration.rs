@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
-use values::{age, bytes, directory, number, port, root_variable_bytes, switch, working_time};
+use values::{age, backlog_bytes, bytes, directory, number, port, root_variable_bytes, switch, working_time};
 
 /// A setting: its name and the variables of Camunda with the same meaning, the more specific ones first.
 pub(crate) struct Setting {
@@ -58,6 +58,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("disk-reserve", &[]),
     setting("checkpoint-interval", &[]),
     setting("root-variable-bytes-limit", &[]),
+    setting("exporter-backlog-limit", &[]),
+    setting("write-throttle-backlog", &[]),
     setting("read-model", &[]),
     setting("read-model-keep-completed", &[]),
     setting("read-model-keep-terminated", &[]),
@@ -122,6 +124,10 @@ pub(crate) struct Configuration {
     pub checkpoint_interval: Option<Duration>,
     /// Bytes that the variables of a root process instance and of all that it called may have; none to leave what the state says.
     pub root_variable_bytes_limit: Option<u64>,
+    /// Bytes of records that an exporter may hold back before new work is refused.
+    pub exporter_backlog_limit: Option<u64>,
+    /// Records that an exporter may have before it before new work is slowed down; none for never.
+    pub write_throttle_backlog: Option<u64>,
     /// What searches read.
     pub read_model: ReadModelKind,
     /// How long searches find what ended.
@@ -237,6 +243,10 @@ impl Configuration {
             disk_reserve: sources.get("disk-reserve", bytes)?,
             checkpoint_interval: sources.get("checkpoint-interval", working_time)?,
             root_variable_bytes_limit: sources.get("root-variable-bytes-limit", root_variable_bytes)?,
+            exporter_backlog_limit: sources.get("exporter-backlog-limit", backlog_bytes)?,
+            write_throttle_backlog: sources.get("write-throttle-backlog", |text| {
+                number(text, 100, 1_000_000_000, "a number of records from 100 to 1000000000")
+            })?,
             read_model: sources.get("read-model", ReadModelKind::read)?.unwrap_or_default(),
             read_model_retention: readmodel::Retention {
                 completed: sources.get("read-model-keep-completed", age)?,

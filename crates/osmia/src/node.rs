@@ -224,6 +224,10 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
         },
         checkpoint_interval: configuration.checkpoint_interval.unwrap_or(usual.checkpoint_interval),
         root_variable_bytes_limit: configuration.root_variable_bytes_limit,
+        exporter_backlog_limit_bytes: configuration
+            .exporter_backlog_limit
+            .unwrap_or(usual.exporter_backlog_limit_bytes),
+        write_throttle: configuration.write_throttle_backlog.map(broker::WriteThrottleOptions::above),
         clock_control: configuration.clock_control,
         advertised_address: (configuration.host.clone(), configuration.grpc_port),
         exporters: exporters(configuration)?,

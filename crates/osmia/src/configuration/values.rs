@@ -56,6 +56,14 @@ pub(super) fn root_variable_bytes(text: &str) -> Value<u64> {
     }
 }
 
+/// What an exporter may hold back: at least a segment of records, and the one behind it.
+pub(super) fn backlog_bytes(text: &str) -> Value<u64> {
+    match bytes(text)? {
+        bytes if bytes < 64 << 20 => Err("a number of bytes of at least 64MB"),
+        bytes => Ok(bytes),
+    }
+}
+
 /// The shortest time in which anything can be done.
 const SHORTEST: Duration = Duration::from_millis(10);
 
