@@ -1,6 +1,7 @@
 mod server;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -188,6 +189,36 @@ fn records_arrive_with_their_names_numbers_and_templates() {
     assert_eq!(value["properties"]["retries"], json!({ "type": "long" }));
     assert_eq!(value["properties"]["variables"], json!({ "type": "object", "enabled": false }));
     feeder.exporter.close(feeder.now()).expect("everything is taken");
+}
+
+#[test]
+fn an_encrypted_target_must_have_a_certificate_that_is_trusted() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let pem =
+        |name: &str| [env!("CARGO_MANIFEST_DIR"), "..", "osmia", "tests", "tls", name].iter().collect::<PathBuf>();
+    let server = Server::start_encrypted(&pem("certificate.pem"), &pem("key.pem"));
+    let bulk = json!({ "size": 4, "delay": 0 });
+    let arguments = json!({ "url": server.url(), "bulk": bulk });
+    let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
+    let mut feeder = Feeder::new(&exporter, 1, Kept::default());
+    feeder.export(1);
+    feeder.until("a refusal", |feeder| feeder.trouble.is_some());
+    let trouble = feeder.trouble.take().expect("just seen");
+    assert!(trouble.contains(&server.url()) && trouble.contains("certificate"), "{trouble}");
+    assert!(server.documents().is_empty());
+    drop(feeder);
+
+    let security = json!({ "certificatePath": pem("certificate.pem") });
+    let authentication = json!({ "username": "osmia", "password": "secret" });
+    let arguments =
+        json!({ "url": server.url(), "bulk": bulk, "security": security, "authentication": authentication });
+    let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
+    let mut feeder = Feeder::new(&exporter, 1, Kept::default());
+    feeder.export(1);
+    feeder.until_acknowledged(1);
+    assert!(server.documents().contains_key("1-1"));
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| asked.headers["authorization"] == "Basic b3NtaWE6c2VjcmV0"), "{asked:?}");
 }
 
 #[test]

@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto};
 
 /// What goes wrong with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,26 +63,45 @@ struct Taken {
 /// The server, until it is dropped.
 pub(super) struct Server {
     pub address: SocketAddr,
+    scheme: &'static str,
     taken: Arc<Mutex<Taken>>,
 }
 
 impl Server {
     pub fn start() -> Server {
+        Server::with("http", serve)
+    }
+
+    /// One whose connections are encrypted.
+    pub fn start_encrypted(certificate: &Path, key: &Path) -> Server {
+        let certificate = CertificateDer::from_pem_file(certificate).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_file(key).expect("a key");
+        let provider = Arc::new(crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.expect("versions").with_no_client_auth().with_single_cert(vec![certificate], key);
+        let config = Arc::new(config.expect("they belong together"));
+        Server::with("https", move |stream, taken| {
+            let connection = ServerConnection::new(config.clone()).expect("a configuration");
+            serve(StreamOwned::new(connection, stream), taken);
+        })
+    }
+
+    fn with(scheme: &'static str, serve: impl Fn(TcpStream, &Mutex<Taken>) + Clone + Send + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
         let taken = Arc::new(Mutex::new(Taken::default()));
         let shared = taken.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let shared = shared.clone();
+                let (shared, serve) = (shared.clone(), serve.clone());
                 std::thread::spawn(move || serve(stream, &shared));
             }
         });
-        Server { address, taken }
+        Server { address, scheme, taken }
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// What goes wrong with the next bulks. Then nothing does.
@@ -117,7 +140,7 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, taken: &Mutex<Taken>) {
+fn serve(stream: impl Read + Write, taken: &Mutex<Taken>) {
     let mut reader = BufReader::new(stream);
     while let Some(asked) = read(&mut reader) {
         let is_bulk = asked.path.starts_with("/_bulk?");
@@ -151,7 +174,7 @@ fn serve(stream: TcpStream, taken: &Mutex<Taken>) {
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
+fn read(reader: &mut BufReader<impl Read>) -> Option<Asked> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
     let mut words = line.split(' ').map(str::to_owned);
