@@ -10,6 +10,7 @@ mod frames;
 mod loops;
 mod names;
 mod rest;
+mod searches;
 
 use std::pin::Pin;
 
@@ -54,6 +55,7 @@ pub fn all() -> Vec<Case> {
         connections::cases(),
         frames::cases(),
         rest::cases(),
+        searches::cases(),
     ]
     .into_iter()
     .flatten()
