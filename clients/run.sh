@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs the end-to-end suites of the official clients against a running server.
 #
-#   clients/run.sh [java|java-rest|node|python|go ...]        all of them without a name
+#   clients/run.sh [java|java-rest|java-rest-8.8|node|python|go|process-test ...]        all of them without a name
 #
 # Environment:
 #   OSMIA_GRPC_ADDRESS      the server's gRPC address, for example 127.0.0.1:26500 (required)
 #   OSMIA_HTTP_ADDRESS      its address for REST, for the suites that use it
+#   OSMIA_MANAGEMENT_ADDRESS  its management port, for process-test: that suite needs --clock-control, and purges the server
 #   OSMIA_RECORDS           the file of the server's debug exporter; without it, tests that need incident keys are skipped
 #   OSMIA_RESTART_COMMAND   kills the server, starts it again on its data and returns when it is ready; without it, the
 #                           restart scenario is skipped
@@ -38,11 +39,45 @@ java-rest_suite() {
   OSMIA_REST_ADDRESS=${OSMIA_HTTP_ADDRESS:?} java_tests java-rest
 }
 
+# The same over REST with a client of 8.8, without what that cannot say. What does not go over REST is left to the others.
+java-rest-8.8_suite() {
+  OSMIA_REST_ADDRESS=${OSMIA_HTTP_ADDRESS:?} build_folder=target-8.8 java_tests java-rest-8.8 \
+    -Dcamunda.version=8.8.12 '-Dleft.out=**/ModificationByElementTest.java' '-Dtest=!StreamTest,!RestartTest'
+}
+
+# The official library for tests of processes, in its remote mode. It purges the server after each test; what other suites left
+# must be gone before the first.
+process-test_suite() {
+  : "${OSMIA_HTTP_ADDRESS:?}" "${OSMIA_MANAGEMENT_ADDRESS:?}"
+  purge || return 1
+  maven_tests process-test process-test
+}
+
+purge() {
+  python3 - "http://$OSMIA_MANAGEMENT_ADDRESS/actuator/cluster/purge" "http://$OSMIA_HTTP_ADDRESS/v2/topology" <<'PYTHON'
+import json, sys, time, urllib.request
+
+purge = urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=b"", method="POST"))
+change = str(json.load(purge)["changeId"])
+for _ in range(600):
+    if json.load(urllib.request.urlopen(sys.argv[2])).get("lastCompletedChangeId") == change:
+        sys.exit(0)
+    time.sleep(0.1)
+sys.exit("The purge did not end.")
+PYTHON
+}
+
 java_tests() {
-  cd "$here/java" || return 1
-  rm -rf target/surefire-reports
-  mvn -B -ntp test >"$logs/$1.log" 2>&1
-  python3 - target/surefire-reports <<'PYTHON'
+  maven_tests java "$@"
+}
+
+# In a folder, to a log, with further arguments.
+maven_tests() {
+  cd "$here/$1" || return 1
+  local folder=${build_folder:-target}
+  rm -rf "$folder/surefire-reports"
+  mvn -B -ntp test "-Dbuild.folder=$folder" "${@:3}" >"$logs/$2.log" 2>&1
+  python3 - "$folder/surefire-reports" <<'PYTHON'
 import glob, sys, xml.etree.ElementTree as xml
 total = failed = skipped = 0
 for file in glob.glob(sys.argv[1] + "/TEST-*.xml"):
@@ -86,13 +121,13 @@ go_suite() {
 }
 
 suites=("$@")
-[ ${#suites[@]} -gt 0 ] || suites=(java java-rest node python go)
+[ ${#suites[@]} -gt 0 ] || suites=(java java-rest java-rest-8.8 node python go process-test)
 status=0
 for suite in "${suites[@]}"; do
   case $suite in
-    java | java-rest | node | python | go) ;;
+    java | java-rest | java-rest-8.8 | node | python | go | process-test) ;;
     *)
-      echo "There is no suite \"$suite\": choose among java, java-rest, node, python and go." >&2
+      echo "There is no suite \"$suite\": choose among java, java-rest, java-rest-8.8, node, python, go and process-test." >&2
       exit 2
       ;;
   esac

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Starts a server of its own, runs the client suites against it (see run.sh) and stops it, also when they fail.
 #
-#   clients/with-server.sh [BINARY [java|node|python|go ...]]      target/release/osmia, all four
+#   clients/with-server.sh [BINARY [SUITE ...]]      target/release/osmia, all suites
 #
-# The server has three partitions, a fresh data folder, free ports on loopback and a debug exporter; the Java suite may
+# The server has three partitions, a clock that tests may move, a fresh data folder, free ports on loopback and a debug exporter; the Java suite may
 # kill and restart it. OSMIA_CLIENTS_PARTITIONS sets another number of partitions.
 set -euo pipefail
 
@@ -15,7 +15,7 @@ start() {
   # shellcheck source=/dev/null
   . "$run/settings"
   OSMIA_EXPORTERS_DEBUG_TYPE=json-lines OSMIA_EXPORTERS_DEBUG_PATH="$run/records.jsonl" \
-    nohup "$binary" start --data "$run/data" --partitions "$partitions" \
+    nohup "$binary" start --data "$run/data" --partitions "$partitions" --clock-control \
     --grpc-port "$grpc_port" --http-port "$http_port" --management-port "$management_port" </dev/null >>"$run/server.log" 2>&1 &
   local pid=$!
   disown "$pid" # or bash reports its end
@@ -63,6 +63,7 @@ printf '%s=%q\n' binary "$binary" grpc_port "$grpc_port" http_port "$http_port" 
 start "$run"
 export OSMIA_GRPC_ADDRESS=127.0.0.1:$grpc_port
 export OSMIA_HTTP_ADDRESS=127.0.0.1:$http_port
+export OSMIA_MANAGEMENT_ADDRESS=127.0.0.1:$management_port
 export OSMIA_RECORDS=$run/records.jsonl
 OSMIA_RESTART_COMMAND=$(printf 'bash %q --restart %q' "$here/with-server.sh" "$run")
 export OSMIA_RESTART_COMMAND

@@ -2,50 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { File } from 'node:buffer'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { createCamundaClient } from '@camunda8/orchestration-cluster-api'
 import { incident, needsRecords } from '../support/records.js'
-import { LOCK_MS, PATIENCE_MS, POLL_MS, UNKNOWN_KEY, modelText, uniqueId } from '../support/server.js'
-
-const address = process.env.OSMIA_HTTP_ADDRESS
-const needsRest = { skip: address ? false : 'OSMIA_HTTP_ADDRESS is not set' }
-
-const client = address
-  ? createCamundaClient({
-      config: {
-        CAMUNDA_REST_ADDRESS: `http://${address}`,
-        CAMUNDA_AUTH_STRATEGY: 'NONE',
-        CAMUNDA_SDK_VALIDATION: 'req:strict,res:strict',
-        CAMUNDA_SDK_LOG_LEVEL: 'silent',
-      },
-    })
-  : undefined
-
-async function deploy(name, id = uniqueId(name)) {
-  const resources = [new File([modelText(name, id)], `${id}.bpmn`)]
-  const deployed = await client.createDeployment({ resources })
-  return { id, process: deployed.processes[0], deployed }
-}
-
-async function poll(type, options = {}) {
-  const end = Date.now() + PATIENCE_MS
-  while (Date.now() < end) {
-    const request = { type, worker: 'suite', timeout: LOCK_MS, maxJobsToActivate: 1, requestTimeout: POLL_MS }
-    const { jobs } = await client.activateJobs({ ...request, ...options })
-    if (jobs.length > 0) return jobs[0]
-  }
-  return assert.fail(`no job of type ${type}`)
-}
-
-async function refused(status, title, call) {
-  const problem = await call.then(
-    () => assert.fail('the call was not refused'),
-    (error) => error
-  )
-  assert.equal(problem.status, status, String(problem.message))
-  assert.equal(problem.title, title, String(problem.message))
-  return problem.detail
-}
+import { client, deploy, needsRest, now, poll, refused } from '../support/rest.js'
+import { LOCK_MS, PATIENCE_MS, UNKNOWN_KEY, modelText, uniqueId } from '../support/server.js'
 
 test('the cluster says who it is and who one is', needsRest, async () => {
   const topology = await client.getTopology()
@@ -193,6 +154,10 @@ test('a message reaches who waits for it, and the same one comes once', needsRes
   await refused(409, 'ALREADY_EXISTS', client.publishMessage(message))
 })
 
+test('a message that nobody waits for is not correlated', needsRest, async () => {
+  await refused(404, 'NOT_FOUND', client.correlateMessage({ name: uniqueId('message'), correlationKey: 'k' }))
+})
+
 test('a decision is evaluated', needsRest, async () => {
   const id = uniqueId('decision')
   const file = new File([modelText('decision', id, 'dmn')], `${id}.dmn`)
@@ -261,4 +226,115 @@ test('a worker takes jobs by polling', needsRest, async () => {
   for (const ended of await Promise.all(waiting)) assert.deepEqual(ended.variables, { done: true })
   assert.equal(seen.size, 10)
   await worker.stop()
+})
+
+async function deployTask() {
+  const id = uniqueId('user-task')
+  const text = (kind) => readFileSync(new URL(`../../shared/user-task.${kind}`, import.meta.url), 'utf8')
+  const file = (kind) => new File([text(kind).replaceAll('PROCESS_ID', id)], `${id}.${kind}`)
+  const deployed = await client.createDeployment({ resources: [file('bpmn'), file('form')] })
+  return { id, form: deployed.deployments.find((found) => found.form).form }
+}
+
+async function startTask(id, person) {
+  const created = await client.createProcessInstance({ processDefinitionId: id, variables: { person } })
+  const { processInstanceKey } = created
+  const found = await client.searchUserTasks({ filter: { processInstanceKey } }, { consistency: { waitUpToMs: 0 } })
+  assert.equal(found.items.length, 1)
+  return found.items[0]
+}
+
+test('a user task is found, given, changed and completed', needsRest, async () => {
+  const { id, form } = await deployTask()
+  const task = await startTask(id, 'ann')
+  const { userTaskKey } = task
+  const now = { consistency: { waitUpToMs: 0 } }
+  const get = () => client.getUserTask({ userTaskKey }, now)
+  assert.deepEqual([task.name, task.assignee, task.state, task.priority], ['Decide', 'ann', 'CREATED', 60])
+  await refused(409, 'INVALID_STATE', client.assignUserTask({ userTaskKey, assignee: 'bob', allowOverride: false }))
+  await client.assignUserTask({ userTaskKey, assignee: 'bob' })
+  assert.equal((await get()).assignee, 'bob')
+  await client.unassignUserTask({ userTaskKey })
+  assert.equal((await get()).assignee, null)
+  await client.updateUserTask({ userTaskKey, changeset: { candidateGroups: [], priority: 80 } })
+  assert.deepEqual([(await get()).candidateGroups, (await get()).priority], [[], 80])
+  assert.equal((await client.getUserTaskForm({ userTaskKey }, now)).formKey, form.formKey)
+  const seen = await client.searchUserTaskVariables({ userTaskKey }, now)
+  assert.deepEqual(seen.items.map((variable) => variable.name).sort(), ['person', 'who'])
+  await client.completeUserTask({ userTaskKey, variables: { answer: 'yes' }, action: 'approve' })
+  assert.equal((await get()).state, 'COMPLETED')
+  await refused(404, 'NOT_FOUND', client.completeUserTask({ userTaskKey }))
+})
+
+test('a user task is refused what does not fit', needsRest, async () => {
+  const { id } = await deployTask()
+  const { userTaskKey } = await startTask(id, 'ann')
+  const unknown = UNKNOWN_KEY
+  await refused(404, 'NOT_FOUND', client.assignUserTask({ userTaskKey: unknown, assignee: 'bob' }))
+  await refused(404, 'NOT_FOUND', client.unassignUserTask({ userTaskKey: unknown }))
+  await refused(404, 'NOT_FOUND', client.updateUserTask({ userTaskKey: unknown, changeset: { priority: 1 } }))
+})
+
+test('a signal starts an instance and reaches who waits for it', needsRest, async () => {
+  const { id } = await deploy('signals')
+  const opened = await client.broadcastSignal({ signalName: `${id}-open`, variables: { a: 1 } })
+  assert.match(opened.signalKey, /^\d+$/)
+  const find = () => client.searchProcessInstances({ filter: { processDefinitionId: id } }, now)
+  assert.equal((await find()).items.length, 1)
+  // It reaches other partitions a moment later.
+  await client.broadcastSignal({ signalName: `${id}-close`, variables: { b: 2 } })
+  assert.deepEqual((await poll(`${id}-tidy`)).variables, { a: 1, b: 2 })
+  await refused(400, 'INVALID_ARGUMENT', client.broadcastSignal({ signalName: '' }))
+})
+
+test('the tasks of an ad-hoc sub-process are begun when asked for', needsRest, async () => {
+  const { id } = await deploy('ad-hoc')
+  const { processInstanceKey } = await client.createProcessInstance({
+    processDefinitionId: id,
+    variables: { done: false },
+  })
+  const filter = { processInstanceKey, type: 'AD_HOC_SUB_PROCESS' }
+  const [scope] = (await client.searchElementInstances({ filter }, now)).items
+  const activate = (elements) =>
+    client.activateAdHocSubProcessActivities({
+      adHocSubProcessInstanceKey: scope.elementInstanceKey,
+      elements: elements.map((elementId) => ({ elementId })),
+    })
+  await activate(['wash', 'dry'])
+  await client.completeJob({ jobKey: (await poll(`${id}-wash`)).jobKey })
+  await refused(404, 'NOT_FOUND', activate(['iron']))
+  await client.completeJob({ jobKey: (await poll(`${id}-dry`)).jobKey, variables: { done: true } })
+  const ended = await client.getProcessInstance({ processInstanceKey }, now)
+  assert.equal(ended.state, 'COMPLETED')
+})
+
+test('all incidents of an instance are resolved at once', needsRest, async () => {
+  const { id } = await deploy('one-task')
+  const { processInstanceKey } = await client.createProcessInstance({ processDefinitionId: id })
+  const { jobKey } = await poll(`${id}-work`)
+  await client.failJob({ jobKey, retries: 0, errorMessage: 'broken' })
+  const resolved = await client.resolveProcessInstanceIncidents({ processInstanceKey })
+  assert.equal(resolved.batchOperationType, 'RESOLVE_INCIDENT')
+  assert.equal((await poll(`${id}-work`)).jobKey, jobKey)
+})
+
+test('an instance is begun in its middle and ended after an element', needsRest, async () => {
+  const { id } = await deploy('two-tasks')
+  const created = await client.createProcessInstance({
+    processDefinitionId: id,
+    startInstructions: [{ elementId: 'second' }],
+    runtimeInstructions: [{ type: 'TERMINATE_PROCESS_INSTANCE', afterElementId: 'second' }],
+  })
+  await client.completeJob({ jobKey: (await poll(`${id}-second`)).jobKey })
+  const { processInstanceKey } = created
+  assert.equal((await client.getProcessInstance({ processInstanceKey }, now)).state, 'TERMINATED')
+  await refused(
+    400,
+    'INVALID_ARGUMENT',
+    client.createProcessInstance({ processDefinitionId: id, startInstructions: [{ elementId: 'nothing' }] })
+  )
+})
+
+test('what is not there yet says so', needsRest, async () => {
+  await refused(501, 'UNIMPLEMENTED', client.searchUsers({}, now))
 })

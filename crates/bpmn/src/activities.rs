@@ -111,7 +111,7 @@ fn completion_condition(characteristics: Node, problems: &mut Problems) -> Optio
     if text.is_empty() { None } else { required_expression(condition?, &text, problems) }
 }
 
-fn output(node: Node, problems: &mut Problems) -> Option<(Arc<str>, feel::Expression)> {
+pub(crate) fn output(node: Node, problems: &mut Problems) -> Option<(Arc<str>, feel::Expression)> {
     let (given, missing) = match (present(node, "outputCollection"), present(node, "outputElement")) {
         (Some(collection), Some(element)) => {
             names::check(node, "outputCollection", collection, problems);

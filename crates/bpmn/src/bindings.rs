@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use roxmltree::Node;
 
-use crate::model::{Behavior, Binding, CalledDecision, CalledElement, ExecutableProcess, StaticOrExpression};
+use crate::model::{
+    Behavior, Binding, CalledDecision, CalledElement, ExecutableProcess, StaticOrExpression, UserTaskForm,
+};
 use crate::names;
 use crate::report::{Problems, ValidationReport};
 
@@ -51,9 +53,11 @@ pub enum Deployed<'a> {
     Process(&'a str),
     /// A decision, by its id.
     Decision(&'a str),
+    /// A form, by its id.
+    Form(&'a str),
 }
 
-/// Checks what only the deployment as a whole shows: a call activity or business rule task with the binding `deployment`
+/// Checks what only the deployment as a whole shows: a call activity, business rule task or user task with the binding `deployment`
 /// and a static id must find what it names in the same deployment. `processes` are those of the file `resource_name`;
 /// `is_deployed` says whether the deployment contains something.
 ///
@@ -73,12 +77,17 @@ pub fn check_deployment_bindings(
             Behavior::CalledDecision(CalledDecision {
                 decision_id: StaticOrExpression::Static(id), binding, ..
             }) => (Deployed::Decision(id), binding),
+            Behavior::UserTask(task) => match &task.form {
+                Some(UserTaskForm::Id { id: StaticOrExpression::Static(id), binding }) => (Deployed::Form(id), binding),
+                _ => continue,
+            },
             _ => continue,
         };
         if *binding == Binding::Deployment && !is_deployed(wanted) {
             let (kind, id, extension) = match wanted {
                 Deployed::Process(id) => ("process", id, "calledElement"),
                 Deployed::Decision(id) => ("decision", id, "calledDecision"),
+                Deployed::Form(id) => ("form", id, "formDefinition"),
             };
             problems.add_to_element(
                 &element.id,

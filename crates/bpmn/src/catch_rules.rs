@@ -1,4 +1,4 @@
-//! Events that would compete for the same message, error or escalation.
+//! Events that would compete for the same message, signal, condition, error or escalation.
 //!
 //! Of the events that wait at the same time in one scope, each must catch something else: otherwise it would be chance
 //! which of them is triggered.
@@ -9,7 +9,7 @@ use roxmltree::Node;
 
 use crate::draft::Draft;
 use crate::events::message_reference;
-use crate::model::{Behavior, ElementIndex, MessageDefinition, PROCESS, StaticOrExpression, Trigger};
+use crate::model::{Behavior, ElementIndex, PROCESS, StaticOrExpression, Trigger};
 use crate::report::Problems;
 
 /// Reports events of one scope if several would catch the same.
@@ -27,6 +27,7 @@ pub(crate) fn check(draft: &Draft, problems: &mut Problems) {
             })
             .collect();
         check_events(draft, node, &starts, problems);
+        check_conditions(draft, node, &starts, problems);
         if let Behavior::EventBasedGateway { events } = &element.behavior {
             check_events(draft, node, events, problems);
         }
@@ -39,6 +40,7 @@ pub(crate) fn check(draft: &Draft, problems: &mut Problems) {
 enum Caught<'a> {
     /// The name, and whether it is an expression.
     Message(&'a str, bool),
+    Signal(&'a str, bool),
     Error(Option<&'a str>),
     Escalation(Option<&'a str>),
 }
@@ -46,18 +48,19 @@ enum Caught<'a> {
 impl<'a> Caught<'a> {
     fn by(trigger: &'a Trigger) -> Option<Self> {
         match trigger {
-            Trigger::Timer(_) => None,
-            Trigger::Message(message) => Some(Self::message(message)),
+            Trigger::Timer(_) | Trigger::Condition(_) => None,
+            Trigger::Message(message) => Some(Self::named(&message.name, Self::Message)),
+            Trigger::Signal(signal) => Some(Self::named(&signal.name, Self::Signal)),
             Trigger::Error { code } => Some(Self::Error(code.as_deref())),
             Trigger::Escalation { code } => Some(Self::Escalation(code.as_deref())),
         }
     }
 
     /// Expressions compete when they have the same text; what they evaluate to is not known yet.
-    fn message(message: &'a MessageDefinition) -> Self {
-        match &message.name {
-            StaticOrExpression::Static(name) => Self::Message(name, false),
-            StaticOrExpression::Expression(expression) => Self::Message(expression.text(), true),
+    fn named(name: &'a StaticOrExpression, caught: fn(&'a str, bool) -> Self) -> Self {
+        match name {
+            StaticOrExpression::Static(name) => caught(name, false),
+            StaticOrExpression::Expression(expression) => caught(expression.text(), true),
         }
     }
 
@@ -67,6 +70,11 @@ impl<'a> Caught<'a> {
             Self::Message(name, is_expression) => format!(
                 "Multiple message event definitions with the same name '{}{name}' are not allowed, but {ids} have it. Give \
                  each its own message name, or keep one of them.",
+                if *is_expression { "=" } else { "" }
+            ),
+            Self::Signal(name, is_expression) => format!(
+                "Multiple signal event definitions with the same name '{}{name}' are not allowed, but {ids} have it. Give \
+                 each its own signal name, or keep one of them.",
                 if *is_expression { "=" } else { "" }
             ),
             Self::Error(Some(code)) => format!(
@@ -117,6 +125,29 @@ fn check_process_starts(draft: &Draft, problems: &mut Problems) {
         .filter(|index| message_reference(draft.node(*index)).is_none_or(|message| messages.insert(message)))
         .collect();
     check_events(draft, draft.node(PROCESS), &starts, problems);
+    check_conditions(draft, draft.node(PROCESS), &starts, problems);
+}
+
+/// Start events with one condition would always come together. Events at a border or behind a gateway may, as on the reference
+/// engine.
+fn check_conditions(draft: &Draft, place: Node, starts: &[ElementIndex], problems: &mut Problems) {
+    let mut by_condition: BTreeMap<&str, Vec<ElementIndex>> = BTreeMap::new();
+    for &index in starts {
+        let event = draft.element(index).catch_event();
+        if let Some(Trigger::Condition(definition)) = event.map(|event| &event.trigger) {
+            by_condition.entry(&definition.text).or_default().push(index);
+        }
+    }
+    for (condition, events) in by_condition.into_iter().filter(|(_, events)| events.len() > 1) {
+        problems.add_for_new(
+            place,
+            format!(
+                "Duplicate condition expression '{condition}' found in conditional start events: {} have it. Give each its own \
+                 condition, or keep one of them.",
+                draft.ids(&events)
+            ),
+        );
+    }
 }
 
 fn check_receive_task(draft: &Draft, index: ElementIndex, problems: &mut Problems) {

@@ -15,7 +15,7 @@ use crate::report::Problems;
 use crate::roots::Roots;
 use crate::vocabulary::{self, FlowElement, NodeKind, flow_element};
 use crate::xml::{self, BPMN_NAMESPACE, present};
-use crate::{catch_rules, flows, gateways, scopes};
+use crate::{ad_hoc, catch_rules, compensation, flows, gateways, listeners, scopes, user_tasks};
 
 /// Compiles one process. The result is sound only if no problem was added.
 pub(crate) fn compile<'a, 'input>(
@@ -27,8 +27,10 @@ pub(crate) fn compile<'a, 'input>(
     let mut draft =
         Draft { roots, elements: Vec::new(), nodes: Vec::new(), index_by_id: HashMap::new(), flow_nodes: Vec::new() };
     let extensions = Extensions::read(process, problems);
+    user_tasks::check_embedded_forms(process, problems);
     if require_id(process, problems) {
         draft.add(process, ElementType::Process, None, Behavior::Container { none_start_event: None });
+        listeners::listen(&mut draft, PROCESS, &extensions, problems);
         draft.read_container(process, PROCESS, problems);
         scopes::check_process_start(&mut draft, problems);
         scopes::attach_boundary_events(&mut draft, problems);
@@ -36,6 +38,8 @@ pub(crate) fn compile<'a, 'input>(
     }
     let flows = flows::connect(&mut draft, problems);
     gateways::connect_events(&mut draft, &flows, problems);
+    compensation::connect(&mut draft, &flows, problems);
+    ad_hoc::connect(&mut draft);
     catch_rules::check(&draft, problems);
     ExecutableProcess {
         id,
@@ -96,11 +100,13 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
                     self.flow_nodes.push(node);
                 }
                 FlowElement::Node(NodeKind::SubProcess) if xml::is_true(node, "triggeredByEvent") => {
+                    let scope = self.scope_of_event_sub_processes(scope);
                     self.read_node(node, NodeKind::EventSubProcess, scope, problems);
                 }
                 FlowElement::Node(kind) => self.read_node(node, kind, scope, problems),
                 // Was read together with the activity itself.
                 FlowElement::Unsupported if is_multi_instance(node) && may_be_multi_instance(container) => {}
+                FlowElement::Unsupported if is_completion_condition(node, container) => {}
                 FlowElement::Unsupported => {
                     problems.refuse_element_type(node);
                     self.add(node, ElementType::Task, Some(scope), Behavior::PassThrough);
@@ -111,13 +117,6 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
 
     fn read_node(&mut self, node: Node<'a, 'input>, kind: NodeKind, scope: ElementIndex, problems: &mut Problems) {
         require_id(node, problems);
-        if xml::is_true(node, "isForCompensation") {
-            problems.add(
-                node,
-                "Compensation handlers are currently not supported by this version. \
-                 Remove the element.",
-            );
-        }
         let scope = self.read_multi_instance(node, kind, scope, problems);
         let extensions = Extensions::read(node, problems);
         let (behavior, event_type) = self.behavior(node, kind, scope, &extensions, problems);
@@ -131,10 +130,16 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
         if vocabulary::has_output_mappings(element.element_type, &element.behavior) {
             element.outputs = outputs;
         }
+        listeners::listen(self, index, &extensions, problems);
         match kind {
             NodeKind::SubProcess => {
                 self.read_container(node, index, problems);
                 scopes::check_sub_process_start(self, index, problems);
+            }
+            NodeKind::AdHocSubProcess => {
+                let inner = ad_hoc::add_inner_instance(self, node, index);
+                self.read_container(node, inner, problems);
+                ad_hoc::check_content(self, index, inner, problems);
             }
             NodeKind::EventSubProcess => {
                 self.read_container(node, index, problems);
@@ -207,6 +212,8 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
                 };
                 behavior.unwrap_or(Behavior::PassThrough)
             }
+            NodeKind::UserTask => user_tasks::user_task(extensions, problems)
+                .map_or(Behavior::PassThrough, |task| Behavior::UserTask(Box::new(task))),
             NodeKind::PassThroughTask(_) => Behavior::PassThrough,
             NodeKind::CallActivity => activities::called_element(node, extensions, problems)
                 .map_or(Behavior::PassThrough, Behavior::CallActivity),
@@ -218,8 +225,21 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
             // Start events are found when the inside is read.
             NodeKind::SubProcess => Behavior::Container { none_start_event: None },
             NodeKind::EventSubProcess => Behavior::EventSubProcess { start_event: PROCESS },
+            NodeKind::AdHocSubProcess => {
+                let inner_instance = ElementIndex(self.next_index().0 + 1);
+                Behavior::AdHocSubProcess(Box::new(ad_hoc::read(node, inner_instance, extensions, problems)))
+            }
         };
         (behavior, EventType::Unspecified)
+    }
+
+    /// The event sub-processes in an ad-hoc sub-process wait once, not in each of its inner instances.
+    fn scope_of_event_sub_processes(&self, scope: ElementIndex) -> ElementIndex {
+        let element = self.element(scope);
+        match element.behavior {
+            Behavior::AdHocSubProcessInnerInstance => element.flow_scope.unwrap_or(scope),
+            _ => scope,
+        }
     }
 
     fn start_place(&self, scope: ElementIndex) -> StartPlace {
@@ -237,7 +257,12 @@ fn is_multi_instance(node: Node) -> bool {
 
 /// Of the elements that have flow elements inside, only embedded sub-processes may run several times.
 fn may_be_multi_instance(container: Node) -> bool {
-    xml::is_bpmn(container, "subProcess") && !xml::is_true(container, "triggeredByEvent")
+    xml::is_bpmn(container, "adHocSubProcess")
+        || (xml::is_bpmn(container, "subProcess") && !xml::is_true(container, "triggeredByEvent"))
+}
+
+fn is_completion_condition(node: Node, container: Node) -> bool {
+    node.tag_name().name() == ad_hoc::COMPLETION_CONDITION && xml::is_bpmn(container, "adHocSubProcess")
 }
 
 fn require_id(node: Node, problems: &mut Problems) -> bool {

@@ -8,7 +8,7 @@ use roxmltree::Node;
 use crate::model::{Behavior, Element, ElementIndex, ElementType, EventType};
 use crate::roots::Roots;
 use crate::vocabulary::{FlowElement, flow_element};
-use crate::xml::present;
+use crate::xml::{is_true, present};
 
 /// What is known of a process while its file is read.
 pub(crate) struct Draft<'r, 'a, 'input> {
@@ -75,6 +75,9 @@ impl<'a, 'input> Draft<'_, 'a, 'input> {
             outputs: Vec::new(),
             boundary_events: Vec::new(),
             event_sub_processes: Vec::new(),
+            start_listeners: Vec::new(),
+            end_listeners: Vec::new(),
+            is_for_compensation: is_true(node, "isForCompensation"),
             behavior,
         });
         index

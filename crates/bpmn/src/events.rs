@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use roxmltree::Node;
 
+use crate::compensation;
+use crate::conditions;
 use crate::draft::Draft;
 use crate::extensions::Extensions;
 use crate::model::{
-    Behavior, CatchEvent, ElementType, EventType, MessageDefinition, PROCESS, StaticOrExpression, Trigger,
+    Behavior, CatchEvent, ElementType, EventType, MessageDefinition, PROCESS, SignalDefinition, StaticOrExpression,
+    Trigger,
 };
 use crate::names;
 use crate::report::Problems;
-use crate::roots::{Coded, Message, MessageUse, Reference, local_part};
+use crate::roots::{Coded, Message, MessageUse, Reference, Signal, local_part};
 use crate::timer_definitions::{self, TimerPlace};
 use crate::vocabulary::{self, NodeKind};
 use crate::xml::{BPMN_NAMESPACE, is_in, is_true_or_absent, present};
@@ -34,43 +37,67 @@ struct Rule {
 }
 
 const PROCESS_START_EVENT: Rule = Rule {
-    types: &[EventType::Timer, EventType::Message],
+    types: &[EventType::Timer, EventType::Message, EventType::Signal, EventType::Conditional],
     missing: None,
     several: "Start event can't have more than one type. Keep one event definition and remove the others.",
-    wrong_type: "Start events of a process must be one of: none, message or timer. Use one of them, or move the event \
-                 into an event sub-process.",
+    wrong_type: "Start events of a process must be one of: none, message, timer, conditional or signal. Use one of them, or move \
+                 the event into an event sub-process.",
 };
 const EVENT_SUB_PROCESS_START_EVENT: Rule = Rule {
-    types: &[EventType::Timer, EventType::Message, EventType::Error, EventType::Escalation],
+    types: &[
+        EventType::Timer,
+        EventType::Message,
+        EventType::Signal,
+        EventType::Conditional,
+        EventType::Error,
+        EventType::Escalation,
+    ],
     missing: Some(WRONG_START_OF_EVENT_SUB_PROCESS),
     several: PROCESS_START_EVENT.several,
     wrong_type: WRONG_START_OF_EVENT_SUB_PROCESS,
 };
-const WRONG_START_OF_EVENT_SUB_PROCESS: &str =
-    "Start events in event subprocesses must be one of: message, timer, error or escalation. Use one of them.";
+const WRONG_START_OF_EVENT_SUB_PROCESS: &str = "Start events in event subprocesses must be one of: message, timer, error, signal, conditional or escalation. Use one of them.";
 const INTERMEDIATE_CATCH_EVENT: Rule = Rule {
-    types: &[EventType::Timer, EventType::Message, EventType::Link],
-    missing: Some("Must have exactly one event definition. Use a message, timer or link event."),
-    several: "Must have exactly one event definition. Use a message, timer or link event.",
-    wrong_type: "Event definition must be one of: message, timer or link. Use one of them.",
+    types: &[EventType::Timer, EventType::Message, EventType::Signal, EventType::Conditional, EventType::Link],
+    missing: Some("Must have exactly one event definition. Use a message, timer, signal, conditional or link event."),
+    several: "Must have exactly one event definition. Use a message, timer, signal, conditional or link event.",
+    wrong_type: "Event definition must be one of: message, timer, signal, conditional or link. Use one of them.",
 };
 const INTERMEDIATE_THROW_EVENT: Rule = Rule {
-    types: &[EventType::Message, EventType::Link, EventType::Escalation],
+    types: &[EventType::Message, EventType::Link, EventType::Escalation, EventType::Signal, EventType::Compensation],
     missing: None,
     several: "Must have at most one event definition. Keep one and remove the others.",
-    wrong_type: "Intermediate throw events must be one of: none, message, link or escalation. Use one of them.",
+    wrong_type: "Intermediate throw events must be one of: none, message, link, signal, escalation or compensation. Use one of \
+                 them.",
 };
 const BOUNDARY_EVENT: Rule = Rule {
-    types: &[EventType::Timer, EventType::Message, EventType::Error, EventType::Escalation],
-    missing: Some("Must have exactly one event definition. Use a timer, message, error or escalation event."),
-    several: "Must have exactly one event definition. Use a timer, message, error or escalation event.",
-    wrong_type: "Boundary events must be one of: timer, message, error or escalation. Use one of them.",
+    types: &[
+        EventType::Timer,
+        EventType::Message,
+        EventType::Signal,
+        EventType::Conditional,
+        EventType::Error,
+        EventType::Escalation,
+        EventType::Compensation,
+    ],
+    missing: Some(
+        "Must have exactly one event definition. Use a timer, message, error, signal, escalation, conditional or compensation event.",
+    ),
+    several: "Must have exactly one event definition. Use a timer, message, error, signal, escalation, conditional or compensation event.",
+    wrong_type: "Boundary events must be one of: timer, message, error, signal, escalation, conditional or compensation. Use one of them.",
 };
 const END_EVENT: Rule = Rule {
-    types: &[EventType::Message, EventType::Error, EventType::Escalation, EventType::Terminate],
+    types: &[
+        EventType::Message,
+        EventType::Error,
+        EventType::Escalation,
+        EventType::Signal,
+        EventType::Terminate,
+        EventType::Compensation,
+    ],
     missing: None,
     several: "Must have at most one event definition. Keep one and remove the others.",
-    wrong_type: "End events must be one of: none, error, message, terminate or escalation. Use one of them.",
+    wrong_type: "End events must be one of: none, error, message, terminate, signal, escalation or compensation. Use one of them.",
 };
 
 /// The event definitions of `event`, also those that this version does not execute.
@@ -129,8 +156,12 @@ pub(crate) fn behavior(
                 NodeKind::IntermediateThrowEvent | NodeKind::EndEvent => {
                     throw_behavior(draft, node, kind, (event_type, definition), (extensions, &own), problems)
                 }
+                NodeKind::BoundaryEvent if event_type == EventType::Compensation => {
+                    // The activity and the handler are found when all elements are known.
+                    Some(Behavior::CompensationBoundaryEvent { attached_to: PROCESS, handler: PROCESS })
+                }
                 _ if event_type == EventType::Link => link(definition, Behavior::LinkCatchEvent, problems),
-                _ => catch_event(draft, node, kind, place, (event_type, definition), problems)
+                _ => catch_event(draft, node, kind, place, (event_type, definition, &own), problems)
                     .map(|event| catch_behavior(kind, event)),
             };
             behavior.map_or(replacement, |behavior| (behavior, event_type))
@@ -162,8 +193,11 @@ fn event_type(definition: Node) -> Option<EventType> {
         "messageEventDefinition" => Some(EventType::Message),
         "errorEventDefinition" => Some(EventType::Error),
         "escalationEventDefinition" => Some(EventType::Escalation),
+        "signalEventDefinition" => Some(EventType::Signal),
+        "conditionalEventDefinition" => Some(EventType::Conditional),
         "linkEventDefinition" => Some(EventType::Link),
         "terminateEventDefinition" => Some(EventType::Terminate),
+        "compensateEventDefinition" => Some(EventType::Compensation),
         _ => None,
     }
 }
@@ -214,7 +248,7 @@ fn catch_event(
     node: Node,
     kind: NodeKind,
     place: StartPlace,
-    (event_type, definition): (EventType, Node),
+    (event_type, definition, extensions): (EventType, Node, &Extensions),
     problems: &mut Problems,
 ) -> Option<CatchEvent> {
     let is_interrupting = match (kind, place) {
@@ -235,6 +269,11 @@ fn catch_event(
                 if timer_place == TimerPlace::ProcessStart { MessageUse::ProcessStart } else { MessageUse::Catch };
             message(draft, node, definition, used_as, problems).map(Trigger::Message)
         }
+        EventType::Signal => {
+            let is_process_start = timer_place == TimerPlace::ProcessStart;
+            signal(draft, node, definition, is_process_start, problems).map(Trigger::Signal)
+        }
+        EventType::Conditional => conditions::condition(definition, extensions, problems).map(Trigger::Condition),
         EventType::Error => {
             if !is_interrupting {
                 problems.add(
@@ -269,7 +308,7 @@ fn message(
 ) -> Option<MessageDefinition> {
     let message: &Message = referenced(referrer, draft.roots.message(referrer), "message", problems)?;
     if used_as == MessageUse::ProcessStart {
-        let name = constant_name(node, message.name(used_as, problems)?, problems)?;
+        let name = constant_name(node, "message", message.name(used_as, problems)?, problems)?;
         return Some(MessageDefinition { name, correlation_key: None });
     }
     let name = message.name(used_as, problems);
@@ -277,8 +316,27 @@ fn message(
     Some(MessageDefinition { name: name?, correlation_key: Some(correlation_key?) })
 }
 
-/// The name of a message that starts a process: there are no variables yet to compute it from.
-fn constant_name(node: Node, name: StaticOrExpression, problems: &mut Problems) -> Option<StaticOrExpression> {
+/// The signal that the event `node` waits for; `None` after a problem.
+fn signal(
+    draft: &Draft,
+    node: Node,
+    definition: Node,
+    is_process_start: bool,
+    problems: &mut Problems,
+) -> Option<SignalDefinition> {
+    let signal: &Signal = referenced(definition, draft.roots.signal(definition), "signal", problems)?;
+    let name = signal.name(problems)?;
+    let name = if is_process_start { constant_name(node, "signal", name, problems)? } else { name };
+    Some(SignalDefinition { name })
+}
+
+/// The name of a message or signal that starts a process: there are no variables yet to compute it from.
+fn constant_name(
+    node: Node,
+    kind: &str,
+    name: StaticOrExpression,
+    problems: &mut Problems,
+) -> Option<StaticOrExpression> {
     let StaticOrExpression::Expression(expression) = &name else {
         return Some(name);
     };
@@ -295,7 +353,7 @@ fn constant_name(node: Node, name: StaticOrExpression, problems: &mut Problems) 
         Some(value) => problems.add(
             node,
             format!(
-                "Expected constant expression of type String for message name '={}', but was {}. {advice}",
+                "Expected constant expression of type String for {kind} name '={}', but was {}. {advice}",
                 expression.text(),
                 value.kind()
             ),
@@ -339,7 +397,7 @@ fn caught_code(
 
 /// The root element of `kind` that `node` refers to; `None` after a problem.
 fn referenced<'r, T>(node: Node, reference: Reference<'r, T>, kind: &str, problems: &mut Problems) -> Option<&'r T> {
-    let article = if kind == "message" { "a" } else { "an" };
+    let article = if matches!(kind, "message" | "signal") { "a" } else { "an" };
     match reference {
         Reference::Found(target) => return Some(target),
         Reference::Absent => problems.add(
@@ -382,6 +440,15 @@ fn throw_behavior(
             let escalation = referenced(definition, draft.roots.escalation(definition), "escalation", problems)?;
             Some(Behavior::EscalationThrowEvent { code: escalation.thrown_code(problems)? })
         }
+        EventType::Signal => {
+            let signal = referenced(definition, draft.roots.signal(definition), "signal", problems)?;
+            Some(Behavior::SignalThrowEvent { name: signal.name(problems)? })
+        }
+        EventType::Compensation => {
+            compensation::check_waits(node, kind, definition, problems);
+            // The activity that it names is found when all elements are known.
+            Some(Behavior::CompensationThrowEvent { activity: None })
+        }
         _ => Some(Behavior::TerminateEndEvent),
     }
 }
@@ -408,5 +475,5 @@ fn link(definition: Node, behavior: Behavior, problems: &mut Problems) -> Option
 
 /// Whether an escalation can come out of an element of this type.
 pub(crate) fn can_escalate(element_type: ElementType) -> bool {
-    matches!(element_type, ElementType::SubProcess | ElementType::CallActivity)
+    matches!(element_type, ElementType::SubProcess | ElementType::AdHocSubProcess | ElementType::CallActivity)
 }

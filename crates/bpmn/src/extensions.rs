@@ -31,14 +31,27 @@ pub(crate) struct Extensions<'a, 'input> {
     task_headers: Option<Node<'a, 'input>>,
     io_mapping: Option<Node<'a, 'input>>,
     version_tag: Option<Node<'a, 'input>>,
+    /// Of a process or flow node.
+    pub(crate) execution_listeners: Option<Node<'a, 'input>>,
+    /// Of a user task.
+    pub(crate) user_task: Option<Node<'a, 'input>>,
+    pub(crate) form_definition: Option<Node<'a, 'input>>,
+    pub(crate) assignment_definition: Option<Node<'a, 'input>>,
+    pub(crate) task_schedule: Option<Node<'a, 'input>>,
+    pub(crate) priority_definition: Option<Node<'a, 'input>>,
+    pub(crate) task_listeners: Option<Node<'a, 'input>>,
     /// Of a script task.
     script: Option<Node<'a, 'input>>,
     /// Of a business rule task.
     called_decision: Option<Node<'a, 'input>>,
+    /// Of an ad-hoc sub-process.
+    pub(crate) ad_hoc: Option<Node<'a, 'input>>,
     /// Of a call activity.
     pub(crate) called_element: Option<Node<'a, 'input>>,
     /// Of a message.
     pub(crate) subscription: Option<Node<'a, 'input>>,
+    /// Of `conditionalEventDefinition`.
+    pub(crate) conditional_filter: Option<Node<'a, 'input>>,
     /// Of `multiInstanceLoopCharacteristics`.
     pub(crate) loop_characteristics: Option<Node<'a, 'input>>,
     /// Names of the refused ones, so that their content is not reported as missing too.
@@ -89,13 +102,28 @@ impl<'a, 'input> Extensions<'a, 'input> {
             ("taskHeaders", _) => Some(&mut self.task_headers),
             ("ioMapping", _) => Some(&mut self.io_mapping),
             ("versionTag", _) => Some(&mut self.version_tag),
+            ("executionListeners", parent) if vocabulary::may_have_listeners(parent) => {
+                Some(&mut self.execution_listeners)
+            }
+            ("userTask", "userTask") => Some(&mut self.user_task),
+            ("formDefinition", "userTask") => Some(&mut self.form_definition),
+            ("assignmentDefinition", "userTask") => Some(&mut self.assignment_definition),
+            ("taskSchedule", "userTask") => Some(&mut self.task_schedule),
+            ("priorityDefinition", "userTask") => Some(&mut self.priority_definition),
+            ("taskListeners", "userTask") => Some(&mut self.task_listeners),
             ("script", "scriptTask") => Some(&mut self.script),
             ("calledDecision", "businessRuleTask") => Some(&mut self.called_decision),
+            ("adHoc", "adHocSubProcess") => Some(&mut self.ad_hoc),
             ("calledElement", "callActivity") => Some(&mut self.called_element),
             ("subscription", "message") => Some(&mut self.subscription),
+            ("conditionalFilter", "conditionalEventDefinition") => Some(&mut self.conditional_filter),
             ("loopCharacteristics", "multiInstanceLoopCharacteristics") => Some(&mut self.loop_characteristics),
             _ => None,
         }
+    }
+
+    pub(crate) fn has_task_definition(&self) -> bool {
+        self.task_definition.is_some()
     }
 
     /// Whether the extension element `name` is there and was reported as not supported.
@@ -131,6 +159,17 @@ impl<'a, 'input> Extensions<'a, 'input> {
         let job_type = job_type(node, problems);
         let retries = retries(node, problems);
         Some(JobDefinition { job_type: job_type?, retries: retries?, headers: headers? })
+    }
+
+    /// The job of an element that need not have one; within, `None` after a problem.
+    pub(crate) fn optional_job_definition(&self, problems: &mut Problems) -> Option<Option<JobDefinition>> {
+        let node = self.task_definition?;
+        let (headers, job_type, retries) = (self.headers(problems), job_type(node, problems), retries(node, problems));
+        Some(headers.zip(job_type).zip(retries).map(|((headers, job_type), retries)| JobDefinition {
+            job_type,
+            retries,
+            headers,
+        }))
     }
 
     /// What a script task does, if it has a script; within, `None` after a problem.
@@ -182,7 +221,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
     }
 
     /// The headers as one JSON object. Headers without a key or a value are left out, as in Zeebe.
-    fn headers(&self, problems: &mut Problems) -> Option<Arc<str>> {
+    pub(crate) fn headers(&self, problems: &mut Problems) -> Option<Arc<str>> {
         let Some(container) = self.task_headers else {
             return Some(Arc::from("{}"));
         };
@@ -252,7 +291,10 @@ impl<'a, 'input> Extensions<'a, 'input> {
     }
 }
 
-fn zeebe_children<'a, 'input>(parent: Node<'a, 'input>, name: &'static str) -> impl Iterator<Item = Node<'a, 'input>> {
+pub(crate) fn zeebe_children<'a, 'input>(
+    parent: Node<'a, 'input>,
+    name: &'static str,
+) -> impl Iterator<Item = Node<'a, 'input>> {
     parent.children().filter(move |node| xml::is_in(*node, ZEEBE_NAMESPACE) && node.tag_name().name() == name)
 }
 
@@ -272,7 +314,7 @@ fn result_variable(node: Node, problems: &mut Problems) -> Option<Arc<str>> {
     Some(Arc::from(name))
 }
 
-fn job_type(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {
+pub(crate) fn job_type(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {
     let text = task_definition.attribute("type").unwrap_or_default();
     if text.trim().is_empty() {
         problems.add(
@@ -287,7 +329,7 @@ fn job_type(task_definition: Node, problems: &mut Problems) -> Option<StaticOrEx
     Some(job_type)
 }
 
-fn retries(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {
+pub(crate) fn retries(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {
     let text = present(task_definition, "retries").unwrap_or(DEFAULT_RETRIES);
     let retries = static_or_expression(task_definition, text, problems)?;
     if let StaticOrExpression::Static(text) = &retries

@@ -53,8 +53,9 @@ fn check_event(
             problems.add(
                 node,
                 format!(
-                    "Event-based gateway must not have an outgoing sequence flow to other elements than message/timer \
-                     intermediate catch events, but one leads to '{}'. Put such an event in between.",
+                    "Event-based gateway must not have an outgoing sequence flow to other elements than \
+                     message/timer/signal/conditional intermediate catch events, but one leads to '{}'. Put such an event in \
+                     between.",
                     target.id
                 ),
             );

@@ -5,7 +5,7 @@
 //!
 //! Invariants of an accepted process: every index in the model is in range; sequence flows stay inside one flow scope, and
 //! none enters a start event, boundary event or event sub-process or leaves an end event or event sub-process; each
-//! embedded sub-process has exactly one none start event and each event sub-process exactly one start event that waits for
+//! embedded sub-process has exactly one none start event, each ad-hoc sub-process an element for its inner instances, and each event sub-process exactly one start event that waits for
 //! something; boundary events and links are in the scope of what they belong to; behind an event-based gateway are only
 //! intermediate catch events.
 //!
@@ -15,15 +15,19 @@
 #![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
 
 mod activities;
+mod ad_hoc;
 mod bindings;
 mod catch_rules;
+mod compensation;
 mod compile;
+mod conditions;
 mod draft;
 mod events;
 mod expressions;
 mod extensions;
 mod flows;
 mod gateways;
+mod listeners;
 mod loops;
 pub mod model;
 mod names;
@@ -32,6 +36,7 @@ mod roots;
 mod scopes;
 pub mod timer;
 mod timer_definitions;
+mod user_tasks;
 mod vocabulary;
 mod xml;
 
@@ -40,6 +45,7 @@ use std::collections::HashSet;
 use roxmltree::Node;
 
 pub use bindings::{Deployed, check_deployment_bindings};
+pub use listeners::MAXIMUM_LISTENERS;
 pub use names::{MAPPING_TARGET_NAMES_MAX, NAME_BYTES_MAX};
 pub use report::{
     MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, Place, Problem, ValidationReport, render_paragraphs, render_reports,

@@ -219,17 +219,24 @@ fn passage(element: &Element) -> Passage<'_> {
         | Behavior::Script(_)
         | Behavior::LinkCatchEvent
         | Behavior::EscalationThrowEvent { .. }
+        | Behavior::SignalThrowEvent { .. }
+        // When there is nothing to be undone.
+        | Behavior::CompensationThrowEvent { .. }
         | Behavior::ParallelGateway => Passage::Leaves,
         // An error leaves its scope in a different way; it is not followed.
         Behavior::ErrorEndEvent { .. }
         | Behavior::CallActivity(_)
         | Behavior::EventSubProcess { .. }
+        | Behavior::AdHocSubProcess(_)
+        | Behavior::AdHocSubProcessInnerInstance
         | Behavior::StartEvent(_)
         | Behavior::IntermediateCatchEvent(_)
         | Behavior::BoundaryEvent { .. }
+        | Behavior::CompensationBoundaryEvent { .. }
         | Behavior::ReceiveTask(_)
         | Behavior::EventBasedGateway { .. }
         | Behavior::JobWorker(_)
+        | Behavior::UserTask(_)
         // It does not wait, but the reference takes it for something that does.
         | Behavior::CalledDecision(_) => Passage::Waits,
     }

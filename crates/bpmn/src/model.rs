@@ -35,7 +35,7 @@ pub struct ExecutableProcess {
     pub element_by_id: FxHashMap<Arc<str>, ElementIndex>,
     /// Sequence flow by BPMN id.
     pub flow_by_id: FxHashMap<Arc<str>, FlowIndex>,
-    /// Start events of the process that wait for a timer or message, in document order.
+    /// Start events of the process that wait for a timer, message, signal or condition, in document order.
     pub triggered_start_events: Vec<ElementIndex>,
     /// Inclusive gateways with several incoming sequence flows.
     pub joining_inclusive_gateways: Vec<ElementIndex>,
@@ -69,6 +69,12 @@ pub struct Element {
     pub boundary_events: Vec<ElementIndex>,
     /// Event sub-processes directly inside this process or sub-process, in document order.
     pub event_sub_processes: Vec<ElementIndex>,
+    /// What is done when it begins, after its input mappings, in document order.
+    pub start_listeners: Vec<Listener>,
+    /// What is done when its work is done, after its output mappings, in document order.
+    pub end_listeners: Vec<Listener>,
+    /// Whether this is a compensation handler: an activity that no token reaches, to undo another one.
+    pub is_for_compensation: bool,
     /// What happens when a token arrives.
     pub behavior: Behavior,
 }
@@ -91,6 +97,9 @@ pub use protocol::BpmnElementType as ElementType;
 /// The kinds of events as named in the record stream (`bpmnEventType`).
 pub use protocol::BpmnEventType as EventType;
 
+/// What listeners listen to, as named in the record stream (`jobListenerEventType`).
+pub use protocol::JobListenerEventType as ListenerEventType;
+
 pub use crate::timer::{Timer, TimerKind};
 
 /// What an element does, with exactly the data that this needs.
@@ -108,16 +117,23 @@ pub enum Behavior {
     },
     /// A none start event.
     NoneStartEvent,
-    /// A start event of a process (timer, message) or of an event sub-process (timer, message, error, escalation).
+    /// A start event of a process (timer, message, signal, condition) or of an event sub-process (these, error, escalation).
     StartEvent(CatchEvent),
-    /// An intermediate catch event: timer or message.
+    /// An intermediate catch event: timer, message, signal or condition.
     IntermediateCatchEvent(CatchEvent),
-    /// An event attached to an activity: timer, message, error or escalation.
+    /// An event attached to an activity: timer, message, signal, condition, error or escalation.
     BoundaryEvent {
         /// The activity (its multi-instance body, if it runs several times).
         attached_to: ElementIndex,
         /// What it waits for.
         event: CatchEvent,
+    },
+    /// An event attached to an activity that may be undone.
+    CompensationBoundaryEvent {
+        /// The activity (its multi-instance body, if it runs several times).
+        attached_to: ElementIndex,
+        /// The activity that undoes it (its multi-instance body, if it runs several times).
+        handler: ElementIndex,
     },
     /// A receive task; the event is a message.
     ReceiveTask(CatchEvent),
@@ -138,10 +154,20 @@ pub enum Behavior {
         /// The code; must evaluate to a non-empty string.
         code: StaticOrExpression,
     },
+    /// An intermediate throw or end event that has what was completed in its scope undone, and waits for that.
+    CompensationThrowEvent {
+        /// The one activity that is undone (its multi-instance body, if it runs several times).
+        activity: Option<ElementIndex>,
+    },
     /// An end event that throws an error.
     ErrorEndEvent {
         /// The code; must evaluate to a non-empty string.
         code: StaticOrExpression,
+    },
+    /// An intermediate throw or end event that broadcasts a signal.
+    SignalThrowEvent {
+        /// Name of the signal: must evaluate to a string.
+        name: StaticOrExpression,
     },
     /// An end event that ends everything else in its scope.
     TerminateEndEvent,
@@ -150,6 +176,8 @@ pub enum Behavior {
     /// Work for a job worker: service, send, business rule and script task, message throw and message end event with
     /// `zeebe:taskDefinition`.
     JobWorker(JobDefinition),
+    /// A user task: work for a person.
+    UserTask(Box<UserTask>),
     /// A script task with `zeebe:script`: the engine evaluates it, and the task is done.
     Script(Script),
     /// A business rule task with `zeebe:calledDecision`: the engine evaluates it, and the task is done.
@@ -172,6 +200,10 @@ pub enum Behavior {
     CallActivity(CalledElement),
     /// Runs its inner activity several times.
     MultiInstanceBody(MultiInstance),
+    /// Runs those of its elements that it is told to, each in an inner instance.
+    AdHocSubProcess(Box<AdHocSubProcess>),
+    /// The scope around one of the elements that an ad-hoc sub-process runs.
+    AdHocSubProcessInnerInstance,
 }
 
 /// An event that something outside triggers.
@@ -191,6 +223,10 @@ pub enum Trigger {
     Timer(TimerDefinition),
     /// A message.
     Message(MessageDefinition),
+    /// A signal.
+    Signal(SignalDefinition),
+    /// A condition.
+    Condition(ConditionDefinition),
     /// A BPMN error.
     Error {
         /// The code; `None` for any.
@@ -228,6 +264,43 @@ pub struct MessageDefinition {
     pub name: StaticOrExpression,
     /// Must evaluate to a string or number; `None` only at start events of a process.
     pub correlation_key: Option<Expression>,
+}
+
+/// A signal that an event waits for.
+#[derive(Debug)]
+pub struct SignalDefinition {
+    /// Name of the signal: must evaluate to a string. Always static at start events of a process.
+    pub name: StaticOrExpression,
+}
+
+/// A condition that an event waits for.
+#[derive(Debug)]
+pub struct ConditionDefinition {
+    /// Holds when it evaluates to true.
+    pub condition: Expression,
+    /// Its text as it is in the file, with the `=`.
+    pub text: Arc<str>,
+    /// What must happen to a variable so that the condition is looked at again; either, if nothing is said.
+    pub variable_events: Vec<VariableEvent>,
+}
+
+/// What happens to a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariableEvent {
+    /// A scope gets a variable of this name.
+    Create,
+    /// The variable gets another value.
+    Update,
+}
+
+impl VariableEvent {
+    /// Its name in BPMN files and in the record stream.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+        }
+    }
 }
 
 /// `zeebe:calledElement`.
@@ -271,6 +344,86 @@ pub struct MultiInstance {
     pub completion_condition: Option<Expression>,
 }
 
+/// What a user task says of its work.
+#[derive(Debug)]
+pub struct UserTask {
+    /// Whether the engine leads it through its life (`zeebe:userTask`); otherwise it is a job for a task list.
+    pub is_native: bool,
+    /// Who is to do it.
+    pub assignee: Option<StaticOrExpression>,
+    /// Groups whose members may do it.
+    pub candidate_groups: Option<Candidates>,
+    /// Who may do it.
+    pub candidate_users: Option<Candidates>,
+    /// When it is to be done: a date-time with offset, as [`crate::timer::date_text`] writes it, or what gives one.
+    pub due_date: Option<StaticOrExpression>,
+    /// When to look at it again, likewise.
+    pub follow_up_date: Option<StaticOrExpression>,
+    /// From 0 to 100, if the engine leads it and it says one.
+    pub priority: Option<Priority>,
+    /// The form to fill in.
+    pub form: Option<UserTaskForm>,
+    /// Headers as one JSON object text (`{}` when there are none).
+    pub headers: Arc<str>,
+    /// What is done while it changes, in document order, if the engine leads it. Their jobs have the headers of the task.
+    pub listeners: Vec<Listener>,
+}
+
+/// Who may do a user task.
+#[derive(Debug)]
+pub enum Candidates {
+    /// Names.
+    Static(Vec<Arc<str>>),
+    /// Must evaluate to a list of strings.
+    Expression(Expression),
+}
+
+/// How urgent a user task is.
+#[derive(Debug)]
+pub enum Priority {
+    /// From 0 to 100.
+    Static(i32),
+    /// Must evaluate to a whole number from 0 to 100.
+    Expression(Expression),
+}
+
+/// The form of a user task.
+#[derive(Debug)]
+pub enum UserTaskForm {
+    /// Text that the task list understands, of a task that is a job.
+    Key(Arc<str>),
+    /// A deployed form.
+    Id {
+        /// Its id: must evaluate to a string.
+        id: StaticOrExpression,
+        /// Which version.
+        binding: Binding,
+    },
+    /// A form elsewhere, of a task that the engine leads.
+    Reference(StaticOrExpression),
+}
+
+/// `bpmn:adHocSubProcess` with `zeebe:adHoc`.
+#[derive(Debug)]
+pub struct AdHocSubProcess {
+    /// The scope that each element gets when it is activated; the flow scope of what is inside.
+    pub inner_instance: ElementIndex,
+    /// The elements that can be activated: those inside without incoming sequence flow, in the order of their ids.
+    pub elements: Vec<ElementIndex>,
+    /// What is known of these elements, as a JSON list for whoever chooses among them.
+    pub elements_document: Arc<str>,
+    /// Must evaluate to a list of ids of elements, which are activated at once.
+    pub active_elements_collection: Option<Expression>,
+    /// The job whose worker says what is activated, if a worker does.
+    pub job: Option<JobDefinition>,
+    /// The variable that collects the results, and how each result is computed.
+    pub output: Option<(Arc<str>, Expression)>,
+    /// Evaluated after each inner instance; when it holds, the ad-hoc sub-process comes to its end.
+    pub completion_condition: Option<Expression>,
+    /// Whether what still runs is terminated then.
+    pub cancel_remaining_instances: bool,
+}
+
 /// `zeebe:script`.
 #[derive(Debug)]
 pub struct Script {
@@ -300,6 +453,15 @@ pub struct JobDefinition {
     pub retries: StaticOrExpression,
     /// Headers as one JSON object text (`{}` when there are none).
     pub headers: Arc<str>,
+}
+
+/// `zeebe:executionListener` or `zeebe:taskListener`: a job besides the work of an element.
+#[derive(Debug)]
+pub struct Listener {
+    /// What it listens to.
+    pub event_type: ListenerEventType,
+    /// What it does.
+    pub job: JobDefinition,
 }
 
 /// An attribute that is static text, or a FEEL expression when it starts with `=`.
@@ -367,6 +529,14 @@ impl ExecutableProcess {
     /// Whether what the event belongs to ends when the event comes.
     pub fn is_interrupting(&self, event: ElementIndex) -> bool {
         self.element(event).catch_event().is_some_and(|event| event.is_interrupting)
+    }
+
+    /// The compensation boundary event of an activity and its handler, if it has one.
+    pub fn compensation_of(&self, activity: ElementIndex) -> Option<(ElementIndex, ElementIndex)> {
+        self.element(activity).boundary_events.iter().find_map(|event| match self.element(*event).behavior {
+            Behavior::CompensationBoundaryEvent { handler, .. } => Some((*event, handler)),
+            _ => None,
+        })
     }
 
     /// Whether messages start the process.

@@ -1,4 +1,4 @@
-//! Messages, errors and escalations: the root elements that events refer to.
+//! Messages, signals, errors and escalations: the root elements that events refer to.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
@@ -17,6 +17,7 @@ use crate::xml::{is_bpmn, present};
 #[derive(Default)]
 pub(crate) struct Roots<'a, 'input> {
     messages: HashMap<&'a str, Message<'a, 'input>>,
+    signals: HashMap<&'a str, Signal<'a, 'input>>,
     errors: HashMap<&'a str, Coded<'a, 'input>>,
     escalations: HashMap<&'a str, Coded<'a, 'input>>,
     /// The messages in document order.
@@ -41,6 +42,12 @@ pub(crate) struct Message<'a, 'input> {
     is_caught: Cell<bool>,
 }
 
+/// A `signal` element.
+pub(crate) struct Signal<'a, 'input> {
+    node: Node<'a, 'input>,
+    name: OnceCell<Option<StaticOrExpression>>,
+}
+
 /// An `error` or `escalation` element.
 pub(crate) struct Coded<'a, 'input> {
     node: Node<'a, 'input>,
@@ -59,6 +66,8 @@ impl<'a, 'input> Roots<'a, 'input> {
             if is_bpmn(node, "message") {
                 roots.message_ids.push(id);
                 roots.messages.entry(id).or_insert_with(|| Message::new(node));
+            } else if is_bpmn(node, "signal") {
+                roots.signals.entry(id).or_insert_with(|| Signal { node, name: OnceCell::new() });
             } else if is_bpmn(node, "error") {
                 roots.errors.entry(id).or_insert_with(|| Coded::new(node, "errorCode"));
             } else if is_bpmn(node, "escalation") {
@@ -71,6 +80,11 @@ impl<'a, 'input> Roots<'a, 'input> {
     /// The message that the attribute `messageRef` of `node` names.
     pub(crate) fn message(&self, node: Node) -> Reference<'_, Message<'a, 'input>> {
         resolve(node, "messageRef", &self.messages)
+    }
+
+    /// The signal that the attribute `signalRef` of `definition` names.
+    pub(crate) fn signal(&self, definition: Node) -> Reference<'_, Signal<'a, 'input>> {
+        resolve(definition, "signalRef", &self.signals)
     }
 
     /// The error that the attribute `errorRef` of `definition` names.
@@ -193,6 +207,27 @@ impl<'a, 'input> Message<'a, 'input> {
             required_expression(subscription, text, problems)
         });
         key.clone()
+    }
+}
+
+impl Signal<'_, '_> {
+    /// The name; `None` after a problem.
+    pub(crate) fn name(&self, problems: &mut Problems) -> Option<StaticOrExpression> {
+        let name = self.name.get_or_init(|| match present(self.node, "name") {
+            Some(text) => {
+                let name = static_or_expression(self.node, text, problems);
+                name.iter().for_each(|name| names::check_static(self.node, "name", name, problems));
+                name
+            }
+            None => {
+                problems.add(
+                    self.node,
+                    "Name must be present and not empty. Set the attribute 'name' to the name with which the signal is broadcast.",
+                );
+                None
+            }
+        });
+        name.clone()
     }
 }
 

@@ -94,7 +94,9 @@ pub(crate) fn attach_boundary_events(draft: &mut Draft, problems: &mut Problems)
             continue;
         };
         draft.element_mut(activity).boundary_events.push(index);
-        if let Behavior::BoundaryEvent { attached_to, .. } = &mut draft.element_mut(index).behavior {
+        if let Behavior::BoundaryEvent { attached_to, .. } | Behavior::CompensationBoundaryEvent { attached_to, .. } =
+            &mut draft.element_mut(index).behavior
+        {
             *attached_to = activity;
         }
         check_escalation(draft, index, activity, problems);

@@ -47,6 +47,12 @@ pub const MAXIMUM_TEXT_BYTES: usize = 1_024;
 /// What of a text is repeated in an error, in characters.
 const MAXIMUM_QUOTED_CHARACTERS: usize = 100;
 
+/// A date with time and offset in the form that records show, without seconds and fractions that are zero, as in
+/// `2030-01-31T09:00+01:00`; `None` when the text is none.
+pub fn date_text(text: &str) -> Option<String> {
+    (text.len() <= MAXIMUM_TEXT_BYTES).then(|| ZonedDate::parse(text).ok()?.text())?
+}
+
 /// What the text of a timer says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKind {

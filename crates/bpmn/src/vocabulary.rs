@@ -27,10 +27,12 @@ pub(crate) enum NodeKind {
     JobTask(ElementType),
     /// A task that completes at once.
     PassThroughTask(ElementType),
+    UserTask,
     ReceiveTask,
     CallActivity,
     SubProcess,
     EventSubProcess,
+    AdHocSubProcess,
     ExclusiveGateway,
     InclusiveGateway,
     ParallelGateway,
@@ -46,10 +48,12 @@ impl NodeKind {
             Self::BoundaryEvent => ElementType::BoundaryEvent,
             Self::EndEvent => ElementType::EndEvent,
             Self::JobTask(element_type) | Self::PassThroughTask(element_type) => element_type,
+            Self::UserTask => ElementType::UserTask,
             Self::ReceiveTask => ElementType::ReceiveTask,
             Self::CallActivity => ElementType::CallActivity,
             Self::SubProcess => ElementType::SubProcess,
             Self::EventSubProcess => ElementType::EventSubProcess,
+            Self::AdHocSubProcess => ElementType::AdHocSubProcess,
             Self::ExclusiveGateway => ElementType::ExclusiveGateway,
             Self::InclusiveGateway => ElementType::InclusiveGateway,
             Self::ParallelGateway => ElementType::ParallelGateway,
@@ -73,9 +77,20 @@ impl NodeKind {
     pub(crate) fn may_be_multi_instance(self) -> bool {
         matches!(
             self,
-            Self::JobTask(_) | Self::PassThroughTask(_) | Self::ReceiveTask | Self::CallActivity | Self::SubProcess
+            Self::JobTask(_)
+                | Self::PassThroughTask(_)
+                | Self::UserTask
+                | Self::ReceiveTask
+                | Self::CallActivity
+                | Self::SubProcess
+                | Self::AdHocSubProcess
         )
     }
+}
+
+/// Whether execution listeners of the BPMN element `name` may have a meaning.
+pub(crate) fn may_have_listeners(name: &str) -> bool {
+    name == "process" || matches!(flow_element(name), FlowElement::Node(_))
 }
 
 /// Whether boundary events may be attached to an element of this type.
@@ -92,6 +107,7 @@ pub(crate) fn is_activity(element_type: ElementType) -> bool {
             | ElementType::Task
             | ElementType::CallActivity
             | ElementType::SubProcess
+            | ElementType::AdHocSubProcess
             | ElementType::MultiInstanceBody
     )
 }
@@ -101,6 +117,7 @@ pub(crate) fn has_input_mappings(behavior: &Behavior) -> bool {
     matches!(
         behavior,
         Behavior::JobWorker(_)
+            | Behavior::UserTask(_)
             | Behavior::Script(_)
             | Behavior::CalledDecision(_)
             | Behavior::Container { .. }
@@ -108,6 +125,8 @@ pub(crate) fn has_input_mappings(behavior: &Behavior) -> bool {
             | Behavior::ReceiveTask(_)
             | Behavior::IntermediateCatchEvent(_)
             | Behavior::CallActivity(_)
+            | Behavior::SignalThrowEvent { .. }
+            | Behavior::AdHocSubProcess(_)
     )
 }
 
@@ -143,6 +162,7 @@ pub(crate) fn flow_element(name: &str) -> FlowElement {
         "businessRuleTask" => Node(NodeKind::JobTask(ElementType::BusinessRuleTask)),
         "manualTask" => Node(NodeKind::PassThroughTask(ElementType::ManualTask)),
         "task" => Node(NodeKind::PassThroughTask(ElementType::Task)),
+        "userTask" => Node(NodeKind::UserTask),
         "receiveTask" => Node(NodeKind::ReceiveTask),
         "callActivity" => Node(NodeKind::CallActivity),
         "exclusiveGateway" => Node(NodeKind::ExclusiveGateway),
@@ -150,6 +170,7 @@ pub(crate) fn flow_element(name: &str) -> FlowElement {
         "parallelGateway" => Node(NodeKind::ParallelGateway),
         "eventBasedGateway" => Node(NodeKind::EventBasedGateway),
         "subProcess" => Node(NodeKind::SubProcess),
+        "adHocSubProcess" => Node(NodeKind::AdHocSubProcess),
         "sequenceFlow" => SequenceFlow,
         _ if is_annotation(name) => NotExecuted,
         _ => Unsupported,
@@ -186,6 +207,7 @@ pub(crate) fn is_annotation(name: &str) -> bool {
             | "performer"
             | "potentialOwner"
             | "property"
+            | "rendering"
             | "resourceRole"
             | "script"
             | "supportedInterfaceRef"

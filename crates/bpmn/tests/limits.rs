@@ -201,9 +201,9 @@ fn event_sub_processes_and_multi_instance_activities_are_nested_as_deep_as_xml_a
 fn long_reports_say_how_much_was_left_out() {
     let mut builder = ProcessBuilder::new("many");
     for number in 0..2 * MAXIMUM_PROBLEMS {
-        builder = builder.element("userTask", &format!("Aufgabe-prüfen-{number}"));
+        builder = builder.element("complexGateway", &format!("Aufgabe-prüfen-{number}"));
     }
-    let report = parse("many.bpmn", builder.to_xml().as_bytes()).expect_err("user tasks are refused");
+    let report = parse("many.bpmn", builder.to_xml().as_bytes()).expect_err("complex gateways are refused");
     let text = render_reports(&[("many.bpmn", &report), ("again.bpmn", &report)]);
     assert!(text.starts_with(
         "Expected to deploy new resources, but encountered the following errors:\n'many.bpmn': - Element: "

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use osmia_bpmn::model::{
-    Behavior, CatchEvent, Element, ElementIndex, EventType, ExecutableProcess, StaticOrExpression, TimerDefinition,
-    TimerSource, Trigger,
+    Behavior, Candidates, CatchEvent, ConditionDefinition, Element, ElementIndex, EventType, ExecutableProcess,
+    Priority, StaticOrExpression, TimerDefinition, TimerSource, Trigger, UserTask, UserTaskForm,
 };
 use osmia_bpmn::{parse, parse_deployed, render_reports};
 
@@ -91,6 +91,13 @@ fn summary(process: &ExecutableProcess) -> String {
                 let _ = writeln!(text, "    {direction} {} -> {}", value(&mapping.source), mapping.target.join("."));
             }
         }
+        for listener in element.start_listeners.iter().chain(&element.end_listeners) {
+            let job = &listener.job;
+            let (job_type, retries) = (value(&job.job_type), value(&job.retries));
+            let event_type = listener.event_type.name();
+            let _ =
+                writeln!(text, "    listener {event_type} type={job_type} retries={retries} headers={}", job.headers);
+        }
         let found = process.find(&element.id, element.element_type);
         assert_eq!(found.map(|found| found.0 as usize), Some(index));
     }
@@ -116,6 +123,7 @@ fn behavior(element: &Element) -> String {
         Behavior::JobWorker(job) => {
             format!("type={} retries={} headers={}", value(&job.job_type), value(&job.retries), job.headers)
         }
+        Behavior::UserTask(task) => user_task(task),
         Behavior::Script(script) => format!("script ={} in {}", script.expression.text(), script.result_variable),
         Behavior::CalledDecision(called) => {
             format!("decides {} {:?} in {}", value(&called.decision_id), called.binding, called.result_variable)
@@ -127,10 +135,15 @@ fn behavior(element: &Element) -> String {
             catch_event(event)
         }
         Behavior::BoundaryEvent { attached_to, event } => format!("at={} {}", attached_to.0, catch_event(event)),
+        Behavior::CompensationBoundaryEvent { attached_to, handler } => {
+            format!("at={} undone by {}", attached_to.0, handler.0)
+        }
+        Behavior::CompensationThrowEvent { activity } => format!("undoes {:?}", activity.map(|index| index.0)),
         Behavior::EventBasedGateway { events } => format!("events={:?}", numbers(events)),
         Behavior::LinkThrowEvent { target } => format!("link to {}", target.0),
         Behavior::LinkCatchEvent => "link".to_owned(),
         Behavior::EscalationThrowEvent { code } | Behavior::ErrorEndEvent { code } => format!("code={}", value(code)),
+        Behavior::SignalThrowEvent { name } => format!("signal {}", value(name)),
         Behavior::TerminateEndEvent => "terminate".to_owned(),
         Behavior::CallActivity(called) => format!(
             "calls {} {:?} all child variables={} all parent variables={}",
@@ -150,10 +163,64 @@ fn behavior(element: &Element) -> String {
             }
             text
         }
+        Behavior::AdHocSubProcess(ad_hoc) => {
+            let mut text = format!(
+                "inner={} cancels={} chooses {:?} of {}",
+                ad_hoc.inner_instance.0,
+                ad_hoc.cancel_remaining_instances,
+                numbers(&ad_hoc.elements),
+                ad_hoc.elements_document
+            );
+            if let Some(collection) = &ad_hoc.active_elements_collection {
+                let _ = write!(text, " begins ={}", collection.text());
+            }
+            if let Some(job) = &ad_hoc.job {
+                let _ = write!(text, " asks {}", value(&job.job_type));
+            }
+            if let Some((collection, element)) = &ad_hoc.output {
+                let _ = write!(text, " results ={} in {collection}", element.text());
+            }
+            if let Some(condition) = &ad_hoc.completion_condition {
+                let _ = write!(text, " until ={}", condition.text());
+            }
+            text
+        }
+        Behavior::AdHocSubProcessInnerInstance => String::new(),
         Behavior::NoneStartEvent | Behavior::NoneEndEvent | Behavior::PassThrough | Behavior::ParallelGateway => {
             String::new()
         }
     }
+}
+
+fn user_task(task: &UserTask) -> String {
+    let mut text = if task.is_native { "native" } else { "job" }.to_owned();
+    let attributes = [("assignee", &task.assignee), ("due", &task.due_date), ("follow-up", &task.follow_up_date)];
+    for (name, attribute) in attributes {
+        let _ = attribute.as_ref().map(|attribute| write!(text, " {name}={}", value(attribute)));
+    }
+    for (name, candidates) in [("groups", &task.candidate_groups), ("users", &task.candidate_users)] {
+        let _ = match candidates {
+            None => Ok(()),
+            Some(Candidates::Static(names)) => write!(text, " {name}={names:?}"),
+            Some(Candidates::Expression(expression)) => write!(text, " {name}=={}", expression.text()),
+        };
+    }
+    let _ = match &task.priority {
+        None => Ok(()),
+        Some(Priority::Static(priority)) => write!(text, " priority={priority}"),
+        Some(Priority::Expression(expression)) => write!(text, " priority=={}", expression.text()),
+    };
+    let _ = match &task.form {
+        None => Ok(()),
+        Some(UserTaskForm::Key(key)) => write!(text, " form key={key:?}"),
+        Some(UserTaskForm::Id { id, binding }) => write!(text, " form={} {binding:?}", value(id)),
+        Some(UserTaskForm::Reference(reference)) => write!(text, " form elsewhere={}", value(reference)),
+    };
+    for listener in &task.listeners {
+        let (event_type, job) = (listener.event_type.name(), &listener.job);
+        let _ = write!(text, " {event_type} type={} retries={}", value(&job.job_type), value(&job.retries));
+    }
+    text + " headers=" + &task.headers
 }
 
 fn catch_event(event: &CatchEvent) -> String {
@@ -167,6 +234,11 @@ fn catch_event(event: &CatchEvent) -> String {
         Trigger::Message(message) => {
             let key = message.correlation_key.as_ref().map(feel::Expression::text);
             format!("message {} key={key:?}", value(&message.name))
+        }
+        Trigger::Signal(signal) => format!("signal {}", value(&signal.name)),
+        Trigger::Condition(definition) => {
+            let ConditionDefinition { condition, text, variable_events } = definition;
+            format!("condition {text:?} reads {:?} on {variable_events:?}", condition.variables())
         }
         Trigger::Error { code } => format!("error {code:?}"),
         Trigger::Escalation { code } => format!("escalation {code:?}"),

@@ -4,7 +4,7 @@
 //! would therefore end it again at every start, with all its partitions. So the processing thread notes each command
 //! before it is applied in a file that is mapped into memory: plain stores, without a call of the system, that survive the
 //! process because the page belongs to the file. (A power loss may take them, but no command causes one.) The next start
-//! reads there which entry ended the process, and counts; the second time in a row the partition is left out.
+//! reads there which entry ended the process, and counts; the third time in a row the partition is left out.
 //!
 //! Only what ends the *process* counts: a command that panics is caught by the engine, which bans its instance.
 
@@ -31,8 +31,9 @@ pub(crate) use refused::{REFUSED_MAX, RefusedCommands};
 pub use refused::{RefusedCommand, RefusedError};
 pub(crate) use times::CommandTimes;
 
-/// A partition is left out when the process has ended so often in a row at the same entry.
-pub(crate) const ENDS_MAX: u32 = 2;
+/// A partition is left out when the process has ended so often in a row at the same entry. A process that is killed from
+/// outside, and killed again while it recovers, may twice have been at the same entry by chance.
+pub(crate) const ENDS_MAX: u32 = 3;
 /// The name of the file in the partition's directory.
 pub(crate) const FILE_NAME: &str = "applying";
 

@@ -28,6 +28,8 @@ pub struct ClusterView {
     pub cluster_size: u16,
     /// Name of the cluster, given once and part of the state of its partitions; never changes.
     pub cluster_id: String,
+    /// The number of the last change of the cluster that was completed while this node runs.
+    pub last_completed_change: Option<u64>,
 }
 
 /// One node of the cluster.
@@ -104,6 +106,7 @@ impl Client {
             replication_factor: 1,
             cluster_size: 1,
             cluster_id: self.shared.cluster_id.lock().clone(),
+            last_completed_change: *self.shared.last_completed_change.lock(),
         }
     }
 

@@ -425,6 +425,12 @@ pub fn stored_partition_count(directory: &Path) -> Option<u16> {
     Settings::read(directory, &content).ok().map(|settings| settings.partitions)
 }
 
+/// The name of the cluster that an existing data directory is of.
+pub fn stored_cluster_id(directory: &Path) -> Option<String> {
+    let content = std::fs::read(directory.join(FORMAT_FILE)).ok()?;
+    Settings::read(directory, &content).ok().map(|settings| settings.cluster)
+}
+
 /// What is fixed when the directory is made.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Settings {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
-use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanceIntent};
+use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanceIntent, UserTaskIntent};
 
 use crate::disk::{Disk, DiskState, DiskView};
 use crate::replication_loop::Share;
@@ -75,6 +75,7 @@ impl Admission {
     pub fn of(payload: &Payload) -> Admission {
         match payload {
             Payload::Job(JobIntent::Complete | JobIntent::Fail, _)
+            | Payload::UserTask(UserTaskIntent::Complete, _)
             | Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _) => Admission::Preferred,
             Payload::Deployment(DeploymentIntent::Create, _) => Admission::Deployment,
             Payload::Job(JobIntent::Yield | JobIntent::TimeOut | JobIntent::RecurAfterBackoff, _)
@@ -89,19 +90,28 @@ impl Admission {
             | Payload::Settings(..)
             | Payload::Node(..)
             | Payload::Cluster(..)
+            | Payload::Purge(..)
             | Payload::Clock(..) => Admission::Internal,
             Payload::Job(..)
             | Payload::JobBatch(..)
             | Payload::Incident(..)
             | Payload::ProcessInstance(..)
             | Payload::ProcessInstanceModification(..)
+            | Payload::AdHocSubProcessInstruction(..)
             | Payload::ProcessInstanceMigration(..)
+            | Payload::UserTask(..)
             | Payload::VariableDocument(..)
+            | Payload::Resource(..)
             | Payload::ResourceDeletion(..) => Admission::Limited,
             Payload::Deployment(..)
             | Payload::ProcessInstanceCreation(..)
             | Payload::ProcessInstanceResult(..)
             | Payload::Message(..)
+            | Payload::MessageCorrelation(..)
+            | Payload::Signal(..)
+            | Payload::SignalSubscription(..)
+            | Payload::ConditionalSubscription(..)
+            | Payload::ConditionalEvaluation(..)
             | Payload::MessageBatch(..)
             | Payload::MessageSubscription(..)
             | Payload::ProcessMessageSubscription(..)
@@ -113,8 +123,11 @@ impl Admission {
             | Payload::Decision(..)
             | Payload::DecisionRequirements(..)
             | Payload::DecisionEvaluation(..)
+            | Payload::Form(..)
+            | Payload::Expression(..)
             | Payload::Escalation(..)
             | Payload::Error(..)
+            | Payload::CompensationSubscription(..)
             | Payload::MultiInstance(..)
             | Payload::RuntimeInstruction(..) => Admission::Growth,
         }
@@ -451,12 +464,17 @@ mod tests {
 
     #[test]
     fn what_starts_work_is_told_from_what_goes_on_with_it_and_what_ends_it() {
-        use protocol::{IncidentIntent, JobBatchIntent, MessageIntent, ProcessInstanceCreationIntent};
+        use protocol::{
+            IncidentIntent, JobBatchIntent, MessageCorrelationIntent, MessageIntent, ProcessInstanceCreationIntent,
+            SignalIntent,
+        };
 
         let creation = ProcessInstanceCreationIntent::Create;
         for (payload, admission) in [
             (Payload::ProcessInstanceCreation(creation, Box::default()), Admission::Growth),
             (Payload::Message(MessageIntent::Publish, Box::default()), Admission::Growth),
+            (Payload::MessageCorrelation(MessageCorrelationIntent::Correlate, Box::default()), Admission::Growth),
+            (Payload::Signal(SignalIntent::Broadcast, Box::default()), Admission::Growth),
             (Payload::Deployment(DeploymentIntent::Create, Box::default()), Admission::Deployment),
             (Payload::JobBatch(JobBatchIntent::Activate, Box::default()), Admission::Limited),
             (Payload::Incident(IncidentIntent::Resolve, Box::default()), Admission::Limited),

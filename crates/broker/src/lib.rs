@@ -32,6 +32,7 @@ pub mod partition;
 pub mod partition_loop;
 mod partition_time;
 mod processing_thread;
+mod purge;
 pub mod reception;
 pub mod record_log;
 pub mod replication_loop;
@@ -46,7 +47,7 @@ mod write_throttle;
 
 pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest};
 pub use clock::{Clock, NotControllable};
-pub use data_directory::{DataDirectoryError, stored_partition_count};
+pub use data_directory::{DataDirectoryError, stored_cluster_id, stored_partition_count};
 pub use disk::{DiskOptions, DiskState, DiskView};
 pub use engine::{FeatureLevel, JobsAvailable, Push, Reply};
 pub use entrance::{Health, Role};

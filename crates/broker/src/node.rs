@@ -16,6 +16,7 @@ use protocol::{ClockIntent, ClockValue, Command, Key, PartitionId, Payload, Sett
 use replication::{
     LogError, LogOptions, NodeId, Options as ReplicationOptions, RaftEngineLog, Replicas, ReplicationError,
 };
+use state::StoreHandle;
 
 use crate::applying::{self, ApplyingNote, CommandTimes, Guard, RefusedCommands, RefusedError};
 use crate::client::{Client, PartitionView};
@@ -217,6 +218,7 @@ impl Node {
             shared.clock.adopt(Some(pinned));
         }
         let records: Vec<_> = opened.iter().map(|opened| opened.records.clone()).collect();
+        let states: Vec<_> = opened.iter().map(|opened| opened.engine.store().handle()).collect();
         let last_timestamps: Vec<_> = opened.iter().map(|opened| opened.engine.last_timestamp()).collect();
         let upkeep = |opened: &Opened| Upkeep::new(opened.records.clone(), opened.engine.last_position());
         let upkeep = opened.iter().map(upkeep).collect();
@@ -232,7 +234,7 @@ impl Node {
             directory,
         };
         node.start_disk(&records, &channels)?;
-        node.start_exporters(&options, configured, &records, &channels)?;
+        node.start_exporters(&options, configured, &records, &states, &channels)?;
         let throttles = options.write_throttle.iter().flat_map(|throttle| {
             std::iter::repeat_with(|| WriteThrottle::new(*throttle)).take(usize::from(options.partition_count))
         });
@@ -279,6 +281,7 @@ impl Node {
         options: &NodeOptions,
         configured: Vec<exporting::Configured>,
         records: &[Arc<RecordLog>],
+        states: &[StoreHandle],
         channels: &Channels,
     ) -> Result<(), StartError> {
         let started = Instant::now();
@@ -289,7 +292,7 @@ impl Node {
             let name = &configuration.name;
             let (file, kept) = PositionsFile::open(self.directory.paths.exporter_positions(name))?;
             let keeper = Arc::new(Keeper::new(file, kept));
-            for (log, woken) in records.iter().zip(&channels.exporters) {
+            for ((log, woken), state) in records.iter().zip(&channels.exporters).zip(states) {
                 let partition = log.partition();
                 let (wake, woken) = woken[index].clone();
                 // A full channel means that the thread already knows.
@@ -299,7 +302,8 @@ impl Node {
                 let progress = Arc::new(ExporterProgress::new(name, keeper.kept(partition), log.clone(), now, wake));
                 self.exporters.push(progress.clone());
                 let exporter =
-                    ExporterLoop::new(exporter.partition(partition), filter.clone(), progress, keeper.clone());
+                    ExporterLoop::new(exporter.partition(partition), filter.clone(), progress, keeper.clone())
+                        .with_state(state.clone());
                 let (shared, stop) = (self.shared.clone(), channels.stop_exporters.clone());
                 let thread = ExporterThread { shared, exporter, woken, stop, started };
                 let alive = alive.clone();
@@ -664,6 +668,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
     Shared {
         node: options.node_id,
         cluster_id: Mutex::new(directory.cluster_id.clone()),
+        last_completed_change: Mutex::default(),
         members: Mutex::new(vec![Member::this_build(options.node_id)]),
         advertised_address: Mutex::new(options.advertised_address.clone()),
         clock: Arc::new(Clock::new(options.clock_control)),

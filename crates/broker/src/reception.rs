@@ -72,6 +72,7 @@ impl Reception {
         let shared = Shared {
             node: options.node,
             cluster_id: Mutex::default(),
+            last_completed_change: Mutex::default(),
             members: Mutex::new(vec![Member::this_build(options.node)]),
             advertised_address: Mutex::default(),
             clock: Arc::new(Clock::new(false)),

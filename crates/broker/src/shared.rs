@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub node: u32,
     /// What the cluster is called: what the data directory says, until a partition of it is there that knows.
     pub cluster_id: Mutex<String>,
+    /// The last change of the cluster that was completed since the node runs.
+    pub last_completed_change: Mutex<Option<u64>>,
     /// The nodes of the cluster, as they announced themselves.
     pub members: Mutex<Vec<Member>>,
     /// Host and port that clients reach the gateway at; known once the gateway listens.
@@ -126,6 +128,7 @@ impl Shared {
         let shared = Shared {
             node: 7,
             cluster_id: Mutex::new("test".to_owned()),
+            last_completed_change: Mutex::default(),
             members: Mutex::new(vec![Member::this_build(7)]),
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
             clock: Arc::new(Clock::new(true)),

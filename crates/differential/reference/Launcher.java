@@ -48,6 +48,9 @@ import java.util.Set;
  *       {@code end NUMBER}.
  *   <li>{@code creations}: how many commands to create an instance and wait for its result have been processed,
  *       and how many of them were refused.
+ *   <li>{@code user-task INTENT KEY JSON}: a command about a user task; answers {@code user-task} and why it was refused.
+ *   <li>{@code listener KEY JSON}: completes the job of a task listener with what its worker says; answers likewise.
+ *   <li>{@code variables SEMANTICS KEY JSON}: sets variables without waiting for it; answers likewise.
  *   <li>{@code quit}, or the end of the input: ends the process.
  * </ul>
  *
@@ -117,6 +120,33 @@ public final class Launcher {
         case "engine" -> start(Long.parseLong(words[1]));
         case "time" -> advance(Long.parseLong(words[1]));
         case "records" -> records();
+        case "user-task" -> {
+          final String[] parts = line.split(" ", 4);
+          final long key = Long.parseLong(parts[2]);
+          write(words[0], ValueType.USER_TASK, gateway -> UserTasks.write(gateway, parts[1], key, parts[3]));
+        }
+        case "choose" -> {
+          final String[] parts = line.split(" ", 3);
+          final long key = Long.parseLong(parts[1]);
+          final var type = ValueType.AD_HOC_SUB_PROCESS_INSTRUCTION;
+          write(words[0], type, gateway -> AdHocSubProcesses.choose(gateway, key, parts[2]));
+        }
+        case "decide" -> {
+          final String[] parts = line.split(" ", 3);
+          final long job = Long.parseLong(parts[1]);
+          write(words[0], ValueType.JOB, gateway -> AdHocSubProcesses.decide(gateway, job, parts[2]));
+        }
+        case "listener" -> {
+          final String[] parts = line.split(" ", 3);
+          final long job = Long.parseLong(parts[1]);
+          write(words[0], ValueType.JOB, gateway -> UserTasks.completeListener(gateway, job, parts[2]));
+        }
+        case "variables" -> {
+          final String[] parts = line.split(" ", 4);
+          final long scope = Long.parseLong(parts[2]);
+          final var type = ValueType.VARIABLE_DOCUMENT;
+          write(words[0], type, gateway -> UserTasks.setVariables(gateway, parts[1], scope, parts[3]));
+        }
         case "creations" -> {
           awaitIdle();
           read();
@@ -129,6 +159,28 @@ public final class Launcher {
       }
       out.flush();
     }
+  }
+
+  private interface Command {
+    void write(Object gateway) throws Exception;
+  }
+
+  /** The engine's gateway does not have all commands: these are written to the log as it would. */
+  private void write(final String name, final ValueType type, final Command command) throws Exception {
+    awaitIdle();
+    read();
+    final int before = seen;
+    command.write(field(engine, "gateway").get(engine));
+    awaitIdle();
+    read();
+    final var records = (List<Record<?>>) engine.getRecordStreamSource().getRecords();
+    String refusal = "";
+    for (final Record<?> record : records.subList(before, records.size())) {
+      if (record.getValueType() == type && record.getRecordType() == RecordType.COMMAND_REJECTION && refusal.isEmpty()) {
+        refusal = record.getRejectionType().name();
+      }
+    }
+    out.println((name + " " + refusal).trim());
   }
 
   private void start(final long now) throws Exception {

@@ -4,6 +4,8 @@ use gateway_interface::*;
 use serde_json::Value;
 use tonic::Code;
 
+use crate::step::UserTaskVerb;
+
 /// A command as a client sends it.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names are those of the procedures")]
@@ -17,6 +19,9 @@ pub enum Request {
     Throw(ThrowErrorRequest),
     UpdateRetries(UpdateJobRetriesRequest),
     UpdateTimeout(UpdateJobTimeoutRequest),
+    UserTask(UserTaskRequest),
+    Choose(ChoiceRequest),
+    Decide(ChoiceRequest),
     Publish(PublishMessageRequest),
     Broadcast(BroadcastSignalRequest),
     Evaluate(EvaluateDecisionRequest),
@@ -24,8 +29,37 @@ pub enum Request {
     Resolve(ResolveIncidentRequest),
     Cancel(CancelProcessInstanceRequest),
     Modify(ModifyProcessInstanceRequest),
+    /// Nobody waits for the answer.
+    SetVariablesLater(SetVariablesRequest),
     Migrate(MigrateProcessInstanceRequest),
     Delete(DeleteResourceRequest),
+}
+
+/// A command about a user task, which gRPC has none of.
+#[derive(Clone, Debug)]
+pub struct UserTaskRequest {
+    /// What is done.
+    pub verb: UserTaskVerb,
+    /// Key of the user task.
+    pub key: i64,
+    /// Attributes by their names in records.
+    pub attributes: serde_json::Map<String, Value>,
+}
+
+/// What an ad-hoc sub-process is to do next, as a client or the worker of its job says it; the reference's gateway has no command
+/// for the one and takes no result for the other.
+#[derive(Clone, Debug)]
+pub struct ChoiceRequest {
+    /// Key of the ad-hoc sub-process or of its job.
+    pub key: i64,
+    /// What begins: the ids, with variables or none.
+    pub elements: Vec<(String, String)>,
+    /// Whether what still runs is terminated.
+    pub cancels: bool,
+    /// Whether nothing further begins; only a worker says so.
+    pub is_fulfilled: bool,
+    /// What the worker brings, or nothing.
+    pub variables: String,
 }
 
 /// What came back.

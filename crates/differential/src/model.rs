@@ -22,6 +22,7 @@
 //! | `service`, `send`, `script`, `rule` with `type`, `retries`, `header.NAME` | a task for a job worker |
 //! | `script` with `expression`, `variable` | a script task that the engine evaluates |
 //! | `rule` with `decision`, `variable`, `binding`, `tag` | a business rule task with a decision |
+//! | `user [native]` with `assignee`, `groups`, `users`, `due`, `follow`, `priority`, `form-key`, `form` (`binding`, `tag`), `reference`, `header.NAME` | a user task |
 //! | `manual`, `task` | a manual or undefined task |
 //! | `receive EVENT` | a receive task |
 //! | `catch EVENT`, `throw [EVENT]` | intermediate events |
@@ -33,14 +34,17 @@
 //! | `events` with `branch` that starts with `catch` | an event-based gateway |
 //! | `loop cond=…` | what is inside is repeated while the condition holds |
 //! | `sub` | an embedded sub-process |
+//! | `ad-hoc` with `active=LIST`, `gather`, `gathered`, `done=CONDITION`, `keeping`, or `type` | an ad-hoc sub-process: each item inside can be chosen, and no path goes on behind it |
 //! | `call process=… [all-child=…] [all-parent=…] [binding=…]` | a call activity |
 //! | `on EVENT [non-interrupting] [rejoin]` below an activity | a boundary event and its path |
+//! | `on compensation` below an activity, and an activity below that | a compensation boundary event and its handler |
 //! | `event EVENT [non-interrupting]` below a process or sub-process | an event sub-process |
 //!
 //! EVENT is one of `timer=DURATION`, `date=DATE`, `cycle=CYCLE`, `message=NAME [key=…]`, `error=CODE` or `error`,
-//! `escalation=CODE` or `escalation`, `signal=NAME`, `link=NAME`, `terminate`, and `type=JOB-TYPE` for a thrown message.
-//! Every activity takes `in.TARGET=SOURCE` and `out.TARGET=SOURCE`, and `each=LIST [sequential] [element=…] [collect=…
-//! result=…] [until=…]` makes it run several times.
+//! `escalation=CODE` or `escalation`, `signal=NAME`, `link=NAME`, `terminate`, `compensation` or `compensation=ACTIVITY`, and
+//! `type=JOB-TYPE` for a thrown message. Every activity takes `in.TARGET=SOURCE` and `out.TARGET=SOURCE`, and `each=LIST [sequential] [element=…] [collect=…
+//! result=…] [until=…]` makes it run several times. Everything takes `listen.start=TYPE` and `listen.end=TYPE`, also
+//! `TYPE@RETRIES`: execution listeners. A native user task takes `listen.creating=TYPE` and so on too: task listeners.
 
 mod read;
 mod xml;

@@ -173,6 +173,8 @@ impl Driver for Ours {
 
     fn request(&mut self, request: Request) -> Result<Answer, DriverError> {
         let awaits = matches!(request, Request::CreateWithResult(_));
+        // The answer may have to wait for listeners.
+        let is_done_later = matches!(request, Request::UserTask(_) | Request::SetVariablesLater(_));
         if let Request::Activate(request) = &request {
             return self.activate(request);
         }
@@ -190,6 +192,9 @@ impl Driver for Ours {
         let number = self.submit(partition, target.command)?;
         if awaits && !self.replies.contains_key(&number) {
             return Ok(Answer::Awaiting);
+        }
+        if is_done_later && !self.replies.contains_key(&number) {
+            return Ok(Answer::Done);
         }
         let reply = self.reply(number)?;
         Ok(answer(&reply))

@@ -6,14 +6,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use gateway_interface::gateway_client::GatewayClient;
-use gateway_interface::{CreateProcessInstanceWithResultRequest, deployment};
+use gateway_interface::{
+    CompleteJobRequest, CreateProcessInstanceWithResultRequest, JobResult, SetVariablesRequest, StringList, deployment,
+};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::driver::{Answer, Driver, DriverError, Refusal, Request};
+use crate::driver::{Answer, ChoiceRequest, Driver, DriverError, Refusal, Request, UserTaskRequest};
 
 /// A process that has served this many engines is replaced by a new one, so that it cannot become slow.
 const ENGINES_PER_PROCESS_MAX: usize = 200;
@@ -140,6 +142,71 @@ impl Reference {
         self.process.as_mut().ok_or_else(|| problem("was not started"))
     }
 
+    /// The gateway of the test engine forgets what a task listener says, so the launcher writes that too.
+    fn complete_listener(&mut self, request: &CompleteJobRequest, result: &JobResult) -> Result<Answer, DriverError> {
+        let list = |list: &StringList| Value::from(list.values.clone());
+        let mut corrections = serde_json::Map::new();
+        if let Some(given) = &result.corrections {
+            let entries = [
+                ("assignee", given.assignee.clone().map(Value::from)),
+                ("candidateGroupsList", given.candidate_groups.as_ref().map(list)),
+                ("candidateUsersList", given.candidate_users.as_ref().map(list)),
+                ("dueDate", given.due_date.clone().map(Value::from)),
+                ("followUpDate", given.follow_up_date.clone().map(Value::from)),
+                ("priority", given.priority.map(Value::from)),
+            ];
+            corrections.extend(entries.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        }
+        let said = serde_json::json!({
+            "denied": result.denied.unwrap_or_default(),
+            "deniedReason": result.denied_reason.clone().unwrap_or_default(),
+            "corrections": corrections,
+        });
+        self.write("listener", &format!("{} {said}", request.job_key))
+    }
+
+    /// Nobody waits for the answer, as a client over gRPC would.
+    fn set_variables(&mut self, request: &SetVariablesRequest) -> Result<Answer, DriverError> {
+        let semantics = if request.local { "LOCAL" } else { "PROPAGATE" };
+        self.write("variables", &format!("{semantics} {} {}", request.element_instance_key, request.variables))
+    }
+
+    /// What gRPC has no commands for is written by the launcher.
+    fn write(&mut self, name: &str, command: &str) -> Result<Answer, DriverError> {
+        let kind = self.process()?.ask(&format!("{name} {command}"), name)?;
+        if kind.is_empty() {
+            return Ok(Answer::Done);
+        }
+        Ok(Answer::Refused(Refusal { code: Code::Unknown, kind: Some(kind), reason: String::new() }))
+    }
+
+    fn user_task(&mut self, request: &UserTaskRequest) -> Result<Answer, DriverError> {
+        let intent = request.verb.name().to_uppercase();
+        let attributes = Value::Object(request.attributes.clone());
+        self.write("user-task", &format!("{intent} {} {attributes}", request.key))
+    }
+
+    fn choice(&mut self, name: &str, request: &ChoiceRequest) -> Result<Answer, DriverError> {
+        let object = |text: &str| serde_json::from_str::<Value>(text).map_err(problem);
+        let mut elements = Vec::new();
+        for (id, variables) in &request.elements {
+            let mut element = serde_json::json!({ "id": id });
+            if !variables.is_empty() {
+                element["variables"] = object(variables)?;
+            }
+            elements.push(element);
+        }
+        let mut choice = serde_json::json!({
+            "elements": elements,
+            "cancels": request.cancels,
+            "fulfilled": request.is_fulfilled,
+        });
+        if !request.variables.is_empty() {
+            choice["variables"] = object(&request.variables)?;
+        }
+        self.write(name, &format!("{} {choice}", request.key))
+    }
+
     fn await_result(&mut self, request: CreateProcessInstanceWithResultRequest) -> Result<Answer, DriverError> {
         let mut client = self.client.clone().ok_or_else(|| problem("was not started"))?;
         let id = request.request.as_ref().map(|request| request.bpmn_process_id.clone()).unwrap_or_default();
@@ -213,6 +280,23 @@ impl Driver for Reference {
     fn request(&mut self, request: Request) -> Result<Answer, DriverError> {
         if let Request::CreateWithResult(request) = request {
             return self.await_result(request);
+        }
+        if let Request::UserTask(request) = &request {
+            return self.user_task(request);
+        }
+        if let Request::Choose(choice) = &request {
+            return self.choice("choose", choice);
+        }
+        if let Request::Decide(choice) = &request {
+            return self.choice("decide", choice);
+        }
+        if let Request::SetVariablesLater(request) = &request {
+            return self.set_variables(request);
+        }
+        if let Request::Complete(request) = &request
+            && let Some(result) = &request.result
+        {
+            return self.complete_listener(request, result);
         }
         let client = self.client.clone().ok_or_else(|| problem("was not started"))?;
         let answer = self.runtime.block_on(async { tokio::time::timeout(ANSWER_TIMEOUT, call(client, request)).await });
@@ -302,6 +386,9 @@ async fn call(mut client: GatewayClient<Channel>, request: Request) -> Result<An
                 jobs.extend(response.jobs);
             }
             Ok(Answer::Activated(jobs))
+        }
+        Request::UserTask(_) | Request::Choose(_) | Request::Decide(_) | Request::SetVariablesLater(_) => {
+            Err(Status::unimplemented("what gRPC has no commands for is written by the launcher"))
         }
         Request::Complete(request) => client.complete_job(request).await.and(done),
         Request::Fail(request) => client.fail_job(request).await.and(done),

@@ -3,7 +3,7 @@
 use gateway_interface::*;
 use serde_json::Value;
 
-use crate::driver::{Answer, Driver, DriverError, Request};
+use crate::driver::{Answer, ChoiceRequest, Driver, DriverError, Request, UserTaskRequest};
 use crate::scenario::{Files, Trace};
 use crate::step::{CreateOptions, Modification, Step};
 use crate::trace::{self, canonical_text, moment};
@@ -38,6 +38,30 @@ pub struct Run {
 
 /// A step that names something that this side has never had.
 struct Unknown(String);
+
+/// What the worker of a task listener says, from the words of a step.
+fn task_result(json: &str) -> Result<JobResult, Unknown> {
+    let given: Value = serde_json::from_str(json).map_err(|error| Unknown(error.to_string()))?;
+    let text = |of: &Value, name: &str| of[name].as_str().map(str::to_owned);
+    let list = |of: &Value, name: &str| {
+        let values = of[name].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned);
+        Some(StringList { values: values.collect() })
+    };
+    let corrections = given.get("corrections").map(|of| JobResultCorrections {
+        assignee: text(of, "assignee"),
+        due_date: text(of, "dueDate"),
+        follow_up_date: text(of, "followUpDate"),
+        candidate_users: list(of, "candidateUsersList"),
+        candidate_groups: list(of, "candidateGroupsList"),
+        priority: of["priority"].as_i64().map(|priority| priority as i32),
+    });
+    Ok(JobResult {
+        denied: given["denied"].as_bool(),
+        denied_reason: text(&given, "deniedReason"),
+        corrections,
+        ..JobResult::default()
+    })
+}
 
 impl<'a> Session<'a> {
     /// Starts afresh on a side.
@@ -152,7 +176,7 @@ impl<'a> Session<'a> {
                         job.r#type,
                         job.retries,
                         moment(job.deadline - crate::START_MILLISECONDS),
-                        canonical_text(&job.custom_headers),
+                        trace::headers(&serde_json::from_str(&job.custom_headers).unwrap_or_default()),
                         canonical_text(&job.variables)
                     ));
                 }
@@ -173,10 +197,10 @@ impl<'a> Session<'a> {
                 request_timeout: -1,
                 ..ActivateJobsRequest::default()
             }),
-            Step::Complete { job, variables } => Request::Complete(CompleteJobRequest {
+            Step::Complete { job, variables, result } => Request::Complete(CompleteJobRequest {
                 job_key: self.job(job)?,
                 variables: variables.clone(),
-                ..CompleteJobRequest::default()
+                result: result.as_deref().map(task_result).transpose()?,
             }),
             Step::Fail { job, retries, variables, backoff, message } => Request::Fail(FailJobRequest {
                 job_key: self.job(job)?,
@@ -201,12 +225,15 @@ impl<'a> Session<'a> {
                 timeout: *timeout,
                 ..UpdateJobTimeoutRequest::default()
             }),
-            Step::Set { scope, variables, local } => Request::SetVariables(SetVariablesRequest {
-                element_instance_key: self.element(scope)?,
-                variables: variables.clone(),
-                local: *local,
-                ..SetVariablesRequest::default()
-            }),
+            Step::Set { scope, variables, local, later } => {
+                let request = SetVariablesRequest {
+                    element_instance_key: self.element(scope)?,
+                    variables: variables.clone(),
+                    local: *local,
+                    ..SetVariablesRequest::default()
+                };
+                if *later { Request::SetVariablesLater(request) } else { Request::SetVariables(request) }
+            }
             Step::Resolve { element } => Request::Resolve(ResolveIncidentRequest {
                 incident_key: self.incident(element)?,
                 ..ResolveIncidentRequest::default()
@@ -221,6 +248,25 @@ impl<'a> Session<'a> {
 
     fn other_request(&mut self, step: &Step) -> Result<Request, Unknown> {
         Ok(match step {
+            Step::UserTask { verb, task, attributes } => Request::UserTask(UserTaskRequest {
+                verb: *verb,
+                key: self.user_task(task)?,
+                attributes: serde_json::from_str(attributes).map_err(|error| Unknown(error.to_string()))?,
+            }),
+            Step::Choose { ad_hoc, choice } => Request::Choose(ChoiceRequest {
+                key: self.element(ad_hoc)?,
+                elements: choice.elements.clone(),
+                cancels: choice.cancels,
+                is_fulfilled: false,
+                variables: String::new(),
+            }),
+            Step::Decide { job, variables, is_fulfilled, choice } => Request::Decide(ChoiceRequest {
+                key: self.job(job)?,
+                elements: choice.elements.clone(),
+                cancels: choice.cancels,
+                is_fulfilled: *is_fulfilled,
+                variables: variables.clone(),
+            }),
             Step::Publish { name, key, time_to_live, variables, id } => Request::Publish(PublishMessageRequest {
                 name: name.clone(),
                 correlation_key: key.clone(),
@@ -348,6 +394,16 @@ impl<'a> Session<'a> {
             found.flat_map(|element| jobs.iter().rev().filter(move |job| job.element == element)).collect();
         jobs.sort_by_key(|job| !job.is_open());
         jobs.first().map(|job| job.key).ok_or_else(|| Unknown(format!("job of {name}")))
+    }
+
+    fn user_task(&self, name: &str) -> Result<i64, Unknown> {
+        if name == "missing" {
+            return Ok(MISSING_KEY);
+        }
+        let tasks = &self.tracker.user_tasks;
+        let mut found = self.tracker.find_elements(name).into_iter();
+        let task = found.find_map(|element| tasks.iter().rev().find(|(_, of)| *of == element));
+        task.map(|(key, _)| *key).ok_or_else(|| Unknown(format!("user task of {name}")))
     }
 
     fn incident(&self, name: &str) -> Result<i64, Unknown> {

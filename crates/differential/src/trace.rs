@@ -125,6 +125,11 @@ fn owner(tracker: &Tracker, record: Record<'_>) -> Owner {
         "MESSAGE_START_EVENT_SUBSCRIPTION" => {
             return Owner::Other(format!("process {} {}", record.text("bpmnProcessId"), record.text("startEventId")));
         }
+        "SIGNAL" => return Owner::Other(format!("signal {}", record.text("signalName"))),
+        "SIGNAL_SUBSCRIPTION" if record.number("catchEventInstanceKey") < 0 => {
+            return Owner::Other(format!("process {} {}", record.text("bpmnProcessId"), record.text("catchEventId")));
+        }
+        "SIGNAL_SUBSCRIPTION" => "catchEventInstanceKey",
         "RESOURCE_DELETION" => return Owner::Other("resources".to_owned()),
         "TIMER" if record.number("elementInstanceKey") < 0 => {
             let key = record.number("processDefinitionKey");
@@ -132,6 +137,7 @@ fn owner(tracker: &Tracker, record: Record<'_>) -> Owner {
             let process = process.map_or("?", |definition| definition.id.as_str());
             return Owner::Other(format!("process {process} {}", record.text("targetElementId")));
         }
+        "COMPENSATION_SUBSCRIPTION" => "compensableActivityInstanceKey",
         "ESCALATION" | "PROCESS_INSTANCE_MODIFICATION" | "PROCESS_INSTANCE_MIGRATION" | "ERROR" => {
             return of_instance(tracker, record, Owner::Instance);
         }
@@ -163,6 +169,7 @@ fn describe(record: Record<'_>) -> Option<String> {
             });
         }
         "JOB" => job(record),
+        "USER_TASK" => user_task(record),
         "VARIABLE" if intent == "MIGRATED" => record.text("name").to_owned(),
         "VARIABLE" => {
             format!("{} = {}", record.text("name"), canonical_text(record.text("value")))
@@ -183,16 +190,7 @@ fn describe(record: Record<'_>) -> Option<String> {
         }
         // The reference forgets what an expired message said.
         "MESSAGE" if intent == "EXPIRED" => String::new(),
-        "MESSAGE" => {
-            let id = record.text("messageId");
-            format!(
-                "ttl {}{}{} {}",
-                seconds(record.number("timeToLive")),
-                if id.is_empty() { "" } else { " id " },
-                id,
-                canonical(record.value("variables"))
-            )
-        }
+        "MESSAGE" => message(record),
         "MESSAGE_SUBSCRIPTION" | "PROCESS_MESSAGE_SUBSCRIPTION" => {
             let element = record.text("elementId");
             let kind = if record.value("interrupting") == true { "" } else { " non-interrupting" };
@@ -202,12 +200,15 @@ fn describe(record: Record<'_>) -> Option<String> {
         "MESSAGE_START_EVENT_SUBSCRIPTION" => {
             format!("{} '{}'{}", record.text("messageName"), record.text("correlationKey"), with_variables(record))
         }
+        "SIGNAL" => with_variables(record).trim().to_owned(),
+        "SIGNAL_SUBSCRIPTION" => format!("{} {}", record.text("signalName"), record.text("catchEventId")),
         "ESCALATION" => format!(
             "{} from {} to {}",
             record.text("escalationCode"),
             record.text("throwElementId"),
             record.text("catchElementId")
         ),
+        "COMPENSATION_SUBSCRIPTION" => compensation_subscription(record),
         "PROCESS" => {
             let tag = record.text("versionTag");
             let (before, after) = if tag.is_empty() { ("", "") } else { (" tag ", tag) };
@@ -219,6 +220,17 @@ fn describe(record: Record<'_>) -> Option<String> {
         _ => return None,
     };
     Some(format!("{value_type} {intent} {details}").trim_end().to_owned())
+}
+
+fn message(record: Record<'_>) -> String {
+    let id = record.text("messageId");
+    format!(
+        "ttl {}{}{} {}",
+        seconds(record.number("timeToLive")),
+        if id.is_empty() { "" } else { " id " },
+        id,
+        canonical(record.value("variables"))
+    )
 }
 
 fn decision(record: Record<'_>) -> String {
@@ -275,11 +287,29 @@ fn evaluation(record: Record<'_>) -> String {
     line
 }
 
+fn compensation_subscription(record: Record<'_>) -> String {
+    let instance = |name: &str| if record.number(name) > 0 { "" } else { " not begun" };
+    format!(
+        "of {} handler '{}'{} throw '{}'{}{}",
+        record.text("compensableActivityId"),
+        record.text("compensationHandlerId"),
+        instance("compensationHandlerInstanceKey"),
+        record.text("throwEventId"),
+        instance("throwEventInstanceKey"),
+        with_variables(record)
+    )
+}
+
 fn job(record: Record<'_>) -> String {
     let mut text = match record.intent() {
         "CREATED" => {
-            let headers = canonical(record.value("customHeaders"));
-            format!("{} retries {} headers {headers}", record.text("type"), record.number("retries"))
+            let headers = headers(record.value("customHeaders"));
+            let event_type = record.text("jobListenerEventType");
+            let listener = match record.text("jobKind") {
+                kind @ ("EXECUTION_LISTENER" | "TASK_LISTENER") => format!(" {kind} {event_type}"),
+                _ => String::new(),
+            };
+            format!("{} retries {} headers {headers}{listener}", record.text("type"), record.number("retries"))
         }
         "FAILED" => {
             let backoff = record.number("retryBackoff");
@@ -298,6 +328,41 @@ fn job(record: Record<'_>) -> String {
         text += &with_variables(record);
     }
     text.trim().to_owned()
+}
+
+/// A user task with all that it says as it begins, then with what changes and what comes with that.
+fn user_task(record: Record<'_>) -> String {
+    let mut text = String::new();
+    let lists = ["candidateGroupsList", "candidateUsersList", "changedAttributes"];
+    for name in ["assignee", "dueDate", "followUpDate", "externalFormReference", "action", "deniedReason"] {
+        text += &named(name, record.text(name));
+    }
+    for name in lists {
+        let list = record.value(name);
+        if list.as_array().is_some_and(|items| !items.is_empty()) {
+            text += &format!(" {name} {}", canonical(list));
+        }
+    }
+    if record.number("formKey") > 0 {
+        text += " with a form";
+    }
+    let headers = canonical(record.value("customHeaders"));
+    format!("{text} priority {} headers {headers}{}", record.number("priority"), with_variables(record))
+        .trim()
+        .to_owned()
+}
+
+/// Headers of a job, without the key of the user task that it listens to.
+pub fn headers(headers: &Value) -> String {
+    let mut headers = headers.clone();
+    if let Some(headers) = headers.as_object_mut() {
+        headers.remove("io.camunda.zeebe:userTaskKey");
+    }
+    canonical(&headers)
+}
+
+fn named(name: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" {name} '{text}'") }
 }
 
 fn quoted(text: &str) -> String {
@@ -341,7 +406,12 @@ pub fn canonical(value: &Value) -> String {
             format!("{{{}}}", entries.join(","))
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(canonical).collect();
+            // What can be chosen in an ad-hoc sub-process, the reference lists in no order (docs/conformance.md).
+            let are_choices = items.iter().all(|item| item.get("elementId").is_some());
+            let mut items: Vec<String> = items.iter().map(canonical).collect();
+            if are_choices {
+                items.sort();
+            }
             format!("[{}]", items.join(","))
         }
         Value::Number(number) => match number.as_f64() {

@@ -140,12 +140,16 @@ pub struct Tracker {
     pub elements: Vec<Element>,
     /// Jobs in the order of their creation.
     pub jobs: Vec<Job>,
+    /// User tasks in the order of their creation: key and index of the element instance.
+    pub user_tasks: Vec<(i64, usize)>,
     /// Incidents in the order of their creation.
     pub incidents: Vec<Incident>,
     /// Open subscriptions of element instances.
     pub subscriptions: Vec<Subscription>,
     /// Open subscriptions of start events; their correlation keys are empty.
     pub start_subscriptions: Vec<Subscription>,
+    /// Waits for signals: keys and names.
+    pub signals: Vec<(i64, String)>,
     /// Timers that run: key and due date.
     pub timers: Vec<(i64, i64)>,
     /// Published messages by key: name and correlation key.
@@ -176,6 +180,12 @@ impl Tracker {
             match record.value_type() {
                 "PROCESS_INSTANCE" => self.observe_transition(record),
                 "JOB" => self.observe_job(record),
+                "USER_TASK" => {
+                    let element = self.element_by_key.get(&record.number("elementInstanceKey"));
+                    if let (Some(&element), "CREATING") = (element, record.intent()) {
+                        self.user_tasks.push((record.key(), element));
+                    }
+                }
                 "JOB_BATCH" => self.observe_activation(record),
                 "INCIDENT" => self.observe_incident(record),
                 "PROCESS_MESSAGE_SUBSCRIPTION" => self.observe_subscription(record),
@@ -188,6 +198,12 @@ impl Tracker {
                 "MESSAGE" if record.intent() == "PUBLISHED" => {
                     let name = format!("{}/{}", record.text("name"), record.text("correlationKey"));
                     self.messages.insert(record.key(), name);
+                }
+                "SIGNAL_SUBSCRIPTION" => {
+                    self.signals.retain(|(key, _)| *key != record.key());
+                    if record.intent() != "DELETED" {
+                        self.signals.push((record.key(), record.text("signalName").to_owned()));
+                    }
                 }
                 "TIMER" => {
                     self.timers.retain(|(key, _)| *key != record.key());

@@ -34,11 +34,15 @@ fn every_scenario_does_what_the_reference_does() {
 }
 
 /// Where deployments are refused on purpose. Everywhere else nothing would be tested by the steps that follow.
-const WITH_REFUSED_DEPLOYMENTS: [&str; 4] = [
+const WITH_REFUSED_DEPLOYMENTS: [&str; 8] = [
     "024-several-processes-of-a-file",
     "025-files-that-cannot-be-deployed",
     "062-bindings-of-calls",
     "096-timers-of-cron-expressions",
+    "141-signal-events-that-cannot-be-deployed",
+    "179-compensation-event-sub-process",
+    "185-compensation-that-cannot-be-deployed",
+    "198-listeners-that-cannot-be-deployed",
 ];
 
 #[test]

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use engine::{BrokenInvariant, Engine, EngineOptions, Limits, Output};
 use protocol::*;
@@ -51,6 +51,12 @@ pub(crate) struct Known {
     pub elements: Vec<Key>,
     pub instances: Vec<Key>,
     pub definitions: Vec<Key>,
+    pub user_tasks: Vec<Key>,
+    pub ad_hoc_sub_processes: Vec<Key>,
+    /// What can be chosen in ad-hoc sub-processes: what was.
+    pub choices: BTreeMap<Key, Vec<Text>>,
+    /// The element instances of jobs that choose.
+    pub of_jobs: BTreeMap<Key, Key>,
     /// Ids of processes.
     pub processes: Vec<Text>,
     /// What has ended.
@@ -69,7 +75,19 @@ impl Known {
     fn note(&mut self, record: &Record) {
         use ProcessInstanceIntent::{ElementActivating, ElementCompleted, ElementTerminated};
         match &record.payload {
-            Payload::Job(JobIntent::Created, _) => self.begun(|known| &mut known.jobs, record.key),
+            Payload::Job(JobIntent::Created, job) => {
+                self.begun(|known| &mut known.jobs, record.key);
+                if job.job_kind == JobKind::AdHocSubProcess {
+                    self.of_jobs.insert(record.key, job.element_instance_key);
+                }
+            }
+            Payload::UserTask(UserTaskIntent::Created, _) => self.begun(|known| &mut known.user_tasks, record.key),
+            Payload::UserTask(UserTaskIntent::Completed | UserTaskIntent::Canceled, _) => {
+                self.ended(|known| &mut known.user_tasks, record.key);
+            }
+            Payload::Variable(VariableIntent::Created, variable) if *variable.name == *AD_HOC_ELEMENTS => {
+                self.choices.insert(variable.scope_key, ids_in(&variable.value));
+            }
             Payload::Job(JobIntent::Completed | JobIntent::Canceled, _) => {
                 self.ended(|known| &mut known.jobs, record.key)
             }
@@ -79,11 +97,18 @@ impl Known {
                 if value.bpmn_element_type == BpmnElementType::Process {
                     self.begun(|known| &mut known.instances, record.key);
                 }
+                if value.bpmn_element_type == BpmnElementType::AdHocSubProcess {
+                    self.begun(|known| &mut known.ad_hoc_sub_processes, record.key);
+                }
                 self.begun(|known| &mut known.elements, record.key);
             }
             Payload::ProcessInstance(ElementCompleted | ElementTerminated, value) => {
                 if value.bpmn_element_type == BpmnElementType::Process {
                     self.ended(|known| &mut known.instances, record.key);
+                }
+                if value.bpmn_element_type == BpmnElementType::AdHocSubProcess {
+                    self.choices.remove(&record.key);
+                    self.ended(|known| &mut known.ad_hoc_sub_processes, record.key);
                 }
                 self.ended(|known| &mut known.elements, record.key);
             }
@@ -117,6 +142,15 @@ impl Known {
         }
         self.ended.push(key);
     }
+}
+
+/// The variable of an ad-hoc sub-process that says what can be chosen.
+const AD_HOC_ELEMENTS: &str = "adHocSubProcessElements";
+
+/// The ids of elements in the value of that variable.
+fn ids_in(elements: &str) -> Vec<Text> {
+    let entries = elements.split("\"elementId\":\"").skip(1);
+    entries.filter_map(|entry| entry.split('"').next()).map(Text::from).collect()
 }
 
 struct Node {
@@ -210,6 +244,7 @@ impl Cluster {
             spent: output.spent,
             records: output.records.len(),
             refusal: refusal(&output),
+            is_refused_at_once: !output.records.iter().any(|record| record.record_type == RecordType::Event),
         };
         applied.map_err(|fault| Broken(format!("the state is not sound: {fault}")))?;
         check(&cost, &output, &node.options.limits.unwrap_or_default())?;
@@ -331,9 +366,10 @@ impl Cluster {
         Ok(())
     }
 
-    /// What a partition says is due must be there.
+    /// What a partition says is due must be there. What follows from it may be refused, such as a deletion that comes to
+    /// a subscription before its creation did.
     fn check_was_there(&self, command: &Command) -> Outcome {
-        match self.costs.last().and_then(|cost| cost.refusal.as_ref()) {
+        match self.costs.last().filter(|cost| cost.is_refused_at_once).and_then(|cost| cost.refusal.as_ref()) {
             Some(reason) if reason.contains("no such") => {
                 Err(Broken(format!("what is due is not there: {reason} ({})", shown(command))))
             }

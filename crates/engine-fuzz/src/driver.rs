@@ -2,6 +2,7 @@
 
 mod instances;
 mod jobs;
+mod people;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ impl<'a, 'b> Driver<'a, 'b> {
 
     /// Does something, each as often as it should come.
     fn step(&mut self) -> Outcome {
-        match self.choices.below(35) {
+        match self.choices.below(43) {
             0..=2 => self.create(),
             3..=5 => self.complete_job(),
             6..=8 => self.complete_jobs(),
@@ -101,6 +102,10 @@ impl<'a, 'b> Driver<'a, 'b> {
             31 => self.made_up(),
             32 => self.go_on(),
             33 => self.publish_often(),
+            35..=37 => self.user_task(),
+            38..=39 => self.broadcast(),
+            40..=41 => self.choose(),
+            42 => self.complete_with_result(),
             _ => self.create_with_instructions(),
         }
     }
@@ -224,7 +229,20 @@ impl<'a, 'b> Driver<'a, 'b> {
             ..MessageValue::default()
         };
         let partition = partition_for_correlation_key(&correlation_key, self.cluster.partitions());
-        self.submit_to(partition, Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(value)))
+        // A message that has expired before it comes is also one whose sender waits for the instance that takes it.
+        let payload = if time_to_live < 0 {
+            let value = MessageCorrelationValue {
+                name: value.name,
+                correlation_key: value.correlation_key,
+                variables: value.variables,
+                tenant_id: value.tenant_id,
+                ..MessageCorrelationValue::default()
+            };
+            Payload::MessageCorrelation(MessageCorrelationIntent::Correlate, Box::new(value))
+        } else {
+            Payload::Message(MessageIntent::Publish, Box::new(value))
+        };
+        self.submit_to(partition, Key::NONE, payload)
     }
 
     fn publish_often(&mut self) -> Outcome {
@@ -441,4 +459,13 @@ const OF_INSTANCES: &[&str] = &[
     "runtime_instructions",
     "living_instances",
     "deleting_processes",
+    "user_tasks",
+    "compensation_subscriptions",
+    "compensation_scopes",
+    "compensable",
+    "compensable_activities",
+    "compensation_activities",
+    "compensation_throw_events",
+    "compensation_handlers",
+    "compensations",
 ];

@@ -23,6 +23,8 @@ pub struct Cost {
     pub records: usize,
     /// The beginning of the reason why it was refused, if it was.
     pub refusal: Option<String>,
+    /// Whether it did nothing else: the refusal is its own, not one of a command that follows from it.
+    pub is_refused_at_once: bool,
 }
 
 /// Processor time of this thread so far, in nanoseconds.

@@ -3,6 +3,7 @@
 mod activity;
 mod event;
 mod gateway;
+mod people;
 
 use std::collections::BTreeSet;
 
@@ -30,7 +31,8 @@ const NESTED_MAX: usize = 70;
 pub(crate) fn model(choices: &mut Choices<'_>, names: &[&str]) -> Model {
     let elements_left = ELEMENTS[usize::from(choices.percent(4))];
     // What is left out makes the rest more frequent.
-    let left_out = if choices.percent(70) { choices.below(1 << 24) as u32 } else { 0 };
+    let left_out =
+        if choices.percent(70) { choices.below(1 << 24) as u32 | (choices.below(16) as u32) << 24 } else { 0 };
     let mut writer = Writer {
         choices,
         roots: String::new(),
@@ -57,7 +59,7 @@ struct Exit {
 
 struct Writer<'a, 'b> {
     choices: &'a mut Choices<'b>,
-    /// Messages, errors and escalations, each once.
+    /// Messages, errors, escalations and signals, each once.
     roots: String,
     known: BTreeSet<String>,
     ids: Vec<String>,
@@ -68,7 +70,7 @@ struct Writer<'a, 'b> {
 }
 
 /// Kinds of blocks.
-const BLOCKS: usize = 24;
+const BLOCKS: usize = 28;
 
 impl Writer<'_, '_> {
     fn id(&mut self, kind: &str) -> String {
@@ -139,6 +141,10 @@ impl Writer<'_, '_> {
             let content = self.event_sub_process(depth);
             scope += &content;
         }
+        if !is_process && depth < DEPTH_MAX && self.choices.percent(4) {
+            let content = self.compensating_event_sub_process(depth);
+            scope += &content;
+        }
         scope
     }
 
@@ -199,11 +205,16 @@ impl Writer<'_, '_> {
             17 => self.link(scope, from, depth),
             18 => self.row_of_tasks(scope, from, depth),
             19 => self.path_that_ends(scope, from, depth),
+            20 => self.user_task(scope, from, depth),
+            21..=22 => self.ad_hoc_sub_process(scope, from, depth),
             _ => self.job_task(scope, from, depth),
         }
     }
 
     fn sub_process(&mut self, scope: &mut String, from: Exit, depth: usize) -> Option<Exit> {
+        if self.choices.percent(25) {
+            return self.ad_hoc_sub_process(scope, from, depth);
+        }
         let content = self.scope(depth + 1, false);
         Some(self.activity(scope, from, "subProcess", &[], "", &content, depth))
     }

@@ -8,6 +8,8 @@ pub const PROCESSES: &[&str] = &["p0", "p1", "p2"];
 pub const DECISIONS: &[&str] = &["d0", "d1", "d2", "d3"];
 /// Messages.
 pub const MESSAGES: &[&str] = &["m0", "m1", "m2"];
+/// Signals.
+pub const SIGNALS: &[&str] = &["s0", "s1"];
 /// Codes of errors.
 pub const ERRORS: &[&str] = &["E0", "E1", "E2"];
 /// Codes of escalations.

@@ -5,8 +5,12 @@
 //! rows that it counts in, and the definition that it relies on must be there; what is derived from such a row, its
 //! entries in indexes, is trusted to be there with it. Wherever something may be missing, a comment says why.
 
+mod ad_hoc_sub_process;
+mod compensation;
+mod conditional;
 mod decision;
 mod distribution;
+mod document;
 mod incident;
 mod job;
 mod job_stream;
@@ -18,9 +22,12 @@ mod partition;
 mod process;
 mod process_event;
 mod process_instance;
+mod purge;
 mod runtime_instruction;
+mod signal;
 mod timer;
 mod usage;
+mod user_task;
 mod variable;
 mod work;
 
@@ -157,11 +164,14 @@ fn apply_event(state: &mut State, key: Key, payload: &Payload) {
         Payload::JobBatch(_, value) => job::apply_batch(state, value),
         Payload::JobStream(intent, value) => job_stream::apply(state, *intent, value),
         Payload::Variable(intent, value) => variable::apply(state, key, *intent, value),
+        Payload::UserTask(intent, value) => user_task::apply(state, key, *intent, value),
         Payload::Incident(intent, value) => incident::apply(state, key, *intent, value),
         Payload::ProcessInstanceCreation(intent, value) => apply_creation(state, *intent, value),
         Payload::Process(intent, value) => process::apply(state, *intent, value),
         Payload::Decision(intent, value) => decision::apply(state, *intent, value),
         Payload::DecisionRequirements(intent, value) => decision::apply_requirements(state, *intent, value),
+        Payload::Form(intent, value) => document::apply_form(state, *intent, value),
+        Payload::Resource(intent, value) => document::apply_resource(state, *intent, value),
         Payload::CommandDistribution(intent, value) => distribution::apply(state, key, *intent, value),
         Payload::Outbox(intent, value) => distribution::apply_outbox(state, *intent, value),
         Payload::Work(intent, value) => work::apply(state, *intent, value),
@@ -171,27 +181,36 @@ fn apply_event(state: &mut State, key: Key, payload: &Payload) {
         Payload::Node(intent, value) => partition::apply_node(state, *intent, *value),
         Payload::Cluster(intent, value) => partition::apply_cluster(state, *intent, value),
         Payload::Clock(intent, value) => partition::apply_clock(state, *intent, *value),
+        Payload::Purge(intent, value) => purge::apply(state, *intent, *value),
         Payload::Error(intent, value) => apply_error(state, *intent, value),
         Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),
         Payload::ProcessEvent(intent, value) => process_event::apply(state, key, *intent, value),
+        Payload::CompensationSubscription(intent, value) => compensation::apply(state, key, *intent, value),
         Payload::MultiInstance(intent, value) => process_event::apply_loop(state, key, *intent, value),
         Payload::Message(intent, value) => message::apply(state, key, *intent, value),
         Payload::MessageSubscription(intent, value) => message::apply_subscription(state, key, *intent, value),
         Payload::ProcessMessageSubscription(intent, value) => {
             message::apply_process_subscription(state, key, *intent, value);
         }
+        Payload::MessageCorrelation(intent, value) => message::apply_correlation(state, key, *intent, value),
         Payload::MessageStartEventSubscription(intent, value) => {
             message::apply_start_event(state, key, *intent, value);
         }
+        Payload::SignalSubscription(intent, value) => signal::apply_subscription(state, key, *intent, value),
+        Payload::Signal(intent, _) => signal::apply(state, *intent),
+        Payload::ConditionalSubscription(intent, value) => conditional::apply_subscription(state, key, *intent, value),
+        Payload::ConditionalEvaluation(intent, _) => conditional::apply(state, *intent),
         Payload::ResourceDeletion(intent, value) => process::apply_deletion(state, key, *intent, value),
         Payload::ProcessInstanceModification(intent, value) => modification::apply(state, *intent, value),
         Payload::RuntimeInstruction(intent, value) => runtime_instruction::apply(state, *intent, value),
+        Payload::AdHocSubProcessInstruction(intent, value) => ad_hoc_sub_process::apply(state, *intent, value),
         Payload::Deployment(..)
         | Payload::DecisionEvaluation(..)
+        | Payload::Expression(..)
         | Payload::Escalation(..)
-        | Payload::VariableDocument(..)
         | Payload::ProcessInstanceResult(..)
         | Payload::ProcessInstanceMigration(..) => {}
+        Payload::VariableDocument(intent, value) => user_task::apply_variables(state, key, *intent, value),
         Payload::MessageBatch(..) | Payload::ProcessInstanceBatch(..) => {
             not_an_event(state, payload.intent_name());
         }

@@ -1,21 +1,25 @@
-//! DEPLOYMENT CREATE: resources become versions of processes and decisions, here and on every other partition.
+//! DEPLOYMENT CREATE: resources become versions of processes, decisions and forms, here and on every other partition.
 
 mod decisions;
+mod documents;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bpmn::Deployed;
+use bpmn::model::ExecutableProcess;
 use dmn::DecisionRequirementsGraph;
+use documents::Document;
 use protocol::{
     Command, DeploymentIntent, DeploymentValue, Key, Payload, ProcessIntent, ProcessMetadata, ProcessValue, Rejection,
     Text,
 };
 
 use crate::execution::{Execution, Outcome};
+use crate::feature_level::is_of_level_4;
 use crate::name::too_long;
 use crate::payload_bytes::deployment_bytes;
-use crate::{distribution, message, routing, timer};
+use crate::{conditional, distribution, message, routing, signal, timer};
 
 /// Bytes of all resources of a deployment: it must fit a message.
 const DEPLOYMENT_BYTES_MAX: usize = 4 << 20;
@@ -31,11 +35,13 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     }
     check_resources(execution, value)?;
     let key = execution.state.next_key();
-    let Found { processes, graphs } = read_resources(execution, value)?;
+    let Found { processes, graphs, documents } = read_resources(execution, value)?;
     // What is deployed together is versioned together, so that it can be called as one.
-    let is_new =
-        processes.iter().any(|(process, resource)| duplicate_of(execution, value, process, *resource).is_none())
-            || graphs.iter().any(|(graph, resource)| !decisions::is_duplicate(execution, value, graph, *resource));
+    let is_new = processes
+        .iter()
+        .any(|(process, resource)| duplicate_of(execution, value, process, *resource).is_none())
+        || graphs.iter().any(|(graph, resource)| !decisions::is_duplicate(execution, value, graph, *resource))
+        || documents.iter().any(|(document, resource)| !documents::is_duplicate(execution, value, document, *resource));
     let mut deployed = DeploymentValue { deployment_key: key, awaiting: execution.request, ..value.clone() };
     for (process, resource) in processes {
         let duplicate = if is_new { None } else { duplicate_of(execution, value, &process, resource) };
@@ -45,9 +51,13 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     for (graph, resource) in graphs {
         decisions::version(execution, &mut deployed, &graph, resource, is_new);
     }
+    for (document, resource) in documents {
+        documents::version(execution, &mut deployed, &document, resource, is_new);
+    }
     check_size(execution, &deployed)?;
     replace_start_events(execution, &deployed)?;
     decisions::emit(execution, &deployed);
+    documents::emit(execution, &deployed);
     let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
     execution.emit(key, payload.clone());
     if is_new && routing::has_other_partitions(execution) {
@@ -80,6 +90,7 @@ fn check_size(execution: &Execution<'_>, deployed: &DeploymentValue) -> Result<(
 fn accept_distributed(execution: &mut Execution<'_>, key: Key, value: &DeploymentValue) {
     emit_processes(execution, value);
     decisions::emit(execution, value);
+    documents::emit(execution, value);
     execution.emit(key, Payload::Deployment(DeploymentIntent::Created, Box::new(value.clone())));
 }
 
@@ -121,11 +132,15 @@ fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
         let Some(resource) = resources.get(&metadata.resource_name) else { continue };
         if let Some(previous) = latest(execution, metadata) {
             message::start_event::close(execution, previous);
+            signal::start_event::close(execution, previous);
+            conditional::start_event::close(execution, previous);
         }
         let value = ProcessValue { metadata: metadata.clone(), resource: resource.resource.clone() };
         execution.emit(metadata.process_definition_key, Payload::Process(ProcessIntent::Created, Box::new(value)));
         if let Some(process) = execution.state.process(metadata.process_definition_key) {
             message::start_event::open(execution, metadata, &process);
+            signal::start_event::open(execution, metadata, &process);
+            conditional::start_event::open(execution, metadata, &process);
         }
     }
 }
@@ -179,14 +194,16 @@ struct Found {
     processes: Vec<(Process, usize)>,
     /// Graphs of decisions.
     graphs: Vec<(DecisionRequirementsGraph, usize)>,
+    /// Forms, and what is only kept.
+    documents: Vec<(Document, usize)>,
 }
 
 /// What all resources hold; nothing when any resource is wrong.
 fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<Found, Rejection> {
-    let (mut files, mut graphs, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut files, mut graphs, mut documents, mut problems) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, resource) in value.resources.iter().enumerate() {
         let name = resource.resource_name.as_str();
-        match resource_type(name)? {
+        match resource_type(execution, name)? {
             ResourceType::Bpmn => match bpmn::parse(name, &resource.resource) {
                 Ok(processes) => files.push((index, processes)),
                 Err(report) => problems.push(report.paragraph()),
@@ -195,15 +212,22 @@ fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<
                 Ok(graph) => graphs.push((graph, index)),
                 Err(report) => problems.push(decisions::paragraph(name, &report)),
             },
+            ResourceType::Document(kind) => match documents::read(kind, resource) {
+                Ok(document) => documents.push((document, index)),
+                Err(problem) => problems.push((vec![problem], 0)),
+            },
         }
     }
     let processes: BTreeSet<&str> =
         files.iter().flat_map(|(_, processes)| processes).map(|process| &*process.id).collect();
     let decisions: BTreeSet<&str> =
         graphs.iter().flat_map(|(graph, _)| graph.decisions()).map(|decision| decision.id).collect();
+    let forms = documents.iter().filter(|(document, _)| document.kind == documents::Kind::Form);
+    let forms: BTreeSet<&str> = forms.map(|(document, _)| document.id.as_str()).collect();
     let is_deployed = |what: Deployed<'_>| match what {
         Deployed::Process(id) => processes.contains(id),
         Deployed::Decision(id) => decisions.contains(id),
+        Deployed::Form(id) => forms.contains(id),
     };
     for (index, processes) in &files {
         let name = value.resources[*index].resource_name.as_str();
@@ -216,11 +240,34 @@ fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<
     }
     let mut processes: Vec<(Process, usize)> = Vec::new();
     for (index, found) in files {
+        check_level(execution, value, index, &found)?;
         processes.extend(found.into_iter().map(|process| ((process.id, process.version_tag), index)));
     }
     check_processes(execution, value, &processes)?;
     decisions::check(execution, value, &graphs)?;
-    Ok(Found { processes, graphs })
+    documents::check(execution, value, &documents)?;
+    Ok(Found { processes, graphs, documents })
+}
+
+/// A partition executes nothing that replicas of its level do not know.
+fn check_level(
+    execution: &Execution<'_>,
+    value: &DeploymentValue,
+    resource: usize,
+    processes: &[ExecutableProcess],
+) -> Result<(), Rejection> {
+    let level = execution.state.counters.feature_level;
+    if level.rules().has_elements_of_level_4 {
+        return Ok(());
+    }
+    match processes.iter().flat_map(|process| &process.elements).find(|element| is_of_level_4(element)) {
+        Some(element) => Err(Rejection::invalid_state(format!(
+            "Expected to deploy resource '{}', but its element '{}' takes feature level 4, and the partition is at level {level}; \
+             raise the level when all nodes can",
+            value.resources[resource].resource_name, element.id
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// What holds for the processes of a deployment together. Each comes with the index of its resource.
@@ -265,13 +312,17 @@ fn check_processes(
 enum ResourceType {
     Bpmn,
     Dmn,
+    Document(documents::Kind),
 }
 
-fn resource_type(name: &str) -> Result<ResourceType, Rejection> {
+fn resource_type(execution: &Execution<'_>, name: &str) -> Result<ResourceType, Rejection> {
+    let has_documents = execution.state.counters.feature_level.rules().has_elements_of_level_4;
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
     match extension.as_str() {
         "bpmn" | "xml" => Ok(ResourceType::Bpmn),
         "dmn" => Ok(ResourceType::Dmn),
+        "form" if has_documents => Ok(ResourceType::Document(documents::Kind::Form)),
+        "rpa" if has_documents => Ok(ResourceType::Document(documents::Kind::Resource)),
         "form" | "rpa" => Err(Rejection::invalid_argument(format!(
             "Expected to deploy new resources, but encountered the following errors:\n\
              '{name}': resources of type '.{extension}' are not supported yet by this version; deploy .bpmn, .xml or .dmn"

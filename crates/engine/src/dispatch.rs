@@ -7,12 +7,14 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use protocol::{
-    ClockIntent, ClusterIntent, Command, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue,
-    FeatureLevelIntent, IncarnationIntent, IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent, Key,
-    MessageBatchIntent, MessageIntent, MessageSubscriptionIntent, NodeIntent, OutboxIntent, Payload,
-    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceMigrationIntent,
-    ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, Rejection, RejectionType,
-    ResourceDeletionIntent, SettingsIntent, TimerIntent, Timestamp, VariableDocumentIntent, WorkIntent, WorkValue,
+    AdHocSubProcessInstructionIntent, ClockIntent, ClusterIntent, Command, ConditionalEvaluationIntent,
+    ConditionalSubscriptionIntent, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue,
+    ExpressionIntent, FeatureLevelIntent, IncarnationIntent, IncidentIntent, JobBatchIntent, JobIntent,
+    JobStreamIntent, JobValue, Key, MessageBatchIntent, MessageCorrelationIntent, MessageIntent,
+    MessageSubscriptionIntent, NodeIntent, OutboxIntent, Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent,
+    ProcessInstanceMigrationIntent, ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, PurgeIntent,
+    Rejection, RejectionType, ResourceDeletionIntent, ResourceIntent, SettingsIntent, SignalIntent, TimerIntent,
+    Timestamp, UserTaskIntent, UserTaskValue, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 
 use crate::apply::StateView;
@@ -25,8 +27,9 @@ use crate::output::{Output, Reply};
 use crate::state::{State, WorkRow};
 use crate::watch::Decision;
 use crate::{
-    BrokenInvariant, EngineOptions, Fault, decision_evaluation, deployment, incident, job, job_stream, message,
-    partition, process_instance, refused, resource_deletion, timer, variable,
+    BrokenInvariant, EngineOptions, Fault, ad_hoc_sub_process, conditional, decision_evaluation, deployment,
+    expression_evaluation, incident, job, job_stream, message, partition, process_instance, refused, resource,
+    resource_deletion, signal, timer, user_task, variable,
 };
 
 /// How much of the output belonged to the commands before.
@@ -265,21 +268,13 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, value) => {
             process_instance::migration::migrate(execution, value)
         }
+        Payload::AdHocSubProcessInstruction(AdHocSubProcessInstructionIntent::Activate, value) => {
+            ad_hoc_sub_process::activate(execution, value)
+        }
         Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modify, value) => {
             process_instance::modification::modify(execution, value)
         }
-        Payload::Job(intent, value) => match intent {
-            JobIntent::Complete => job::complete::complete(execution, key, value),
-            JobIntent::Fail => job::fail::fail(execution, key, value),
-            JobIntent::ThrowError => job::throw_error::throw_error(execution, key, value),
-            JobIntent::TimeOut => job::time_out::time_out(execution, key),
-            JobIntent::RecurAfterBackoff => job::recur_after_backoff::recur(execution, key),
-            JobIntent::UpdateRetries => job::update::update_retries(execution, key, value),
-            JobIntent::UpdateTimeout => job::update::update_timeout(execution, key, value),
-            JobIntent::Update => job::update::update(execution, key, value),
-            JobIntent::Yield => job::r#yield::r#yield(execution, key),
-            _ => not_a_command(command),
-        },
+        Payload::Job(intent, value) => handle_job(execution, command, *intent, value),
         Payload::JobBatch(JobBatchIntent::Activate, value) => job::activate_batch::activate(execution, value),
         Payload::JobStream(intent, value) => match intent {
             JobStreamIntent::Add => job_stream::add(execution, value),
@@ -288,6 +283,7 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
             JobStreamIntent::Clear => job_stream::clear(execution, value),
             _ => not_a_command(command),
         },
+        Payload::UserTask(intent, value) => handle_user_task(execution, command, *intent, value),
         Payload::VariableDocument(VariableDocumentIntent::Update, value) => {
             variable::update_document::update(execution, value)
         }
@@ -297,10 +293,18 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         Payload::Timer(TimerIntent::Trigger, _) => timer::trigger::trigger(execution, key),
         Payload::Incident(IncidentIntent::Resolve, _) => incident::resolve_command(execution, key),
         Payload::Message(MessageIntent::Publish, value) => message::publish::publish(execution, value),
+        Payload::MessageCorrelation(MessageCorrelationIntent::Correlate, value) => {
+            message::correlation::correlate(execution, value)
+        }
         Payload::MessageBatch(MessageBatchIntent::Expire, value) => message::expire::expire(execution, value),
         Payload::MessageSubscription(..) | Payload::ProcessMessageSubscription(..) => {
             handle_subscription(execution, command)
         }
+        Payload::Signal(SignalIntent::Broadcast, value) => signal::broadcast::broadcast(execution, command, value),
+        Payload::ConditionalSubscription(..) | Payload::ConditionalEvaluation(..) => {
+            handle_condition(execution, command)
+        }
+        Payload::Resource(ResourceIntent::Fetch, value) => resource::fetch(execution, value),
         Payload::ResourceDeletion(ResourceDeletionIntent::Delete, value) => {
             resource_deletion::delete(execution, command, value)
         }
@@ -316,7 +320,59 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
             partition::bootstrap_cluster::bootstrap(execution, command, value)
         }
         Payload::Clock(ClockIntent::Pin, value) => partition::pin_clock::pin(execution, *value),
+        Payload::Purge(PurgeIntent::Purge, value) => partition::purge::purge(execution, *value),
+        Payload::Expression(ExpressionIntent::Evaluate, value) => expression_evaluation::evaluate(execution, value),
         Payload::Clock(ClockIntent::Reset, _) => partition::reset_clock::reset(execution),
+        _ => not_a_command(command),
+    }
+}
+
+/// What is done with conditions that element instances and start events wait for.
+fn handle_condition(execution: &mut Execution<'_>, command: &Command) -> Outcome {
+    match &command.payload {
+        Payload::ConditionalSubscription(ConditionalSubscriptionIntent::Trigger, value) => {
+            conditional::trigger::trigger(execution, command.key, value)
+        }
+        Payload::ConditionalSubscription(ConditionalSubscriptionIntent::Evaluate, value) => {
+            conditional::change::go_on(execution, value)
+        }
+        Payload::ConditionalEvaluation(ConditionalEvaluationIntent::Evaluate, value) => {
+            conditional::evaluation::evaluate(execution, value)
+        }
+        _ => not_a_command(command),
+    }
+}
+
+/// What is done with jobs.
+fn handle_job(execution: &mut Execution<'_>, command: &Command, intent: JobIntent, value: &JobValue) -> Outcome {
+    let key = command.key;
+    match intent {
+        JobIntent::Complete => job::complete::complete(execution, key, value),
+        JobIntent::Fail => job::fail::fail(execution, key, value),
+        JobIntent::ThrowError => job::throw_error::throw_error(execution, key, value),
+        JobIntent::TimeOut => job::time_out::time_out(execution, key),
+        JobIntent::RecurAfterBackoff => job::recur_after_backoff::recur(execution, key),
+        JobIntent::UpdateRetries => job::update::update_retries(execution, key, value),
+        JobIntent::UpdateTimeout => job::update::update_timeout(execution, key, value),
+        JobIntent::Update => job::update::update(execution, key, value),
+        JobIntent::Yield => job::r#yield::r#yield(execution, key),
+        _ => not_a_command(command),
+    }
+}
+
+/// What is done with user tasks.
+fn handle_user_task(
+    execution: &mut Execution<'_>,
+    command: &Command,
+    intent: UserTaskIntent,
+    value: &UserTaskValue,
+) -> Outcome {
+    let key = command.key;
+    match intent {
+        UserTaskIntent::Assign => user_task::assign::assign(execution, key, value),
+        UserTaskIntent::Claim => user_task::claim::claim(execution, key, value),
+        UserTaskIntent::Update => user_task::update::update(execution, key, value),
+        UserTaskIntent::Complete => user_task::complete::complete(execution, key, value),
         _ => not_a_command(command),
     }
 }
@@ -456,6 +512,7 @@ pub(crate) fn owning_instance(state: &State, command: &Command) -> Key {
     let of_element = |key| state.element_instance(key).map(|instance| instance.value.process_instance_key);
     let found = match &command.payload {
         Payload::Job(..) => state.job(command.key).map(|job| job.value.process_instance_key),
+        Payload::UserTask(..) => state.user_task(command.key).map(|task| task.value.process_instance_key),
         Payload::Incident(..) => {
             state.tables.incidents.get(&command.key.raw()).map(|row| row.value.process_instance_key)
         }
@@ -464,6 +521,7 @@ pub(crate) fn owning_instance(state: &State, command: &Command) -> Key {
         Payload::Work(_, value) => Some(value.process_instance_key),
         Payload::Timer(..) => state.tables.timers.get(&command.key.raw()).map(|row| row.value.process_instance_key),
         Payload::ProcessMessageSubscription(_, value) => Some(value.process_instance_key),
+        Payload::ConditionalSubscription(_, value) => Some(value.process_instance_key),
         Payload::ProcessInstanceModification(_, value) => Some(value.process_instance_key),
         Payload::ProcessInstanceMigration(_, value) => Some(value.process_instance_key),
         _ => None,

@@ -83,6 +83,13 @@ pub(crate) fn send_command(execution: &mut Execution<'_>, partition: PartitionId
     }
 }
 
+/// Sends a command to every other partition, where it arrives once and in order.
+pub(crate) fn send_to_others(execution: &mut Execution<'_>, command: &Command) {
+    for partition in routing::other_partitions(execution) {
+        enqueue(execution, partition, Key::NONE, command.clone());
+    }
+}
+
 /// Puts a command into the outbox and sends it.
 fn enqueue(execution: &mut Execution<'_>, partition: PartitionId, distribution_key: Key, command: Command) {
     let mut command = command.following(&execution.origin);

@@ -2,6 +2,7 @@
 
 mod activate;
 mod activate_at;
+pub(crate) mod ad_hoc_sub_process;
 mod bound_version;
 mod business_rule_task;
 mod call_activity;
@@ -15,20 +16,24 @@ mod script_task;
 mod terminate;
 mod terminate_at_once;
 mod throw_event;
+mod user_task;
 
 pub(crate) use activate_at::{ActivateInstruction, Activations, ScopeVariables, scopes_of};
 pub(crate) use inclusive_gateway::WaitingJoins;
-pub(crate) use terminate::{begin as begin_termination, interrupt_children};
+pub(crate) use job_worker_task::{create_job, evaluate as evaluate_job};
+pub(crate) use terminate::{begin as begin_termination, cancel_job, finish_termination, interrupt_children};
 pub(crate) use terminate_at_once::Terminations;
+pub(crate) use user_task::{continue_as_user_task, list_text};
 
 use std::sync::Arc;
 
-use bpmn::model::{ElementIndex, ExecutableProcess};
+use bpmn::model::{Behavior, ElementIndex, ExecutableProcess};
 use protocol::{
-    Command, Key, Payload, ProcessInstanceBatchIntent, ProcessInstanceBatchValue, ProcessInstanceIntent,
-    ProcessInstanceValue, Text,
+    AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, Command, Key, Payload,
+    ProcessInstanceBatchIntent, ProcessInstanceBatchValue, ProcessInstanceIntent, ProcessInstanceValue, Text,
 };
 
+use crate::compensation;
 use crate::execution::{Execution, Outcome};
 use crate::state::{ElementInstance, Lifecycle, State};
 
@@ -43,10 +48,13 @@ pub(crate) enum Step {
     Complete { key: Key },
     /// The element is to end early.
     Terminate { key: Key },
-    /// The children of a scope must end early; those up to `after` were already told.
-    TerminateChildren { scope: Key, after: Key },
-    /// Inner instances of a parallel multi-instance body are to begin, until all of its items have one.
-    ActivateInnerInstances { body: Key },
+    /// The children of a scope must end early; those up to `after` were already told, and those behind `up_to` are not meant.
+    TerminateChildren { scope: Key, after: Key, up_to: Option<Key> },
+    /// More of what an element instance begins is to begin: inner instances of a parallel multi-instance body, until all of its
+    /// items have one; compensation handlers of a throw event.
+    ActivateBatch { of: Key },
+    /// Further elements of an ad-hoc sub-process are to begin.
+    BeginAdHocElements { ad_hoc: Key, value: Box<AdHocSubProcessInstructionValue> },
     /// A command of this partition to itself. When it is refused, nothing else is undone.
     Command(Box<Command>),
 }
@@ -55,12 +63,13 @@ pub(crate) enum Step {
 const INTERRUPTED_CHILDREN_AT_ONCE_MAX: usize = 50;
 
 /// A batch step for one element instance.
-fn batch_command(intent: ProcessInstanceBatchIntent, of: Key, index: i64) -> Command {
+fn batch_command(intent: ProcessInstanceBatchIntent, of: Key, index: i64, up_to: Option<Key>) -> Command {
     let value = ProcessInstanceBatchValue {
         process_instance_key: Key::NONE,
         batch_element_instance_key: of,
         index,
         tenant_id: Text::default(),
+        up_to,
     };
     Command::new(of, Payload::ProcessInstanceBatch(intent, Box::new(value)))
 }
@@ -76,10 +85,14 @@ impl Step {
             Step::ContinueActivation { key } => step(key, ProcessInstanceIntent::ActivateElement, Arc::default()),
             Step::Complete { key } => step(key, ProcessInstanceIntent::CompleteElement, Arc::default()),
             Step::Terminate { key } => step(key, ProcessInstanceIntent::TerminateElement, Arc::default()),
-            Step::TerminateChildren { scope, after } => {
-                batch_command(ProcessInstanceBatchIntent::Terminate, scope, after.raw())
+            Step::TerminateChildren { scope, after, up_to } => {
+                batch_command(ProcessInstanceBatchIntent::Terminate, scope, after.raw(), up_to)
             }
-            Step::ActivateInnerInstances { body } => batch_command(ProcessInstanceBatchIntent::Activate, body, 0),
+            Step::ActivateBatch { of } => batch_command(ProcessInstanceBatchIntent::Activate, of, 0, None),
+            Step::BeginAdHocElements { ad_hoc, value } => {
+                let intent = AdHocSubProcessInstructionIntent::Activate;
+                Command::new(ad_hoc, Payload::AdHocSubProcessInstruction(intent, value))
+            }
             Step::Command(command) => *command,
         }
     }
@@ -98,10 +111,11 @@ impl Step {
             Payload::ProcessInstance(ProcessInstanceIntent::CompleteElement, _) => Step::Complete { key },
             Payload::ProcessInstance(ProcessInstanceIntent::TerminateElement, _) => Step::Terminate { key },
             Payload::ProcessInstanceBatch(ProcessInstanceBatchIntent::Terminate, value) => {
-                Step::TerminateChildren { scope: key, after: Key::from_raw(value.index) }
+                Step::TerminateChildren { scope: key, after: Key::from_raw(value.index), up_to: value.up_to }
             }
-            Payload::ProcessInstanceBatch(ProcessInstanceBatchIntent::Activate, _) => {
-                Step::ActivateInnerInstances { body: key }
+            Payload::ProcessInstanceBatch(ProcessInstanceBatchIntent::Activate, _) => Step::ActivateBatch { of: key },
+            Payload::AdHocSubProcessInstruction(AdHocSubProcessInstructionIntent::Activate, value) => {
+                Step::BeginAdHocElements { ad_hoc: key, value }
             }
             payload => Step::Command(Box::new(Command { payload, ..command })),
         }
@@ -115,9 +129,11 @@ impl Step {
             | Step::Complete { key }
             | Step::Terminate { key }
             | Step::TerminateChildren { scope: key, .. }
-            | Step::ActivateInnerInstances { body: key } => *key,
+            | Step::ActivateBatch { of: key }
+            | Step::BeginAdHocElements { ad_hoc: key, .. } => *key,
             Step::Command(command) => match &command.payload {
                 Payload::ProcessMessageSubscription(_, value) => value.process_instance_key,
+                Payload::ConditionalSubscription(_, value) => value.process_instance_key,
                 _ => command.key,
             },
         }
@@ -131,7 +147,8 @@ impl Step {
             | Step::Complete { key }
             | Step::Terminate { key }
             | Step::TerminateChildren { scope: key, .. }
-            | Step::ActivateInnerInstances { body: key } => {
+            | Step::ActivateBatch { of: key }
+            | Step::BeginAdHocElements { ad_hoc: key, .. } => {
                 state.element_instance(*key).map_or(Key::NONE, |instance| instance.value.process_instance_key)
             }
             Step::Command(command) => crate::dispatch::owning_instance(state, command),
@@ -149,9 +166,21 @@ pub(crate) fn take_step(execution: &mut Execution<'_>, step: Step) -> Outcome {
         Step::ContinueActivation { key } => activate::resume(execution, key),
         Step::Complete { key } => complete::complete(execution, key),
         Step::Terminate { key } => terminate::terminate(execution, key),
-        Step::TerminateChildren { scope, after } => terminate::terminate_children(execution, scope, after),
-        Step::ActivateInnerInstances { body } => multi_instance::activate_inner_instances(execution, body),
+        Step::TerminateChildren { scope, after, up_to } => {
+            terminate::terminate_children(execution, scope, after, up_to)
+        }
+        Step::ActivateBatch { of } => activate_batch(execution, of),
+        Step::BeginAdHocElements { ad_hoc, value } => ad_hoc_sub_process::continue_elements(execution, ad_hoc, *value),
         Step::Command(command) => crate::dispatch::follow_up(execution, &command),
+    }
+}
+
+fn activate_batch(execution: &mut Execution<'_>, of: Key) -> Outcome {
+    match Token::find(execution, of)? {
+        Some(token) if matches!(token.element().behavior, Behavior::CompensationThrowEvent { .. }) => {
+            compensation::go_on(execution, &token)
+        }
+        _ => multi_instance::activate_inner_instances(execution, of),
     }
 }
 

@@ -246,7 +246,7 @@ impl Execution<'_> {
     }
 
     /// What a step cannot store or send is the fault of its instance and must not fail the whole command.
-    fn check_step(&mut self) -> Outcome {
+    pub fn check_step(&mut self) -> Outcome {
         let fault = self.state.tables.fault().filter(StoreError::concerns_one_command);
         let excess = self.used.excess.take().map(|rejection| rejection.reason.to_string());
         let Some(reason) = excess.or_else(|| fault.map(|fault| fault.to_string())) else { return Ok(()) };
@@ -264,6 +264,12 @@ impl Execution<'_> {
                 >= limits.evaluation_steps_per_command
             || used.budget.bytes_read() >= limits.evaluation_bytes_read_per_command_max / 4
             || used.budget.bytes_built() >= limits.evaluation_bytes_built_per_command_max / 4
+    }
+
+    /// How much is done in one slice, of so much at most: no more than a command takes steps, so that a command with few of them
+    /// is left to the work queue as one with many is.
+    pub fn at_once(&self, max: usize) -> usize {
+        max.min(self.limits.steps_per_command_max).max(1)
     }
 
     /// Each entry of the queue holds no more steps than one command takes: to write the others again each time would take

@@ -5,6 +5,7 @@
 //! therefore part of a level. Each partition is at one, in its replicated counters; a command raises it when all of its
 //! replicas know the next one. A build keeps the rules of all levels.
 
+use bpmn::model::{Behavior, Element, Trigger};
 use minicbor::decode::{Decoder, Error as DecodeError};
 use minicbor::encode::{Encoder, Error as EncodeError, Write};
 use minicbor::{Decode, Encode};
@@ -27,14 +28,88 @@ pub(crate) struct Rules {
     pub has_settings: bool,
     /// Whether the id of the cluster, and by which partitions is routed, are part of the state, and a command sets them.
     pub has_routing: bool,
+    /// Whether a modification waits until what was on its way in an interrupted scope has come to its end.
+    pub modification_waits_for_tokens: bool,
+    /// Whether the sender of a message can wait for the instance that takes it.
+    pub has_message_correlation: bool,
+    /// Whether clients can have expressions evaluated.
+    pub has_expression_evaluation: bool,
+    /// Whether a partition can forget everything, for tests.
+    pub has_purge: bool,
+    /// Whether signals, conditions, user tasks and the other elements of [`is_of_level_4`] are executed.
+    pub has_elements_of_level_4: bool,
+    /// Whether expressions call a built-in function where a local value that is no function has its name.
+    pub has_hidden_functions: bool,
 }
 
 /// All levels in order, from level 1. The rules of one that was released never change.
 static LEVELS: &[Rules] = &[
-    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: false, has_routing: false },
-    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: true, has_routing: false },
-    Rules { time_zones: "2026e", limits: &Limits::OF_LEVEL_1, has_settings: true, has_routing: true },
+    Rules {
+        time_zones: "2026e",
+        limits: &Limits::OF_LEVEL_1,
+        has_settings: false,
+        has_routing: false,
+        modification_waits_for_tokens: false,
+        has_message_correlation: false,
+        has_expression_evaluation: false,
+        has_purge: false,
+        has_elements_of_level_4: false,
+        has_hidden_functions: false,
+    },
+    Rules {
+        time_zones: "2026e",
+        limits: &Limits::OF_LEVEL_1,
+        has_settings: true,
+        has_routing: false,
+        modification_waits_for_tokens: false,
+        has_message_correlation: false,
+        has_expression_evaluation: false,
+        has_purge: false,
+        has_elements_of_level_4: false,
+        has_hidden_functions: false,
+    },
+    Rules {
+        time_zones: "2026e",
+        limits: &Limits::OF_LEVEL_1,
+        has_settings: true,
+        has_routing: true,
+        modification_waits_for_tokens: true,
+        has_message_correlation: true,
+        has_expression_evaluation: false,
+        has_purge: false,
+        has_elements_of_level_4: false,
+        has_hidden_functions: false,
+    },
+    Rules {
+        time_zones: "2026e",
+        limits: &Limits::OF_LEVEL_1,
+        has_settings: true,
+        has_routing: true,
+        modification_waits_for_tokens: true,
+        has_message_correlation: true,
+        has_expression_evaluation: true,
+        has_purge: true,
+        has_elements_of_level_4: true,
+        has_hidden_functions: true,
+    },
 ];
+
+/// Whether an element is executed from level 4 on; before it, its process is refused at deployment.
+pub(crate) fn is_of_level_4(element: &Element) -> bool {
+    let is_of_level_4 = |trigger: &Trigger| matches!(trigger, Trigger::Signal(_) | Trigger::Condition(_));
+    element.catch_event().is_some_and(|event| is_of_level_4(&event.trigger))
+        || element.is_for_compensation
+        || !element.start_listeners.is_empty()
+        || !element.end_listeners.is_empty()
+        || matches!(
+            element.behavior,
+            Behavior::UserTask(_)
+                | Behavior::AdHocSubProcess(_)
+                | Behavior::SignalThrowEvent { .. }
+                | Behavior::CompensationBoundaryEvent { .. }
+                | Behavior::CompensationThrowEvent { .. }
+        )
+}
 
 /// A level that this build does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +126,7 @@ impl FeatureLevel {
     /// The first level that there was.
     pub const OLDEST: FeatureLevel = FeatureLevel(1);
     /// The last one that this build knows.
-    pub const NEWEST: FeatureLevel = FeatureLevel(3);
+    pub const NEWEST: FeatureLevel = FeatureLevel(4);
 
     /// The level with this number.
     ///

@@ -8,6 +8,7 @@ use crate::element::{Step, Token};
 use crate::execution::{Execution, Outcome};
 use crate::job::delivery::{self, JobQueue};
 use crate::state::Lifecycle;
+use crate::user_task::listener;
 
 /// Something that a person has to put right.
 #[derive(Debug)]
@@ -100,6 +101,9 @@ pub(crate) fn resolve_command(execution: &mut Execution<'_>, key: Key) -> Outcom
     }
     if let Some(instance) = execution.state.element_instance(value.element_instance_key) {
         let key = value.element_instance_key;
+        if listener::resume(execution, instance.user_task)? {
+            return Ok(());
+        }
         match instance.lifecycle {
             Lifecycle::Activating => execution.steps.push_back(Step::ContinueActivation { key }),
             Lifecycle::Activated | Lifecycle::Completing => execution.steps.push_back(Step::Complete { key }),

@@ -6,7 +6,10 @@
 
 #![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
 
+mod ad_hoc_sub_process;
 mod apply;
+mod compensation;
+mod conditional;
 mod decision_evaluation;
 mod definitions;
 mod deployment;
@@ -17,11 +20,14 @@ mod element;
 mod element_path;
 mod event;
 mod execution;
+mod expression_evaluation;
 mod feature_level;
 mod incident;
 mod job;
 mod job_stream;
 mod limits;
+mod listener;
+mod living;
 mod message;
 mod name;
 mod output;
@@ -30,16 +36,20 @@ mod payload_bytes;
 mod process_instance;
 
 mod refused;
+mod resource;
 mod resource_deletion;
 mod routing;
+mod signal;
 mod state;
 mod timer;
 mod usage;
+mod user_task;
 mod variable;
 mod watch;
 
 pub use feature_level::{FeatureLevel, UnknownFeatureLevel};
 pub use limits::Limits;
+pub use living::LivingRecords;
 pub use output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 pub use watch::{Decision, Subject, Unwatched, Watch};
 

@@ -58,6 +58,8 @@ pub struct Limits {
     /// Living element instances, tokens and items of loops of a root process instance and of all processes that it called; one
     /// more is an incident of the element that begins or would multiply them.
     pub root_element_instances_max: u64,
+    /// Conditions that one process instance waits for at once; an element that would wait for more is an incident.
+    pub conditional_subscriptions_max: usize,
     /// Calls that lead to one another: how deep process instances can be nested.
     pub call_depth_max: u32,
     /// Bytes of one job with its variables; a larger one is an incident of its element.
@@ -103,6 +105,7 @@ impl Limits {
         called_variables_bytes_max: 32 << 20,
         root_variable_bytes_max: 512 << 20,
         root_element_instances_max: 1_000_000,
+        conditional_subscriptions_max: 10_000,
         call_depth_max: 1_000,
         job_bytes_max: 4 << 20,
         job_batch_bytes_max: 4 << 20,

@@ -6,6 +6,7 @@
 //! CORRELATE is answered by exactly one CORRELATE or REJECT, and nothing is ever repeated.
 
 pub(crate) mod buffer;
+pub(crate) mod correlation;
 pub(crate) mod expire;
 pub(crate) mod message_subscription;
 pub(crate) mod process_message_subscription;

@@ -1,8 +1,8 @@
 //! How much a payload carries: what a record of it takes in memory, in the log and in the record stream, about.
 
 use protocol::{
-    Command, DecisionRequirementsMetadata, DecisionValue, DeploymentValue, EvaluatedDecisionValue, Payload,
-    ProcessMetadata, Text,
+    Command, DecisionRequirementsMetadata, DecisionValue, DeploymentValue, EvaluatedDecisionValue, FormMetadata,
+    Payload, ProcessMetadata, ResourceMetadata, Text,
 };
 
 /// Bytes of the numbers and names in a value that is counted one by one.
@@ -14,15 +14,27 @@ pub(crate) fn payload_bytes(payload: &Payload) -> u64 {
         Payload::Variable(_, value) => value.value.len(),
         Payload::VariableDocument(_, value) => value.variables.len(),
         Payload::Job(_, value) => value.variables.len() + value.custom_headers.len() + value.error_message.len(),
+        Payload::UserTask(_, value) => crate::user_task::bytes_of(value),
         Payload::JobBatch(_, value) => {
             value.jobs.iter().map(|job| job.variables.len() + job.custom_headers.len() + VALUE_BYTES).sum()
+        }
+        Payload::AdHocSubProcessInstruction(_, value) => {
+            value.activate_elements.iter().map(|element| element.element_id.len() + element.variables.len()).sum()
         }
         Payload::ProcessEvent(_, value) => value.variables.len(),
         Payload::MultiInstance(_, value) => texts(&value.input_collection) + value.output_element.len(),
         Payload::Message(_, value) => value.variables.len(),
+        Payload::MessageCorrelation(_, value) => value.variables.len(),
         Payload::MessageSubscription(_, value) => value.variables.len(),
         Payload::ProcessMessageSubscription(_, value) => value.variables.len(),
         Payload::MessageStartEventSubscription(_, value) => value.variables.len(),
+        Payload::Signal(_, value) => value.variables.len(),
+        Payload::ConditionalSubscription(_, value) => {
+            value.condition.len() + texts(&value.variable_names) + value.candidates.len() * VALUE_BYTES / 10
+        }
+        Payload::ConditionalEvaluation(_, value) => {
+            value.variables.len() + value.started_process_instances.len() * VALUE_BYTES / 10
+        }
         Payload::ProcessInstanceCreation(_, value) => value.variables.len() + texts(&value.fetch_variables),
         Payload::ProcessInstanceResult(_, value) => value.variables.len(),
         Payload::Incident(_, value) => value.error_message.len(),
@@ -31,10 +43,15 @@ pub(crate) fn payload_bytes(payload: &Payload) -> u64 {
         Payload::Process(_, value) => value.resource.len() + process_bytes(&value.metadata),
         Payload::DecisionRequirements(_, value) => value.resource.len() + graph_bytes(&value.metadata),
         Payload::Decision(_, value) => decision_bytes(value),
+        Payload::Form(_, value) => value.resource.len() + form_bytes(&value.metadata),
+        Payload::Resource(_, value) => value.resource_prop.len() + resource_bytes(&value.metadata),
         Payload::DecisionEvaluation(_, value) => {
             value.variables.len()
                 + value.decision_output.len()
                 + value.evaluated_decisions.iter().map(evaluated_bytes).sum::<usize>()
+        }
+        Payload::Expression(_, value) => {
+            value.expression.len() + value.variables.len() + value.result_value.len() + texts(&value.warnings)
         }
         Payload::Work(_, value) => return value.commands.iter().map(command_bytes).sum(),
         Payload::Outbox(_, value) => return value.command.as_deref().map_or(0, command_bytes),
@@ -58,7 +75,9 @@ pub(crate) fn deployment_bytes(value: &DeploymentValue) -> usize {
     let processes = value.processes_metadata.iter().map(process_bytes);
     let graphs = value.decision_requirements_metadata.iter().map(graph_bytes);
     let decisions = value.decisions_metadata.iter().map(decision_bytes);
-    resources.chain(processes).chain(graphs).chain(decisions).sum()
+    let forms = value.form_metadata.iter().map(form_bytes);
+    let kept = value.resource_metadata.iter().map(resource_bytes);
+    resources.chain(processes).chain(graphs).chain(decisions).chain(forms).chain(kept).sum()
 }
 
 fn process_bytes(value: &ProcessMetadata) -> usize {
@@ -85,6 +104,16 @@ fn decision_bytes(value: &DecisionValue) -> usize {
         &value.decision_requirements_id,
         &value.tenant_id,
     ];
+    names.iter().map(|name| name.len()).sum::<usize>() + VALUE_BYTES
+}
+
+fn form_bytes(value: &FormMetadata) -> usize {
+    let names = [&value.form_id, &value.version_tag, &value.resource_name, &value.tenant_id];
+    names.iter().map(|name| name.len()).sum::<usize>() + VALUE_BYTES
+}
+
+fn resource_bytes(value: &ResourceMetadata) -> usize {
+    let names = [&value.resource_id, &value.version_tag, &value.resource_name, &value.tenant_id];
     names.iter().map(|name| name.len()).sum::<usize>() + VALUE_BYTES
 }
 

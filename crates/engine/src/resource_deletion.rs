@@ -1,18 +1,20 @@
-//! RESOURCE_DELETION DELETE: a version of a process or of a graph of decisions goes, here and on every other partition.
+//! RESOURCE_DELETION DELETE: a version of a process, of a graph of decisions, of a form or of another resource goes, here
+//! and on every other partition.
 //!
 //! Partition 1 decides, and refuses while instances of the definition live there. Another partition that hears of the
 //! decision closes the definition at once, so that nothing new begins with it, but keeps it until the last instance that it
 //! runs there has ended: a definition in use never goes.
 
 use protocol::{
-    Command, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsMetadata, DecisionRequirementsValue, Key,
-    PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, ProcessMetadata, ProcessValue, Rejection, Request,
-    ResourceDeletionIntent, ResourceDeletionValue, WorkIntent, WorkValue,
+    Command, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsMetadata, DecisionRequirementsValue,
+    FormIntent, FormValue, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, ProcessMetadata,
+    ProcessValue, Rejection, Request, ResourceDeletionIntent, ResourceDeletionValue, ResourceIntent, ResourceValue,
+    Text, WorkIntent, WorkValue,
 };
 
 use crate::execution::{Execution, Outcome};
 use crate::state::State;
-use crate::{distribution, message, routing, timer};
+use crate::{conditional, distribution, message, routing, signal, timer};
 
 pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &ResourceDeletionValue) -> Outcome {
     if command.source.is_none() {
@@ -23,6 +25,10 @@ pub(crate) fn delete(execution: &mut Execution<'_>, command: &Command, value: &R
         && (value.tenant_id.is_empty() || value.tenant_id == row.metadata.tenant_id)
     {
         delete_decisions(execution, command, &row.metadata);
+        return Ok(());
+    }
+    if let Some((deleted, tenant)) = document(execution, value) {
+        delete_document(execution, command, definition, tenant, deleted);
         return Ok(());
     }
     let metadata = find(&execution.state, value).ok_or_else(|| {
@@ -77,6 +83,34 @@ fn delete_decisions(execution: &mut Execution<'_>, command: &Command, metadata: 
     let resource = resource.unwrap_or_default().into();
     let value = DecisionRequirementsValue { metadata: metadata.clone(), resource };
     execution.emit(graph, Payload::DecisionRequirements(DecisionRequirementsIntent::Deleted, Box::new(value)));
+    execution.emit(key, deletion(ResourceDeletionIntent::Deleted));
+    if command.source.is_none() {
+        answer(execution, key, deletion);
+    }
+}
+
+/// The form, or the resource that is only kept, as deleted, and its tenant.
+fn document(execution: &Execution<'_>, value: &ResourceDeletionValue) -> Option<(Payload, Text)> {
+    let tables = &execution.state.tables;
+    let key = value.resource_key.raw();
+    let (deleted, tenant) = if let Some(row) = tables.forms.get(&key) {
+        let form = FormValue { metadata: row.metadata.clone(), resource: row.resource.clone().into() };
+        (Payload::Form(FormIntent::Deleted, Box::new(form)), row.metadata.tenant_id.clone())
+    } else {
+        let row = tables.resources.get(&key)?;
+        let resource = ResourceValue { metadata: row.metadata.clone(), resource_prop: row.resource.clone() };
+        (Payload::Resource(ResourceIntent::Deleted, Box::new(resource)), row.metadata.tenant_id.clone())
+    };
+    (value.tenant_id.is_empty() || value.tenant_id == tenant).then_some((deleted, tenant))
+}
+
+/// Nothing keeps a document either: whoever has its key finds that it is gone.
+fn delete_document(execution: &mut Execution<'_>, command: &Command, document: Key, tenant: Text, deleted: Payload) {
+    let key = if command.source.is_some() { command.key } else { execution.state.next_key() };
+    let value = ResourceDeletionValue { resource_key: document, tenant_id: tenant };
+    let deletion = |intent| Payload::ResourceDeletion(intent, Box::new(value.clone()));
+    execution.emit(key, deletion(ResourceDeletionIntent::Deleting));
+    execution.emit(document, deleted);
     execution.emit(key, deletion(ResourceDeletionIntent::Deleted));
     if command.source.is_none() {
         answer(execution, key, deletion);
@@ -145,10 +179,14 @@ fn close(execution: &mut Execution<'_>, metadata: &ProcessMetadata) {
     }
     timer::start_event::close(execution, definition);
     message::start_event::close(execution, definition);
+    signal::start_event::close(execution, definition);
+    conditional::start_event::close(execution, definition);
     let Some(previous) = newest(&execution.state, metadata) else { return };
     let Some(row) = execution.state.tables.processes.get(&previous.raw()) else { return };
     let Some(process) = execution.state.process(previous) else { return };
     message::start_event::open(execution, &row.metadata, &process);
+    signal::start_event::open(execution, &row.metadata, &process);
+    conditional::start_event::open(execution, &row.metadata, &process);
     // The timers of start events are kept where versions are decided.
     if execution.state.partition == PartitionId::DEPLOYMENT {
         timer::start_event::reopen(execution, &row.metadata, &process);

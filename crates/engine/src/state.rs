@@ -146,6 +146,63 @@ state::tables! {
         pub node_starts: state::Table<u32, u64> = 73,
         /// The cluster that the partition belongs to, and by what it routes, since it knows.
         pub cluster: state::Table<(), ClusterRow> = 74,
+        /// Messages whose senders wait for the instance that takes them.
+        pub awaited_correlations: state::Table<i64, AwaitedCorrelation> = 75,
+        /// Living user tasks.
+        pub user_tasks: state::Table<i64, UserTaskRow> = 120,
+        /// Versions of forms, by key.
+        pub forms: state::Table<i64, FormRow> = 90,
+        /// The newest version of a form by tenant and id.
+        pub latest_forms: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 91,
+        /// Keys of forms by tenant, id and version.
+        pub form_versions: state::Table<(Arc<str>, Arc<str>, i32), i64> = 92,
+        /// Keys of forms by deployment and id.
+        pub forms_by_deployment: state::Table<(i64, Arc<str>), i64> = 93,
+        /// The newest key of a form by tenant, id and version tag.
+        pub forms_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 94,
+        /// The newest version of a form that was deleted and is newer than those that are there, by tenant and id.
+        pub deleted_form_versions: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 95,
+        /// Versions of resources that are only kept, by key.
+        pub resources: state::Table<i64, ResourceRow> = 96,
+        /// The newest version of a resource by tenant and id.
+        pub latest_resources: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 97,
+        /// Keys of resources by tenant, id and version.
+        pub resource_versions: state::Table<(Arc<str>, Arc<str>, i32), i64> = 98,
+        /// Keys of resources by deployment and id.
+        pub resources_by_deployment: state::Table<(i64, Arc<str>), i64> = 99,
+        /// The newest key of a resource by tenant, id and version tag.
+        pub resources_by_version_tag: state::Table<(Arc<str>, Arc<str>, Arc<str>), i64> = 100,
+        /// The newest version of a resource that was deleted and is newer than those that are there, by tenant and id.
+        pub deleted_resource_versions: state::Table<(Arc<str>, Arc<str>), LatestVersion> = 101,
+        /// Waits for signals by what waits: (element instance or, for start events, definition; subscription).
+        pub signal_subscriptions: state::Table<(i64, i64), SignalSubscriptionRow> = 80,
+        /// What waits for a signal, by its tenant and name, oldest subscription first.
+        pub signal_receivers: state::Queue<(Arc<str>, Arc<str>), i64, i64> = 81,
+        /// Waits for conditions by what waits: (element instance or, for start events, definition; subscription).
+        pub conditional_subscriptions: state::Table<(i64, i64), ConditionalSubscriptionRow> = 130,
+        /// The scopes of such waits, by (process instance, name of a variable that the condition reads, subscription). The name is
+        /// empty when it reads none, so that any variable matters.
+        pub conditional_variables: state::Table<(i64, Arc<str>, i64), i64> = 131,
+        /// How many of them there are, by process instance.
+        pub conditional_counts: state::Table<i64, u32> = 132,
+        /// The definitions of start events that wait for conditions, by (tenant, subscription).
+        pub conditional_start_events: state::Table<(Arc<str>, i64), i64> = 133,
+        /// What was completed and may be undone, by (process instance, subscription).
+        pub compensation_subscriptions: state::Table<(i64, i64), CompensationSubscriptionRow> = 110,
+        /// The same by where it was completed: (scope, subscription).
+        pub compensation_scopes: state::Table<(i64, i64), ()> = 111,
+        /// The same as long as nothing has it undone.
+        pub compensable: state::Table<(i64, i64), ()> = 112,
+        /// The same by (scope, BPMN id of the activity, subscription).
+        pub compensable_activities: state::Table<(i64, Arc<str>, i64), ()> = 113,
+        /// The subscription of the instance of an activity that was completed.
+        pub compensation_activities: state::Table<i64, i64> = 114,
+        /// What an event has undone and what is not done yet, by (throw event, subscription).
+        pub compensation_throw_events: state::Table<(i64, i64), ()> = 115,
+        /// The subscription that an instance of a handler undoes.
+        pub compensation_handlers: state::Table<i64, i64> = 116,
+        /// Where a throw event is that undoes what happened inside of activities.
+        pub compensations: state::Table<i64, CompensationRow> = 117,
     }
 }
 
@@ -216,6 +273,10 @@ pub(crate) struct Counters {
     /// By how many partitions messages are routed, as the state's row of the cluster says it; none before that is known.
     #[n(20)]
     pub correlation_partition_count: Option<u16>,
+    /// Messages whose senders wait for the instance that takes them; while it is zero, no lookup is made.
+    #[n(21)]
+    #[cbor(default)]
+    pub awaited_correlations: u64,
 }
 
 impl Counters {
@@ -243,6 +304,7 @@ impl Counters {
             pinned_clock: None,
             records: 0,
             correlation_partition_count: None,
+            awaited_correlations: 0,
         }
     }
 }
@@ -317,6 +379,11 @@ impl State {
         self.counters = self.saved_counters;
     }
 
+    /// The time of the event that is being applied, where rows keep it.
+    pub fn time_kept(&self) -> Option<Timestamp> {
+        self.counters.feature_level.rules().has_elements_of_level_4.then_some(self.counters.timestamp)
+    }
+
     /// A key that no entity has.
     pub fn next_key(&mut self) -> Key {
         self.counters.key += 1;
@@ -344,6 +411,10 @@ impl State {
 
     pub fn job(&self, key: Key) -> Option<Arc<JobRow>> {
         self.tables.jobs.get(&key.raw())
+    }
+
+    pub fn user_task(&self, key: Key) -> Option<Arc<UserTaskRow>> {
+        self.tables.user_tasks.get(&key.raw())
     }
 
     /// The variables of a scope itself, in the order of their names.

@@ -57,6 +57,17 @@ fn bootstrap() -> Payload {
     Payload::Cluster(ClusterIntent::Bootstrap, Box::new(value))
 }
 
+fn correlation() -> Payload {
+    let value = MessageCorrelationValue {
+        name: "nobody".into(),
+        correlation_key: "k".into(),
+        variables: "{}".into(),
+        tenant_id: TENANT.into(),
+        ..MessageCorrelationValue::default()
+    };
+    Payload::MessageCorrelation(MessageCorrelationIntent::Correlate, Box::new(value))
+}
+
 /// Something of everything whose results a change of the engine could touch.
 fn history(level: FeatureLevel) -> Partition {
     let mut partition = Partition::with_options(at(level));
@@ -124,14 +135,88 @@ fn history(level: FeatureLevel) -> Partition {
     partition.advance(70_000);
     partition.advance(3_700_000);
     partition.submit(partition.instance, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
-    // Of what changed with level 3: what is deployed and published from here on concerns another partition too.
+    // Of what changed with level 3: what is deployed and published from the bootstrap on concerns another partition too.
+    partition.submit(Key::NONE, correlation());
     partition.submit(Key::NONE, bootstrap());
     partition.submit(Key::NONE, bootstrap());
     partition.deploy("late.bpmn", ProcessBuilder::new("late").start("start").end("end").to_xml().as_bytes());
     partition.create("order", "{\"id\":\"a\"}", ProcessInstanceCreationIntent::Create);
     partition.create("order", "{\"id\":\"b\"}", ProcessInstanceCreationIntent::Create);
+    elements_of_level_4(&mut partition);
     partition.check();
     partition
+}
+
+/// Of what changed with level 4: user tasks, signals, listeners and conditions. At the levels before it, the deployments are
+/// refused, and nobody waits.
+fn elements_of_level_4(partition: &mut Partition) {
+    let approval = ProcessBuilder::new("approval")
+        .start("start")
+        .user_task("approve")
+        .boundary("recalled", "approve", Event::Signal("recall"))
+        .end("over")
+        .move_to("approve")
+        .catch_event("released", Event::Signal("release"))
+        .end("end");
+    partition.deploy("approval.bpmn", approval.to_xml().as_bytes());
+    for _ in 0..3 {
+        partition.create("approval", "{\"amount\":1}", ProcessInstanceCreationIntent::Create);
+    }
+    let tasks: Vec<Key> = partition
+        .records
+        .iter()
+        .filter(|record| matches!(record.payload, Payload::UserTask(UserTaskIntent::Created, _)))
+        .map(|record| record.key)
+        .collect();
+    let of_somebody = UserTaskValue { assignee: "somebody".into(), ..UserTaskValue::default() };
+    let approved = UserTaskValue { variables: "{\"approved\":true}".into(), ..UserTaskValue::default() };
+    for task in tasks.iter().take(2) {
+        partition.submit(*task, Payload::UserTask(UserTaskIntent::Assign, Box::new(of_somebody.clone())));
+        partition.submit(*task, Payload::UserTask(UserTaskIntent::Complete, Box::new(approved.clone())));
+    }
+    for name in ["recall", "release"] {
+        let signal = SignalValue {
+            signal_name: name.into(),
+            variables: "{\"told\":true}".into(),
+            tenant_id: TENANT.into(),
+            ..SignalValue::default()
+        };
+        partition.submit(Key::NONE, Payload::Signal(SignalIntent::Broadcast, Box::new(signal)));
+    }
+    listeners_and_conditions(partition);
+}
+
+fn listeners_and_conditions(partition: &mut Partition) {
+    let watched = ProcessBuilder::new("watched")
+        .start("start")
+        .service_task("work", "work")
+        .catch_event("enough", Event::Condition("= count > 2", ""))
+        .user_task("review")
+        .task_listener("completing", "completing")
+        .end("end")
+        .to_xml();
+    let listener = r#"<zeebe:executionListener eventType="start" type="before" retries="2"/>"#;
+    let listeners = format!("<zeebe:executionListeners>{listener}</zeebe:executionListeners>");
+    let watched = watched.replacen("<zeebe:taskDefinition", &format!("{listeners}<zeebe:taskDefinition"), 1);
+    partition.deploy("watched.bpmn", watched.as_bytes());
+    partition.create("watched", "{\"count\":1}", ProcessInstanceCreationIntent::Create);
+    for job_type in ["before", "work", "completing"] {
+        partition.activate(job_type, 1);
+        let created = |record: &Record| match &record.payload {
+            Payload::Job(JobIntent::Created, value) if &*value.job_type == job_type => Some(record.key),
+            _ => None,
+        };
+        let Some(job) = partition.records.iter().rev().find_map(created) else { continue };
+        let value = JobValue { variables: "{\"count\":3}".into(), ..JobValue::default() };
+        partition.job(job, JobIntent::Complete, value);
+        let review = partition.records.iter().rev().find_map(|record| match &record.payload {
+            Payload::UserTask(UserTaskIntent::Created, value) if &*value.element_id == "review" => Some(record.key),
+            _ => None,
+        });
+        if let Some(review) = review {
+            partition.submit(review, Payload::UserTask(UserTaskIntent::Complete, Default::default()));
+        }
+    }
 }
 
 fn encoded(batch: &CommandBatch) -> Vec<u8> {

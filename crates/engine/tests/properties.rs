@@ -32,6 +32,7 @@ enum Action {
     SetVariable(u8, bool),
     Wait(u16),
     Publish(u8, bool),
+    Broadcast(bool),
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -49,6 +50,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (any::<u8>(), any::<bool>()).prop_map(|(scope, local)| Action::SetVariable(scope, local)),
         2 => (0..60_000_u16).prop_map(Action::Wait),
         2 => (0..3_u8, any::<bool>()).prop_map(|(key, is_buffered)| Action::Publish(key, is_buffered)),
+        1 => any::<bool>().prop_map(Action::Broadcast),
     ]
 }
 
@@ -56,6 +58,7 @@ fn action() -> impl Strategy<Value = Action> {
 #[derive(Default)]
 struct Seen {
     jobs: Vec<Key>,
+    user_tasks: Vec<Key>,
     incidents: Vec<Key>,
     elements: Vec<Key>,
 }
@@ -66,6 +69,7 @@ impl Seen {
         for record in partition.records.iter().filter(|record| record.record_type == RecordType::Event) {
             match &record.payload {
                 Payload::Job(JobIntent::Created, _) => seen.jobs.push(record.key),
+                Payload::UserTask(UserTaskIntent::Creating, _) => seen.user_tasks.push(record.key),
                 Payload::Incident(IncidentIntent::Created, _) => seen.incidents.push(record.key),
                 Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, _) => seen.elements.push(record.key),
                 _ => {}
@@ -101,7 +105,26 @@ fn act(partition: &mut Partition, action: &Action) {
         }
         Action::Complete(job, choice) => {
             let variables = format!("{{\"choice\":{choice},\"job\":{job}}}").as_str().into();
-            partition.job(pick(&seen.jobs, *job), JobIntent::Complete, JobValue { variables, ..JobValue::default() });
+            if choice % 2 == 0 && !seen.user_tasks.is_empty() {
+                let intents =
+                    [UserTaskIntent::Complete, UserTaskIntent::Assign, UserTaskIntent::Claim, UserTaskIntent::Update];
+                let value = UserTaskValue {
+                    assignee: format!("a{}", job % 2).as_str().into(),
+                    priority: 7,
+                    changed_attributes: vec!["priority".into()],
+                    variables,
+                    ..UserTaskValue::default()
+                };
+                let intent = intents[usize::from(*job) % intents.len()];
+                partition.submit(pick(&seen.user_tasks, *job), Payload::UserTask(intent, Box::new(value)));
+                return;
+            }
+            let key = pick(&seen.jobs, *job);
+            let value = match is_of_task_listener(partition, key) {
+                true => JobValue { result: listener_result(job.wrapping_add(*choice)), ..JobValue::default() },
+                false => JobValue { variables, ..JobValue::default() },
+            };
+            partition.job(key, JobIntent::Complete, value);
         }
         Action::Fail(job, retries, retry_backoff) => {
             let value = JobValue { retries: *retries, retry_backoff: *retry_backoff, ..JobValue::default() };
@@ -148,6 +171,31 @@ fn act(partition: &mut Partition, action: &Action) {
         Action::Publish(key, is_buffered) => {
             publish(partition, &format!("k{key}"), if *is_buffered { 30_000 } else { 0 });
         }
+        Action::Broadcast(is_thrown) => broadcast(partition, if *is_thrown { "thrown" } else { "signal" }),
+    }
+}
+
+fn is_of_task_listener(partition: &Partition, key: Key) -> bool {
+    let created = partition.records.iter().find(|record| record.key == key);
+    created.is_some_and(|record| match &record.payload {
+        Payload::Job(_, job) => job.job_kind == JobKind::TaskListener,
+        _ => false,
+    })
+}
+
+/// Nothing, a denial, or a correction.
+fn listener_result(choice: u8) -> Option<Box<JobResult>> {
+    let corrections = JobResultCorrections {
+        assignee: "c".into(),
+        priority: 9,
+        corrected_attributes: vec!["assignee".into(), "priority".into()],
+        ..JobResultCorrections::default()
+    };
+    let result = JobResult { result_type: JobResultType::UserTask, ..JobResult::default() };
+    match choice % 4 {
+        1 => Some(Box::new(JobResult { denied: true, denied_reason: "no".into(), ..result })),
+        3 => Some(Box::new(JobResult { corrections: Some(Box::new(corrections)), ..result })),
+        _ => None,
     }
 }
 
@@ -161,6 +209,16 @@ fn publish(partition: &mut Partition, correlation_key: &str, time_to_live: i64) 
         ..MessageValue::default()
     };
     partition.submit(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(value)));
+}
+
+fn broadcast(partition: &mut Partition, name: &str) {
+    let value = SignalValue {
+        signal_name: name.into(),
+        variables: "{\"signal\":1}".into(),
+        tenant_id: support::TENANT.into(),
+        rest: None,
+    };
+    partition.submit(Key::NONE, Payload::Signal(SignalIntent::Broadcast, Box::new(value)));
 }
 
 /// Completes whatever can be completed until nothing happens any more, and cancels the rest, such as an instance with an
@@ -183,6 +241,8 @@ fn drain(partition: &mut Partition) {
     for root in roots {
         partition.submit(root, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
     }
+    // What ends waits for the listeners of its user tasks.
+    complete_all(partition);
     // Messages that nothing waits for any more expire.
     partition.advance(600_000);
 }
@@ -199,14 +259,20 @@ fn complete_all(partition: &mut Partition) -> bool {
         }
         let before = partition.records.len();
         partition.advance(600_000);
-        // Each message can make a non-interrupting event begin something new, so there are not many.
+        // Each message or signal can make a non-interrupting event begin something new, so there are not many.
         if round < 2 {
             for key in ["k0", "k1", "k2"] {
                 publish(partition, key, 0);
             }
+            broadcast(partition, "signal");
+            broadcast(partition, "thrown");
         }
-        for job in Seen::of(partition).jobs {
+        let seen = Seen::of(partition);
+        for job in seen.jobs {
             partition.job(job, JobIntent::Complete, JobValue::default());
+        }
+        for task in seen.user_tasks {
+            partition.submit(task, Payload::UserTask(UserTaskIntent::Complete, Box::default()));
         }
         let events = partition.records[before..].iter().filter(|record| is_progress(record)).count();
         if events == 0 && partition.engine.continuation().is_none() {
@@ -216,8 +282,8 @@ fn complete_all(partition: &mut Partition) -> bool {
     false
 }
 
-/// What still lives when nothing happens any more waits for something: a job, an incident, a timer, a message or the end of
-/// what is inside of it; or it has a token at a parallel join for which another one went elsewhere.
+/// What still lives when nothing happens any more waits for something: a job, an incident, a timer, a message, a signal or the
+/// end of what is inside of it; or it has a token at a parallel join for which another one went elsewhere.
 fn check_that_all_that_lives_waits(partition: &Partition) {
     let mut living: BTreeMap<Key, &ProcessInstanceValue> = BTreeMap::new();
     let mut waits: BTreeMap<Key, Key> = BTreeMap::new();
@@ -241,6 +307,10 @@ fn check_that_all_that_lives_waits(partition: &Partition) {
                 let is_over = matches!(intent, JobIntent::Completed | JobIntent::Canceled | JobIntent::ErrorThrown);
                 wait(key, value.element_instance_key, is_over);
             }
+            Payload::UserTask(intent, value) => {
+                let is_over = matches!(intent, UserTaskIntent::Completed | UserTaskIntent::Canceled);
+                wait(key, value.element_instance_key, is_over);
+            }
             Payload::Incident(intent, value) => {
                 wait(key, value.element_instance_key, *intent == IncidentIntent::Resolved);
             }
@@ -251,6 +321,9 @@ fn check_that_all_that_lives_waits(partition: &Partition) {
                 use ProcessMessageSubscriptionIntent::{Correlated, Deleted, Deleting};
                 let is_over = matches!(intent, Deleting | Deleted) || *intent == Correlated && value.interrupting;
                 wait(key, value.element_instance_key, is_over);
+            }
+            Payload::SignalSubscription(intent, value) => {
+                wait(key, value.catch_event_instance_key, *intent == SignalSubscriptionIntent::Deleted);
             }
             _ => {}
         }
@@ -273,9 +346,10 @@ fn check_that_all_that_lives_waits(partition: &Partition) {
     }
 }
 
-/// Whether an instance went on; the publishing and expiry of a message alone is none.
+/// Whether an instance went on; the publishing and expiry of a message alone is none, and no signal is.
 fn is_progress(record: &Record) -> bool {
-    record.record_type == RecordType::Event && record.payload.value_type() != ValueType::Message
+    record.record_type == RecordType::Event
+        && !matches!(record.payload.value_type(), ValueType::Message | ValueType::Signal)
 }
 
 fn check_accounting(partition: &Partition) {
@@ -379,6 +453,13 @@ fn random_histories_reach_every_element() {
         "PROCESS ELEMENT_TERMINATED",
         "RECEIVE_TASK ELEMENT_COMPLETED",
         "SUB_PROCESS ELEMENT_TERMINATED",
+        "USER_TASK ASSIGNED",
+        "USER_TASK ASSIGNMENT_DENIED",
+        "USER_TASK CANCELED",
+        "USER_TASK COMPLETED",
+        "USER_TASK CORRECTED",
+        "USER_TASK ELEMENT_TERMINATED",
+        "USER_TASK UPDATED",
         "MESSAGE EXPIRED",
         "MESSAGE_SUBSCRIPTION CORRELATED",
         "MESSAGE_SUBSCRIPTION DELETED",

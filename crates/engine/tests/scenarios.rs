@@ -136,6 +136,15 @@ fn take(partition: &mut Partition, directory: &Path, step: &str) -> Output {
             };
             partition.submit(Key::NONE, Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value)))
         }
+        "evaluate" => {
+            let value = ConditionalEvaluationValue {
+                variables: format!("{first} {second}").trim().into(),
+                tenant_id: support::TENANT.into(),
+                ..ConditionalEvaluationValue::default()
+            };
+            let intent = ConditionalEvaluationIntent::Evaluate;
+            partition.submit(Key::NONE, Payload::ConditionalEvaluation(intent, Box::new(value)))
+        }
         "wait" => partition.advance(first.parse().expect("milliseconds")),
         other => panic!("'{other}' is no step"),
     }

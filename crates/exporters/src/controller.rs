@@ -44,13 +44,18 @@ struct Progress {
     version: u64,
     /// The acknowledged place that a restart would find.
     saved: RecordPlace,
+    /// What operators should know of the exporter.
+    remark: Option<String>,
 }
 
 impl Controller {
     /// Goes on from what is kept; `wake` is called after each acknowledgement, on the thread that made it.
     pub fn new(kept: Kept, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let saved = kept.acknowledged;
-        Controller { shared: Arc::new(Mutex::new(Progress { kept, version: 0, saved })), wake: Arc::new(wake) }
+        Controller {
+            shared: Arc::new(Mutex::new(Progress { kept, version: 0, saved, remark: None })),
+            wake: Arc::new(wake),
+        }
     }
 
     /// The exporter needs no record up to this place again. A place before the last one changes nothing.
@@ -112,6 +117,16 @@ impl Controller {
     /// The acknowledged place that a restart would find: nothing before it is needed again, whatever happens.
     pub fn saved(&self) -> RecordPlace {
         self.shared.lock().saved
+    }
+
+    /// What operators should know, in a sentence, as long as it is true: it stands in the health of the node.
+    pub fn set_remark(&self, remark: Option<String>) {
+        self.shared.lock().remark = remark;
+    }
+
+    /// What operators should know of the exporter.
+    pub fn remark(&self) -> Option<String> {
+        self.shared.lock().remark.clone()
     }
 
     /// The acknowledged place.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{PartitionId, Record, RecordPlace, RecordSource};
+use protocol::{PartitionId, Record, RecordPlace, RecordSource, Timestamp};
 
 use crate::{Arguments, Controller, ExporterError, RecordFilter, WrittenFile};
 
@@ -64,6 +64,8 @@ pub struct Opening {
     pub role: Role,
     /// Up to where the node knows that nothing is needed again.
     pub acknowledged: RecordPlace,
+    /// Before the first record that there still is: what an exporter lacks up to there does not come as a record any more.
+    pub beginning: RecordPlace,
     /// What the exporter gave with its last acknowledgement.
     pub metadata: Arc<[u8]>,
     /// To acknowledge, from any thread.
@@ -77,6 +79,9 @@ pub enum Resume {
     AsTheNodeSays,
     /// Behind this place, which the exporter keeps itself, together with what it made of the records.
     After(RecordPlace),
+    /// It lost what it made of the records, or lacks some that are gone: it is told what lives
+    /// ([`PartitionExporter::take_living`]) and goes on behind that.
+    FromState,
 }
 
 /// A record that is handed over.
@@ -112,6 +117,32 @@ pub trait PartitionExporter: Send {
     /// # Errors
     /// When the record was not taken. It comes again, after a pause that grows.
     fn export(&mut self, delivery: &Delivery<'_>, now: Duration) -> Result<(), ExporterError>;
+
+    /// Takes the next record of what lives, after [`Resume::FromState`]. It is no part of the stream: it says how things are at
+    /// the place that [`PartitionExporter::living_told`] names in the end. After an [`ExporterError::Lost`] all of them come
+    /// again.
+    ///
+    /// # Errors
+    /// When it was not taken. It comes again, after a pause that grows.
+    fn take_living(&mut self, _record: &Record, _now: Duration) -> Result<(), ExporterError> {
+        Ok(())
+    }
+
+    /// All that lives was told, as it was at this place and time. The records behind it come next.
+    ///
+    /// # Errors
+    /// When that could not be noted. It is told again, after a pause that grows.
+    fn living_told(&mut self, _place: RecordPlace, _at: Timestamp, _now: Duration) -> Result<(), ExporterError> {
+        Ok(())
+    }
+
+    /// Records up to this place, which the exporter has not had, are gone. Told before the next record.
+    ///
+    /// # Errors
+    /// [`ExporterError::Lost`] by who would rather be opened again and told what lives.
+    fn records_missing(&mut self, _up_to: RecordPlace, _now: Duration) -> Result<(), ExporterError> {
+        Ok(())
+    }
 
     /// When [`PartitionExporter::flush`] is to be called, if no record comes before; none while there is no need. It is looked
     /// at after every call and after at most 1,000 records.

@@ -14,8 +14,8 @@ use osmia_exporters::{
     RecordFilter, Role,
 };
 use protocol::{
-    ErrorIntent, ErrorValue, JobIntent, JobValue, Key, PartitionId, Payload, Record, RecordSource, VariableIntent,
-    VariableValue,
+    ErrorIntent, ErrorValue, JobIntent, JobValue, Key, PartitionId, Payload, Record, RecordPlace, RecordSource,
+    VariableIntent, VariableValue,
 };
 use serde_json::{Value, json};
 
@@ -209,6 +209,7 @@ fn open(exporter: &Mutex<Box<dyn Exporter>>, partition: u16, kept: Kept) -> (Box
         incarnation: 1,
         role: Role::Leader,
         acknowledged: kept.acknowledged,
+        beginning: RecordPlace::default(),
         metadata: kept.metadata,
         controller: controller.clone(),
     };

@@ -25,6 +25,8 @@ pub struct Environment {
     pub memory_limit_bytes: usize,
     /// How large the result may be, about, as JSON.
     pub result_limit_bytes: usize,
+    /// Whether a built-in function can be called where a local value that is no function has its name.
+    pub has_hidden_functions: bool,
 }
 
 impl Environment {
@@ -40,6 +42,7 @@ impl Environment {
             read_limit_bytes: 64 << 20,
             memory_limit_bytes: 160 << 20,
             result_limit_bytes: 16 << 20,
+            has_hidden_functions: true,
         }
     }
 }

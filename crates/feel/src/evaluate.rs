@@ -444,39 +444,41 @@ impl<'a> Evaluator<'a> {
         // Constant arguments take no steps, and a function takes longer to begin than an operator.
         self.spend(4 + call.arguments.len() / 4)?;
         // What cannot be called does not evaluate its arguments.
-        let function = match &call.target {
-            Target::Builtin(builtin) => {
-                let callable = if call.names.is_empty() {
-                    builtin.accepts(call.arguments.len())
-                } else {
-                    builtin.form(&call.names).is_some()
-                };
-                if !callable {
-                    return Ok(self.no_function(builtin.name, call));
-                }
-                None
-            }
+        let called = match &call.target {
+            Target::Builtin(builtin) => Called::Builtin(builtin),
             Target::Variable(index) => match self.function_variable(*index as usize) {
-                Some(function) => Some(function),
+                Some(function) => Called::Function(function),
                 None => return Ok(self.no_function(&self.source.variables[*index as usize], call)),
             },
-            Target::Value(node) => match self.evaluate(node)? {
-                Value::Function(function) => Some(function),
+            Target::Value(node) | Target::ValueOrBuiltin(node, _) => match (self.evaluate(node)?, &call.target) {
+                (Value::Function(function), _) => Called::Function(function),
+                (_, Target::ValueOrBuiltin(_, builtin)) if self.environment.has_hidden_functions => {
+                    Called::Builtin(builtin)
+                }
                 _ => return Ok(self.no_function("", call)),
             },
         };
+        if let Called::Builtin(builtin) = &called {
+            let callable = if call.names.is_empty() {
+                builtin.accepts(call.arguments.len())
+            } else {
+                builtin.form(&call.names).is_some()
+            };
+            if !callable {
+                return Ok(self.no_function(builtin.name, call));
+            }
+        }
         let mut arguments: SmallVec<[Value; 4]> = SmallVec::new();
         for argument in &call.arguments {
             arguments.push(self.evaluate(argument)?);
         }
-        match (&call.target, function) {
-            (Target::Builtin(builtin), _) if call.names.is_empty() => (builtin.run)(self, &arguments),
-            (Target::Builtin(builtin), _) => match builtin.form(&call.names) {
+        match called {
+            Called::Builtin(builtin) if call.names.is_empty() => (builtin.run)(self, &arguments),
+            Called::Builtin(builtin) => match builtin.form(&call.names) {
                 Some(form) => (builtin.run)(self, &Builtin::order(form, &call.names, &arguments)),
                 None => Ok(Value::Null),
             },
-            (_, Some(function)) => self.call_function(&function, &arguments, &call.names),
-            (_, None) => Ok(Value::Null),
+            Called::Function(function) => self.call_function(&function, &arguments, &call.names),
         }
     }
 
@@ -490,6 +492,12 @@ impl<'a> Evaluator<'a> {
             }
         })
     }
+}
+
+/// What a call leads to.
+enum Called {
+    Builtin(&'static Builtin),
+    Function(Arc<Function>),
 }
 
 /// A message that quotes the expression at length without its end.

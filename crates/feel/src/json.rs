@@ -85,6 +85,16 @@ pub fn validate(text: &str) -> Result<(), JsonError> {
     reader.skip_value().and_then(|()| reader.end()).map_err(|error| *error)
 }
 
+/// The text that a JSON string with quotes stands for; `None` if `json` is no such string.
+pub fn read_string(json: &str) -> Option<Cow<'_, str>> {
+    let mut reader = Reader::new(json);
+    if reader.peek() != Some(b'"') {
+        return None;
+    }
+    let text = reader.string().ok()?;
+    reader.end().is_ok().then_some(text)
+}
+
 /// Appends `text` as a JSON string with quotes.
 pub fn write_string(text: &str, out: &mut String) {
     out.reserve(text.len() + 2);

@@ -96,6 +96,8 @@ pub(crate) struct FunctionNode {
 pub(crate) enum Target {
     Builtin(&'static Builtin),
     Value(Node),
+    /// A local value if it is a function, else the built-in function of its name.
+    ValueOrBuiltin(Node, &'static Builtin),
     /// A variable of the scope, which may be a function.
     Variable(u32),
 }

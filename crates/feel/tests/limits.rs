@@ -71,6 +71,7 @@ fn shared_values_cannot_explode() {
 #[test]
 fn values_cannot_nest_without_end() {
     for wrap in [
+        "partial",
         "[partial[-1]]",
         "{a: partial[-1]}",
         "[partial[-1]..2]",

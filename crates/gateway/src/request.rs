@@ -3,13 +3,19 @@
 //! A protocol makes one of these from what it reads, and renders the answer. What is checked here needs no state; what
 //! depends on it is decided by the engine.
 
+pub(crate) mod ad_hoc_sub_process;
+pub(crate) mod conditional;
 pub(crate) mod creation;
 pub(crate) mod decision;
+pub(crate) mod expression;
 pub(crate) mod incident;
 pub(crate) mod job;
 pub(crate) mod message;
 pub(crate) mod process_instance;
 pub(crate) mod resource;
+pub(crate) mod signal;
+pub(crate) mod task_result;
+pub(crate) mod user_task;
 pub(crate) mod variable;
 
 use std::time::Duration;

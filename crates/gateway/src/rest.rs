@@ -1,11 +1,15 @@
 //! The REST protocol: JSON to requests, outcomes to JSON and problems.
 
 mod activation;
+mod ad_hoc_sub_process;
 mod api;
 mod clock;
 mod cluster;
 mod compression;
+mod conditional;
+mod consistency;
 mod decision;
+mod expression;
 mod incident;
 mod job;
 mod json;
@@ -13,6 +17,7 @@ mod message;
 mod metrics;
 mod modification;
 mod object;
+mod older_client;
 mod openapi;
 mod operate;
 mod operations;
@@ -23,7 +28,9 @@ mod resource;
 mod response;
 mod routes;
 mod search;
+mod signal;
 mod swagger;
+mod user_task;
 mod variable;
 
 pub(crate) use api::{Api, Workers};

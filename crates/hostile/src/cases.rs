@@ -9,6 +9,7 @@ mod flows;
 mod frames;
 mod loops;
 mod names;
+mod people;
 mod rest;
 mod searches;
 
@@ -48,6 +49,7 @@ pub fn all() -> Vec<Case> {
         names::cases(),
         flows::cases(),
         loops::cases(),
+        people::cases(),
         expressions::cases(),
         decisions::cases(),
         data::cases(),

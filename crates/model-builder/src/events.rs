@@ -18,6 +18,10 @@ pub enum Event<'a> {
     Error(&'a str),
     /// An escalation with this code; any escalation if the code is empty.
     Escalation(&'a str),
+    /// A signal with this name (an expression if it starts with `=`).
+    Signal(&'a str),
+    /// A condition, and what must happen to a variable (both, if empty).
+    Condition(&'a str, &'a str),
 }
 
 impl ProcessBuilder {
@@ -27,7 +31,7 @@ impl ProcessBuilder {
         self.element("startEvent", id).wait_for(event)
     }
 
-    /// Adds an intermediate catch event (timer or message).
+    /// Adds an intermediate catch event (timer, message, signal or condition).
     pub fn catch_event(self, id: &str, event: Event) -> Self {
         self.element("intermediateCatchEvent", id).wait_for(event)
     }
@@ -98,6 +102,16 @@ impl ProcessBuilder {
         self.end(id).wait_for(Event::Escalation(code))
     }
 
+    /// Adds an intermediate throw event that broadcasts a signal.
+    pub fn signal_throw(self, id: &str, name: &str) -> Self {
+        self.throw(id).wait_for(Event::Signal(name))
+    }
+
+    /// Adds an end event that broadcasts a signal.
+    pub fn signal_end(self, id: &str, name: &str) -> Self {
+        self.end(id).wait_for(Event::Signal(name))
+    }
+
     /// Adds an end event that throws an error (the code is an expression if it starts with `=`).
     pub fn error_end(self, id: &str, code: &str) -> Self {
         self.end(id).wait_for(Event::Error(code))
@@ -106,6 +120,27 @@ impl ProcessBuilder {
     /// Adds an end event that ends everything else in its scope.
     pub fn terminate_end(self, id: &str) -> Self {
         self.end(id).define("terminateEventDefinition", &[], "")
+    }
+
+    /// Adds an intermediate throw event that has everything undone that was completed in its scope.
+    pub fn compensation_throw(self, id: &str) -> Self {
+        self.throw(id).define("compensateEventDefinition", &[], "")
+    }
+
+    /// Adds an end event that has everything undone that was completed in its scope.
+    pub fn compensation_end(self, id: &str) -> Self {
+        self.end(id).define("compensateEventDefinition", &[], "")
+    }
+
+    /// Attaches a compensation boundary event to an activity with a job that undoes it, and continues at the activity.
+    pub fn compensation(mut self, id: &str, activity: &str, handler: &str, job_type: &str) -> Self {
+        self = self.move_to(activity).apart().element("boundaryEvent", id);
+        self.last().attributes.push(("attachedToRef", activity.to_owned()));
+        self = self.define("compensateEventDefinition", &[], "").apart().service_task(handler, job_type);
+        self.last().attributes.push(("isForCompensation", "true".to_owned()));
+        let handler = self.nodes.len() - 1;
+        self.associations.push((handler - 1, handler));
+        self.move_to(activity)
     }
 
     /// Gives the event added last its definition.
@@ -129,6 +164,20 @@ impl ProcessBuilder {
                 let index = place(&mut self.escalation_codes, code.to_owned());
                 let reference = self.root_id("escalation", index);
                 self.define("escalationEventDefinition", &[("escalationRef", &reference)], "")
+            }
+            Event::Condition(condition, "") => {
+                self.define("conditionalEventDefinition", &[], &expression("bpmn:condition", condition))
+            }
+            Event::Condition(condition, events) => {
+                let filter = tag("zeebe:conditionalFilter", &[("variableEvents", events)], "");
+                let extensions = tag("bpmn:extensionElements", &[], &filter);
+                let condition = expression("bpmn:condition", condition);
+                self.define("conditionalEventDefinition", &[], &(extensions + &condition))
+            }
+            Event::Signal(name) => {
+                let index = place(&mut self.signal_names, name.to_owned());
+                let reference = self.root_id("signal", index);
+                self.define("signalEventDefinition", &[("signalRef", &reference)], "")
             }
         }
     }

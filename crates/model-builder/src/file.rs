@@ -29,6 +29,9 @@ impl ProcessBuilder {
             let id = self.root_id("escalation", index);
             xml += &tag("bpmn:escalation", &[("id", &id), ("escalationCode", code)], "");
         }
+        for (index, name) in self.signal_names.iter().enumerate() {
+            xml += &tag("bpmn:signal", &[("id", &self.root_id("signal", index)), ("name", name)], "");
+        }
         xml
     }
 
@@ -45,12 +48,12 @@ impl ProcessBuilder {
 
     fn scope(&self, scope: Option<usize>, structure: &Structure) -> String {
         let mut xml = String::new();
-        let Some((nodes, flows)) = structure.children.get(&scope) else {
+        let Some(content) = structure.content.get(&scope) else {
             return xml;
         };
-        for &index in nodes {
+        for &index in &content.nodes {
             let node = &self.nodes[index];
-            let content = node.extensions()
+            let inside = node.extensions()
                 + &structure.incoming[index]
                 + &structure.outgoing[index]
                 + &node.event_definition
@@ -60,9 +63,9 @@ impl ProcessBuilder {
             let mut attributes = vec![("id", node.id.as_str())];
             attributes.extend(borrowed(&node.attributes));
             attributes.extend(default_flow.iter().map(|id| ("default", id.as_str())));
-            xml += &tag(&format!("bpmn:{}", node.kind), &attributes, &content);
+            xml += &tag(&format!("bpmn:{}", node.kind), &attributes, &inside);
         }
-        for &index in flows {
+        for &index in &content.flows {
             let Flow { source, target, condition } = &self.flows[index];
             let [source, target] = [source, target].map(|node| self.nodes[*node].id.as_str());
             let id = flow_id(index);
@@ -70,14 +73,29 @@ impl ProcessBuilder {
             let condition = condition.as_ref().map(|text| expression("bpmn:conditionExpression", text));
             xml += &tag("bpmn:sequenceFlow", &attributes, &condition.unwrap_or_default());
         }
+        for (source, target) in &content.associations {
+            let [source, target] = [source, target].map(|node| self.nodes[*node].id.as_str());
+            let id = format!("{source}_to_{target}");
+            let attributes = [("id", id.as_str()), ("associationDirection", "One")];
+            let ends = [("sourceRef", source), ("targetRef", target)];
+            xml += &tag("bpmn:association", &[attributes, ends].concat(), "");
+        }
         xml
     }
 }
 
+/// What lies in a process or sub-process itself.
+#[derive(Default)]
+struct Content {
+    nodes: Vec<usize>,
+    flows: Vec<usize>,
+    associations: Vec<(usize, usize)>,
+}
+
 /// What belongs to each node.
 struct Structure {
-    /// Nodes and flows by the node that contains them.
-    children: HashMap<Option<usize>, (Vec<usize>, Vec<usize>)>,
+    /// By the node that contains it.
+    content: HashMap<Option<usize>, Content>,
     /// The references of each node to the flows that lead to it.
     incoming: Vec<String>,
     /// The references of each node to the flows that leave it.
@@ -87,14 +105,18 @@ struct Structure {
 impl Structure {
     fn of(process: &ProcessBuilder) -> Self {
         let none = vec![String::new(); process.nodes.len()];
-        let mut structure = Structure { children: HashMap::new(), incoming: none.clone(), outgoing: none };
+        let mut structure = Structure { content: HashMap::new(), incoming: none.clone(), outgoing: none };
         for (index, node) in process.nodes.iter().enumerate() {
-            structure.children.entry(node.scope).or_default().0.push(index);
+            structure.content.entry(node.scope).or_default().nodes.push(index);
         }
         for (index, flow) in process.flows.iter().enumerate() {
-            structure.children.entry(process.nodes[flow.source].scope).or_default().1.push(index);
+            structure.content.entry(process.nodes[flow.source].scope).or_default().flows.push(index);
             structure.incoming[flow.target] += &tag("bpmn:incoming", &[], &flow_id(index));
             structure.outgoing[flow.source] += &tag("bpmn:outgoing", &[], &flow_id(index));
+        }
+        for (source, target) in &process.associations {
+            let content = structure.content.entry(process.nodes[*source].scope).or_default();
+            content.associations.push((*source, *target));
         }
         structure
     }
@@ -106,6 +128,20 @@ impl Node {
         if !self.task_definition.is_empty() {
             xml += &tag("zeebe:taskDefinition", &borrowed(&self.task_definition), "");
         }
+        if self.is_native_user_task {
+            xml += &tag("zeebe:userTask", &[], "");
+        }
+        if !self.assignment.is_empty() {
+            xml += &tag("zeebe:assignmentDefinition", &borrowed(&self.assignment), "");
+        }
+        if !self.ad_hoc.is_empty() {
+            xml += &tag("zeebe:adHoc", &borrowed(&self.ad_hoc), "");
+        }
+        let listener = |[event_type, job_type]: &[String; 2]| {
+            tag("zeebe:taskListener", &[("eventType", event_type.as_str()), ("type", job_type.as_str())], "")
+        };
+        let listeners: String = self.task_listeners.iter().map(listener).collect();
+        xml += &optional("zeebe:taskListeners", &listeners);
         if !self.script.is_empty() {
             xml += &tag("zeebe:script", &borrowed(&self.script), "");
         }

@@ -20,6 +20,9 @@ pub struct ProcessBuilder {
     pub(crate) messages: Vec<(String, Option<String>)>,
     pub(crate) error_codes: Vec<String>,
     pub(crate) escalation_codes: Vec<String>,
+    pub(crate) signal_names: Vec<String>,
+    /// From compensation boundary events to their handlers.
+    pub(crate) associations: Vec<(usize, usize)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -32,6 +35,13 @@ pub(crate) struct Node {
     pub(crate) called_element: Vec<(&'static str, String)>,
     pub(crate) script: Vec<(&'static str, String)>,
     pub(crate) called_decision: Vec<(&'static str, String)>,
+    /// Whether it is a user task that the engine leads through its life.
+    pub(crate) is_native_user_task: bool,
+    /// Who is to do a user task.
+    pub(crate) assignment: Vec<(&'static str, String)>,
+    pub(crate) ad_hoc: Vec<(&'static str, String)>,
+    /// Event type and job type of each listener of a user task.
+    pub(crate) task_listeners: Vec<[String; 2]>,
     pub(crate) headers: String,
     pub(crate) mappings: String,
     pub(crate) event_definition: String,
@@ -97,6 +107,34 @@ impl ProcessBuilder {
     pub fn job_task(mut self, kind: &'static str, id: &str, job_type: &str) -> Self {
         self = self.element(kind, id);
         self.last().task_definition.push(("type", job_type.to_owned()));
+        self
+    }
+
+    /// Adds a user task that the engine leads through its life.
+    pub fn user_task(mut self, id: &str) -> Self {
+        self = self.element("userTask", id);
+        self.last().is_native_user_task = true;
+        self
+    }
+
+    /// Sets who has the user task that was added last (an expression if it starts with `=`).
+    pub fn assignee(self, assignee: &str) -> Self {
+        self.assignment("assignee", assignee)
+    }
+
+    /// Sets who may do the user task that was added last (an expression if it starts with `=`).
+    pub fn candidate_users(self, users: &str) -> Self {
+        self.assignment("candidateUsers", users)
+    }
+
+    fn assignment(mut self, name: &'static str, value: &str) -> Self {
+        self.last().assignment.push((name, value.to_owned()));
+        self
+    }
+
+    /// Gives the user task that was just added a listener.
+    pub fn task_listener(mut self, event_type: &str, job_type: &str) -> Self {
+        self.last().task_listeners.push([event_type, job_type].map(str::to_owned));
         self
     }
 
@@ -222,6 +260,30 @@ impl ProcessBuilder {
         self
     }
 
+    /// Opens an ad-hoc sub-process: what follows is inside until [`Self::end_sub_process`], and begins as this expression names it
+    /// (with its `=`; nothing if it is empty). Each path inside begins with [`Self::apart`].
+    pub fn ad_hoc_sub_process(mut self, id: &str, active_elements: &str) -> Self {
+        self = self.element("adHocSubProcess", id);
+        if !active_elements.is_empty() {
+            self.last().ad_hoc.push(("activeElementsCollection", active_elements.to_owned()));
+        }
+        self.scope = self.cursor.take();
+        self
+    }
+
+    /// Collects a result of each path in the ad-hoc sub-process that was added last.
+    pub fn ad_hoc_output(mut self, output_collection: &str, output_element: &str) -> Self {
+        let attributes = [("outputCollection", output_collection), ("outputElement", output_element)];
+        self.last().ad_hoc.extend(attributes.map(|(name, value)| (name, value.to_owned())));
+        self
+    }
+
+    /// What follows is connected to nothing before it.
+    pub fn apart(mut self) -> Self {
+        self.cursor = None;
+        self
+    }
+
     /// Closes the sub-process; what follows is connected to it, but not to an event sub-process.
     pub fn end_sub_process(mut self) -> Self {
         self.cursor = self.scope;
@@ -235,6 +297,11 @@ impl ProcessBuilder {
         self.cursor = self.index_by_id.get(id).copied();
         self.scope = self.cursor.and_then(|index| self.nodes[index].scope);
         self
+    }
+
+    /// The id of the current element; empty if there is none.
+    pub fn current(&self) -> &str {
+        self.cursor.map_or("", |index| &self.nodes[index].id)
     }
 
     /// Draws a sequence flow from the current element to the existing element `id`.

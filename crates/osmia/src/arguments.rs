@@ -90,9 +90,14 @@ pub(crate) struct Start {
     /// Records of a partition that may wait for an exporter before new work is slowed down to what it takes [default: any number]
     #[arg(long, value_name = "RECORDS")]
     write_throttle_backlog: Option<String>,
-    /// Where the data is that searches read: sqlite for files in the data directory, or none [default: sqlite]
+    /// Where the data is that searches read: sqlite for files in the data directory, postgresql for a server, or none [default:
+    /// sqlite]
     #[arg(long, value_name = "KIND")]
     read_model: Option<String>,
+    /// The PostgreSQL server for that, like postgresql://user:password@host:5432/database?sslmode=verify-full; a variable of the
+    /// environment shows the password to fewer people
+    #[arg(long, value_name = "URL")]
+    read_model_url: Option<String>,
     /// How long searches find instances that ended well, like 30d [default: for ever]
     #[arg(long, value_name = "AGE")]
     read_model_keep_completed: Option<String>,
@@ -150,6 +155,7 @@ impl Start {
             ("exporter-backlog-limit", self.exporter_backlog_limit),
             ("write-throttle-backlog", self.write_throttle_backlog),
             ("read-model", self.read_model),
+            ("read-model-url", self.read_model_url),
             ("read-model-keep-completed", self.read_model_keep_completed),
             ("read-model-keep-terminated", self.read_model_keep_terminated),
             ("clock-control", switch(self.clock_control)),

@@ -2,16 +2,20 @@
 
 mod advice;
 mod describe;
+mod history;
+mod instance;
 mod list;
 mod rest;
+mod run;
 mod table;
+mod time;
+mod watch;
 
 use clap::{Args, Subcommand};
 
 use crate::client::{Outcome, Server};
 use crate::output::Output;
-use rest::Rest;
-pub(crate) use rest::RestError;
+pub(crate) use rest::{Rest, RestError};
 
 /// What a command asks.
 pub(crate) trait Question {
@@ -36,12 +40,21 @@ pub(crate) enum Ask {
     Incidents(Of<list::Incidents>),
     /// List jobs.
     Jobs(Of<list::Jobs>),
+    /// List user tasks.
+    Tasks(Of<list::Tasks>),
     /// List process definitions.
     Definitions(Of<list::Definitions>),
     /// List variables.
     Variables(Of<list::Variables>),
-    /// Show what has this key, with its active incidents and what to do about them.
+    /// Show what has this key, of a process instance all of its elements, with active incidents and what to do about them.
     Describe(Of<describe::Describe>),
+    /// Show what happened to a process instance, in order.
+    History(Of<history::History>),
+    /// Deploy a model, start an instance, follow it to its end or to what it waits for, and show it.
+    ///
+    /// Ends with 0 when the instance is completed, with 3 when it is terminated, with 4 when it has an incident, with 5 when it
+    /// waits, and with 1 when it could not be begun.
+    Run(Of<run::Run>),
 }
 
 impl Ask {
@@ -51,9 +64,12 @@ impl Ask {
             Ask::Instances(of) => of.ask(before),
             Ask::Incidents(of) => of.ask(before),
             Ask::Jobs(of) => of.ask(before),
+            Ask::Tasks(of) => of.ask(before),
             Ask::Definitions(of) => of.ask(before),
             Ask::Variables(of) => of.ask(before),
             Ask::Describe(of) => of.ask(before),
+            Ask::History(of) => of.ask(before),
+            Ask::Run(of) => of.ask(before),
         }
     }
 }

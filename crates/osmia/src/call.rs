@@ -1,5 +1,6 @@
 //! Commands that call a running node: each is an [`Action`] on a connection.
 
+mod conditional;
 mod decision;
 mod deployment;
 mod incident;
@@ -7,6 +8,7 @@ mod instance;
 mod job;
 mod message;
 mod modification;
+mod signal;
 mod topology;
 
 use clap::{Args, Subcommand};
@@ -53,8 +55,12 @@ pub(crate) enum Call {
     SetVariables(On<instance::SetVariables>),
     /// Evaluate a deployed decision and print its output.
     Evaluate(On<decision::Evaluate>),
+    /// Start an instance for each conditional start event whose condition holds.
+    EvaluateConditions(On<conditional::EvaluateConditions>),
     /// Publish a message.
     Publish(On<message::Publish>),
+    /// Broadcast a signal.
+    Broadcast(On<signal::Broadcast>),
     /// Modify a process instance: end elements and start others. Either all of it happens or nothing.
     Modify(On<modification::Modify>),
     /// Migrate a process instance to another process definition.
@@ -80,7 +86,9 @@ impl Call {
             Call::UpdateRetries(on) => on.carry_out(before).await,
             Call::SetVariables(on) => on.carry_out(before).await,
             Call::Evaluate(on) => on.carry_out(before).await,
+            Call::EvaluateConditions(on) => on.carry_out(before).await,
             Call::Publish(on) => on.carry_out(before).await,
+            Call::Broadcast(on) => on.carry_out(before).await,
             Call::Modify(on) => on.carry_out(before).await,
             Call::Migrate(on) => on.carry_out(before).await,
             Call::Delete(on) => on.carry_out(before).await,

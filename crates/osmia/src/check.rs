@@ -32,6 +32,12 @@ pub(crate) fn run(arguments: &CheckArguments) -> Outcome {
     for graph in &deployed.decision_requirements_metadata {
         print_line(format_args!("decisions {} in {}", graph.decision_requirements_id, graph.resource_name))?;
     }
+    for form in &deployed.form_metadata {
+        print_line(format_args!("form {} in {}", form.form_id, form.resource_name))?;
+    }
+    for resource in &deployed.resource_metadata {
+        print_line(format_args!("resource {} in {}", resource.resource_id, resource.resource_name))?;
+    }
     Ok(())
 }
 

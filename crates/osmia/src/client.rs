@@ -8,7 +8,7 @@ use gateway_interface::gateway_client::GatewayClient;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Request, Status};
 
-use crate::ask::RestError;
+use crate::ask::{Rest, RestError};
 use crate::configuration::{Environment, duration};
 use crate::profiles::{self, ProfileError};
 
@@ -20,7 +20,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 const SLACK: Duration = Duration::from_secs(10);
 
 /// Which server a command talks to, and how it answers.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Server {
     /// Address of the gateway, host:port or a URL [default: ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS or 127.0.0.1:26500]
     #[arg(long)]
@@ -93,6 +93,9 @@ pub(crate) enum ClientError {
     OnlyGrpcAddress,
     #[error("{0}")]
     Question(String),
+    /// It was done, and the exit code says how it ended.
+    #[error("{reason}")]
+    Ended { code: u8, reason: String },
     #[error("{}", describe(.0))]
     Refused(#[from] Status),
     #[error("Cannot write the answer: {0}")]
@@ -133,7 +136,7 @@ pub(crate) fn address(flag: Option<&str>, environment: &Environment) -> String {
 /// A connected client.
 pub(crate) struct Client {
     pub gateway: GatewayClient<Channel>,
-    timeout: Duration,
+    server: Server,
 }
 
 impl Client {
@@ -155,18 +158,23 @@ impl Client {
         let channel =
             endpoint.connect_timeout(timeout).connect().await.map_err(|error| connect_error(&address, &error))?;
         let gateway = GatewayClient::new(channel).max_decoding_message_size(usize::MAX);
-        Ok(Client { gateway, timeout })
+        Ok(Client { gateway, server: server.clone() })
     }
 
     /// How long a request may take.
     pub(crate) fn timeout(&self) -> Duration {
-        self.timeout
+        self.server.timeout()
+    }
+
+    /// The REST side of the same node.
+    pub(crate) fn rest(&self) -> Outcome<Rest> {
+        Rest::new(&self.server)
     }
 
     /// A request with the time limit.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        request.set_timeout(self.timeout + SLACK);
+        request.set_timeout(self.timeout() + SLACK);
         request
     }
 }

@@ -8,7 +8,7 @@ mod unknown;
 mod values;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use sources::{Environment, Sources};
@@ -61,6 +61,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("exporter-backlog-limit", &[]),
     setting("write-throttle-backlog", &[]),
     setting("read-model", &[]),
+    setting("read-model-url", &[]),
     setting("read-model-keep-completed", &[]),
     setting("read-model-keep-terminated", &[]),
     setting("clock-control", &["CAMUNDA_SYSTEM_CLOCKCONTROLLED", "ZEEBE_CLOCK_CONTROLLED"]),
@@ -149,21 +150,35 @@ pub(crate) struct Configuration {
 }
 
 /// Where the data is that searches read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum ReadModelKind {
     /// In files of this node.
     #[default]
     Sqlite,
+    /// On this server.
+    PostgreSql(readmodel::PostgreSql),
     /// Nowhere: nothing can be searched.
     None,
 }
 
 impl ReadModelKind {
-    fn read(text: &str) -> Result<ReadModelKind, &'static str> {
-        match text {
-            "sqlite" => Ok(ReadModelKind::Sqlite),
-            "none" => Ok(ReadModelKind::None),
-            _ => Err("sqlite or none"),
+    /// What the settings say, for a node with this data directory.
+    fn read(sources: &Sources, data: &Path) -> Result<ReadModelKind, ConfigurationError> {
+        let kind = sources.get("read-model", |text| match text {
+            "sqlite" | "postgresql" | "none" => Ok(text.to_owned()),
+            _ => Err("sqlite, postgresql or none"),
+        })?;
+        let url = sources.get("read-model-url", |text| Ok(text.to_owned()))?;
+        match (kind.as_deref(), url) {
+            (Some("postgresql"), Some(url)) => {
+                let data = data.to_owned();
+                let server = readmodel::PostgreSql::new(&url, move || broker::stored_cluster_id(&data));
+                Ok(ReadModelKind::PostgreSql(server.map_err(ConfigurationError::ReadModelUrl)?))
+            }
+            (Some("postgresql"), None) => Err(ConfigurationError::NoReadModelUrl),
+            (_, Some(_)) => Err(ConfigurationError::UselessReadModelUrl),
+            (Some("none"), None) => Ok(ReadModelKind::None),
+            (_, None) => Ok(ReadModelKind::Sqlite),
         }
     }
 }
@@ -216,6 +231,12 @@ pub(crate) enum ConfigurationError {
     DemoWithTls,
     #[error("'{first}' and '{second}' are both {port}, but each needs a port of its own. 0 takes a free one.")]
     SamePort { first: &'static str, second: &'static str, port: u16 },
+    #[error("'read-model-url' does not name a PostgreSQL server: {0}.")]
+    ReadModelUrl(readmodel::ServerError),
+    #[error("'read-model' is postgresql, but 'read-model-url' does not say where the server is.")]
+    NoReadModelUrl,
+    #[error("'read-model-url' is given, but 'read-model' is not postgresql.")]
+    UselessReadModelUrl,
     #[error("The exporter '{name}' has no type. Set exporters.{name}.type, for example to json-lines.")]
     NoExporterType { name: String },
 }
@@ -231,9 +252,9 @@ impl Configuration {
             }
         }
         let tls = tls(sources)?;
+        let data = sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data"));
         let configuration = Configuration {
             unknown_variables: sources.unknown_variables(tls.is_some())?,
-            data: sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data")),
             partitions: sources.get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?,
             host: sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()),
             grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
@@ -247,7 +268,8 @@ impl Configuration {
             write_throttle_backlog: sources.get("write-throttle-backlog", |text| {
                 number(text, 100, 1_000_000_000, "a number of records from 100 to 1000000000")
             })?,
-            read_model: sources.get("read-model", ReadModelKind::read)?.unwrap_or_default(),
+            read_model: ReadModelKind::read(sources, &data)?,
+            data,
             read_model_retention: readmodel::Retention {
                 completed: sources.get("read-model-keep-completed", age)?,
                 terminated: sources.get("read-model-keep-terminated", age)?,
@@ -387,6 +409,41 @@ mod tests {
         let error = read(&[], &[("ZEEBE_BROKER_CLUSTER_CLUSTERSIZE", "3")], None).expect_err("a cluster").to_string();
         assert!(error.contains("single nodes"), "{error}");
         assert!(read(&[("tls-key", "k.pem")], &[], None).is_err());
+    }
+
+    #[test]
+    fn the_read_model_may_be_on_a_server() {
+        let kind =
+            |environment: &[(&str, &str)], file: Option<&str>| read(&[], environment, file).map(|of| of.read_model);
+        assert!(matches!(kind(&[], None), Ok(ReadModelKind::Sqlite)));
+        assert!(matches!(kind(&[], Some("read-model: none\n")), Ok(ReadModelKind::None)));
+        let url = "postgresql://osmia:secret@db:5432/osmia";
+        let in_file = format!("read-model: {{type: postgresql, url: '{url}', keep-completed: 30d}}\n");
+        assert!(matches!(kind(&[], Some(&in_file)), Ok(ReadModelKind::PostgreSql(_))));
+        let retention = read(&[], &[], Some(&in_file)).expect("valid").read_model_retention;
+        assert_eq!(retention.completed, Some(Duration::from_secs(30 * 24 * 60 * 60)));
+        let in_environment = [("OSMIA_READ_MODEL", "postgresql"), ("OSMIA_READ_MODEL_URL", url)];
+        assert!(matches!(kind(&in_environment, None), Ok(ReadModelKind::PostgreSql(_))));
+        let refusal = |file: &str| kind(&[], Some(file)).unwrap_err().to_string();
+        for (file, why) in [
+            ("read-model: mysql\n", "must be sqlite, postgresql or none"),
+            ("read-model: postgresql\n", "does not say where the server is"),
+            ("read-model-url: postgresql://db/osmia\n", "'read-model' is not postgresql"),
+            (
+                "read-model: {type: postgresql, url: 'http://db'}\n",
+                "does not name a PostgreSQL server: It must begin with",
+            ),
+            ("read-model: {type: postgresql, colour: red}\n", "unknown key 'read-model.colour'"),
+            (
+                "read-model: {type: sqlite, keep-completed: {a: 1}}\n",
+                "'read-model.keep-completed' must have a single value",
+            ),
+            ("read-model: {type: sqlite, keep-completed: 1d}\nread-model-keep-completed: 2d\n", "more than once"),
+        ] {
+            let said = refusal(file);
+            assert!(said.contains(why), "{file}: {said}");
+            assert!(!said.contains("secret"), "{said}");
+        }
     }
 
     #[test]

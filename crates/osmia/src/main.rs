@@ -17,6 +17,7 @@ mod models;
 mod node;
 mod output;
 mod profiles;
+mod purge;
 mod settings;
 
 use std::io::{self, ErrorKind, Write};
@@ -44,7 +45,10 @@ fn main() -> ExitCode {
         Err(error) => {
             // If nobody can read it, the exit code still says that it failed.
             let _ = writeln!(io::stderr(), "osmia: {error}");
-            ExitCode::FAILURE
+            match error.downcast_ref() {
+                Some(ClientError::Ended { code, .. }) => ExitCode::from(*code),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use axum::{Json, Router};
 use broker::{Client, Clock, DiskState, DiskView, ExporterPosition, ExporterState, ExporterStatus, Exporters, Health};
 use gateway::{Connections, JobStreamView, JobStreams, ManagementConnection};
 use parking_lot::RwLock;
+use readmodel::ReadModel;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -20,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::feature_level;
 use crate::metrics::Metrics;
+use crate::purge;
 
 /// What the port reports about. Parts appear while the node starts.
 pub(crate) struct Managed {
@@ -27,6 +29,8 @@ pub(crate) struct Managed {
     node: RwLock<Option<(Client, Arc<Clock>)>>,
     exporters: RwLock<Option<Exporters>>,
     job_streams: RwLock<Option<Arc<JobStreams>>>,
+    /// What searches see, if the node has it.
+    read_model: RwLock<Option<Arc<ReadModel>>>,
     /// Set as soon as the node begins to stop.
     stopping: AtomicBool,
 }
@@ -38,6 +42,7 @@ impl Managed {
             node: RwLock::default(),
             exporters: RwLock::default(),
             job_streams: RwLock::default(),
+            read_model: RwLock::default(),
             stopping: AtomicBool::new(false),
         })
     }
@@ -49,7 +54,8 @@ impl Managed {
     }
 
     /// Clients are served: ready from here on.
-    pub(crate) fn serving(&self, job_streams: Arc<JobStreams>) {
+    pub(crate) fn serving(&self, job_streams: Arc<JobStreams>, read_model: Option<Arc<ReadModel>>) {
+        *self.read_model.write() = read_model;
         *self.job_streams.write() = Some(job_streams);
     }
 
@@ -71,6 +77,15 @@ impl Managed {
     /// The handle to the node, once it is there.
     pub(crate) fn client(&self) -> Option<Client> {
         self.node.read().as_ref().map(|(client, _)| client.clone())
+    }
+
+    pub(crate) fn read_model(&self) -> Option<Arc<ReadModel>> {
+        self.read_model.read().clone()
+    }
+
+    /// Whether the node is one for tests.
+    pub(crate) fn has_controllable_clock(&self) -> bool {
+        self.node.read().as_ref().is_some_and(|(_, clock)| clock.is_controllable())
     }
 
     fn condition(&self) -> Condition {
@@ -189,6 +204,7 @@ fn router(managed: Arc<Managed>) -> Router {
         .route("/actuator/clock", get(clock).post(clock_pin).delete(clock_reset))
         .route("/actuator/clock/pin", axum::routing::post(clock_pin))
         .route("/actuator/clock/add", axum::routing::post(clock_add))
+        .route("/actuator/cluster/purge", axum::routing::post(purge::purge))
         .route("/cluster/feature-level", get(feature_level::show).post(feature_level::raise))
         .route("/actuator/jobstreams", get(job_streams))
         .route("/actuator/jobstreams/{side}", get(job_streams_of))
@@ -240,7 +256,8 @@ fn exporters_health(exporters: &[ExporterStatus]) -> Value {
             let lag: u64 = exporter.partitions.iter().map(ExporterPosition::lag_records).sum();
             let missing: u64 = exporter.partitions.iter().map(|partition| partition.missing_records).sum();
             // Of those that are well, nothing more is to be said.
-            let noted = exporter.partitions.iter().filter(|of| of.state.trouble().is_some() || of.gap.is_some());
+            let noted = |of: &&ExporterPosition| of.state.trouble().is_some() || of.gap.is_some() || of.remark.is_some();
+            let noted = exporter.partitions.iter().filter(noted);
             let partitions: serde_json::Map<String, Value> =
                 noted.map(|of| (of.partition.to_string(), exporter_partition(of))).collect();
             let details = json!({
@@ -256,7 +273,7 @@ fn exporters_health(exporters: &[ExporterStatus]) -> Value {
 fn exporter_partition(of: &ExporterPosition) -> Value {
     json!({
         "state": exporter_state(&of.state), "message": of.state.trouble(), "lagRecords": of.lag_records(),
-        "missingRecords": of.missing_records, "gap": of.gap,
+        "missingRecords": of.missing_records, "gap": of.gap, "remark": of.remark,
     })
 }
 

@@ -77,12 +77,11 @@ struct Ports {
 
 /// What searches read, for all partitions of the node.
 fn read_model(configuration: &Configuration, options: &NodeOptions) -> std::io::Result<Option<Arc<ReadModel>>> {
-    match configuration.read_model {
+    let partitions = (1..=options.partition_count).map(PartitionId);
+    match &configuration.read_model {
         ReadModelKind::None => Ok(None),
-        ReadModelKind::Sqlite => {
-            let partitions = (1..=options.partition_count).map(PartitionId);
-            ReadModel::new(&options.data_directory.join("read-model"), partitions).map(Some)
-        }
+        ReadModelKind::Sqlite => ReadModel::new(&options.data_directory.join("read-model"), partitions).map(Some),
+        ReadModelKind::PostgreSql(server) => ReadModel::on_server(server.clone(), partitions).map(Some),
     }
 }
 
@@ -116,6 +115,7 @@ async fn serve(
     if !ready {
         return Err(not_ready(node).into());
     }
+    let searched = read_model.clone();
     let options = GatewayOptions {
         tls: configuration.tls.clone(),
         request_timeout: configuration.request_timeout,
@@ -132,7 +132,7 @@ async fn serve(
     let address = gateway.grpc_address();
     let scheme = if configuration.tls.is_some() { "https" } else { "http" };
     node.set_advertised_address(&configuration.host, address.port());
-    managed.serving(gateway.job_streams());
+    managed.serving(gateway.job_streams(), searched);
     // A node whose output cannot be written, on a full disk for example, works nevertheless.
     let _ = writeln!(
         std::io::stdout(),

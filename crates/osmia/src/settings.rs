@@ -1,5 +1,6 @@
 //! `osmia settings`: what a node can be told, and what it would be told here, without starting one.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use clap::{Args as _, Subcommand};
@@ -31,7 +32,7 @@ fn check(start: Start) -> Outcome {
     let configuration = Configuration::read(&sources)?;
     crate::node::check(&configuration)?;
     for (name, origin, value) in sources.all() {
-        print_line(format_args!("{name}: {value}    # {origin}"))?;
+        print_line(format_args!("{name}: {}    # {origin}", without_password(value)))?;
     }
     for (name, exporter) in &configuration.exporters {
         let settings = serde_json::Value::Object(exporter.settings.clone());
@@ -41,6 +42,16 @@ fn check(start: Start) -> Outcome {
         print_line(format_args!("{name} means nothing to this version"))?;
     }
     Ok(())
+}
+
+/// A value that may be an address with a user and a password.
+fn without_password(value: &str) -> Cow<'_, str> {
+    let (Some((scheme, rest)), true) = (value.split_once("://"), value.contains('@')) else { return value.into() };
+    let (user, host) = rest.rsplit_once('@').unwrap_or(("", rest));
+    match user.split_once(':') {
+        Some((user, _)) => format!("{scheme}://{user}:***@{host}").into(),
+        None => value.into(),
+    }
 }
 
 /// The file, without a line end at its end.
@@ -114,6 +125,14 @@ mod tests {
         }
         let shared = checked("{type: json-lines, path: r.jsonl}\n  b: {type: json-lines, path: ./r.jsonl}");
         assert!(shared.unwrap_err().contains("which the exporter 'a' writes too"));
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(without_password("postgresql://osmia:p@ss@db:1/x"), "postgresql://osmia:***@db:1/x");
+        for same in ["postgresql://db/x", "postgresql://osmia@db/x", "info", "http://a:9200"] {
+            assert_eq!(without_password(same), same);
+        }
     }
 
     #[test]

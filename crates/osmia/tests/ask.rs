@@ -2,7 +2,8 @@
 
 mod support;
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use support::*;
@@ -23,6 +24,186 @@ fn told(server: &Server, arguments: &[&str]) -> (String, String) {
 fn refused(output: Output) -> String {
     assert!(!output.status.success(), "it should have failed");
     String::from_utf8(output.stderr).expect("text")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_listed_by_who_is_to_do_them() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    let model = include_str!("../../../clients/shared/user-task.bpmn").replace("PROCESS_ID", "ask");
+    // What it names is deployed with it, or the task waits with an incident.
+    let directory = tempfile::tempdir().unwrap();
+    let form = include_str!("../../../clients/shared/user-task.form").replace("PROCESS_ID", "ask");
+    std::fs::write(directory.path().join("ask.bpmn"), model).unwrap();
+    std::fs::write(directory.path().join("ask.form"), form).unwrap();
+    assert!(osmia(&server, &["deploy", &directory.path().display().to_string()]).status.success());
+    for person in ["ann", "bob"] {
+        client.create_process_instance(creation("ask", &format!("{{\"person\":\"{person}\"}}"))).await.unwrap();
+    }
+    let (all, noted) = told(&server, &["tasks"]);
+    assert_eq!((all.lines().count(), noted.trim()), (3, "2 of 2. This is the end."), "{all}");
+    let (of_ann, _) = told(&server, &["tasks", "--assignee", "ann", "--group", "sales"]);
+    assert!(of_ann.lines().count() == 2 && of_ann.contains("Decide") && !of_ann.contains("bob"), "{of_ann}");
+    for arguments in [["tasks", "--unassigned"].as_slice(), &["tasks", "--state", "completed"]] {
+        let (none, noted) = told(&server, arguments);
+        assert_eq!((none.lines().count(), noted.trim()), (1, "These are all."), "{none}");
+    }
+}
+
+fn run(server: &Server, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = ask(&server.rest, &[&["run", "--wait", "300ms"], arguments].concat());
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A shared model in a file, with its process id.
+fn model(directory: &std::path::Path, name: &str) -> String {
+    let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/shared");
+    let text = std::fs::read_to_string(format!("{shared}/{name}")).expect("a model of the clients");
+    let path = directory.join(name);
+    let id = name.split('.').next().expect("a name");
+    std::fs::write(&path, text.replace("PROCESS_ID", id)).expect("the model is written");
+    path.display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_ends_as_its_instance_does_or_tells_what_it_waits_for() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let models = tempfile::tempdir().unwrap();
+    let file = |name: &str| model(models.path(), name);
+    let (code, tree, noted) = run(&server, &[&file("straight-through.bpmn"), "--variables", r#"{"a":1}"#]);
+    assert_eq!((code, noted.lines().count()), (Some(0), 1), "{tree}{noted}");
+    assert!(tree.contains("of straight-through version 1: completed at"), "{tree}");
+    assert!(tree.lines().last().unwrap().starts_with("  end (end event) "), "{tree}");
+
+    // Called and inside of a loop: what waits is told wherever it is.
+    let loops = [&file("multi-instance.bpmn"), "--variables", r#"{"items":[1,2]}"#];
+    let (code, tree, noted) = run(&server, &loops);
+    assert_eq!(code, Some(5), "{noted}");
+    assert_eq!(tree.matches("\n      waits for job ").count(), 2, "{tree}");
+    let (code, tree, noted) =
+        run(&server, &[&file("call-activity.bpmn"), "--variables", r#"{"called":"multi-instance"}"#]);
+    assert_eq!(code, Some(4), "the called process lacks its items: {noted}");
+    assert!(tree.contains("\n    process instance ") && noted.contains("has an incident."), "{tree}{noted}");
+
+    let both = [&file("user-task.bpmn"), &file("user-task.form"), "--variables", r#"{"person":"ann"}"#];
+    let (code, _, noted) = run(&server, &[&both[..], &["--json"]].concat());
+    assert_eq!((code, noted.matches("which ann is to do").count()), (Some(5), 1), "{noted}");
+
+    let (code, tree, _) = run(&server, &[&file("decision.dmn")]);
+    assert_eq!((code, &*tree), (Some(1), ""));
+    for (arguments, words) in [
+        (vec![both[0], &file("one-task.bpmn"), both[1]], "several processes: user-task, one-task. Say with --process"),
+        (vec![&*file("one-task.bpmn"), "--process", "other"], "no process 'other'. It has: one-task."),
+        (vec![&*file("one-task.bpmn"), "--variables", "[1]"], "--variables is no JSON object"),
+        (vec![&*file("broken.bpmn")], "broken.bpmn"),
+        (vec!["/no/such/file.bpmn"], "Cannot read /no/such/file.bpmn"),
+    ] {
+        let (code, _, noted) = run(&server, &arguments);
+        assert_eq!(code, Some(1), "{arguments:?}: {noted}");
+        assert!(noted.contains(words), "{arguments:?}: {noted}");
+    }
+    let (_, json, _) = run(&server, &[&*file("one-task.bpmn"), "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["outcome"], &json["processInstance"]["elements"][1]["elementId"]),
+        (&"waiting".into(), &"work".into())
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_is_in_order_and_can_be_watched_to_its_end() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let models = tempfile::tempdir().unwrap();
+    let (_, tree, _) = run(&server, &[&model(models.path(), "one-task.bpmn"), "--variables", r#"{"a":1}"#, "--json"]);
+    let tree: Value = serde_json::from_str(&tree).unwrap();
+    let key = tree["processInstance"]["processInstanceKey"].as_str().unwrap();
+    let (jobs, _) = told(&server, &["jobs", "--instance", key, "--json"]);
+    let jobs: Value = serde_json::from_str(&jobs).unwrap();
+    let job = jobs["items"][0]["jobKey"].as_str().unwrap();
+    assert!(osmia(&server, &["fail", job, "--retries", "0", "--message", "no paper"]).status.success());
+
+    let mut watching = Command::new(OSMIA)
+        .args(["history", key, "--watch", "--rest-address", &server.rest])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    // By the key of the instance the incident is resolved, and the job has another try.
+    let both = ["resolve", key, "--rest-address", &server.rest];
+    let resolved = osmia(&server, &both);
+    assert!(String::from_utf8_lossy(&resolved.stdout).contains("the incident of process instance"), "{resolved:?}");
+    let none = refused(osmia(&server, &both));
+    assert!(none.contains("has no active incident"), "{none}");
+    let unknown = refused(osmia(&server, &["resolve", "5", "--rest-address", &server.rest]));
+    assert!(unknown.contains("incident with key '5'") && unknown.contains("no process instance"), "{unknown}");
+    let elsewhere = refused(osmia(&server, &["resolve", key]));
+    assert!(elsewhere.contains("Give --rest-address"), "{elsewhere}");
+    assert!(osmia(&server, &["complete", job]).status.success());
+    let mut watched = String::new();
+    watching.stdout.take().expect("it is read").read_to_string(&mut watched).expect("text");
+    assert!(watching.wait().expect("it ends").success());
+    assert!(
+        watched.lines().last().unwrap().contains(&format!("process instance {key} of one-task is completed")),
+        "{watched}"
+    );
+
+    let (history, _) = told(&server, &["history", key]);
+    let happened: Vec<&str> =
+        history.lines().map(|line| line.split_once("  ").map_or(line, |(_, said)| said)).collect();
+    let words = [
+        "process instance ",
+        "start (start event) ",
+        "start (start event) ",
+        "work (service task) ",
+        "job ",
+        "incident ",
+        "job ",
+        "work (service task) ",
+        "end (end event) ",
+        "end (end event) ",
+        "process instance ",
+        "variable a of ",
+    ];
+    assert_eq!(happened.len(), words.len(), "{history}");
+    for (said, words) in happened.iter().zip(words) {
+        assert!(said.starts_with(words), "'{said}' instead of '{words}': {history}");
+    }
+    assert!(happened[5].contains("which is resolved now") && happened[5].contains("no paper"), "{history}");
+    let (json, _) = told(&server, &["history", key, "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (&json["events"][0]["event"], &json["variables"][0]["value"]),
+        (&"processInstanceStarted".into(), &"1".into())
+    );
+    let task = tree["processInstance"]["elements"][1]["elementInstanceKey"].as_str().unwrap();
+    let element = refused(ask(&server.rest, &["history", task]));
+    assert!(element.contains(&format!("is the key of an element instance in process instance {key}")), "{element}");
+    let nothing = refused(ask(&server.rest, &["history", "2251799813685999"]));
+    assert!(nothing.contains("has the key 2251799813685999"), "{nothing}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_list_is_printed_again_when_it_changes() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut watching = Command::new(OSMIA)
+        .args(["definitions", "--watch", "--json", "--rest-address", &server.rest])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut lines = BufReader::new(watching.stdout.take().expect("it is read")).lines();
+    let mut total = || {
+        let line = lines.next().expect("a list").expect("text");
+        serde_json::from_str::<Value>(&line).expect("JSON")["page"]["totalItems"].clone()
+    };
+    assert_eq!(total(), 0);
+    deploy(&mut server.client().await, one_task("order", "work")).await;
+    assert_eq!(total(), 1);
+    watching.kill().expect("it runs");
+    watching.wait().expect("it ends");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,7 +65,7 @@ fn partition_of(key: i64) -> u64 {
     (key >> 51).cast_unsigned()
 }
 
-/// Ends the node twice with a creation of `poison`; returns the partition and the instances that wait elsewhere and there.
+/// Ends the node three times with a creation of `poison`; returns the partition and the instances that wait elsewhere and there.
 async fn poison(data: &Path) -> (u64, Vec<i64>) {
     let server = Server::spawn(poisoned(data));
     let mut client = server.client().await;
@@ -76,10 +76,11 @@ async fn poison(data: &Path) -> (u64, Vec<i64>) {
     assert!(matches!(lost.code(), Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Internal), "{lost}");
     assert_eq!(server.wait(), None, "a signal ended it");
     ends(poisoned(data));
+    ends(poisoned(data));
     let (_, report) = report(data);
     let suspects = report["partitions"].as_array().expect("partitions").iter();
     let suspects: Vec<u64> = suspects
-        .filter(|partition| partition["suspect"]["times"] == 2)
+        .filter(|partition| partition["suspect"]["times"] == 3)
         .map(|partition| partition["partition"].as_u64().expect("a number"))
         .collect();
     assert_eq!(suspects.len(), 1, "one partition ended the process: {report:#}");
@@ -92,7 +93,7 @@ async fn a_command_that_ends_the_process_costs_one_partition_until_it_is_refused
     let data = directory.path();
     let (partition, waiting) = poison(data).await;
 
-    // The third start leaves the partition out; the others serve.
+    // The fourth start leaves the partition out; the others serve.
     let server = Server::spawn(poisoned(data));
     let seen = health(&server);
     assert_eq!((&seen["status"], server.http("GET", "/ready", "").0), (&"DOWN".into(), 200), "it serves: {seen:#}");
@@ -103,7 +104,7 @@ async fn a_command_that_ends_the_process_costs_one_partition_until_it_is_refused
     }
     let message = partition_health(&seen, partition)["details"]["message"].as_str().expect("a reason").to_owned();
     for part in [
-        "The process ended 2 times in a row while it applied command 1 of 1 in entry ",
+        "The process ended 3 times in a row while it applied command 1 of 1 in entry ",
         "PROCESS_INSTANCE_CREATION CREATE, process 'poison'",
         &format!("osmia doctor --data {} --refuse {partition}:", data.display()),
         &format!("--retry {partition}"),
@@ -132,7 +133,7 @@ async fn a_command_that_ends_the_process_costs_one_partition_until_it_is_refused
     assert!(!healthy);
     let of_partition = &report["partitions"][usize::try_from(partition - 1).expect("small")];
     let suspect = &of_partition["suspect"];
-    assert_eq!((&suspect["times"], &suspect["leftOut"]), (&Value::from(2), &Value::from(true)), "{report:#}");
+    assert_eq!((&suspect["times"], &suspect["leftOut"]), (&Value::from(3), &Value::from(true)), "{report:#}");
     assert_eq!(suspect["entry"]["bpmnProcessId"], "poison");
     assert_eq!(suspect["entry"]["command"]["intent"], "CREATE");
     assert_eq!(suspect["entry"]["command"]["value"]["bpmnProcessId"], "poison");
@@ -177,7 +178,7 @@ async fn an_entry_is_tried_again_when_an_operator_says_so() {
     let data = directory.path();
     let (partition, waiting) = poison(data).await;
     let output = doctor(data, &["--retry", &partition.to_string()]);
-    assert!(output.status.success() && text(&output).contains("the process ended 2 time(s)"), "{}", text(&output));
+    assert!(output.status.success() && text(&output).contains("the process ended 3 time(s)"), "{}", text(&output));
     // It ends the process again, and is counted from the beginning.
     ends(poisoned(data));
     assert_eq!(report(data).1["partitions"][usize::try_from(partition - 1).expect("small")]["suspect"]["times"], 1);

@@ -169,7 +169,7 @@ fn nobody_who_reads_is_no_panic() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_line_publishes_moves_and_deletes() {
+async fn the_command_line_publishes_broadcasts_moves_and_deletes() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &["--partitions", "2"]);
     let run = |arguments: &[&str]| {
@@ -190,6 +190,24 @@ async fn the_command_line_publishes_moves_and_deletes() {
     let job = json(run(&["activate", "work"]).1.trim());
     assert_eq!(job["variables"], json(r#"{"orderId":"bee","amount":3}"#));
     let instance = text_of(&job["processInstanceKey"]);
+
+    deploy(&mut client, started_by_signal("told", "go", "told")).await;
+    let (ok, out, err) = run(&["broadcast", "go", "--variables", r#"{"a":1}"#]);
+    assert!(ok && out.starts_with("signal "), "{out}{err}");
+    assert_eq!(json(run(&["activate", "told"]).1.trim())["variables"], json(r#"{"a":1}"#));
+    let (ok, _, err) = run(&["broadcast", " "]);
+    assert!(!ok && err.contains("Expected the name of a signal"), "{err}");
+
+    let rich = started_by_condition("rich", "=amount &gt; 100", "rich");
+    let definition = definition_key(&deploy(&mut client, rich).await).to_string();
+    let evaluate = ["evaluate-conditions", "--process-definition-key", &definition, "--variables"];
+    let (ok, out, err) = run(&[&evaluate[..], &[r#"{"amount":200}"#]].concat());
+    assert!(ok && out.starts_with("instance "), "{out}{err}");
+    assert_eq!(json(run(&["activate", "rich"]).1.trim())["variables"], json(r#"{"amount":200}"#));
+    let (ok, out, _) = run(&[&evaluate[..], &[r#"{"amount":2}"#, "--json"]].concat());
+    assert!(ok && json(&out)["processInstances"] == json("[]"), "{out}");
+    let (ok, _, err) = run(&["evaluate-conditions", "--process-definition-key", "0"]);
+    assert!(!ok && err.contains("Expected the key of a process definition"), "{err}");
 
     let (ok, _, err) = run(&["migrate", &instance, "--to", &other_key, "--map", "task=task"]);
     assert!(ok, "{err}");

@@ -82,10 +82,6 @@ async fn what_is_missing_says_so_and_what_is_too_large_names_the_limit() {
     let server = Server::start(data.path(), &[]);
     let mut client = server.client().await;
     let missing = "is not supported by this version of Osmia yet";
-    let status = client.broadcast_signal(BroadcastSignalRequest::default()).await.unwrap_err();
-    assert_status(status, Code::Unimplemented, missing);
-    let status = client.evaluate_conditional(EvaluateConditionalRequest::default()).await.unwrap_err();
-    assert_status(status, Code::Unimplemented, missing);
     let request = DeleteResourceRequest { delete_history: Some(true), ..Default::default() };
     assert_status(client.delete_resource(request).await.unwrap_err(), Code::Unimplemented, missing);
     let request = CreateProcessInstanceRequest { business_id: Some("b".into()), ..creation("order", "") };
@@ -94,6 +90,56 @@ async fn what_is_missing_says_so_and_what_is_too_large_names_the_limit() {
     let variables = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
     let status = client.create_process_instance(creation("order", &variables)).await.unwrap_err();
     assert_status(status, Code::ResourceExhausted, "larger than the limit of 4194304 bytes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_of_start_events_are_evaluated() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "3"]);
+    let mut client = server.client().await;
+    deploy(&mut client, started_by_condition("rich", "=amount &gt; 100", "rich")).await;
+    let request = |definition: Option<i64>, variables: &str| EvaluateConditionalRequest {
+        process_definition_key: definition,
+        variables: variables.into(),
+        tenant_id: String::new(),
+    };
+    let response = client.evaluate_conditional(request(None, r#"{"amount":200}"#)).await.unwrap().into_inner();
+    assert!(response.conditional_evaluation_key > 0);
+    assert_eq!(response.tenant_id, "<default>");
+    let [started] = response.process_instances[..] else { panic!("{response:?}") };
+    let jobs = activate(&mut client, poll("rich", LONG_POLL)).await;
+    assert_eq!(jobs[0].process_instance_key, started.process_instance_key);
+    assert_eq!(jobs[0].variables, r#"{"amount":200}"#);
+    let definition = Some(started.process_definition_key);
+    let response = client.evaluate_conditional(request(definition, r#"{"amount":2}"#)).await.unwrap().into_inner();
+    assert_eq!(response.process_instances, []);
+    let status = client.evaluate_conditional(request(Some(UNKNOWN_KEY), "")).await.unwrap_err();
+    assert_status(status, Code::NotFound, "Expected to evaluate conditional for process definition key");
+    let status = client.evaluate_conditional(request(Some(0), "")).await.unwrap_err();
+    assert_status(
+        status,
+        Code::InvalidArgument,
+        "Expected the key of a process definition to be positive, but it is 0.",
+    );
+    let status = client.evaluate_conditional(request(None, "[1]")).await.unwrap_err();
+    assert_status(status, Code::InvalidArgument, "Expected");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_is_broadcast_and_starts_what_waits_for_it() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "3"]);
+    let mut client = server.client().await;
+    let status = client.broadcast_signal(BroadcastSignalRequest::default()).await.unwrap_err();
+    assert_status(status, Code::InvalidArgument, "Expected the name of a signal, but it is empty or blank.");
+    deploy(&mut client, started_by_signal("told", "go", "told")).await;
+    let request =
+        BroadcastSignalRequest { signal_name: "go".into(), variables: "{\"a\":1}".into(), tenant_id: String::new() };
+    let response = client.broadcast_signal(request).await.unwrap().into_inner();
+    assert!(response.key > 0);
+    assert_eq!(response.tenant_id, "<default>");
+    let jobs = activate(&mut client, poll("told", 10_000)).await;
+    assert_eq!(jobs.iter().map(|job| &*job.variables).collect::<Vec<_>>(), ["{\"a\":1}"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

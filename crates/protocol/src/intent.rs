@@ -153,6 +153,15 @@ intents! {
         Created = 0 "CREATED", Triggered = 1 "TRIGGERED", Completed = 2 "COMPLETED", Deleted = 3 "DELETED",
         Migrated = 4 "MIGRATED",
     }
+    ConditionalSubscriptionIntent {
+        Created = 0 "CREATED", Trigger = 1 "TRIGGER", Triggered = 2 "TRIGGERED", Deleted = 3 "DELETED",
+        Migrated = 4 "MIGRATED",
+        // Our own: further subscriptions of an instance with many are to be looked at.
+        Evaluate = 100 "EVALUATE",
+    }
+    ConditionalEvaluationIntent {
+        Evaluate = 0 "EVALUATE", Evaluated = 1 "EVALUATED",
+    }
     MessageCorrelationIntent {
         Correlate = 1 "CORRELATE", Correlating = 2 "CORRELATING", Correlated = 3 "CORRELATED",
         NotCorrelated = 4 "NOT_CORRELATED",
@@ -161,6 +170,12 @@ intents! {
         Create = 0 "CREATE", Created = 1 "CREATED", Update = 2 "UPDATE", Updated = 3 "UPDATED", Delete = 4 "DELETE",
         Deleted = 5 "DELETED", CreateInitialAdmin = 6 "CREATE_INITIAL_ADMIN",
         InitialAdminCreated = 7 "INITIAL_ADMIN_CREATED",
+    }
+    ExpressionIntent {
+        Evaluate = 0 "EVALUATE", Evaluated = 1 "EVALUATED",
+    }
+    PurgeIntent {
+        Purge = 0 "PURGE", Purged = 1 "PURGED",
     }
     ClockIntent {
         Pin = 0 "PIN", Pinned = 1 "PINNED", Reset = 2 "RESET", Resetted = 3 "RESETTED",

@@ -67,21 +67,21 @@ value_types! {
     DecisionEvaluation = 27 "DECISION_EVALUATION" DecisionEvaluationIntent,
     ProcessInstanceModification = 28 "PROCESS_INSTANCE_MODIFICATION" ProcessInstanceModificationIntent,
     Escalation = 29 "ESCALATION" EscalationIntent,
-    SignalSubscription = 30 "SIGNAL_SUBSCRIPTION",
-    Signal = 31 "SIGNAL",
+    SignalSubscription = 30 "SIGNAL_SUBSCRIPTION" SignalSubscriptionIntent,
+    Signal = 31 "SIGNAL" SignalIntent,
     ResourceDeletion = 32 "RESOURCE_DELETION" ResourceDeletionIntent,
     CommandDistribution = 33 "COMMAND_DISTRIBUTION" CommandDistributionIntent,
     ProcessInstanceBatch = 34 "PROCESS_INSTANCE_BATCH" ProcessInstanceBatchIntent,
     MessageBatch = 35 "MESSAGE_BATCH" MessageBatchIntent,
-    Form = 36 "FORM",
-    UserTask = 37 "USER_TASK",
+    Form = 36 "FORM" FormIntent,
+    UserTask = 37 "USER_TASK" UserTaskIntent,
     ProcessInstanceMigration = 38 "PROCESS_INSTANCE_MIGRATION" ProcessInstanceMigrationIntent,
-    CompensationSubscription = 39 "COMPENSATION_SUBSCRIPTION",
-    MessageCorrelation = 40 "MESSAGE_CORRELATION",
+    CompensationSubscription = 39 "COMPENSATION_SUBSCRIPTION" CompensationSubscriptionIntent,
+    MessageCorrelation = 40 "MESSAGE_CORRELATION" MessageCorrelationIntent,
     User = 41 "USER",
     Clock = 42 "CLOCK" ClockIntent,
     Authorization = 43 "AUTHORIZATION",
-    Resource = 44 "RESOURCE",
+    Resource = 44 "RESOURCE" ResourceIntent,
     Tenant = 45 "TENANT",
     Group = 46 "GROUP",
     MappingRule = 47 "MAPPING_RULE",
@@ -90,7 +90,7 @@ value_types! {
     BatchOperationCreation = 50 "BATCH_OPERATION_CREATION",
     BatchOperationExecution = 51 "BATCH_OPERATION_EXECUTION",
     BatchOperationChunk = 52 "BATCH_OPERATION_CHUNK",
-    AdHocSubProcessInstruction = 53 "AD_HOC_SUB_PROCESS_INSTRUCTION",
+    AdHocSubProcessInstruction = 53 "AD_HOC_SUB_PROCESS_INSTRUCTION" AdHocSubProcessInstructionIntent,
     BatchOperationLifecycleManagement = 54 "BATCH_OPERATION_LIFECYCLE_MANAGEMENT",
     BatchOperationPartitionLifecycle = 55 "BATCH_OPERATION_PARTITION_LIFECYCLE",
     AsyncRequest = 56 "ASYNC_REQUEST",
@@ -106,6 +106,10 @@ value_types! {
     Settings = 205 "SETTINGS" SettingsIntent,
     Node = 206 "NODE" NodeIntent,
     Cluster = 207 "CLUSTER" ClusterIntent,
+    Expression = 220 "EXPRESSION" ExpressionIntent,
+    Purge = 221 "PURGE" PurgeIntent,
+    ConditionalSubscription = 230 "CONDITIONAL_SUBSCRIPTION" ConditionalSubscriptionIntent,
+    ConditionalEvaluation = 231 "CONDITIONAL_EVALUATION" ConditionalEvaluationIntent,
     Scale = 253 "SCALE",
     Checkpoint = 254 "CHECKPOINT",
 }
@@ -175,6 +179,10 @@ pub enum Payload {
     ),
     #[n(29)]
     Escalation(#[n(0)] EscalationIntent, #[n(1)] Box<EscalationValue>),
+    #[n(30)]
+    SignalSubscription(#[n(0)] SignalSubscriptionIntent, #[n(1)] Box<SignalSubscriptionValue>),
+    #[n(31)]
+    Signal(#[n(0)] SignalIntent, #[n(1)] Box<SignalValue>),
     #[n(32)]
     ResourceDeletion(#[n(0)] ResourceDeletionIntent, #[n(1)] Box<ResourceDeletionValue>),
     #[n(33)]
@@ -183,10 +191,22 @@ pub enum Payload {
     ProcessInstanceBatch(#[n(0)] ProcessInstanceBatchIntent, #[n(1)] Box<ProcessInstanceBatchValue>),
     #[n(35)]
     MessageBatch(#[n(0)] MessageBatchIntent, #[n(1)] Box<MessageBatchValue>),
+    #[n(36)]
+    Form(#[n(0)] FormIntent, #[n(1)] Box<FormValue>),
+    #[n(37)]
+    UserTask(#[n(0)] UserTaskIntent, #[n(1)] Box<UserTaskValue>),
     #[n(38)]
     ProcessInstanceMigration(#[n(0)] ProcessInstanceMigrationIntent, #[n(1)] Box<ProcessInstanceMigrationValue>),
+    #[n(39)]
+    CompensationSubscription(#[n(0)] CompensationSubscriptionIntent, #[n(1)] Box<CompensationSubscriptionValue>),
+    #[n(40)]
+    MessageCorrelation(#[n(0)] MessageCorrelationIntent, #[n(1)] Box<MessageCorrelationValue>),
     #[n(42)]
     Clock(#[n(0)] ClockIntent, #[n(1)] ClockValue),
+    #[n(44)]
+    Resource(#[n(0)] ResourceIntent, #[n(1)] Box<ResourceValue>),
+    #[n(53)]
+    AdHocSubProcessInstruction(#[n(0)] AdHocSubProcessInstructionIntent, #[n(1)] Box<AdHocSubProcessInstructionValue>),
     #[n(58)]
     MultiInstance(#[n(0)] MultiInstanceIntent, #[n(1)] Box<MultiInstanceValue>),
     #[n(59)]
@@ -207,6 +227,14 @@ pub enum Payload {
     Node(#[n(0)] NodeIntent, #[n(1)] NodeValue),
     #[n(207)]
     Cluster(#[n(0)] ClusterIntent, #[n(1)] Box<ClusterValue>),
+    #[n(220)]
+    Expression(#[n(0)] ExpressionIntent, #[n(1)] Box<ExpressionValue>),
+    #[n(221)]
+    Purge(#[n(0)] PurgeIntent, #[n(1)] PurgeValue),
+    #[n(230)]
+    ConditionalSubscription(#[n(0)] ConditionalSubscriptionIntent, #[n(1)] Box<ConditionalSubscriptionValue>),
+    #[n(231)]
+    ConditionalEvaluation(#[n(0)] ConditionalEvaluationIntent, #[n(1)] Box<ConditionalEvaluationValue>),
 }
 
 impl Payload {
@@ -235,13 +263,18 @@ impl Payload {
             Self::DecisionEvaluation(..) => ValueType::DecisionEvaluation,
             Self::ProcessInstanceModification(..) => ValueType::ProcessInstanceModification,
             Self::Escalation(..) => ValueType::Escalation,
+            Self::SignalSubscription(..) => ValueType::SignalSubscription,
+            Self::Signal(..) => ValueType::Signal,
             Self::ResourceDeletion(..) => ValueType::ResourceDeletion,
             Self::CommandDistribution(..) => ValueType::CommandDistribution,
             Self::ProcessInstanceBatch(..) => ValueType::ProcessInstanceBatch,
             Self::MessageBatch(..) => ValueType::MessageBatch,
+            Self::UserTask(..) => ValueType::UserTask,
             Self::ProcessInstanceMigration(..) => ValueType::ProcessInstanceMigration,
+            Self::CompensationSubscription(..) => ValueType::CompensationSubscription,
             Self::MultiInstance(..) => ValueType::MultiInstance,
             Self::RuntimeInstruction(..) => ValueType::RuntimeInstruction,
+            Self::AdHocSubProcessInstruction(..) => ValueType::AdHocSubProcessInstruction,
             Self::JobStream(..) => ValueType::JobStream,
             Self::Work(..) => ValueType::Work,
             Self::Outbox(..) => ValueType::Outbox,
@@ -250,7 +283,14 @@ impl Payload {
             Self::Settings(..) => ValueType::Settings,
             Self::Node(..) => ValueType::Node,
             Self::Cluster(..) => ValueType::Cluster,
+            Self::MessageCorrelation(..) => ValueType::MessageCorrelation,
             Self::Clock(..) => ValueType::Clock,
+            Self::Form(..) => ValueType::Form,
+            Self::Resource(..) => ValueType::Resource,
+            Self::Expression(..) => ValueType::Expression,
+            Self::Purge(..) => ValueType::Purge,
+            Self::ConditionalSubscription(..) => ValueType::ConditionalSubscription,
+            Self::ConditionalEvaluation(..) => ValueType::ConditionalEvaluation,
         }
     }
 
@@ -279,13 +319,18 @@ impl Payload {
             Self::DecisionEvaluation(intent, _) => intent.name(),
             Self::ProcessInstanceModification(intent, _) => intent.name(),
             Self::Escalation(intent, _) => intent.name(),
+            Self::SignalSubscription(intent, _) => intent.name(),
+            Self::Signal(intent, _) => intent.name(),
             Self::ResourceDeletion(intent, _) => intent.name(),
             Self::CommandDistribution(intent, _) => intent.name(),
             Self::ProcessInstanceBatch(intent, _) => intent.name(),
             Self::MessageBatch(intent, _) => intent.name(),
+            Self::UserTask(intent, _) => intent.name(),
             Self::ProcessInstanceMigration(intent, _) => intent.name(),
+            Self::CompensationSubscription(intent, _) => intent.name(),
             Self::MultiInstance(intent, _) => intent.name(),
             Self::RuntimeInstruction(intent, _) => intent.name(),
+            Self::AdHocSubProcessInstruction(intent, _) => intent.name(),
             Self::JobStream(intent, _) => intent.name(),
             Self::Work(intent, _) => intent.name(),
             Self::Outbox(intent, _) => intent.name(),
@@ -294,7 +339,14 @@ impl Payload {
             Self::Settings(intent, _) => intent.name(),
             Self::Node(intent, _) => intent.name(),
             Self::Cluster(intent, _) => intent.name(),
+            Self::MessageCorrelation(intent, _) => intent.name(),
             Self::Clock(intent, _) => intent.name(),
+            Self::Form(intent, _) => intent.name(),
+            Self::Resource(intent, _) => intent.name(),
+            Self::Expression(intent, _) => intent.name(),
+            Self::Purge(intent, _) => intent.name(),
+            Self::ConditionalSubscription(intent, _) => intent.name(),
+            Self::ConditionalEvaluation(intent, _) => intent.name(),
         }
     }
 }
@@ -325,13 +377,18 @@ impl Serialize for Payload {
             Self::DecisionEvaluation(_, value) => value.serialize(serializer),
             Self::ProcessInstanceModification(_, value) => value.serialize(serializer),
             Self::Escalation(_, value) => value.serialize(serializer),
+            Self::SignalSubscription(_, value) => value.serialize(serializer),
+            Self::Signal(_, value) => value.serialize(serializer),
             Self::ResourceDeletion(_, value) => value.serialize(serializer),
             Self::CommandDistribution(_, value) => value.serialize(serializer),
             Self::ProcessInstanceBatch(_, value) => value.serialize(serializer),
             Self::MessageBatch(_, value) => value.serialize(serializer),
+            Self::UserTask(_, value) => value.serialize(serializer),
             Self::ProcessInstanceMigration(_, value) => value.serialize(serializer),
+            Self::CompensationSubscription(_, value) => value.serialize(serializer),
             Self::MultiInstance(_, value) => value.serialize(serializer),
             Self::RuntimeInstruction(_, value) => value.serialize(serializer),
+            Self::AdHocSubProcessInstruction(_, value) => value.serialize(serializer),
             Self::JobStream(_, value) => value.serialize(serializer),
             Self::Work(_, value) => value.serialize(serializer),
             Self::Outbox(_, value) => value.serialize(serializer),
@@ -340,7 +397,14 @@ impl Serialize for Payload {
             Self::Settings(_, value) => value.serialize(serializer),
             Self::Node(_, value) => value.serialize(serializer),
             Self::Cluster(_, value) => value.serialize(serializer),
+            Self::MessageCorrelation(_, value) => value.serialize(serializer),
             Self::Clock(_, value) => value.serialize(serializer),
+            Self::Form(_, value) => value.serialize(serializer),
+            Self::Resource(_, value) => value.serialize(serializer),
+            Self::Expression(_, value) => value.serialize(serializer),
+            Self::Purge(_, value) => value.serialize(serializer),
+            Self::ConditionalSubscription(_, value) => value.serialize(serializer),
+            Self::ConditionalEvaluation(_, value) => value.serialize(serializer),
         }
     }
 }

@@ -3,27 +3,39 @@
 
 #![allow(missing_docs, reason = "the names are the record schema's own")]
 
+mod ad_hoc_sub_process;
+mod compensation;
+mod conditional;
 mod constant;
 mod decision;
 mod deployment;
 mod event;
+mod form;
 mod infrastructure;
 mod job;
 mod kinds;
 mod operation;
 mod partition;
 mod process_instance;
+mod signal;
+mod user_task;
 
+pub use ad_hoc_sub_process::*;
+pub use compensation::*;
+pub use conditional::*;
 pub(crate) use constant::Constants;
 pub use decision::*;
 pub use deployment::*;
 pub use event::*;
+pub use form::*;
 pub use infrastructure::*;
 pub use job::*;
 pub use kinds::*;
 pub use operation::*;
 pub use partition::*;
 pub use process_instance::*;
+pub use signal::*;
+pub use user_task::*;
 
 use serde::Serializer;
 use serde_json::value::RawValue;

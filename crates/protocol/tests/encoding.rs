@@ -106,10 +106,16 @@ fn payloads_are_numbered_like_their_value_types() {
         Payload::ProcessEvent(ProcessEventIntent::Triggering, Box::default()),
         Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modify, Box::default()),
         Payload::Escalation(EscalationIntent::Escalated, Box::default()),
+        Payload::SignalSubscription(SignalSubscriptionIntent::Created, Box::default()),
+        Payload::Signal(SignalIntent::Broadcast, Box::default()),
         Payload::ResourceDeletion(ResourceDeletionIntent::Delete, Box::default()),
         Payload::MessageBatch(MessageBatchIntent::Expire, Box::default()),
+        Payload::UserTask(UserTaskIntent::Claim, Box::default()),
         Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::default()),
         Payload::RuntimeInstruction(RuntimeInstructionIntent::Interrupted, Box::default()),
+        Payload::CompensationSubscription(CompensationSubscriptionIntent::Created, Box::default()),
+        Payload::ConditionalSubscription(ConditionalSubscriptionIntent::Created, Box::default()),
+        Payload::ConditionalEvaluation(ConditionalEvaluationIntent::Evaluate, Box::default()),
     ];
     for payload in payloads {
         let bytes = encode_to_vec(&payload);

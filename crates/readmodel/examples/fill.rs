@@ -100,6 +100,7 @@ impl Feed {
             incarnation: 1,
             role: Role::Leader,
             acknowledged: protocol::RecordPlace::default(),
+            beginning: protocol::RecordPlace::default(),
             metadata: Arc::from(&[][..]),
             controller: Controller::new(Kept::default(), || {}),
         };

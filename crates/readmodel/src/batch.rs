@@ -57,6 +57,35 @@ pub(crate) struct JobRow {
     pub error_code: Option<Text>,
     pub error_message: Option<Text>,
     pub headers: Text,
+    pub kind: u8,
+    pub listener_event_type: u8,
+    /// Of a listener that is done: whether it denied.
+    pub is_denied: Option<bool>,
+    pub denied_reason: Option<Text>,
+}
+
+#[derive(Debug)]
+pub(crate) struct UserTaskRow {
+    pub instance: i64,
+    pub element_instance: i64,
+    pub element: ElementId,
+    /// Whether the task moved to another element.
+    pub is_moved: bool,
+    /// Whether nothing but the state is true yet.
+    pub is_announced: bool,
+    /// None while it is what it was.
+    pub state: Option<u8>,
+    pub assignee: Option<Text>,
+    pub candidate_groups: Vec<Text>,
+    pub candidate_users: Vec<Text>,
+    pub created: i64,
+    pub completed: Option<i64>,
+    pub follow_up: Option<i64>,
+    pub due: Option<i64>,
+    pub external_form: Option<Text>,
+    pub form: Option<i64>,
+    pub priority: i32,
+    pub headers: Text,
 }
 
 #[derive(Debug)]
@@ -84,6 +113,56 @@ pub(crate) struct SubscriptionRow {
     pub state: u8,
     pub updated: i64,
     pub tenant: Text,
+}
+
+/// A timer that is not due yet; none when it is gone.
+pub(crate) type TimerChange = Option<TimerRow>;
+
+#[derive(Debug)]
+pub(crate) struct TimerRow {
+    pub instance: i64,
+    pub element_instance: i64,
+    pub element_id: Text,
+    pub due: i64,
+    pub repetitions: i32,
+}
+
+/// A condition that an event waits for; none when it is gone.
+pub(crate) type ConditionChange = Option<ConditionRow>;
+
+#[derive(Debug)]
+pub(crate) struct ConditionRow {
+    pub instance: i64,
+    pub element_instance: i64,
+    pub element_id: Text,
+    pub expression: Text,
+    /// A JSON list.
+    pub events: String,
+}
+
+/// What jobs are counted by: the begin of a minute, their type, and the worker.
+pub(crate) type JobGroup = (i64, Text, Text);
+
+/// How often something happened, and when it did last.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Happened {
+    pub count: i64,
+    pub last: Option<i64>,
+}
+
+impl Happened {
+    pub fn again(&mut self, at: i64) {
+        self.count += 1;
+        self.last = self.last.max(Some(at));
+    }
+}
+
+/// How often jobs of a group were created, completed, and failed.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct JobsCounted {
+    pub created: Happened,
+    pub completed: Happened,
+    pub failed: Happened,
 }
 
 #[derive(Debug)]
@@ -123,6 +202,24 @@ pub(crate) struct DecisionInstanceRow {
     pub tenant: Text,
 }
 
+/// What somebody did.
+#[derive(Debug)]
+pub(crate) struct AuditRow {
+    pub entity: i64,
+    pub entity_type: u8,
+    pub operation: u8,
+    pub result: u8,
+    pub category: u8,
+    pub time: i64,
+    pub actor_type: u8,
+    pub actor_id: Option<Text>,
+    pub definition: Option<i64>,
+    pub instance: Option<i64>,
+    pub element_instance: Option<i64>,
+    pub user_task: Option<i64>,
+    pub batch_operation: Option<i64>,
+}
+
 /// How the counters of an element change.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
@@ -152,14 +249,25 @@ pub(crate) struct Batch {
     pub sequence_flows: BTreeSet<(i64, ElementId)>,
     pub variables: BTreeMap<i64, VariableRow>,
     pub jobs: BTreeMap<i64, JobRow>,
+    pub user_tasks: BTreeMap<i64, UserTaskRow>,
     pub incidents: BTreeMap<i64, IncidentRow>,
     pub subscriptions: BTreeMap<i64, SubscriptionRow>,
     pub correlations: Vec<CorrelationRow>,
+    pub timers: BTreeMap<i64, TimerChange>,
+    pub conditions: BTreeMap<i64, ConditionChange>,
+    pub audits: BTreeMap<i64, AuditRow>,
+    /// Instances and decisions by the begin of the time for which they are counted.
+    pub usage: BTreeMap<i64, (i64, i64)>,
+    /// People by the same, as numbers.
+    pub assignees: BTreeSet<(i64, i64)>,
+    pub jobs_counted: BTreeMap<JobGroup, JobsCounted>,
     pub decision_instances: Vec<DecisionInstanceRow>,
     /// Rows that are written at once, because they are rare: definitions and new elements.
     pub definitions: usize,
     /// Of the values, about.
     pub bytes: usize,
+    /// It ends what the state tells of what lives, as it was at this time.
+    pub living_told_at: Option<i64>,
     /// Up to where it goes.
     pub place: Option<RecordPlace>,
 }
@@ -173,9 +281,16 @@ impl Batch {
             + self.sequence_flows.len()
             + self.variables.len()
             + self.jobs.len()
+            + self.user_tasks.len()
             + self.incidents.len()
             + self.subscriptions.len()
             + self.correlations.len()
+            + self.timers.len()
+            + self.conditions.len()
+            + self.audits.len()
+            + self.usage.len()
+            + self.assignees.len()
+            + self.jobs_counted.len()
             + self.decision_instances.len()
             + self.definitions
     }

@@ -5,20 +5,22 @@
 //! rows, and writes whole pages. What a transaction wrote survives a crash of the
 //! process at once, and a loss of power after the next checkpoint; only then it is acknowledged.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exporters::{Context, Delivery, Exporter, ExporterError, Opening, PartitionExporter, Resume};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use protocol::{PartitionId, RecordPlace};
+use protocol::{PartitionId, Payload, PurgeIntent, Record, RecordPlace, Timestamp};
 
-use crate::check::{Check, is_damage};
+use crate::check::Check;
+use crate::database;
 use crate::fold::Fold;
 use crate::model::ReadModel;
 use crate::progress::Progress;
+use crate::rebuild::{self, History};
 use crate::retention::{Deletion, Retention};
-use crate::store::{Store, path_of};
+use crate::source::Source;
+use crate::store::Store;
 
 /// A transaction has no more rows or bytes of values, about.
 const BATCH_ROWS_MAX: usize = 20_000;
@@ -48,12 +50,13 @@ impl Exporter for ReadModelExporter {
     fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter> {
         Box::new(PartitionConsumer {
             partition,
-            directory: self.model.directory().to_owned(),
+            source: self.model.source().clone(),
             retention: self.retention,
             progress: self.model.progress(partition),
             metrics: PartitionMetrics::new(partition),
             check: None,
             look_at: None,
+            lacks: None,
             damage: None,
             open: None,
         })
@@ -62,7 +65,7 @@ impl Exporter for ReadModelExporter {
 
 struct PartitionConsumer {
     partition: PartitionId,
-    directory: PathBuf,
+    source: Source,
     progress: Arc<Progress>,
     metrics: PartitionMetrics,
     retention: Retention,
@@ -70,6 +73,8 @@ struct PartitionConsumer {
     check: Option<Check>,
     /// When to look what the check came to; none when that is known.
     look_at: Option<Duration>,
+    /// Records up to there are gone that the rows lack.
+    lacks: Option<RecordPlace>,
     /// What is wrong with the file: it is to be set aside.
     damage: Option<String>,
     open: Option<Open>,
@@ -92,9 +97,9 @@ struct Open {
 
 impl PartitionConsumer {
     /// What was taken is lost, and the file too when the error says damage.
-    fn failed(damage: &mut Option<String>, action: &'static str) -> impl FnOnce(rusqlite::Error) -> ExporterError {
+    fn failed(damage: &mut Option<String>, action: &'static str) -> impl FnOnce(database::Error) -> ExporterError {
         move |source| {
-            if is_damage(&source) {
+            if source.is_damage() {
                 *damage = Some(source.to_string());
             }
             ExporterError::lost(NAME, action, source)
@@ -123,7 +128,7 @@ impl PartitionConsumer {
         let clock = jiff::Timestamp::now().as_millisecond();
         let deleted = open
             .deletion
-            .step(&mut open.store.connection, now, clock)
+            .step(&open.store.database, now, clock)
             .map_err(Self::failed(&mut self.damage, "delete what is not kept any more"))?;
         if deleted.instances > 0 || deleted.goes_on {
             self.metrics.deleted.increment(deleted.instances);
@@ -134,7 +139,7 @@ impl PartitionConsumer {
 
     fn commit(&mut self, now: Duration) -> Result<(), ExporterError> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        if open.fold.batch.rows() == 0 {
+        if open.fold.batch.rows() == 0 && open.fold.batch.living_told_at.is_none() {
             // Nothing that searches show has changed. The place is written with the next checkpoint.
             open.checkpoint_at.get_or_insert(now + CHECKPOINT_INTERVAL);
             self.progress.reached(open.taken.position);
@@ -177,23 +182,34 @@ impl PartitionConsumer {
 
 impl PartitionExporter for PartitionConsumer {
     fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
-        let failed = |error| ExporterError::target(NAME, "open its file", error);
         self.open = None;
-        let store = match &self.damage {
-            Some(damage) => Store::open_instead(&self.directory, self.partition, damage),
-            None => Store::open(&self.directory, self.partition),
-        };
-        let store = store.map_err(failed)?;
+        let store = self.source.open(self.partition, self.damage.as_deref());
+        let store = store.map_err(|error| ExporterError::target(NAME, "open its rows", error))?;
         self.damage = None;
-        if self.check.is_none() {
-            let path = path_of(&self.directory, self.partition);
+        if let (Some(path), None) = (self.source.file(self.partition), &self.check) {
             self.check =
                 Some(Check::begin(path).map_err(|error| ExporterError::target(NAME, "check its file", error))?);
             self.look_at = Some(Duration::ZERO);
         }
-        let is_first = self.partition == PartitionId::DEPLOYMENT;
-        let fold = Fold::new(&store.connection, is_first).map_err(Self::failed(&mut self.damage, "read its file"))?;
         let place = store.place;
+        let history = History::read(&store.database).map_err(Self::failed(&mut self.damage, "read its rows"))?;
+        let gone = self.lacks.take().unwrap_or_default().max(opening.beginning);
+        let lacks = rebuild::lacks_records(place, gone);
+        let is_rebuilding = history.is_rebuilding || lacks;
+        if is_rebuilding {
+            tracing::error!(
+                partition = %self.partition, after = place.position, missing_up_to = gone.position,
+                "the read model lacks records that are gone; what lives is read from the state, and searches lack what ended before"
+            );
+            self.metrics.rebuilds.increment(1);
+            opening.controller.set_remark(History { is_rebuilding, ..history }.remark());
+            rebuild::begin(&store.database).map_err(Self::failed(&mut self.damage, "make room for what lives"))?;
+        } else {
+            opening.controller.set_remark(history.remark());
+        }
+        let fold = Fold::new(&store.database, self.partition);
+        let mut fold = fold.map_err(Self::failed(&mut self.damage, "read its rows"))?;
+        fold.is_told_living = is_rebuilding;
         self.progress.reached(place.position);
         let deletion = Deletion::new(self.retention);
         let not_before = Duration::ZERO;
@@ -207,16 +223,57 @@ impl PartitionExporter for PartitionConsumer {
             checkpoint_at: None,
             deletion,
         });
-        Ok(Resume::After(place))
+        Ok(if is_rebuilding { Resume::FromState } else { Resume::After(place) })
+    }
+
+    fn records_missing(&mut self, up_to: RecordPlace, now: Duration) -> Result<(), ExporterError> {
+        // What ended before stays.
+        self.commit(now)?;
+        self.lacks = Some(up_to);
+        Err(ExporterError::lost(NAME, "go on behind records that are gone", "it has to read what lives from the state"))
+    }
+
+    fn take_living(&mut self, record: &Record, now: Duration) -> Result<(), ExporterError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        // Until all was told, the rows go no further than before.
+        let place = open.store.place;
+        open.fold
+            .take(&open.store.database, record, place)
+            .map_err(Self::failed(&mut self.damage, "take what lives"))?;
+        if open.fold.batch.rows() >= BATCH_ROWS_MAX || open.fold.batch.bytes >= BATCH_BYTES_MAX {
+            self.commit(now)?;
+        }
+        Ok(())
+    }
+
+    fn living_told(&mut self, place: RecordPlace, at: Timestamp, now: Duration) -> Result<(), ExporterError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        open.fold.batch.place = Some(place);
+        open.fold.batch.living_told_at = Some(at);
+        open.fold.is_told_living = false;
+        open.taken = place;
+        self.commit(now)?;
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let history = History { is_rebuilding: false, complete_since: Some(at) };
+        open.opening.controller.set_remark(history.remark());
+        tracing::warn!(
+            partition = %self.partition, position = place.position,
+            "the read model was made anew from the state; searches lack what ended before, and go on with the records behind it"
+        );
+        Ok(())
     }
 
     fn export(&mut self, delivery: &Delivery<'_>, now: Duration) -> Result<(), ExporterError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let place = delivery.place();
         open.fold
-            .take(&open.store.connection, delivery.record, place)
+            .take(&open.store.database, delivery.record, place)
             .map_err(Self::failed(&mut self.damage, "take a record"))?;
         open.taken = place;
+        if matches!(delivery.record.payload, Payload::Purge(PurgeIntent::Purged, _)) {
+            // Nothing is missing any more.
+            open.opening.controller.set_remark(None);
+        }
         if open.fold.batch.rows() > 0 {
             open.waiting_since.get_or_insert(now);
         }
@@ -261,6 +318,7 @@ struct PartitionMetrics {
     checkpoints: Histogram,
     rows: Counter,
     deleted: Counter,
+    rebuilds: Counter,
     position: Gauge,
 }
 
@@ -272,6 +330,7 @@ impl PartitionMetrics {
             transactions: histogram!("osmia_read_model_transaction_duration_seconds", "partition" => partition.clone()),
             checkpoints: histogram!("osmia_read_model_checkpoint_duration_seconds", "partition" => partition.clone()),
             deleted: counter!("osmia_read_model_deleted_instances_total", "partition" => partition.clone()),
+            rebuilds: counter!("osmia_read_model_rebuilds_total", "partition" => partition.clone()),
             rows: counter!("osmia_read_model_rows_total", "partition" => partition.clone()),
             position: gauge!("osmia_read_model_position", "partition" => partition),
         }

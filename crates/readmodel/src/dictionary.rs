@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use protocol::Text;
-use rusqlite::{Connection, OptionalExtension, params};
-
+use crate::database::{Bound, Database, Result};
 use crate::enumerations::PROCESS;
+use protocol::Text;
 
-/// The number of an element in the file of its partition.
+/// The number of an element in the tables of its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ElementId(pub i64);
 
@@ -28,15 +27,14 @@ pub(crate) struct Dictionary {
 }
 
 impl Dictionary {
-    /// Those of a file.
-    pub fn read(connection: &Connection) -> rusqlite::Result<Dictionary> {
+    /// Those that were written.
+    pub fn read(database: &Database) -> Result<Dictionary> {
         let mut dictionary = Dictionary::default();
-        let mut statement = connection.prepare("SELECT id, process_definition_key, element_id, type FROM element")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        database.query("SELECT id, process_definition_key, element_id, type FROM element", &[], |row| {
             let element_id: String = row.get(2)?;
             dictionary.insert(row.get(1)?, element_id.into(), row.get(3)?, ElementId(row.get(0)?));
-        }
+            Ok(())
+        })?;
         Ok(dictionary)
     }
 
@@ -55,11 +53,11 @@ impl Dictionary {
     /// The number of an element; `true` when it is new.
     pub fn element(
         &mut self,
-        connection: &Connection,
+        database: &Database,
         definition: i64,
         element_id: &Text,
         element_type: u8,
-    ) -> rusqlite::Result<(ElementId, bool)> {
+    ) -> Result<(ElementId, bool)> {
         let known = self.elements.get(&definition).and_then(|of| of.get(element_id)).map_or(&[][..], Vec::as_slice);
         let found = if element_type == UNSPECIFIED {
             known.iter().find(|(known, _)| *known != LOOP_BODY).or(known.first())
@@ -69,24 +67,24 @@ impl Dictionary {
         if let Some((_, id)) = found {
             return Ok((*id, false));
         }
-        let name = self.name(connection, definition, element_id)?;
+        let name = self.name(database, definition, element_id)?;
         let insert = "INSERT INTO element(process_definition_key, element_id, name, type, active, completed, canceled, \
                       incidents) VALUES (?, ?, ?, ?, 0, 0, 0, 0)";
-        connection.prepare_cached(insert)?.execute(params![definition, &**element_id, name, element_type])?;
-        let id = ElementId(connection.last_insert_rowid());
+        let values: [Bound<'_>; 4] =
+            [definition.into(), (&**element_id).into(), name.as_deref().into(), element_type.into()];
+        let id = ElementId(database.insert(insert, "id", &values)?);
         self.insert(definition, element_id.clone(), element_type, id);
         Ok((id, true))
     }
 
     /// What the model calls it.
-    fn name(&mut self, connection: &Connection, definition: i64, element_id: &str) -> rusqlite::Result<Option<String>> {
+    fn name(&mut self, database: &Database, definition: i64, element_id: &str) -> Result<Option<String>> {
         if !self.names.contains_key(&definition) {
             if self.names.len() >= NAMED_DEFINITIONS_MAX {
                 self.names.clear();
             }
             let select = "SELECT xml FROM process_definition WHERE key = ?";
-            let xml: Option<Option<Vec<u8>>> =
-                connection.prepare_cached(select)?.query_row([definition], |row| row.get(0)).optional()?;
+            let xml: Option<Option<Vec<u8>>> = database.first(select, &[definition.into()], |row| row.get(0))?;
             let names = xml.flatten().map(|xml| names_of(&xml)).unwrap_or_default();
             self.names.insert(definition, names);
         }

@@ -26,6 +26,10 @@ pub const JOB_STATES: Enumeration = &[
 /// Of incidents.
 pub const INCIDENT_STATES: Enumeration = &["ACTIVE", "RESOLVED", "MIGRATED", "PENDING", "UNKNOWN"];
 
+/// Of user tasks.
+pub const USER_TASK_STATES: Enumeration =
+    &["CREATING", "CREATED", "ASSIGNING", "UPDATING", "COMPLETING", "COMPLETED", "CANCELING", "CANCELED", "FAILED"];
+
 /// Of process definitions.
 pub const DEFINITION_STATES: Enumeration = &["ACTIVE", "DELETED", "DRAINING"];
 
@@ -43,6 +47,13 @@ pub const SUBSCRIPTION_TYPES: Enumeration = &["PROCESS_EVENT", "START_EVENT"];
 
 /// Of jobs.
 pub const JOB_KINDS: Enumeration = &["BPMN_ELEMENT", "EXECUTION_LISTENER", "TASK_LISTENER", "AD_HOC_SUB_PROCESS"];
+
+/// Of jobs of listeners; the others are not specified.
+pub const LISTENER_EVENT_TYPES: Enumeration =
+    &["UNSPECIFIED", "START", "END", "CREATING", "ASSIGNING", "UPDATING", "COMPLETING", "CANCELING"];
+
+/// What an element instance waits for.
+pub const WAIT_STATE_TYPES: Enumeration = &["JOB", "MESSAGE", "TIMER", "CONDITION"];
 
 /// Of elements.
 pub const ELEMENT_TYPES: Enumeration = &[
@@ -98,6 +109,40 @@ pub const ERROR_TYPES: Enumeration = &[
     "RESOURCE_NOT_FOUND",
     "UNSPECIFIED",
 ];
+
+/// What was done.
+pub const AUDIT_OPERATION_TYPES: Enumeration = &[
+    "UNKNOWN", "ASSIGN", "CANCEL", "COMPLETE", "CREATE", "DELETE", "EVALUATE", "MIGRATE", "MODIFY", "RESOLVE",
+    "RESUME", "SUSPEND", "UNASSIGN", "UPDATE",
+];
+
+/// With what something was done.
+pub const AUDIT_ENTITY_TYPES: Enumeration = &[
+    "UNKNOWN",
+    "AUTHORIZATION",
+    "BATCH",
+    "DECISION",
+    "GROUP",
+    "INCIDENT",
+    "MAPPING_RULE",
+    "PROCESS_INSTANCE",
+    "RESOURCE",
+    "ROLE",
+    "TENANT",
+    "USER",
+    "USER_TASK",
+    "VARIABLE",
+    "CLIENT",
+];
+
+/// What came of it.
+pub const AUDIT_RESULTS: Enumeration = &["SUCCESS", "FAIL"];
+
+/// To what it belongs.
+pub const AUDIT_CATEGORIES: Enumeration = &["DEPLOYED_RESOURCES", "USER_TASKS", "ADMIN"];
+
+/// Who did it.
+pub const ACTOR_TYPES: Enumeration = &["ANONYMOUS", "UNKNOWN", "USER", "CLIENT"];
 
 /// The number of a name; none for names that are not in the list.
 pub fn number_of(enumeration: Enumeration, name: &str) -> Option<u8> {

@@ -3,22 +3,30 @@
 //! A record states complete facts, so a row is made from its newest record without reading the row before. What few records
 //! tell, and needs more, is written at once: definitions and elements that no record has named before.
 
+mod audit;
+mod condition;
 mod decision;
+pub(crate) mod form;
 mod job;
 mod message;
 mod process_instance;
+mod timer;
+mod usage;
+mod user_task;
 
 use std::collections::HashMap;
 
 use protocol::{
-    DecisionIntent, DecisionRequirementsIntent, Key, Payload, ProcessIntent, ProcessValue, Record, RecordPlace,
-    RecordType, Text, VariableIntent, VariableValue,
+    DecisionIntent, DecisionRequirementsIntent, Key, PartitionId, Payload, ProcessIntent, ProcessValue, PurgeIntent,
+    Record, RecordPlace, RecordType, Text, VariableIntent, VariableValue,
 };
-use rusqlite::{Connection, params};
 
 use crate::batch::{Batch, VariableRow};
+use crate::database::{Database, Result};
 use crate::dictionary::{Dictionary, names_of};
 use crate::enumerations::{DEFINITION_STATES, number_of};
+use crate::rebuild;
+use crate::schema::tables;
 
 /// The fold of one partition's records.
 #[derive(Debug)]
@@ -27,15 +35,26 @@ pub(crate) struct Fold {
     dictionary: Dictionary,
     /// How many open incidents process instances have, of those that were looked at.
     incidents: HashMap<i64, i64>,
+    partition: PartitionId,
     /// Whether this partition tells of what all partitions have.
     is_first: bool,
+    /// Whether what it takes is what lives, and no news: such things are not counted again.
+    pub is_told_living: bool,
 }
 
 impl Fold {
-    /// Goes on from what is in the file.
-    pub fn new(connection: &Connection, is_first: bool) -> rusqlite::Result<Fold> {
-        let dictionary = Dictionary::read(connection)?;
-        Ok(Fold { batch: Batch::default(), dictionary, incidents: HashMap::new(), is_first })
+    /// Goes on from what was written.
+    pub fn new(database: &Database, partition: PartitionId) -> Result<Fold> {
+        let dictionary = Dictionary::read(database)?;
+        let is_first = partition == PartitionId::DEPLOYMENT;
+        Ok(Fold {
+            batch: Batch::default(),
+            dictionary,
+            incidents: HashMap::new(),
+            partition,
+            is_first,
+            is_told_living: false,
+        })
     }
 
     /// The batch is written: the next one begins.
@@ -48,44 +67,71 @@ impl Fold {
     }
 
     /// Takes a record into the batch.
-    pub fn take(&mut self, connection: &Connection, record: &Record, place: RecordPlace) -> rusqlite::Result<()> {
+    pub fn take(&mut self, database: &Database, record: &Record, place: RecordPlace) -> Result<()> {
+        self.audit(record);
         if record.record_type == RecordType::Event {
-            self.event(connection, record)?;
+            self.event(database, record)?;
         }
         self.batch.place = Some(place);
         Ok(())
     }
 
-    fn event(&mut self, connection: &Connection, record: &Record) -> rusqlite::Result<()> {
+    fn event(&mut self, database: &Database, record: &Record) -> Result<()> {
         let (key, timestamp) = (record.key.raw(), record.timestamp);
         match &record.payload {
             Payload::ProcessInstance(intent, value) => {
-                self.process_instance(connection, record, *intent, value)?;
+                self.process_instance(database, record, *intent, value)?;
             }
             Payload::Variable(intent, value) => self.variable(key, *intent, value),
-            Payload::Job(intent, value) => self.job(connection, key, timestamp, *intent, value)?,
-            Payload::JobBatch(_, value) => self.job_batch(connection, timestamp, value)?,
-            Payload::Incident(intent, value) => self.incident(connection, record, *intent, value)?,
-            Payload::Process(intent, value) => self.process(connection, key, *intent, value)?,
-            Payload::DecisionRequirements(intent, value) => match intent {
-                DecisionRequirementsIntent::Created => decision::write_requirements(connection, value)?,
-                DecisionRequirementsIntent::Deleted => {
-                    decision::delete(connection, "decision_requirements", value.metadata.decision_requirements_key)?;
+            Payload::Job(intent, value) => self.job(database, key, timestamp, *intent, value)?,
+            Payload::JobBatch(_, value) => self.job_batch(database, timestamp, value)?,
+            Payload::Incident(intent, value) => self.incident(database, record, *intent, value)?,
+            Payload::Process(intent, value) => self.process(database, key, *intent, value)?,
+            Payload::DecisionRequirements(intent, value) => {
+                let key = value.metadata.decision_requirements_key;
+                match intent {
+                    DecisionRequirementsIntent::Created => decision::write_requirements(database, value)?,
+                    DecisionRequirementsIntent::Deleted => decision::delete(database, "decision_requirements", key)?,
                 }
-            },
-            Payload::Decision(intent, value) => match intent {
-                DecisionIntent::Created => decision::write_decision(connection, value)?,
-                DecisionIntent::Deleted => decision::delete(connection, "decision_definition", value.decision_key)?,
-            },
+                self.batch.definitions += 1;
+            }
+            Payload::Decision(intent, value) => {
+                match intent {
+                    DecisionIntent::Created => decision::write_decision(database, value)?,
+                    DecisionIntent::Deleted => decision::delete(database, "decision_definition", value.decision_key)?,
+                }
+                self.batch.definitions += 1;
+            }
+            Payload::Form(intent, value) => {
+                form::write(database, *intent, value)?;
+                self.batch.definitions += 1;
+            }
+            Payload::UserTask(intent, value) => self.user_task(database, record, *intent, value)?,
             Payload::DecisionEvaluation(intent, value) => self.decision_evaluation(key, timestamp, *intent, value),
             Payload::ProcessMessageSubscription(intent, value) => {
                 self.process_message_subscription(key, timestamp, *intent, value);
             }
+            Payload::Purge(PurgeIntent::Purged, _) => self.purge(database)?,
+            Payload::Timer(intent, value) => self.timer(key, *intent, value),
+            Payload::ConditionalSubscription(intent, value) => self.condition(key, *intent, value),
             Payload::MessageStartEventSubscription(intent, value) => {
                 self.message_start_event_subscription(key, timestamp, *intent, value);
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Everything is forgotten, also what is not yet written. Said again after a crash, it finds less to delete.
+    fn purge(&mut self, database: &Database) -> Result<()> {
+        let transaction = database.begin()?;
+        for table in tables().filter(|table| !["place", "history"].contains(table)) {
+            database.execute(&format!("DELETE FROM {table}"), &[])?;
+        }
+        rebuild::forget(database)?;
+        transaction.commit()?;
+        *self = Fold::new(database, self.partition)?;
+        self.batch.definitions += 1;
         Ok(())
     }
 
@@ -104,36 +150,34 @@ impl Fold {
         self.batch.variables.insert(key, row);
     }
 
-    fn process(
-        &mut self,
-        connection: &Connection,
-        key: i64,
-        intent: ProcessIntent,
-        value: &ProcessValue,
-    ) -> rusqlite::Result<()> {
+    fn process(&mut self, database: &Database, key: i64, intent: ProcessIntent, value: &ProcessValue) -> Result<()> {
         let metadata = &value.metadata;
         let state = if intent == ProcessIntent::Created { "ACTIVE" } else { "DELETED" };
         let state = number_of(DEFINITION_STATES, state);
         if intent != ProcessIntent::Created {
             let update = "UPDATE process_definition SET state = ? WHERE key = ?";
-            connection.prepare_cached(update)?.execute(params![state, metadata.process_definition_key.raw()])?;
+            database.execute(update, &[state.into(), metadata.process_definition_key.raw().into()])?;
             self.batch.definitions += 1;
             return Ok(());
         }
         let name = names_of(&value.resource).remove(&*metadata.bpmn_process_id);
-        let insert = "INSERT OR REPLACE INTO process_definition(key, id, name, version, version_tag, resource_name, \
-                      tenant_id, state, xml) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
-        connection.prepare_cached(insert)?.execute(params![
-            key,
-            &*metadata.bpmn_process_id,
-            name,
-            metadata.version,
-            some_text(&metadata.version_tag).as_deref(),
-            &*metadata.resource_name,
-            &*metadata.tenant_id,
-            state,
-            &*value.resource,
-        ])?;
+        let insert = "INSERT INTO process_definition(key, id, name, version, version_tag, resource_name, tenant_id, state, xml) \
+                      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET id = excluded.id, name = excluded.name, \
+                      version = excluded.version, version_tag = excluded.version_tag, resource_name = excluded.resource_name, \
+                      tenant_id = excluded.tenant_id, state = excluded.state, xml = excluded.xml";
+        let values = [
+            key.into(),
+            (&*metadata.bpmn_process_id).into(),
+            name.as_deref().into(),
+            metadata.version.into(),
+            Some(&*metadata.version_tag).filter(|tag| !tag.is_empty()).into(),
+            (&*metadata.resource_name).into(),
+            (&*metadata.tenant_id).into(),
+            state.into(),
+            (&*value.resource).into(),
+        ];
+        database.execute(insert, &values)?;
+        form::write_start_form(database, key, &metadata.bpmn_process_id, &value.resource)?;
         self.batch.definitions += 1;
         Ok(())
     }

@@ -1,25 +1,36 @@
 //! The read model: what searches see.
 //!
-//! A fold of each partition's records into an SQLite file, written by a consumer of the record stream, and read by searches
-//! over all partitions at once. It knows nothing of protocols: searches are values (`query`), and answers are rows.
+//! A fold of each partition's records into an SQLite file, or into a schema of a PostgreSQL server, written by a consumer of the
+//! record stream, and read by searches over all partitions at once. It knows nothing of protocols: searches are values (`query`), and answers are rows.
 
 mod batch;
 mod check;
 mod comparable;
 mod consumer;
+mod database;
 mod dictionary;
 pub mod enumerations;
+mod file;
 mod fold;
 mod migration;
 mod model;
 mod progress;
 pub mod query;
+mod rebuild;
 mod retention;
 mod schema;
+mod source;
 mod store;
 
+#[cfg(test)]
+#[path = "../tests/support/postgresql.rs"]
+mod postgresql;
+#[cfg(test)]
+mod testing;
+
 pub use consumer::NAME;
+pub use database::ServerError;
 pub use model::{Busy, ReadModel};
 pub use progress::Progress;
 pub use retention::Retention;
-pub use store::StoreError;
+pub use source::PostgreSql;

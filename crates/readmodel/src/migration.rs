@@ -1,7 +1,9 @@
-//! Files of older formats are brought to the present one, step by step.
+//! Tables of older formats are brought to the present one, step by step.
 
 use rusqlite::Connection;
 
+use crate::database::{Database, Result};
+use crate::fold::form;
 use crate::schema::SCHEMA_VERSION;
 
 /// From 1 to 2: what is deleted can be given back to the file system, old things are found by state and end, instances of a
@@ -16,9 +18,138 @@ CREATE INDEX decision_instance_without_instance ON decision_instance(evaluation_
     WHERE process_instance_key IS NULL;
 ";
 
+/// From 2 to 3: forms, the forms that processes begin with, and user tasks.
+const TO_3: &str = "
+CREATE TABLE form(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL,
+    is_deleted INTEGER NOT NULL,
+    content TEXT NOT NULL
+);
+CREATE INDEX form_by_id ON form(id, version);
+CREATE TABLE start_form(
+    process_definition_key INTEGER PRIMARY KEY,
+    form_id TEXT NOT NULL
+);
+CREATE TABLE user_task(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    assignee TEXT,
+    candidate_groups TEXT NOT NULL,
+    candidate_users TEXT NOT NULL,
+    creation_date INTEGER NOT NULL,
+    completion_date INTEGER,
+    follow_up_date INTEGER,
+    due_date INTEGER,
+    external_form_reference TEXT,
+    form_key INTEGER,
+    priority INTEGER NOT NULL,
+    custom_headers TEXT NOT NULL
+);
+CREATE INDEX user_task_of_instance ON user_task(process_instance_key);
+CREATE INDEX user_task_by_assignee ON user_task(assignee, state, creation_date);
+CREATE INDEX user_task_by_state ON user_task(state, creation_date);
+CREATE TABLE user_task_candidate(
+    process_instance_key INTEGER NOT NULL,
+    user_task_key INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    name TEXT NOT NULL
+);
+CREATE INDEX user_task_candidate_of_instance ON user_task_candidate(process_instance_key, user_task_key);
+CREATE INDEX user_task_candidate_by_name ON user_task_candidate(kind, name, user_task_key);
+";
+
+/// From 3 to 4: timers that are not due yet, and how many jobs were created and ended in each minute. What came before is not
+/// known.
+const TO_4: &str = "
+CREATE TABLE timer(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    due_date INTEGER NOT NULL,
+    repetitions INTEGER NOT NULL
+);
+CREATE INDEX timer_of_instance ON timer(process_instance_key);
+CREATE TABLE job_count(
+    time INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    created_at INTEGER,
+    completed INTEGER NOT NULL,
+    completed_at INTEGER,
+    failed INTEGER NOT NULL,
+    failed_at INTEGER,
+    PRIMARY KEY (time, type, worker)
+) WITHOUT ROWID;
+";
+
+/// From 4 to 5: what the rows lack, what jobs of listeners listen to and deny, who did what, how much was used, and conditions
+/// that events wait for. What came before is not known.
+const TO_5: &str = "
+ALTER TABLE job ADD COLUMN listener_event_type INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN is_denied INTEGER;
+ALTER TABLE job ADD COLUMN denied_reason TEXT;
+CREATE TABLE history(
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    is_rebuilding INTEGER NOT NULL,
+    complete_since INTEGER
+);
+INSERT INTO history VALUES (1, 0, NULL);
+CREATE TABLE audit_log(
+    key INTEGER PRIMARY KEY,
+    entity_key INTEGER NOT NULL,
+    entity_type INTEGER NOT NULL,
+    operation_type INTEGER NOT NULL,
+    result INTEGER NOT NULL,
+    category INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    actor_type INTEGER NOT NULL,
+    actor_id TEXT,
+    process_definition_key INTEGER,
+    process_instance_key INTEGER,
+    element_instance_key INTEGER,
+    user_task_key INTEGER,
+    batch_operation_key INTEGER
+);
+CREATE INDEX audit_log_of_instance ON audit_log(process_instance_key);
+CREATE INDEX audit_log_of_task ON audit_log(user_task_key) WHERE user_task_key IS NOT NULL;
+CREATE INDEX audit_log_by_time ON audit_log(time);
+CREATE TABLE usage_count(
+    time INTEGER PRIMARY KEY,
+    instances INTEGER NOT NULL,
+    decisions INTEGER NOT NULL
+);
+CREATE TABLE usage_assignee(
+    time INTEGER NOT NULL,
+    assignee INTEGER NOT NULL,
+    PRIMARY KEY (time, assignee)
+) WITHOUT ROWID;
+CREATE TABLE condition(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    expression TEXT NOT NULL,
+    events TEXT NOT NULL
+);
+CREATE INDEX condition_of_instance ON condition(process_instance_key);
+";
+
 /// Whether files of this version can be brought to the present one.
 pub(crate) fn is_known(version: i64) -> bool {
     (1..=SCHEMA_VERSION).contains(&version)
+}
+
+/// What brings tables of this version to the present one, step by step.
+pub(crate) fn steps_from(version: i64) -> impl Iterator<Item = &'static str> {
+    [(2, TO_2), (3, TO_3), (4, TO_4), (5, TO_5)].into_iter().filter(move |(to, _)| *to > version).map(|(_, step)| step)
 }
 
 /// Brings a file to the present format. Each step is one transaction, with its version.
@@ -31,24 +162,70 @@ pub(crate) fn migrate(connection: &Connection, version: i64) -> rusqlite::Result
             tracing::warn!(%error, "the read model could not be written anew; its file gets no shorter when something is deleted");
         }
     }
+    if version < 3 {
+        connection.execute_batch(&format!("BEGIN; {TO_3}"))?;
+        fill_start_forms(connection)?;
+        connection.execute_batch("PRAGMA user_version = 3; COMMIT;")?;
+    }
+    if version < 4 {
+        connection.execute_batch(&format!("BEGIN; {TO_4} PRAGMA user_version = 4; COMMIT;"))?;
+    }
+    if version < 5 {
+        connection.execute_batch(&format!("BEGIN; {TO_5} PRAGMA user_version = 5; COMMIT;"))?;
+    }
     Ok(())
+}
+
+/// What definitions begin with that were deployed before it was noted.
+fn fill_start_forms(connection: &Connection) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare("SELECT key, id, xml FROM process_definition WHERE xml IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (key, id, xml): (i64, String, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if let Some(form_id) = form::start_form(&id, &xml) {
+            connection.execute(form::WRITE_START_FORM, rusqlite::params![key, form_id])?;
+        }
+    }
+    Ok(())
+}
+
+/// The same on a server, where it was not done before format 5.
+pub(crate) fn fill_start_forms_on_server(database: &Database) -> Result<()> {
+    // Models may be large, so few of them are in memory at once.
+    const DEFINITIONS_AT_ONCE: i64 = 16;
+    let select = "SELECT key, id, xml FROM process_definition WHERE xml IS NOT NULL AND key > ? ORDER BY key LIMIT ?";
+    let mut behind = i64::MIN;
+    loop {
+        let definitions: Vec<(i64, String, Vec<u8>)> =
+            database.all(select, &[behind.into(), DEFINITIONS_AT_ONCE.into()], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        let Some((last, ..)) = definitions.last() else { return Ok(()) };
+        behind = *last;
+        for (key, id, xml) in &definitions {
+            form::write_start_form(database, *key, id, xml)?;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use protocol::{PartitionId, RecordPlace};
 
-    use crate::store::{Store, path_of};
+    use crate::database::Database;
+    use crate::file::{self, path_of};
+    use crate::postgresql::PostgreSqlServer;
+    use crate::store::Store;
+    use crate::testing;
 
     /// Indexes and tables as they are defined.
     fn schema(store: &Store) -> Vec<(String, String)> {
         let select = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-        let mut statement = store.connection.prepare(select).expect("a statement");
-        let rows = statement.query_map([], |row| {
+        let rows = store.database.all(select, &[], |row| {
             let sql: String = row.get(1)?;
-            Ok((row.get(0)?, sql.split_whitespace().collect::<Vec<_>>().join(" ")))
+            Ok((row.get(0)?, sql.split_whitespace().collect::<String>()))
         });
-        rows.expect("rows").collect::<rusqlite::Result<_>>().expect("a schema")
+        rows.expect("a schema")
     }
 
     #[test]
@@ -58,16 +235,62 @@ mod tests {
         let old = rusqlite::Connection::open(&path).expect("a file");
         old.execute_batch(include_str!("../tests/data/format-1.sql")).expect("a file as format 1 has it");
         drop(old);
-        let store = Store::open(directory.path(), PartitionId(1)).expect("it is understood");
+        let store = file::open(directory.path(), PartitionId(1)).expect("it is understood");
         assert_eq!(store.place, RecordPlace { incarnation: 1, position: 40, number: 17 });
         let instances = "SELECT count(*) FROM process_instance WHERE state = 1 AND end_date = 1700000000500";
-        let count = |select: &str| store.connection.query_row(select, [], |row| row.get::<_, i64>(0)).expect("a count");
-        assert_eq!(count(instances), 1);
-        assert_eq!(count("PRAGMA auto_vacuum"), 2);
+        assert_eq!(store.database.number(instances), 1);
+        assert_eq!(store.database.number("PRAGMA auto_vacuum"), 2);
         let new = tempfile::tempdir().expect("a directory");
-        let new = Store::open(new.path(), PartitionId(1)).expect("a new file");
+        let new = file::open(new.path(), PartitionId(1)).expect("a new file");
         assert_eq!(schema(&store), schema(&new));
         drop(store);
-        Store::open(directory.path(), PartitionId(1)).expect("it is of the present format now");
+        file::open(directory.path(), PartitionId(1)).expect("it is of the present format now");
+    }
+    #[test]
+    fn tables_of_a_server_are_brought_to_the_present_format_and_those_of_others_are_left_alone() {
+        let server = PostgreSqlServer::shared();
+        let url = server.new_database();
+        let source = testing::server(&url);
+        let indexes =
+            "SELECT string_agg(indexdef, ';' ORDER BY indexname) FROM pg_indexes WHERE schemaname = 'osmia_1'";
+        let store = source.open(PartitionId(1), None).expect("new tables");
+        let Database::PostgreSql(_) = store.database else { panic!("they are on the server") };
+        drop(store);
+        let present = server.psql(&url, indexes);
+        // As format 1 had them.
+        server.psql(
+            &url,
+            "SET search_path = osmia_1; UPDATE format SET version = 1; DROP INDEX process_instance_by_state;
+             CREATE INDEX process_instance_by_state ON process_instance(state);
+             DROP INDEX process_instance_by_definition_and_start, variable_by_value, decision_instance_without_instance;
+             CREATE INDEX variable_by_value ON variable(name, comparable);
+             DROP TABLE form, start_form, user_task, user_task_candidate, timer, job_count, history, audit_log,
+             usage_count, usage_assignee, condition;
+             ALTER TABLE job DROP COLUMN denied_reason;
+             ALTER TABLE job DROP COLUMN is_denied;
+             ALTER TABLE job DROP COLUMN listener_event_type",
+        );
+        let model = "<d xmlns:z=\"http://camunda.org/schema/zeebe/1.0\"><process id=\"p\"><startEvent><extensionElements>\
+                     <z:formDefinition formId=\"ask\"/></extensionElements></startEvent></process></d>";
+        server.psql(
+            &url,
+            &format!(
+                "INSERT INTO osmia_1.process_definition(key, id, version, resource_name, tenant_id, state, xml) \
+                 SELECT n, 'p', n, 'p.bpmn', '<default>', 0, '{model}'::bytea FROM generate_series(1, 20) n"
+            ),
+        );
+        source.open(PartitionId(1), None).expect("it is understood");
+        assert_eq!(server.psql(&url, indexes), present);
+        let forms = "SELECT count(*) || ' ' || max(form_id) FROM osmia_1.start_form";
+        assert_eq!(server.psql(&url, forms), "20 ask", "what processes begin with is known of those that were there");
+        assert_eq!(server.psql(&url, "SELECT version FROM osmia_1.format"), "5");
+
+        server.psql(&url, "UPDATE osmia_1.format SET version = 6");
+        let error = source.open(PartitionId(1), None).expect_err("a later version").to_string();
+        assert!(error.contains("has the format 6, and this version has 5"), "{error}");
+        server.psql(&url, "UPDATE osmia_1.format SET version = 5, cluster = 'other'");
+        let error = source.open(PartitionId(1), None).expect_err("another cluster").to_string();
+        assert!(error.contains("of the cluster other, but this node is of the cluster of-tests"), "{error}");
+        assert_eq!(server.psql(&url, "SELECT count(*) FROM osmia_1.place"), "1", "nothing was taken away");
     }
 }

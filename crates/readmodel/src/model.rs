@@ -1,7 +1,7 @@
-//! The read model of a node: the files of its partitions, how far they are, and the threads that search in them.
+//! The read model of a node: where the rows of its partitions are, how far they are, and the threads that search in them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
@@ -12,6 +12,7 @@ use crate::consumer::{NAME, ReadModelExporter};
 use crate::progress::Progress;
 use crate::query::Readers;
 use crate::retention::Retention;
+use crate::source::{PostgreSql, Source};
 
 /// Threads that search.
 const READERS: usize = 2;
@@ -22,7 +23,7 @@ type Task = Box<dyn FnOnce(&mut Readers) + Send>;
 
 /// The read model of a node.
 pub struct ReadModel {
-    directory: PathBuf,
+    source: Source,
     partitions: BTreeMap<PartitionId, Arc<Progress>>,
     tasks: Sender<Task>,
 }
@@ -38,20 +39,35 @@ impl ReadModel {
     /// # Errors
     /// When a thread cannot be started.
     pub fn new(directory: &Path, partitions: impl IntoIterator<Item = PartitionId>) -> std::io::Result<Arc<ReadModel>> {
+        ReadModel::of(Source::Directory(directory.to_owned()), partitions)
+    }
+
+    /// The same on a server.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn on_server(
+        server: PostgreSql,
+        partitions: impl IntoIterator<Item = PartitionId>,
+    ) -> std::io::Result<Arc<ReadModel>> {
+        ReadModel::of(Source::Server(server), partitions)
+    }
+
+    fn of(source: Source, partitions: impl IntoIterator<Item = PartitionId>) -> std::io::Result<Arc<ReadModel>> {
         let (tasks, waiting) = bounded(WAITING_MAX);
         let partitions: BTreeMap<_, Arc<Progress>> =
             partitions.into_iter().map(|partition| (partition, Arc::default())).collect();
         for number in 0..READERS {
-            let (waiting, directory, ids): (Receiver<Task>, _, Vec<_>) =
-                (waiting.clone(), directory.to_owned(), partitions.keys().copied().collect());
+            let (waiting, source, ids): (Receiver<Task>, _, Vec<_>) =
+                (waiting.clone(), source.clone(), partitions.keys().copied().collect());
             std::thread::Builder::new().name(format!("search {number}")).spawn(move || {
-                let mut readers = Readers::new(directory, ids);
+                let mut readers = Readers::new(source, ids);
                 while let Ok(task) = waiting.recv() {
                     task(&mut readers);
                 }
             })?;
         }
-        Ok(Arc::new(ReadModel { directory: directory.to_owned(), partitions, tasks }))
+        Ok(Arc::new(ReadModel { source, partitions, tasks }))
     }
 
     /// The consumer that fills it, and deletes what is not kept.
@@ -71,9 +87,9 @@ impl ReadModel {
         self.partitions.get(&partition).cloned().unwrap_or_default()
     }
 
-    /// Where its files are.
-    pub fn directory(&self) -> &Path {
-        &self.directory
+    /// Where its rows are.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
     }
 
     /// Has a thread carry out a search.
@@ -90,6 +106,6 @@ impl ReadModel {
 
 impl std::fmt::Debug for ReadModel {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("ReadModel").field("directory", &self.directory).finish_non_exhaustive()
+        formatter.debug_struct("ReadModel").field("source", &self.source).finish_non_exhaustive()
     }
 }

@@ -1,23 +1,34 @@
 //! Searches: what is asked for, how it becomes SQL, and how the answers of all partitions become one.
 
+mod audit;
 mod condition;
 mod cursor;
 mod entities;
 mod entity;
 mod grouped;
 mod instant;
+mod jobs;
 mod readers;
 mod row;
 mod search;
 mod sql;
 mod statistics;
+mod usage;
+mod user_task;
 
-pub use condition::{Condition, Test, Value};
+pub use audit::AUDIT_LOGS;
+pub use condition::{Condition, Test, Value, VariableScope};
 pub use cursor::{Cursor, Direction};
 pub use entities::*;
 pub use entity::{Entity, Field, Kind, Scope};
 pub use grouped::{DefinitionErrors, SubscriptionCounts};
-pub use instant::{instant, moment};
+pub use instant::{duration, instant, moment};
+pub use jobs::{Counted, GroupBy, JOB_COUNT_MILLISECONDS, JOB_COUNTS, JOB_ERRORS, JobCounts, JobErrors, JobsOf};
 pub use readers::{Failure, Readers};
 pub use search::{Found, Page, Search, Sort};
 pub use statistics::{DefinitionCounts, ElementCounts, ErrorCounts, Models};
+pub use usage::{USAGE_MILLISECONDS, UsageCounts};
+pub use user_task::TaskPlace;
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::Connection;
 
-use crate::enumerations::{COMPLETED, TERMINATED};
+use crate::database::{Database, Result};
+use crate::enumerations::{ACTIVE, COMPLETED, TERMINATED};
 
 /// Rows that one transaction deletes, about.
 const ROWS_MAX: u32 = 500;
@@ -34,23 +35,33 @@ pub struct Retention {
 }
 
 /// Details of a process instance: tables with an index of `process_instance_key`.
-const DETAILS: [&str; 7] = [
+const DETAILS: [&str; 12] = [
+    // First: who did what with instances that live stays when they are told anew.
+    "audit_log",
     "element_instance",
     "variable",
     "job",
     "incident",
+    "user_task_candidate",
+    "user_task",
     "decision_instance",
     "message_subscription",
     "correlated_message_subscription",
+    "timer",
+    "condition",
 ];
 
 /// What belongs to no instance and ends with its age, in milliseconds.
-const WITHOUT_INSTANCE: [&str; 2] = [
+const WITHOUT_INSTANCE: [&str; 4] = [
     "DELETE FROM decision_instance WHERE id IN (SELECT id FROM decision_instance \
      WHERE process_instance_key IS NULL AND evaluation_date < ?1 LIMIT ?2)",
     // A subscription of a definition that is deleted.
     "DELETE FROM message_subscription WHERE key IN (SELECT key FROM message_subscription \
      WHERE state = 2 AND process_instance_key IS NULL AND last_updated_date < ?1 LIMIT ?2)",
+    // Of what was refused, the instance is not known.
+    "DELETE FROM audit_log WHERE key IN (SELECT key FROM audit_log \
+     WHERE process_instance_key IS NULL AND time < ?1 LIMIT ?2)",
+    "DELETE FROM job_count WHERE (time, type, worker) IN (SELECT time, type, worker FROM job_count WHERE time < ?1 LIMIT ?2)",
 ];
 
 /// What a transaction came to.
@@ -62,7 +73,7 @@ pub(crate) struct Deleted {
     pub goes_on: bool,
 }
 
-/// The deletion in the file of a partition.
+/// The deletion in the tables of a partition.
 #[derive(Debug)]
 pub(crate) struct Deletion {
     retention: Retention,
@@ -85,9 +96,9 @@ impl Deletion {
     }
 
     /// Carries out one transaction. `now` is the time of the node, `clock` that of the world in milliseconds.
-    pub fn step(&mut self, connection: &mut Connection, now: Duration, clock: i64) -> rusqlite::Result<Deleted> {
+    pub fn step(&mut self, database: &Database, now: Duration, clock: i64) -> Result<Deleted> {
         let begin = Instant::now();
-        let result = self.delete_some(connection, clock);
+        let result = self.delete_some(database, clock);
         let goes_on = result.as_ref().is_ok_and(|deleted| deleted.goes_on);
         let pause = if goes_on { begin.elapsed() * PAUSE_FACTOR } else { self.pass_pause() };
         self.at = Some(now + pause);
@@ -101,13 +112,13 @@ impl Deletion {
         (shortest / 10).clamp(PASS_PAUSE.0, PASS_PAUSE.1)
     }
 
-    fn delete_some(&mut self, connection: &mut Connection, clock: i64) -> rusqlite::Result<Deleted> {
-        let transaction = connection.transaction()?;
+    fn delete_some(&mut self, database: &Database, clock: i64) -> Result<Deleted> {
+        let transaction = database.begin()?;
         let (mut rows, mut deleted) = (ROWS_MAX, Deleted::default());
         let ages = [(COMPLETED, self.retention.completed), (TERMINATED, self.retention.terminated)];
         for (passed, (state, age)) in self.passed.iter_mut().zip(ages) {
             let Some(age) = age else { continue };
-            let is_through = delete_ended(&transaction, state, before(clock, age), passed, &mut rows, &mut deleted)?;
+            let is_through = delete_ended(database, state, before(clock, age), passed, &mut rows, &mut deleted)?;
             if is_through {
                 *passed = (0, 0);
             } else {
@@ -116,14 +127,16 @@ impl Deletion {
         }
         if let Some(age) = self.retention.completed {
             for delete in WITHOUT_INSTANCE {
-                let count = transaction.prepare_cached(delete)?.execute(params![before(clock, age), rows])?;
+                let count = database.execute(delete, &[before(clock, age).into(), rows.into()])?;
                 take(&mut rows, count);
                 deleted.goes_on |= rows == 0;
             }
         }
         transaction.commit()?;
         // While more is deleted, what is written meanwhile takes the free pages: only what is left then is given back.
-        deleted.goes_on = deleted.goes_on || give_back(connection)?;
+        if let (Database::Sqlite(connection), false) = (database, deleted.goes_on) {
+            deleted.goes_on = give_back(connection)?;
+        }
         Ok(deleted)
     }
 }
@@ -140,23 +153,21 @@ fn before(clock: i64, age: Duration) -> i64 {
 
 /// Deletes instances of a state that ended before a moment, as long as `rows` are left; `true` when there are no more.
 fn delete_ended(
-    transaction: &Transaction<'_>,
+    database: &Database,
     state: u8,
     before: i64,
     passed: &mut (i64, i64),
     rows: &mut u32,
     deleted: &mut Deleted,
-) -> rusqlite::Result<bool> {
+) -> Result<bool> {
     let select = "SELECT key, end_date, EXISTS (SELECT 1 FROM process_instance r WHERE r.key = p.root_process_instance_key \
                   AND r.key <> p.key) FROM process_instance p WHERE state = ?1 AND end_date < ?2 \
                   AND (end_date, key) > (?3, ?4) ORDER BY end_date, key LIMIT ?5";
-    let mut statement = transaction.prepare_cached(select)?;
-    let found = statement.query_map(params![state, before, passed.0, passed.1, INSTANCES_MAX], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-    })?;
-    let found: Vec<(i64, i64, bool)> = found.collect::<rusqlite::Result<_>>()?;
+    let bounds = [state.into(), before.into(), passed.0.into(), passed.1.into(), INSTANCES_MAX.into()];
+    let found: Vec<(i64, i64, bool)> =
+        database.all(select, &bounds, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     for (key, end, is_called) in &found {
-        if !is_called && (*rows == 0 || !delete_with_called(transaction, *key, rows, deleted)?) {
+        if !is_called && (*rows == 0 || !delete_with_called(database, *key, rows, deleted)?) {
             return Ok(false);
         }
         *passed = (*end, *key);
@@ -165,20 +176,14 @@ fn delete_ended(
 }
 
 /// Deletes an instance behind those that it called; `false` when something is left.
-fn delete_with_called(
-    transaction: &Transaction<'_>,
-    root: i64,
-    rows: &mut u32,
-    deleted: &mut Deleted,
-) -> rusqlite::Result<bool> {
+fn delete_with_called(database: &Database, root: i64, rows: &mut u32, deleted: &mut Deleted) -> Result<bool> {
     let select = "SELECT key FROM process_instance WHERE parent_process_instance_key = ? LIMIT 1";
-    let mut first_called = transaction.prepare_cached(select)?;
     loop {
         let mut last = root;
-        while let Some(called) = first_called.query_row([last], |row| row.get(0)).optional()? {
+        while let Some(called) = database.first(select, &[last.into()], |row| row.get(0))? {
             last = called;
         }
-        if !delete_instance(transaction, last, rows)? {
+        if !delete_instance(database, &DETAILS, last, rows)? {
             return Ok(false);
         }
         deleted.instances += 1;
@@ -188,15 +193,30 @@ fn delete_with_called(
     }
 }
 
-fn delete_instance(transaction: &Transaction<'_>, key: i64, rows: &mut u32) -> rusqlite::Result<bool> {
-    for table in DETAILS {
+/// Deletes some instances that are active, with everything that belongs to them; `false` when there are no more.
+pub(crate) fn delete_living(database: &Database) -> Result<bool> {
+    const ROWS_MAX: u32 = 20_000;
+    let transaction = database.begin()?;
+    let select = "SELECT key FROM process_instance WHERE state = ? LIMIT ?";
+    let found: Vec<i64> = database.all(select, &[ACTIVE.into(), INSTANCES_MAX.into()], |row| row.get(0))?;
+    let mut rows = ROWS_MAX;
+    for key in &found {
+        if !delete_instance(database, &DETAILS[1..], *key, &mut rows)? {
+            break;
+        }
+    }
+    transaction.commit()?;
+    Ok(!found.is_empty())
+}
+
+fn delete_instance(database: &Database, details: &[&str], key: i64, rows: &mut u32) -> Result<bool> {
+    for table in details {
         if *rows == 0 {
             return Ok(false);
         }
-        let delete = format!(
-            "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE process_instance_key = ?1 LIMIT ?2)"
-        );
-        take(rows, transaction.prepare_cached(&delete)?.execute(params![key, *rows])?);
+        let first = database.dialect().is_among_first(table, "process_instance_key = ?1", "?2");
+        let delete = format!("DELETE FROM {table} WHERE {first}");
+        take(rows, database.execute(&delete, &[key.into(), (*rows).into()])?);
     }
     if *rows == 0 {
         // There may be more of the last table.
@@ -204,14 +224,14 @@ fn delete_instance(transaction: &Transaction<'_>, key: i64, rows: &mut u32) -> r
     }
     // As many as the model has.
     let delete = "DELETE FROM sequence_flow WHERE process_instance_key = ?";
-    let flows = transaction.prepare_cached(delete)?.execute([key])?;
-    transaction.prepare_cached("DELETE FROM process_instance WHERE key = ?")?.execute([key])?;
+    let flows = database.execute(delete, &[key.into()])?;
+    database.execute("DELETE FROM process_instance WHERE key = ?", &[key.into()])?;
     take(rows, flows + 1);
     Ok(true)
 }
 
 /// Makes the file shorter by some of the pages that are free; `true` when there are more.
-fn give_back(connection: &Connection) -> rusqlite::Result<bool> {
+fn give_back(connection: &Connection) -> Result<bool> {
     let free: i64 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
     let pages = (free - PAGES_KEPT).min(PAGES_MAX);
     if pages <= 0 {

@@ -1,11 +1,11 @@
-//! The tables of a partition's file.
+//! The tables of a partition: in a file, or in a schema of a server.
 //!
 //! What many rows have in common stands once: a definition in its own table, and an element of a definition in `element`,
 //! together with its counters. Times are milliseconds since the Unix epoch, kinds are the numbers of
 //! [`enumerations`](crate::enumerations), and keys are those of the engine.
 
 /// The version of the tables. Files of older ones are brought to it (`migration.rs`).
-pub(crate) const SCHEMA_VERSION: i64 = 2;
+pub(crate) const SCHEMA_VERSION: i64 = 5;
 
 /// Marks the file as a read model, so that no other SQLite file is taken for one.
 pub(crate) const APPLICATION_ID: i64 = 0x4F53_4D52;
@@ -18,6 +18,12 @@ CREATE TABLE place(
     position INTEGER NOT NULL,
     number INTEGER NOT NULL
 );
+CREATE TABLE history(
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    is_rebuilding INTEGER NOT NULL,
+    complete_since INTEGER
+);
+INSERT INTO history VALUES (1, 0, NULL);
 CREATE TABLE process_definition(
     key INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
@@ -108,7 +114,10 @@ CREATE TABLE job(
     end_time INTEGER,
     error_code TEXT,
     error_message TEXT,
-    custom_headers TEXT NOT NULL
+    custom_headers TEXT NOT NULL,
+    listener_event_type INTEGER NOT NULL DEFAULT 0,
+    is_denied INTEGER,
+    denied_reason TEXT
 );
 CREATE INDEX job_of_instance ON job(process_instance_key);
 CREATE INDEX job_by_state ON job(state, type);
@@ -205,4 +214,131 @@ CREATE TABLE correlated_message_subscription(
 );
 CREATE INDEX correlated_message_subscription_of_instance
     ON correlated_message_subscription(process_instance_key) WHERE process_instance_key IS NOT NULL;
+CREATE TABLE form(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL,
+    is_deleted INTEGER NOT NULL,
+    content TEXT NOT NULL
+);
+CREATE INDEX form_by_id ON form(id, version);
+CREATE TABLE start_form(
+    process_definition_key INTEGER PRIMARY KEY,
+    form_id TEXT NOT NULL
+);
+CREATE TABLE user_task(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    assignee TEXT,
+    candidate_groups TEXT NOT NULL,
+    candidate_users TEXT NOT NULL,
+    creation_date INTEGER NOT NULL,
+    completion_date INTEGER,
+    follow_up_date INTEGER,
+    due_date INTEGER,
+    external_form_reference TEXT,
+    form_key INTEGER,
+    priority INTEGER NOT NULL,
+    custom_headers TEXT NOT NULL
+);
+CREATE INDEX user_task_of_instance ON user_task(process_instance_key);
+CREATE INDEX user_task_by_assignee ON user_task(assignee, state, creation_date);
+CREATE INDEX user_task_by_state ON user_task(state, creation_date);
+CREATE TABLE user_task_candidate(
+    process_instance_key INTEGER NOT NULL,
+    user_task_key INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    name TEXT NOT NULL
+);
+CREATE INDEX user_task_candidate_of_instance ON user_task_candidate(process_instance_key, user_task_key);
+CREATE INDEX user_task_candidate_by_name ON user_task_candidate(kind, name, user_task_key);
+CREATE TABLE timer(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    due_date INTEGER NOT NULL,
+    repetitions INTEGER NOT NULL
+);
+CREATE INDEX timer_of_instance ON timer(process_instance_key);
+CREATE TABLE job_count(
+    time INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    created_at INTEGER,
+    completed INTEGER NOT NULL,
+    completed_at INTEGER,
+    failed INTEGER NOT NULL,
+    failed_at INTEGER,
+    PRIMARY KEY (time, type, worker)
+) WITHOUT ROWID;
+CREATE TABLE audit_log(
+    key INTEGER PRIMARY KEY,
+    entity_key INTEGER NOT NULL,
+    entity_type INTEGER NOT NULL,
+    operation_type INTEGER NOT NULL,
+    result INTEGER NOT NULL,
+    category INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    actor_type INTEGER NOT NULL,
+    actor_id TEXT,
+    process_definition_key INTEGER,
+    process_instance_key INTEGER,
+    element_instance_key INTEGER,
+    user_task_key INTEGER,
+    batch_operation_key INTEGER
+);
+CREATE INDEX audit_log_of_instance ON audit_log(process_instance_key);
+CREATE INDEX audit_log_of_task ON audit_log(user_task_key) WHERE user_task_key IS NOT NULL;
+CREATE INDEX audit_log_by_time ON audit_log(time);
+CREATE TABLE usage_count(
+    time INTEGER PRIMARY KEY,
+    instances INTEGER NOT NULL,
+    decisions INTEGER NOT NULL
+);
+CREATE TABLE usage_assignee(
+    time INTEGER NOT NULL,
+    assignee INTEGER NOT NULL,
+    PRIMARY KEY (time, assignee)
+) WITHOUT ROWID;
+CREATE TABLE condition(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    expression TEXT NOT NULL,
+    events TEXT NOT NULL
+);
+CREATE INDEX condition_of_instance ON condition(process_instance_key);
 ";
+
+/// The same for PostgreSQL, with a table for what a file says of itself. Texts are ordered by their bytes there too.
+pub(crate) fn tables_of_postgresql() -> String {
+    const FORMAT: &str = "
+CREATE TABLE format(
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL,
+    cluster TEXT NOT NULL
+);";
+    in_words_of_postgresql(&format!("{FORMAT}{TABLES}"))
+}
+
+/// What makes tables and indexes, for a server.
+pub(crate) fn in_words_of_postgresql(tables: &str) -> String {
+    tables
+        .replace("\n    id INTEGER PRIMARY KEY", "\n    id BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY")
+        .replace(" INTEGER", " BIGINT")
+        .replace(" TEXT", " TEXT COLLATE \"C\"")
+        .replace(" BLOB", " BYTEA")
+        .replace(" WITHOUT ROWID", "")
+}
+
+/// The names of all tables.
+pub(crate) fn tables() -> impl Iterator<Item = &'static str> {
+    TABLES.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split('(').next())
+}

@@ -35,6 +35,7 @@ fn open(consumer: &mut dyn PartitionExporter) -> RecordPlace {
         incarnation: 1,
         role: Role::Leader,
         acknowledged: RecordPlace::default(),
+        beginning: RecordPlace::default(),
         metadata: Arc::from(&[][..]),
         controller: Controller::new(Kept::default(), || {}),
     };

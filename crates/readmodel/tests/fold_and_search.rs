@@ -1,7 +1,6 @@
 //! The fold and the searches over random records: what is found is what happened, whatever happens to the process.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -9,12 +8,17 @@ use exporters::{Context, Controller, Delivery, ExporterConfiguration, Kept, Open
 use osmia_readmodel::query::{
     Condition, Cursor, Direction, Found, PROCESS_INSTANCES, Page, Readers, Search, Sort, Value,
 };
-use osmia_readmodel::{ReadModel, Retention};
+use osmia_readmodel::{PostgreSql, ReadModel, Retention};
 use proptest::prelude::*;
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
     ProcessMetadata, ProcessValue, Record, RecordPlace, RecordSource,
 };
+
+#[path = "support/postgresql.rs"]
+mod postgresql;
+
+use postgresql::PostgreSqlServer;
 
 const PARTITIONS: [PartitionId; 2] = [PartitionId(1), PartitionId(2)];
 const DEFINITIONS: u64 = 3;
@@ -132,6 +136,7 @@ fn opened(configuration: &ExporterConfiguration, partition: PartitionId) -> (Box
         incarnation: 1,
         role: Role::Leader,
         acknowledged: RecordPlace::default(),
+        beginning: RecordPlace::default(),
         metadata: Arc::from(&[][..]),
         controller: Controller::new(Kept::default(), || {}),
     };
@@ -139,9 +144,34 @@ fn opened(configuration: &ExporterConfiguration, partition: PartitionId) -> (Box
     (consumer, place)
 }
 
+/// Where the rows are.
+enum Place {
+    Directory(tempfile::TempDir),
+    Server(String),
+}
+
+impl Place {
+    /// A new one of each kind.
+    fn both() -> [Place; 2] {
+        let directory = tempfile::tempdir().expect("a directory");
+        [Place::Directory(directory), Place::Server(PostgreSqlServer::shared().new_database())]
+    }
+
+    fn model(&self) -> Arc<ReadModel> {
+        let model = match self {
+            Place::Directory(directory) => ReadModel::new(directory.path(), PARTITIONS),
+            Place::Server(url) => {
+                let server = PostgreSql::new(url, || Some("of-tests".to_owned())).expect("an address");
+                ReadModel::on_server(server, PARTITIONS)
+            }
+        };
+        model.expect("threads can be started")
+    }
+}
+
 /// Folds all records. At each crash, what the consumer had in memory is lost.
-fn fold(directory: &Path, records: &[Vec<Record>], crashes: &[usize]) -> Arc<ReadModel> {
-    let model = ReadModel::new(directory, PARTITIONS).expect("threads can be started");
+fn fold(place: &Place, records: &[Vec<Record>], crashes: &[usize]) -> Arc<ReadModel> {
+    let model = place.model();
     let configuration = model.consumer(Retention::default()).expect("a good name");
     for (partition, records) in PARTITIONS.into_iter().zip(records) {
         let source = RecordSource::new(partition);
@@ -220,6 +250,67 @@ fn sorts() -> impl Strategy<Value = Vec<(&'static str, bool)>> {
     prop::collection::vec((field, any::<bool>()), 0..3)
 }
 
+fn pages_are_right(
+    model: &ReadModel,
+    expected: &Expected,
+    sort: &[(&str, bool)],
+    limit: u32,
+) -> Result<(), TestCaseError> {
+    let wanted = ordered(expected, sort);
+    let mut search = Search::new(&PROCESS_INSTANCES, Condition::always());
+    search.sort = sort.iter().map(|(name, descending)| sort_by(name, *descending)).collect();
+    search.limit = limit;
+    let turned = |search: &Search, direction, cursor: &Cursor| {
+        // As it comes back from a client.
+        let cursor = Cursor::decode(&cursor.encode(), search.sort.len()).expect("a cursor");
+        Search { page: Page::At(direction, cursor), ..search.clone() }
+    };
+    let (mut pages, mut next) = (Vec::new(), search.clone());
+    loop {
+        let found = run(model, next);
+        prop_assert_eq!(found.total as usize, expected.len());
+        let Some((_, last)) = found.ends.clone() else { break };
+        next = turned(&search, Direction::After, &last);
+        pages.push(found);
+    }
+    let read: Vec<i64> = pages.iter().flat_map(keys).collect();
+    prop_assert_eq!(&read, &wanted);
+    for pair in pages.windows(2) {
+        let (first, _) = pair[1].ends.clone().expect("a row");
+        prop_assert_eq!(&run(model, turned(&search, Direction::Before, &first)).items, &pair[0].items);
+    }
+    for (number, page) in pages.iter().enumerate() {
+        let from = u32::try_from(number).expect("few pages") * limit;
+        let same = Search { page: Page::From(from), ..search.clone() };
+        prop_assert_eq!(&run(model, same).items, &page.items);
+    }
+    Ok(())
+}
+
+fn filters_are_right(model: &ReadModel, expected: &Expected, state: i64) -> Result<(), TestCaseError> {
+    let of_state = Condition::equal(PROCESS_INSTANCES.field("state").expect("a field"), Value::Integer(state));
+    let id = PROCESS_INSTANCES.field("processDefinitionId").expect("a field");
+    let of_process = Condition::equal(id, Value::Text("process-2".into()));
+    let all = Condition::All(vec![of_state.clone(), of_process.clone()]);
+    let any = Condition::Any(vec![of_state, of_process]);
+    let find = |condition| {
+        let mut search = Search::new(&PROCESS_INSTANCES, condition);
+        search.limit = 1_000;
+        keys(&run(model, search))
+    };
+    let wanted = |fits: &dyn Fn(u64, i64) -> bool| -> Vec<i64> {
+        expected.iter().filter(|(_, row)| fits(row.0, row.1)).map(|(key, _)| *key).collect()
+    };
+    prop_assert_eq!(find(all), wanted(&|definition, of| definition == 2 && of == state));
+    prop_assert_eq!(find(any), wanted(&|definition, of| definition == 2 || of == state));
+    let counts = ask(model, |readers| readers.definition_counts(&Condition::always())).expect("counts");
+    for of in counts {
+        let number = Key::from_raw(of.key).counter();
+        prop_assert_eq!(of.active as usize, wanted(&|definition, state| definition == number && state == 0).len());
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
@@ -230,63 +321,19 @@ proptest! {
         sort in sorts(),
         limit in 1_u32..9,
     ) {
-        let directory = tempfile::tempdir().expect("a directory");
         let (records, expected) = happen(&steps);
-        let model = fold(directory.path(), &records, &crashes);
-        let wanted = ordered(&expected, &sort);
-        let mut search = Search::new(&PROCESS_INSTANCES, Condition::always());
-        search.sort = sort.iter().map(|(name, descending)| sort_by(name, *descending)).collect();
-        search.limit = limit;
-        let turned = |search: &Search, direction, cursor: &Cursor| {
-            // As it comes back from a client.
-            let cursor = Cursor::decode(&cursor.encode(), search.sort.len()).expect("a cursor");
-            Search { page: Page::At(direction, cursor), ..search.clone() }
-        };
-        let (mut pages, mut next) = (Vec::new(), search.clone());
-        loop {
-            let found = run(&model, next);
-            prop_assert_eq!(found.total as usize, expected.len());
-            let Some((_, last)) = found.ends.clone() else { break };
-            next = turned(&search, Direction::After, &last);
-            pages.push(found);
-        }
-        let read: Vec<i64> = pages.iter().flat_map(keys).collect();
-        prop_assert_eq!(&read, &wanted);
-        for pair in pages.windows(2) {
-            let (first, _) = pair[1].ends.clone().expect("a row");
-            prop_assert_eq!(&run(&model, turned(&search, Direction::Before, &first)).items, &pair[0].items);
-        }
-        for (number, page) in pages.iter().enumerate() {
-            let from = u32::try_from(number).expect("few pages") * limit;
-            let same = Search { page: Page::From(from), ..search.clone() };
-            prop_assert_eq!(&run(&model, same).items, &page.items);
+        for place in Place::both() {
+            let model = fold(&place, &records, &crashes);
+            pages_are_right(&model, &expected, &sort, limit)?;
         }
     }
 
     #[test]
     fn filters_find_what_they_say(steps in steps(), crashes in prop::collection::vec(any::<usize>(), 0..4), state in 0_i64..3) {
-        let directory = tempfile::tempdir().expect("a directory");
         let (records, expected) = happen(&steps);
-        let model = fold(directory.path(), &records, &crashes);
-        let of_state = Condition::equal(PROCESS_INSTANCES.field("state").expect("a field"), Value::Integer(state));
-        let id = PROCESS_INSTANCES.field("processDefinitionId").expect("a field");
-        let of_process = Condition::equal(id, Value::Text("process-2".into()));
-        let all = Condition::All(vec![of_state.clone(), of_process.clone()]);
-        let any = Condition::Any(vec![of_state, of_process]);
-        let find = |condition| {
-            let mut search = Search::new(&PROCESS_INSTANCES, condition);
-            search.limit = 1_000;
-            keys(&run(&model, search))
-        };
-        let wanted = |fits: &dyn Fn(u64, i64) -> bool| -> Vec<i64> {
-            expected.iter().filter(|(_, row)| fits(row.0, row.1)).map(|(key, _)| *key).collect()
-        };
-        prop_assert_eq!(find(all), wanted(&|definition, of| definition == 2 && of == state));
-        prop_assert_eq!(find(any), wanted(&|definition, of| definition == 2 || of == state));
-        let counts = ask(&model, |readers| readers.definition_counts(&Condition::always())).expect("counts");
-        for of in counts {
-            let number = Key::from_raw(of.key).counter();
-            prop_assert_eq!(of.active as usize, wanted(&|definition, state| definition == number && state == 0).len());
+        for place in Place::both() {
+            let model = fold(&place, &records, &crashes);
+            filters_are_right(&model, &expected, state)?;
         }
     }
 }

@@ -2,6 +2,7 @@
 //! there is none.
 
 mod operators;
+mod people;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,8 +83,19 @@ impl Clients {
             resources.push(resource(model::STARTED, &model::started_by_message()));
         }
         if chance.one_in(2) {
-            resources.push(resource(model::CROWD, &model::crowd()));
-            processes.push(model::CROWD.to_owned());
+            resources.push(resource(model::SIGNALLED, &model::started_by_signal()));
+        }
+        let others = [
+            (model::CROWD, model::crowd()),
+            (model::UNDONE, model::undone()),
+            (model::LISTENING, model::listening()),
+            (model::ADVISED, model::advised()),
+        ];
+        for (id, xml) in others {
+            if chance.one_in(2) {
+                resources.push(resource(id, &xml));
+                processes.push(id.to_owned());
+            }
         }
         let operators = swarm.has_operators.then(Operators::default);
         if operators.is_some() {
@@ -143,7 +155,7 @@ impl Clients {
         for job in std::mem::take(&mut self.jobs) {
             asks.extend(self.work(job));
         }
-        match self.chance.below(20) {
+        match self.chance.below(26) {
             0..=3 if self.created < if self.is_finishing { INSTANCES_MIN } else { INSTANCES_MAX } => {
                 asks.push(self.create());
             }
@@ -152,6 +164,9 @@ impl Clients {
             14 if !self.is_finishing => asks.extend(self.cancel()),
             15 if !self.is_finishing => asks.extend(self.set_variables()),
             16..=18 => asks.extend(self.resolve(accounting)),
+            19..=22 => asks.extend(self.work_on_user_tasks(accounting)),
+            23 => asks.extend(self.broadcast(accounting)),
+            24 if !self.is_finishing => asks.extend(self.choose(accounting)),
             _ => asks.extend(self.operate(accounting)),
         }
         asks

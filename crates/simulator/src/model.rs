@@ -10,6 +10,12 @@ pub const JOB_TYPE: &str = "work";
 pub const MESSAGE: &str = "message";
 /// Name of the messages that start instances.
 pub const START_MESSAGE: &str = "start-message";
+/// Name of the signals that element instances wait for.
+pub const SIGNAL: &str = "signal";
+/// Name of the signals that start instances.
+pub const START_SIGNAL: &str = "start-signal";
+/// The id of the start event that waits for them.
+pub const SIGNAL_START: &str = "signal-start";
 /// Code of all errors.
 pub const ERROR: &str = "E";
 /// The process that call activities call.
@@ -63,6 +69,43 @@ pub fn started_by_message() -> String {
     builder.service_task("message-task", JOB_TYPE).end("message-end").to_xml()
 }
 
+/// A process that a signal starts.
+pub const SIGNALLED: &str = "signalled";
+
+/// Its only version, with a job.
+pub fn started_by_signal() -> String {
+    let builder = ProcessBuilder::new(SIGNALLED).start_event(SIGNAL_START, Event::Signal(START_SIGNAL));
+    builder.service_task("signal-task", JOB_TYPE).end("signal-end").to_xml()
+}
+
+/// What the ids of ad-hoc sub-processes begin with; behind it are a number and how many of its choices begin at once.
+const AD_HOC: &str = "ad-hoc-";
+/// How many elements an ad-hoc sub-process has to choose from.
+const CHOICES: usize = 3;
+
+/// An ad-hoc sub-process by its id.
+pub struct AdHoc<'a> {
+    number: &'a str,
+    /// How many inner instances begin with it.
+    pub at_first: usize,
+}
+
+impl<'a> AdHoc<'a> {
+    /// Reads an id, if it is that of one.
+    pub fn read(id: &'a str) -> Option<Self> {
+        let (number, at_first) = id.strip_prefix(AD_HOC)?.split_once('-')?;
+        Some(AdHoc { number, at_first: at_first.parse().ok()? })
+    }
+
+    /// The elements that can be chosen.
+    pub fn choices(&self) -> [String; CHOICES] {
+        std::array::from_fn(|choice| format!("choice-{}-{choice}", self.number))
+    }
+}
+
+/// What the ids of events begin with that have everything undone in their scope.
+pub const COMPENSATE: &str = "compensate";
+
 /// A process whose tasks nobody works on: they end together when the time of the sub-process around them is over.
 pub const CROWD: &str = "crowd";
 /// How many tasks there are, each with a timer that comes again and again: so often that it comes between two slices of the end.
@@ -82,6 +125,44 @@ pub fn crowd() -> String {
     builder.end("end-of-time").move_to("around").end("end").to_xml()
 }
 
+/// A process in which several tasks are done and then undone.
+pub const UNDONE: &str = "undone";
+
+/// Its only version.
+pub fn undone() -> String {
+    let mut builder = ProcessBuilder::new(UNDONE).start("start").parallel_gateway("fork");
+    for number in 0..3 {
+        let [task, undo, handler] = ["task", "undo", "handler"].map(|kind| format!("{kind}-{number}"));
+        builder = builder.move_to("fork").service_task(&task, JOB_TYPE).compensation(&undo, &task, &handler, JOB_TYPE);
+        builder = if number == 0 { builder.parallel_gateway("join") } else { builder.connect_to("join") };
+    }
+    builder.move_to("join").compensation_throw(&format!("{COMPENSATE}-all")).end("end").to_xml()
+}
+
+/// A process that waits for the same signal at many places, and then once more.
+pub const LISTENING: &str = "listening";
+
+/// Its only version.
+pub fn listening() -> String {
+    let builder = ProcessBuilder::new(LISTENING).start("start").sub_process("each");
+    let builder = builder.multi_instance("=[1,2,3,4,5]", "item").start("start-within");
+    let builder = builder.catch_event("first", Event::Signal(SIGNAL)).catch_event("second", Event::Signal(SIGNAL));
+    builder.end("end-within").end_sub_process().end("end").to_xml()
+}
+
+/// A process whose ad-hoc sub-process lives for a while, because a person is to do the first that is chosen.
+pub const ADVISED: &str = "advised";
+
+/// Its only version.
+pub fn advised() -> String {
+    let ad_hoc = AdHoc { number: "0", at_first: 1 };
+    let [first, second, third] = ad_hoc.choices();
+    let builder = ProcessBuilder::new(ADVISED).start("start");
+    let builder = builder.ad_hoc_sub_process(&format!("{AD_HOC}0-1"), &format!("=[\"{first}\"]"));
+    let builder = builder.apart().user_task(&first).apart().service_task(&second, JOB_TYPE);
+    builder.apart().user_task(&third).end_sub_process().end("end").to_xml()
+}
+
 const DEPTH_MAX: usize = 3;
 
 impl Writer<'_> {
@@ -96,7 +177,7 @@ impl Writer<'_> {
     }
 
     fn block(&mut self, depth: usize) {
-        let choice = if depth >= DEPTH_MAX || self.room == 0 { self.chance.below(12) } else { self.chance.below(24) };
+        let choice = if depth >= DEPTH_MAX || self.room == 0 { self.chance.below(15) } else { self.chance.below(29) };
         match choice {
             0..=5 => self.task(),
             6 => self.catch("PT3S"),
@@ -112,20 +193,21 @@ impl Writer<'_> {
                     self.boundary(&id, Event::Error(ERROR), true);
                 }
             }
-            10 => {
-                let id = self.id("throw");
-                self.add(|builder| builder.throw(&id));
-            }
+            10 => self.throw(),
             11 => self.task_with_boundary(),
-            12..=13 => {
+            12 => self.user_task(),
+            13 => self.task_to_be_undone(),
+            14 => self.catch_signal(),
+            15..=16 => {
                 self.block(depth + 1);
                 self.block(depth + 1);
             }
-            14..=15 => self.branches(ProcessBuilder::parallel_gateway, false, depth),
-            16 => self.branches(ProcessBuilder::exclusive_gateway, true, depth),
-            17 => self.branches(ProcessBuilder::inclusive_gateway, true, depth),
-            18..=20 => self.sub_process(depth),
-            21 => self.first_of_two(),
+            17..=18 => self.branches(ProcessBuilder::parallel_gateway, false, depth),
+            19 => self.branches(ProcessBuilder::exclusive_gateway, true, depth),
+            20 => self.branches(ProcessBuilder::inclusive_gateway, true, depth),
+            21..=23 => self.sub_process(depth),
+            24 => self.first_of_two(),
+            25..=26 => self.ad_hoc_sub_process(depth),
             _ => self.repeated(depth),
         }
     }
@@ -133,6 +215,92 @@ impl Writer<'_> {
     fn task(&mut self) {
         let id = self.id("task");
         self.add(|builder| builder.service_task(&id, JOB_TYPE));
+    }
+
+    fn user_task(&mut self) {
+        let id = self.id("user-task");
+        let is_assigned = self.chance.one_in(2);
+        self.add(|builder| {
+            let builder = builder.user_task(&id);
+            if is_assigned { builder.assignee("=key") } else { builder }
+        });
+    }
+
+    fn task_to_be_undone(&mut self) {
+        if self.chance.one_in(2) {
+            self.task();
+        } else {
+            self.user_task();
+        }
+        self.undone();
+    }
+
+    /// What was added last can be undone.
+    fn undone(&mut self) {
+        let (undo, handler) = (self.id("undo"), self.id("handler"));
+        self.add(|builder| {
+            let activity = builder.current().to_owned();
+            builder.compensation(&undo, &activity, &handler, JOB_TYPE)
+        });
+    }
+
+    fn throw(&mut self) {
+        let kinds = ["throw", "signal-throw", COMPENSATE, COMPENSATE];
+        let kind = *self.chance.choose(&kinds);
+        let id = self.id(kind);
+        let signal = *self.chance.choose(&[SIGNAL, START_SIGNAL]);
+        self.add(|builder| match kind {
+            "throw" => builder.throw(&id),
+            "signal-throw" => builder.signal_throw(&id, signal).input("=key", "thrower"),
+            _ => builder.compensation_throw(&id),
+        });
+    }
+
+    fn catch_signal(&mut self) {
+        let id = self.id("signal");
+        self.add(|builder| builder.catch_event(&id, Event::Signal(SIGNAL)));
+    }
+
+    /// Some of its choices begin at once, others when a client wants it.
+    fn ad_hoc_sub_process(&mut self, depth: usize) {
+        self.count += 1;
+        let at_first = 1 + self.chance.index(CHOICES);
+        let id = format!("{AD_HOC}{}-{at_first}", self.count);
+        let choices = AdHoc { number: &self.count.to_string(), at_first }.choices();
+        self.add(|builder| {
+            let active = format!("=[\"{}\"]", choices[..at_first].join("\",\""));
+            builder.ad_hoc_sub_process(&id, &active).ad_hoc_output("chosen", "=done + 1")
+        });
+        for choice in &choices {
+            self.add(ProcessBuilder::apart);
+            self.choice(choice, depth);
+        }
+        self.add(|builder| builder.end_sub_process().move_to(&id));
+        if self.chance.one_in(3) {
+            let (event, is_interrupting) = self.event();
+            self.boundary(&id, event, is_interrupting);
+        }
+    }
+
+    /// What stands there for itself: no path inside has an end event.
+    fn choice(&mut self, id: &str, depth: usize) {
+        match self.chance.below(4) {
+            0 => self.add(|builder| builder.user_task(id)),
+            1 => {
+                let (start, end) = (self.id("start"), self.id("end"));
+                self.add(|builder| builder.sub_process(id).start(&start));
+                self.block(depth + 2);
+                self.add(|builder| builder.end(&end).end_sub_process());
+            }
+            2 => {
+                let next = self.id("task");
+                self.add(|builder| builder.manual_task(id).service_task(&next, JOB_TYPE));
+            }
+            _ => {
+                self.add(|builder| builder.service_task(id, JOB_TYPE));
+                self.undone();
+            }
+        }
     }
 
     fn catch(&mut self, duration: &'static str) {
@@ -154,7 +322,8 @@ impl Writer<'_> {
 
     fn event(&mut self) -> (Event<'static>, bool) {
         let is_interrupting = self.chance.one_in(2);
-        match self.chance.below(4) {
+        match self.chance.below(5) {
+            4 => (Event::Signal(SIGNAL), is_interrupting),
             0 => (Event::Duration("PT2S"), is_interrupting),
             1 => (Event::Message(MESSAGE, "=key"), is_interrupting),
             2 => (Event::Cycle("R2/PT1S"), false),
@@ -175,9 +344,11 @@ impl Writer<'_> {
         let (id, start) = (self.id("sub"), self.id("start"));
         self.add(|builder| builder.sub_process(&id).start(&start));
         self.block(depth + 1);
-        let end = self.id("end");
-        let ends = self.chance.below(6);
+        let ends = self.chance.below(8);
+        let end = self.id(if ends == 3 { COMPENSATE } else { "end" });
         self.add(|builder| match ends {
+            3 => builder.compensation_end(&end),
+            4 => builder.signal_end(&end, SIGNAL),
             0 => builder.error_end(&end, ERROR),
             1 => builder.escalation_end(&end, "X"),
             2 => builder.terminate_end(&end),

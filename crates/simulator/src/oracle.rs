@@ -5,7 +5,9 @@
 
 mod accounting;
 mod acknowledged;
+mod ad_hoc;
 mod bounded;
+mod compensation;
 mod distributed;
 mod due;
 mod exported;
@@ -16,8 +18,10 @@ mod leaders;
 mod lives;
 mod once;
 mod replicas;
+mod signals;
 mod streams;
 mod trace;
+mod user_tasks;
 mod variables;
 
 use engine::{Engine, Reply};
@@ -47,14 +51,18 @@ pub struct Oracles {
     replicas: replicas::Replicas,
     acknowledged: acknowledged::Acknowledged,
     accounting: Accounting,
+    ad_hoc: ad_hoc::AdHoc,
     compacted: bounded::Compacted,
+    compensation: compensation::Compensation,
     due: due::Due,
     exported: exported::Exported,
     jobs: jobs::Jobs,
     kept: kept::Kept,
     leaders: leaders::Leaders,
     lives: lives::Lives,
+    signals: signals::Signals,
     streams: streams::Streams,
+    user_tasks: user_tasks::UserTasks,
     variables: variables::Variables,
     once: once::Once,
     keys: keys::Keys,
@@ -70,14 +78,18 @@ impl Oracles {
             replicas: replicas::Replicas::default(),
             acknowledged: acknowledged::Acknowledged::default(),
             accounting: Accounting::default(),
+            ad_hoc: ad_hoc::AdHoc::default(),
             compacted: bounded::Compacted::default(),
+            compensation: compensation::Compensation::default(),
             due: due::Due::default(),
             exported: exported::Exported::default(),
             jobs: jobs::Jobs::default(),
             kept: kept::Kept::default(),
             leaders: leaders::Leaders::default(),
             lives: lives::Lives::default(),
+            signals: signals::Signals::default(),
             streams: streams::Streams::default(),
+            user_tasks: user_tasks::UserTasks::default(),
             variables: variables::Variables::default(),
             once: once::Once::default(),
             keys: keys::Keys::new(partitions),
@@ -104,8 +116,14 @@ impl Oracles {
             self.lives.record(record);
             self.variables.record(record);
             self.accounting.record(record);
+            self.signals.record(applied.partition, record);
+            self.user_tasks.record(record);
+            self.compensation.record(record);
+            self.ad_hoc.record(record);
         }
         self.compare_counts(applied.partition, applied.engine);
+        self.signals.check(applied.partition, applied.engine);
+        self.ad_hoc.check(applied.partition, applied.engine);
     }
 
     /// What the records say is there is what the state says.
@@ -271,6 +289,8 @@ impl Oracles {
         self.accounting.check();
         self.accounting.check_rows(partition, rows);
         self.streams.check(partition, rows);
+        self.signals.check_end(partition);
+        self.user_tasks.check_rows(partition, rows);
     }
 
     /// The open streams of a partition.

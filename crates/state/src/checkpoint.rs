@@ -8,7 +8,7 @@ use heed::RwTxn;
 use crate::error::StoreError;
 use crate::format::{self, Header};
 use crate::key::TableKey;
-use crate::store::{StateFile, Store, TableId};
+use crate::store::{StateFile, Store, TableId, fill_length};
 use crate::value::TableValue;
 
 /// The frozen layer of one table.
@@ -155,7 +155,7 @@ impl Checkpoint {
         file.database.put(&mut batch.transaction, format::HEADER_KEY, &header).map_err(write_error)?;
         let used_bytes = used_bytes(file, &batch.transaction).map_err(write_error)?;
         let Batch { transaction, entries_written, entries_deleted, bytes_written, .. } = batch;
-        transaction.commit().map_err(write_error)?;
+        transaction.commit().and_then(|()| fill_length(&file.env, &file.path)).map_err(write_error)?;
         let statistics = CheckpointStatistics {
             applied: self.applied,
             entries_written,

@@ -40,7 +40,7 @@ pub use key::{LONGEST_KEY_BYTES, PrefixedKey, SmallKey, TableKey};
 pub use migration::{Migration, Schema, Step};
 pub use queue::Queue;
 pub use snapshot::{Snapshot, SnapshotSummary};
-pub use store::{Recovered, Store, StoreOptions, TableId, create_directory};
+pub use store::{Recovered, Store, StoreHandle, StoreOptions, TableId, create_directory};
 pub use table::{Entries, Table};
 pub use table_set::{AnyTable, EntryVisitor, LayerSizes, Statistics, TableSet, TableSetCore};
 #[doc(hidden)]

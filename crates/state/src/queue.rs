@@ -46,6 +46,11 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         self.table.delete(&(prefix.clone(), key.clone()));
     }
 
+    /// Removes all entries.
+    pub fn clear(&mut self) {
+        self.table.clear();
+    }
+
     /// The value of an entry.
     pub fn get(&self, prefix: &P, key: &K) -> Option<Arc<V>> {
         self.table.get(&(prefix.clone(), key.clone()))
@@ -71,6 +76,17 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         let Front { lower_bound, in_file } = self.fronts.lock().get(prefix);
         let entries = lower_bound.map(|from| self.scan_front(prefix, from, in_file));
         entries.into_iter().flatten().map(|entry| (entry.key.1, entry.value))
+    }
+
+    /// The entries of a prefix behind a key, in order.
+    pub fn iter_after<'a>(&'a self, prefix: &P, after: &K) -> impl Iterator<Item = (K, Arc<V>)> + use<'a, P, K, V> {
+        let Front { lower_bound, in_file } = self.fronts.lock().get(prefix);
+        let after = after.clone();
+        let entries = lower_bound.map(|from| match from > after {
+            true => self.scan_front(prefix, from, in_file),
+            false => None.into_iter().chain(self.scan(prefix, after.clone(), InFile::Unknown)),
+        });
+        entries.into_iter().flatten().map(|entry| (entry.key.1, entry.value)).filter(move |(key, _)| *key > after)
     }
 
     /// The entries at and behind a key below which nothing is; remembers what it learns about the front.

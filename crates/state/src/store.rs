@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use heed::types::Bytes;
 use heed::{Database, Env, EnvOpenOptions, RoTxn, WithoutTls};
@@ -109,7 +109,50 @@ impl std::fmt::Debug for Store {
     }
 }
 
+/// A store that others may close.
+#[derive(Clone, Debug)]
+pub struct StoreHandle(Weak<Shared>);
+
+impl StoreHandle {
+    /// As [`Store::hold`]; nothing when the store was closed.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn hold(&self) -> Result<Option<(Store, Recovered)>, StoreError> {
+        self.0.upgrade().map_or(Ok(None), |shared| Store(shared).hold())
+    }
+}
+
 impl Store {
+    /// A handle that does not keep the file open.
+    pub fn handle(&self) -> StoreHandle {
+        StoreHandle(Arc::downgrade(&self.0))
+    }
+
+    /// The last written checkpoint as a store of its own, for tables that only read: it stays as it is while others go on.
+    /// Nothing while no checkpoint was written. Until it is dropped, the file cannot reuse the room of what is replaced.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or there is none.
+    pub fn hold(&self) -> Result<Option<(Store, Recovered)>, StoreError> {
+        let file = self.file("hold")?;
+        let reader = file.env.clone().static_read_txn().map_err(|error| file_error("read", &file.path, error))?;
+        let header = file.database.get(&reader, format::HEADER_KEY);
+        let Some(header) = header.map_err(|error| file_error("read", &file.path, error))? else { return Ok(None) };
+        let recovered = Header::decode(header, &file.path, &file.schema)?.recovered;
+        let held = Store::new(Some(StateFile {
+            path: file.path.clone(),
+            env: file.env.clone(),
+            database: file.database,
+            reader: Mutex::new(reader),
+            schema: file.schema,
+            small_table_entries: file.small_table_entries,
+            recovered: recovered.clone(),
+            last_checkpoint: Mutex::new(None),
+        }));
+        Ok(Some((held, recovered)))
+    }
+
     /// A store without a file: everything lives in memory and nothing can be checkpointed.
     pub fn in_memory() -> Self {
         Self::new(None)
@@ -427,17 +470,32 @@ fn migrate(env: &Env<WithoutTls>, path: &Path, schema: &Schema) -> Result<(), St
     let Recovered { applied, metadata } = header.recovered;
     let header = Header::encode(schema, applied, &metadata);
     database.put(&mut transaction, format::HEADER_KEY, &header).map_err(error)?;
-    transaction.commit().map_err(error)
+    transaction.commit().and_then(|()| fill_length(env, path)).map_err(error)
+}
+
+/// Makes a file as long as its tree says that it is. A page at the end that a transaction took and gave back is counted, but
+/// never written, and what is shorter than its tree is refused at the next start.
+pub(crate) fn fill_length(env: &Env<WithoutTls>, path: &Path) -> heed::Result<()> {
+    let needed = needed_bytes(env);
+    if env.real_disk_size()? < needed {
+        let file = File::options().write(true).open(path)?;
+        file.set_len(needed)?;
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+fn needed_bytes(env: &Env<WithoutTls>) -> u64 {
+    (env.info().last_page_number as u64 + 1).saturating_mul(u64::from(env.stat().page_size))
 }
 
 /// A file shorter than its tree would end the process at the first access beyond its end, so it is refused here.
 fn check_length(env: &Env<WithoutTls>, path: &Path) -> Result<(), StoreError> {
-    let info = env.info();
-    if info.last_txn_id == 0 {
+    if env.info().last_txn_id == 0 {
         return Ok(());
     }
     let length = env.real_disk_size().map_err(|error| file_error("read", path, error))?;
-    let needed = (info.last_page_number as u64 + 1).saturating_mul(u64::from(env.stat().page_size));
+    let needed = needed_bytes(env);
     if length < needed {
         return Err(damaged(path, format!("it has {length} bytes, but its tree needs {needed}")));
     }

@@ -158,6 +158,11 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         self.remove_all(keys)
     }
 
+    /// Deletes all entries.
+    pub fn clear(&mut self) {
+        self.remove_range(..);
+    }
+
     fn remove_all(&mut self, keys: Vec<K>) -> u64 {
         for key in &keys {
             self.delete(key);

@@ -31,6 +31,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("feel", 1),
     ("model-file", 1),
     ("model-builder", 1),
+    ("timed-postgres", 1),
     ("gateway-interface", 1),
     ("chance", 0),
 ];

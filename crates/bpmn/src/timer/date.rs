@@ -10,6 +10,8 @@ pub(super) struct ZonedDate {
     /// Rounded down to a millisecond.
     pub(super) timestamp: Timestamp,
     pub(super) zone: Zone,
+    /// Of its second.
+    pub(super) nanosecond: i64,
 }
 
 impl ZonedDate {
@@ -20,7 +22,7 @@ impl ZonedDate {
         if !reader.take('T') && !reader.take('t') {
             return Err("behind the date there is no 'T' with a time".into());
         }
-        let (second_of_day, milliseconds) = reader.time()?;
+        let (second_of_day, nanosecond) = reader.time()?;
         let offset = reader.offset()?;
         let zone = match reader.rest {
             "" => Zone::Offset(offset),
@@ -28,11 +30,53 @@ impl ZonedDate {
         };
         // Where offset and zone contradict each other, the offset decides which point in time is meant.
         let second = date.epoch_day() * SECONDS_PER_DAY + second_of_day - offset;
-        let timestamp = second.checked_mul(1_000).and_then(|start| start.checked_add(milliseconds));
+        let timestamp = second.checked_mul(1_000).and_then(|start| start.checked_add(nanosecond / 1_000_000));
         match timestamp {
-            Some(timestamp) => Ok(ZonedDate { timestamp, zone }),
+            Some(timestamp) => Ok(ZonedDate { timestamp, zone, nanosecond }),
             None => Err("timestamps end about 292 million years before and after 1970".into()),
         }
+    }
+}
+
+impl ZonedDate {
+    /// As `2025-01-31T09:00+01:00[Europe/Berlin]`: what a clock in the zone shows, without seconds and fractions that are zero.
+    /// `None` where the calendar ends.
+    pub(super) fn text(&self) -> Option<String> {
+        use std::fmt::Write;
+        let second = self.timestamp.div_euclid(1_000);
+        let offset = self.zone.offset_at(second)?;
+        let local = second.checked_add(offset)?;
+        let date = Date::of_epoch_day(local.div_euclid(SECONDS_PER_DAY))?;
+        let second_of_day = local.rem_euclid(SECONDS_PER_DAY);
+        let mut text = match date.year() {
+            year @ 0..=9_999 => format!("{year:04}"),
+            year @ -9_999..0 => format!("{year:05}"),
+            year => format!("{year:+}"),
+        };
+        let (hour, minute) = (second_of_day / 3_600, second_of_day / 60 % 60);
+        // Writing to a string cannot fail.
+        let _ = write!(text, "-{:02}-{:02}T{hour:02}:{minute:02}", date.month(), date.day());
+        if second_of_day % 60 > 0 || self.nanosecond > 0 {
+            let _ = write!(text, ":{:02}", second_of_day % 60);
+        }
+        if self.nanosecond > 0 {
+            let digits = format!("{:09}", self.nanosecond);
+            let groups = digits.trim_end_matches('0').len().div_ceil(3);
+            let _ = write!(text, ".{}", &digits[..groups * 3]);
+        }
+        if offset == 0 {
+            text.push('Z');
+        } else {
+            let (sign, ahead) = if offset < 0 { ('-', -offset) } else { ('+', offset) };
+            let _ = write!(text, "{sign}{:02}:{:02}", ahead / 3_600, ahead / 60 % 60);
+            if ahead % 60 > 0 {
+                let _ = write!(text, ":{:02}", ahead % 60);
+            }
+        }
+        if let Some(name) = self.zone.name() {
+            let _ = write!(text, "[{name}]");
+        }
+        Some(text)
     }
 }
 
@@ -113,24 +157,24 @@ impl Reader<'_> {
         Ok(if sign == Some('-') { -year } else { year })
     }
 
-    /// The second of the day and the milliseconds in it.
+    /// The second of the day and the nanoseconds in it.
     fn time(&mut self) -> Result<(i64, i64), String> {
         let hour = self.two_digits();
         let minute = if self.take(':') { self.two_digits() } else { None };
         let (Some(hour @ 0..=23), Some(minute @ 0..=59)) = (hour, minute) else {
             return Err("behind the 'T' there is no time from 00:00 to 23:59".into());
         };
-        let (mut second, mut milliseconds) = (0, 0);
+        let (mut second, mut nanoseconds) = (0, 0);
         if self.take(':') {
             let Some(given @ 0..=59) = self.two_digits() else {
                 return Err("the seconds of the time are not two digits from 00 to 59".into());
             };
             second = given;
             if self.take('.') {
-                milliseconds = self.fraction()?;
+                nanoseconds = self.fraction()?;
             }
         }
-        Ok((i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second), milliseconds))
+        Ok((i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second), nanoseconds))
     }
 
     fn fraction(&mut self) -> Result<i64, String> {
@@ -138,10 +182,10 @@ impl Reader<'_> {
         if length > 9 {
             return Err("the fraction of a second has more than 9 digits".into());
         }
-        let milliseconds = self.rest[..length].bytes().chain([b'0'; 3]).take(3);
-        let milliseconds = milliseconds.fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
+        let nanoseconds = self.rest[..length].bytes().chain([b'0'; 9]).take(9);
+        let nanoseconds = nanoseconds.fold(0, |value, digit| value * 10 + i64::from(digit - b'0'));
         self.rest = &self.rest[length..];
-        Ok(milliseconds)
+        Ok(nanoseconds)
     }
 
     /// `Z`, `+01`, `+01:00` or `+01:00:00`, in seconds.

@@ -13,7 +13,9 @@ pub fn check(process: &ExecutableProcess) {
         check_flows(process, index);
         check_behavior(process, index);
         for &event in &element.boundary_events {
-            let Behavior::BoundaryEvent { attached_to, .. } = process.element(event).behavior else {
+            let (Behavior::BoundaryEvent { attached_to, .. } | Behavior::CompensationBoundaryEvent { attached_to, .. }) =
+                process.element(event).behavior
+            else {
                 panic!("'{}' is no boundary event", process.element(event).id);
             };
             assert_eq!(attached_to, index);
@@ -73,11 +75,29 @@ fn check_behavior(process: &ExecutableProcess, index: ElementIndex) {
             assert_eq!(activity.flow_scope, element.flow_scope);
             assert!(activity.boundary_events.contains(&index));
         }
+        Behavior::CompensationBoundaryEvent { attached_to, handler } => {
+            let activity = process.element(*attached_to);
+            assert_eq!(activity.flow_scope, element.flow_scope);
+            assert!(activity.boundary_events.contains(&index));
+            assert!(element.outgoing.is_empty());
+            assert_ne!(*handler, PROCESS);
+        }
+        Behavior::CompensationThrowEvent { activity: Some(activity) } => assert_ne!(*activity, PROCESS),
         Behavior::MultiInstanceBody(body) => {
             assert_eq!(body.inner, ElementIndex(index.0 + 1), "the inner activity follows its body");
             let inner = process.element(body.inner);
             assert_eq!((inner.flow_scope, &inner.id), (Some(index), &element.id));
             assert!(inner.incoming.is_empty() && inner.outgoing.is_empty() && inner.boundary_events.is_empty());
+        }
+        Behavior::AdHocSubProcess(ad_hoc) => {
+            assert_eq!(ad_hoc.inner_instance, ElementIndex(index.0 + 1), "the inner instance follows");
+            let inner = process.element(ad_hoc.inner_instance);
+            assert_eq!(inner.flow_scope, Some(index));
+            assert!(matches!(inner.behavior, Behavior::AdHocSubProcessInnerInstance));
+            let elements: Vec<_> = ad_hoc.elements.iter().map(|element| process.element(*element)).collect();
+            assert!(elements.iter().all(|element| element.flow_scope == Some(ad_hoc.inner_instance)));
+            assert!(elements.iter().all(|element| element.incoming.is_empty()));
+            assert!(elements.is_sorted_by(|one, other| one.id < other.id), "a search finds them by their ids");
         }
         Behavior::LinkThrowEvent { target } => {
             assert!(matches!(process.element(*target).behavior, Behavior::LinkCatchEvent));

@@ -2,12 +2,15 @@
 //!
 //! Nothing here has a thread or a clock of its own, so a simulation drives the same code as production.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use engine::{Fault, LivingRecords};
 use exporters::{Delivery, ExporterError, Opening, PartitionExporter, RecordFilter, Resume, Role};
-use protocol::{RecordPlace, Timestamp};
+use protocol::{Record, RecordPlace, Timestamp};
+use state::StoreHandle;
 
 use super::progress::Call;
 use super::{ExporterProgress, ExporterState, Keeper};
@@ -31,6 +34,10 @@ pub struct ExporterLoop {
     reader: Option<RecordReader>,
     /// A record that was read and not exported yet.
     next: Option<Read>,
+    /// The state of the partition, for an exporter that has to be told what lives.
+    store: Option<StoreHandle>,
+    /// What lives, as long as it is told.
+    living: Option<Living>,
     /// The last record that the exporter took.
     exported: RecordPlace,
     /// The last record that the exporter took or that was none of its concern.
@@ -41,6 +48,12 @@ pub struct ExporterLoop {
     flush_retry: Retry,
     /// No flush before this time, because one has just been.
     flush_not_before: Duration,
+}
+
+/// What lives, and what of it was read and not told yet.
+struct Living {
+    records: LivingRecords,
+    slice: VecDeque<Record>,
 }
 
 /// When something that failed is tried again.
@@ -82,11 +95,20 @@ enum Failure {
     Records(#[from] RecordLogError),
     #[error(transparent)]
     Exporter(#[from] ExporterError),
+    #[error("What lives cannot be read: {0}")]
+    State(#[from] Fault),
+    #[error("What lives cannot be read: the partition has no checkpoint yet.")]
+    NoCheckpoint,
 }
 
 impl Failure {
     fn is_loss(&self) -> bool {
-        matches!(self, Failure::Exporter(error) if error.is_loss())
+        match self {
+            Failure::Exporter(error) => error.is_loss(),
+            // What was told of the state is not all of it: it is told again from the beginning.
+            Failure::State(_) | Failure::NoCheckpoint => true,
+            Failure::Records(_) => false,
+        }
     }
 }
 
@@ -108,12 +130,20 @@ impl ExporterLoop {
             role: Role::Follower,
             reader: None,
             next: None,
+            store: None,
+            living: None,
             exported: acknowledged,
             seen: acknowledged,
             retry: Retry::new(),
             flush_retry: Retry::new(),
             flush_not_before: Duration::ZERO,
         }
+    }
+
+    /// The state of the partition, from which an exporter is told what lives when it asks for that.
+    pub fn with_state(mut self, store: StoreHandle) -> Self {
+        self.store = Some(store);
+        self
     }
 
     /// What others see of the exporter.
@@ -151,7 +181,10 @@ impl ExporterLoop {
     pub fn turn(&mut self, now: Duration, clock: Timestamp) -> bool {
         let mut more = false;
         if !self.retry.is_waiting(now) {
-            let result = self.open().and_then(|()| self.export_some(now, clock));
+            let result = self.open().and_then(|()| match self.living {
+                Some(_) => self.tell_some(now),
+                None => self.export_some(now, clock),
+            });
             self.end(result.map(|more_here| more = more_here), now, |of| &mut of.retry);
         }
         if self.flush_at().is_some_and(|at| at <= now) {
@@ -173,6 +206,7 @@ impl ExporterLoop {
             // What it has not acknowledged is lost: it is opened again and gets that again.
             self.reader = None;
             self.next = None;
+            self.living = None;
             self.flush_retry = Retry::new();
             return self.retry.note(result.map_err(|error| error.to_string()), now);
         }
@@ -190,12 +224,20 @@ impl ExporterLoop {
             incarnation: progress.log().incarnation(),
             role: self.role,
             acknowledged: kept.acknowledged,
+            beginning: progress.log().beginning(),
             metadata: kept.metadata,
             controller: progress.controller.clone(),
         };
         let place = match progress.call(Call::Open, || exporter.open(opening))? {
             Resume::AsTheNodeSays => kept.acknowledged,
             Resume::After(place) => place,
+            Resume::FromState => {
+                let living = self.store.as_ref().map(|store| LivingRecords::of(progress.partition(), store));
+                let records = living.transpose()?.flatten().ok_or(Failure::NoCheckpoint)?;
+                let place = records.place();
+                self.living = Some(Living { records, slice: VecDeque::new() });
+                place
+            }
         };
         let place = progress.log().resume_after(place);
         progress.controller.resume_after(place);
@@ -203,6 +245,29 @@ impl ExporterLoop {
         (self.next, self.exported, self.seen) = (None, place, place);
         progress.exported.store(place.position, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Tells some of what lives. `true`, because the records come behind it.
+    fn tell_some(&mut self, now: Duration) -> Result<bool, Failure> {
+        let (progress, exporter) = (&self.progress, &mut self.exporter);
+        let Some(living) = &mut self.living else { return Ok(true) };
+        for _ in 0..TURN_RECORDS {
+            if living.slice.is_empty() {
+                match living.records.next_slice()? {
+                    Some(slice) => living.slice = slice.into(),
+                    None => {
+                        let (place, at) = (living.records.place(), living.records.timestamp());
+                        progress.call(Call::Export, || exporter.living_told(place, at, now))?;
+                        self.living = None;
+                        return Ok(true);
+                    }
+                }
+            }
+            let Some(record) = living.slice.front() else { continue };
+            progress.call(Call::Export, || exporter.take_living(record, now))?;
+            living.slice.pop_front();
+        }
+        Ok(true)
     }
 
     /// `true` when the partition has more records than were exported now.
@@ -215,6 +280,14 @@ impl ExporterLoop {
             let next = self.next.take().map_or_else(|| reader.next(), |read| Ok(Some(read)));
             if let Some(gap) = reader.take_gap() {
                 progress.note_gap(gap);
+                if gap.records() > 0 {
+                    let up_to = gap.up_to;
+                    if let Err(error) = progress.call(Call::Export, || exporter.records_missing(up_to, now)) {
+                        self.next = next.ok().flatten();
+                        result = Err(error.into());
+                        break;
+                    }
+                }
             }
             let read = match next {
                 Ok(Some(read)) => read,

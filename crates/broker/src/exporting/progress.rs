@@ -74,6 +74,8 @@ pub struct ExporterPosition {
     pub missing_records: u64,
     /// The last place where records were missing, in a sentence.
     pub gap: Option<String>,
+    /// What the exporter itself says of it.
+    pub remark: Option<String>,
 }
 
 impl ExporterPosition {
@@ -274,6 +276,7 @@ impl ExporterProgress {
             lag_milliseconds: u64::try_from(lag).unwrap_or(0),
             missing_records: self.missing_records(),
             gap: self.gap.lock().as_ref().map(|(_, sentence)| sentence.clone()),
+            remark: self.controller.remark(),
         }
     }
 

@@ -31,6 +31,8 @@ struct Node {
 struct Scope {
     nodes: Vec<Node>,
     flows: Vec<Flow>,
+    /// From compensation boundary events to their handlers.
+    associations: Vec<(String, String)>,
 }
 
 /// The root elements besides the processes: messages, errors and the like, each once.
@@ -47,11 +49,12 @@ pub(super) fn write(model: &Model) -> Result<String, ModelError> {
             return Err(misplaced(process));
         }
         let scope = scope(process, &mut definitions)?;
-        let mut content = String::new();
+        let mut extensions = String::new();
         if let Some(version_tag) = process.get("tag") {
-            let extension = tag("zeebe:versionTag", &[("value", version_tag)], "");
-            content += &tag("bpmn:extensionElements", &[], &extension);
+            extensions += &tag("zeebe:versionTag", &[("value", version_tag)], "");
         }
+        extensions += &listeners(process);
+        let mut content = optional("bpmn:extensionElements", &extensions);
         content += &scope.to_xml();
         processes += &tag("bpmn:process", &[("id", &process.id), ("isExecutable", "true")], &content);
     }
@@ -77,6 +80,17 @@ fn scope(container: &Item, definitions: &mut Definitions) -> Result<Scope, Model
     scope.finish(&format!("{}-end", container.id), exits);
     scope.event_sub_processes(container, definitions)?;
     Ok(scope)
+}
+
+/// The content of an ad-hoc sub-process: each item is the first of a path of its own, which ends behind it.
+fn ad_hoc(item: &Item, definitions: &mut Definitions) -> Result<String, ModelError> {
+    let mut scope = Scope::default();
+    for choice in flow_items(item) {
+        scope.item(choice, Vec::new(), definitions)?;
+    }
+    scope.event_sub_processes(item, definitions)?;
+    let condition = item.get("done").map(|text| expression("bpmn:completionCondition", text));
+    Ok(scope.to_xml() + &condition.unwrap_or_default())
 }
 
 /// What is inside a scope, without what is attached to it.
@@ -182,7 +196,7 @@ impl Scope {
             _ => "eventBasedGateway",
         };
         let id = item.id.as_str();
-        self.node(tag, id);
+        self.node(tag, id).extensions = listeners(item);
         self.connect(exits, id);
         if item.items.is_empty() {
             return Ok(vec![exit(id)]);
@@ -245,10 +259,17 @@ impl Scope {
             "send" => ("sendTask", String::new()),
             "script" => ("scriptTask", String::new()),
             "rule" => ("businessRuleTask", String::new()),
+            "user" => ("userTask", String::new()),
             "manual" => ("manualTask", String::new()),
             "task" => ("task", String::new()),
             "call" => ("callActivity", String::new()),
             "sub" => ("subProcess", scope(item, definitions)?.to_xml()),
+            "ad-hoc" => {
+                if item.has("keeping") {
+                    attributes.push(("cancelRemainingInstances", "false".to_owned()));
+                }
+                ("adHocSubProcess", ad_hoc(item, definitions)?)
+            }
             "receive" => {
                 if let Some(name) = item.get("message") {
                     attributes.push(("messageRef", definitions.message(name, item.get("key"))));
@@ -271,7 +292,8 @@ impl Scope {
                 self.finish(&format!("{}-end", boundary.id), exits);
             }
         }
-        if let Some(misplaced_item) = item.items.iter().find(|inner| item.keyword != "sub" && inner.keyword != "on") {
+        let is_container = matches!(item.keyword.as_str(), "sub" | "ad-hoc");
+        if let Some(misplaced_item) = item.items.iter().find(|inner| !is_container && inner.keyword != "on") {
             return Err(misplaced(misplaced_item));
         }
         if open.len() > 1 {
@@ -296,7 +318,26 @@ impl Scope {
             node.attributes.push(("cancelActivity", "false".to_owned()));
         }
         let items: Vec<&Item> = item.items.iter().collect();
+        if item.has("compensation") {
+            return self.compensation_handler(&item.id, &items, definitions);
+        }
         self.sequence(&items, vec![exit(&item.id)], definitions)
+    }
+
+    fn compensation_handler(
+        &mut self,
+        boundary_event: &str,
+        items: &[&Item],
+        definitions: &mut Definitions,
+    ) -> Result<Vec<Exit>, ModelError> {
+        for handler in items {
+            self.sequence(&[handler], Vec::new(), definitions)?;
+            if let Some(node) = self.nodes.iter_mut().find(|node| node.id == handler.id) {
+                node.attributes.push(("isForCompensation", "true".to_owned()));
+            }
+            self.associations.push((boundary_event.to_owned(), handler.id.clone()));
+        }
+        Ok(Vec::new())
     }
 
     fn event_sub_processes(&mut self, container: &Item, definitions: &mut Definitions) -> Result<(), ModelError> {
@@ -306,7 +347,8 @@ impl Scope {
 
     fn event_sub_process(&mut self, item: &Item, definitions: &mut Definitions) -> Result<(), ModelError> {
         let mut inner = Scope::default();
-        let start = Item { id: format!("{}-start", item.id), items: Vec::new(), ..item.clone() };
+        let mut start = Item { id: format!("{}-start", item.id), items: Vec::new(), ..item.clone() };
+        start.attributes.retain(|(name, _)| !name.starts_with("listen."));
         inner.event("startEvent", &start, definitions);
         if item.has("non-interrupting") {
             inner.nodes[0].attributes.push(("isInterrupting", "false".to_owned()));
@@ -317,6 +359,7 @@ impl Scope {
         let content = inner.to_xml();
         let node = self.node("subProcess", &item.id);
         node.attributes.push(("triggeredByEvent", "true".to_owned()));
+        node.extensions = listeners(item);
         node.content = content;
         Ok(())
     }
@@ -342,6 +385,11 @@ impl Scope {
             let attributes = [("id", flow.id.as_str()), ("sourceRef", &flow.exit.source), ("targetRef", &flow.target)];
             let condition = flow.exit.condition.as_ref().map(|text| expression("bpmn:conditionExpression", text));
             xml += &tag("bpmn:sequenceFlow", &attributes, &condition.unwrap_or_default());
+        }
+        for (source, target) in &self.associations {
+            let id = format!("{source}_with_{target}");
+            let attributes = [("id", id.as_str()), ("sourceRef", source), ("targetRef", target)];
+            xml += &tag("bpmn:association", &attributes, "");
         }
         xml
     }
@@ -400,6 +448,9 @@ impl Definitions {
             definition("link", &[("name", name)], "")
         } else if item.has("terminate") {
             definition("terminate", &[], "")
+        } else if let Some(activity) = item.get("compensation") {
+            let reference = [("activityRef", activity)];
+            definition("compensate", if activity.is_empty() { &[] } else { &reference }, "")
         } else if let Some(name) = item.get("message").or_else(|| item.get("type")) {
             let id = self.message(name, item.get("key"));
             definition("message", &[("messageRef", id.as_str())], "")
@@ -433,6 +484,17 @@ fn extensions(item: &Item) -> String {
             ],
         );
     }
+    if item.keyword == "user" {
+        xml += &user_task(item);
+    }
+    if item.keyword == "ad-hoc" && item.get("type").is_none() {
+        let attributes = [
+            ("activeElementsCollection", item.get("active")),
+            ("outputCollection", item.get("gather")),
+            ("outputElement", item.get("gathered")),
+        ];
+        xml += &sole("zeebe:adHoc", &attributes);
+    }
     if item.keyword == "call" {
         xml += &sole(
             "zeebe:calledElement",
@@ -450,12 +512,55 @@ fn extensions(item: &Item) -> String {
         .map(|(key, value)| tag("zeebe:header", &[("key", key), ("value", value)], ""))
         .collect();
     xml += &optional("zeebe:taskHeaders", &headers);
+    xml += &listeners(item);
     let mapping = |name: &'static str| {
         move |(target, source): (&str, &str)| tag(name, &[("source", source), ("target", target)], "")
     };
     let inputs: String = item.prefixed("in.").map(mapping("zeebe:input")).collect();
     let outputs: String = item.prefixed("out.").map(mapping("zeebe:output")).collect();
     xml + &optional("zeebe:ioMapping", &(inputs + &outputs))
+}
+
+/// `listen.EVENT=TYPE` or `listen.EVENT=TYPE@RETRIES`: execution listeners, and task listeners.
+fn listeners(item: &Item) -> String {
+    let (mut of_element, mut of_task) = (String::new(), String::new());
+    for (event_type, text) in item.prefixed("listen.") {
+        let (job_type, retries) = text.split_once('@').unwrap_or((text, ""));
+        let attributes = [("eventType", event_type), ("type", job_type), ("retries", retries)];
+        let said = if retries.is_empty() { &attributes[..2] } else { &attributes };
+        if item.keyword == "user" && !matches!(event_type, "start" | "end") {
+            of_task += &tag("zeebe:taskListener", said, "");
+        } else {
+            of_element += &tag("zeebe:executionListener", said, "");
+        }
+    }
+    optional("zeebe:executionListeners", &of_element) + &optional("zeebe:taskListeners", &of_task)
+}
+
+fn user_task(item: &Item) -> String {
+    let some = |name: &str, pairs: &[(&'static str, &str)]| {
+        let attributes: Vec<(&str, &str)> =
+            pairs.iter().filter_map(|(attribute, key)| Some((*attribute, item.get(key)?))).collect();
+        if attributes.is_empty() { String::new() } else { tag(name, &attributes, "") }
+    };
+    let mut xml = if item.has("native") { tag("zeebe:userTask", &[], "") } else { String::new() };
+    xml += &some(
+        "zeebe:assignmentDefinition",
+        &[("assignee", "assignee"), ("candidateGroups", "groups"), ("candidateUsers", "users")],
+    );
+    xml += &some("zeebe:taskSchedule", &[("dueDate", "due"), ("followUpDate", "follow")]);
+    xml += &some("zeebe:priorityDefinition", &[("priority", "priority")]);
+    xml += &some(
+        "zeebe:formDefinition",
+        &[
+            ("formKey", "form-key"),
+            ("formId", "form"),
+            ("bindingType", "binding"),
+            ("versionTag", "tag"),
+            ("externalReference", "reference"),
+        ],
+    );
+    xml
 }
 
 fn multi_instance(item: &Item) -> String {

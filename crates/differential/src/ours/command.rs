@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use gateway_interface::*;
 use protocol::*;
+use serde_json::Value;
 
 use super::refusal;
-use crate::driver::{Refusal, Request};
+use crate::driver::{ChoiceRequest, Refusal, Request, UserTaskRequest};
+use crate::step::UserTaskVerb;
 
 /// A command and where it goes.
 pub(super) struct Target {
@@ -25,10 +27,7 @@ pub(super) fn build(request: Request, partition_count: u16) -> Result<Target, Re
             let intent = ProcessInstanceCreationIntent::CreateWithAwaitingResult;
             Ok(creation(request.request.unwrap_or_default(), request.fetch_variables, intent))
         }
-        Request::Complete(request) => {
-            let value = JobValue { variables: request.variables.into(), ..JobValue::default() };
-            by_key(request.job_key, job(JobIntent::Complete, value))
-        }
+        Request::Complete(request) => by_key(request.job_key, completion(request)),
         Request::Fail(request) => by_key(request.job_key, failure(request)),
         Request::Throw(request) => by_key(request.job_key, error(request)),
         Request::UpdateRetries(request) => {
@@ -39,8 +38,13 @@ pub(super) fn build(request: Request, partition_count: u16) -> Result<Target, Re
             let value = JobValue { timeout: request.timeout, ..JobValue::default() };
             by_key(request.job_key, job(JobIntent::UpdateTimeout, value))
         }
+        Request::UserTask(request) => by_key(request.key, user_task(&request)),
+        Request::Choose(request) => by_key(request.key, choice(request)),
+        Request::Decide(request) => by_key(request.key, decision(request)),
         Request::Publish(request) => Ok(message(request, partition_count)),
-        Request::SetVariables(request) => by_key(request.element_instance_key, variable_document(&request)),
+        Request::SetVariables(request) | Request::SetVariablesLater(request) => {
+            by_key(request.element_instance_key, variable_document(&request))
+        }
         Request::Resolve(request) => {
             let value = IncidentValue { tenant_id: DEFAULT_TENANT.into(), ..IncidentValue::default() };
             by_key(request.incident_key, Payload::Incident(IncidentIntent::Resolve, Box::new(value)))
@@ -75,11 +79,51 @@ pub(super) fn build(request: Request, partition_count: u16) -> Result<Target, Re
             let payload = Payload::DecisionEvaluation(DecisionEvaluationIntent::Evaluate, Box::new(value));
             Ok(Target { partition: None, command: Command::new(Key::NONE, payload) })
         }
-        Request::Broadcast(_) | Request::Activate(_) => {
+        Request::Broadcast(request) => Ok(signal(request)),
+        Request::Activate(_) => {
             let mut refusal = refusal(RejectionType::InvalidArgument, "the engine has no such command");
             refusal.code = tonic::Code::Unimplemented;
             Err(refusal)
         }
+    }
+}
+
+fn completion(request: CompleteJobRequest) -> Payload {
+    let result = request.result.map(|result| Box::new(task_result(result)));
+    job(JobIntent::Complete, JobValue { variables: request.variables.into(), result, ..JobValue::default() })
+}
+
+fn task_result(result: gateway_interface::JobResult) -> protocol::JobResult {
+    let texts = |list: &Option<StringList>| {
+        let values = list.iter().flat_map(|list| &list.values);
+        values.map(|value| value.as_str().into()).collect()
+    };
+    let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+    let corrections = result.corrections.as_ref().map(|given| {
+        let names = [
+            ("assignee", given.assignee.is_some()),
+            ("candidateGroupsList", given.candidate_groups.is_some()),
+            ("candidateUsersList", given.candidate_users.is_some()),
+            ("dueDate", given.due_date.is_some()),
+            ("followUpDate", given.follow_up_date.is_some()),
+            ("priority", given.priority.is_some()),
+        ];
+        protocol::JobResultCorrections {
+            assignee: text(&given.assignee),
+            due_date: text(&given.due_date),
+            follow_up_date: text(&given.follow_up_date),
+            candidate_users_list: texts(&given.candidate_users),
+            candidate_groups_list: texts(&given.candidate_groups),
+            priority: given.priority.unwrap_or(-1),
+            corrected_attributes: names.iter().filter(|(_, given)| *given).map(|(name, _)| (*name).into()).collect(),
+        }
+    });
+    protocol::JobResult {
+        result_type: JobResultType::UserTask,
+        denied: result.denied.unwrap_or_default(),
+        denied_reason: text(&result.denied_reason),
+        corrections: corrections.map(Box::new),
+        ..protocol::JobResult::default()
     }
 }
 
@@ -106,6 +150,71 @@ fn error(request: ThrowErrorRequest) -> Payload {
 
 fn job(intent: JobIntent, value: JobValue) -> Payload {
     Payload::Job(intent, Arc::new(value))
+}
+
+fn user_task(request: &UserTaskRequest) -> Payload {
+    let text = |name: &str| request.attributes.get(name).and_then(Value::as_str).unwrap_or_default().into();
+    let list = |name: &str| {
+        let items = request.attributes.get(name).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(Value::as_str).map(Text::from).collect()
+    };
+    let changed = request.attributes.keys().filter(|name| !matches!(name.as_str(), "action" | "variables"));
+    let value = UserTaskValue {
+        assignee: text("assignee"),
+        candidate_groups_list: list("candidateGroupsList"),
+        candidate_users_list: list("candidateUsersList"),
+        due_date: text("dueDate"),
+        follow_up_date: text("followUpDate"),
+        priority: request.attributes.get("priority").and_then(Value::as_i64).map_or(50, |priority| priority as i32),
+        changed_attributes: match request.verb {
+            UserTaskVerb::Update => changed.map(|name| name.as_str().into()).collect(),
+            _ => Vec::new(),
+        },
+        action: text("action"),
+        variables: request
+            .attributes
+            .get("variables")
+            .map(|variables| variables.to_string().into())
+            .unwrap_or_default(),
+        ..UserTaskValue::default()
+    };
+    let intent = match request.verb {
+        UserTaskVerb::Assign => UserTaskIntent::Assign,
+        UserTaskVerb::Claim => UserTaskIntent::Claim,
+        UserTaskVerb::Update => UserTaskIntent::Update,
+        UserTaskVerb::Complete => UserTaskIntent::Complete,
+    };
+    Payload::UserTask(intent, Box::new(value))
+}
+
+fn chosen(elements: Vec<(String, String)>) -> Vec<AdHocSubProcessActivateElement> {
+    let element = |(element_id, variables): (String, String)| AdHocSubProcessActivateElement {
+        element_id: element_id.into(),
+        variables: variables.into(),
+    };
+    elements.into_iter().map(element).collect()
+}
+
+fn choice(request: ChoiceRequest) -> Payload {
+    let value = AdHocSubProcessInstructionValue {
+        ad_hoc_sub_process_instance_key: Key::from_raw(request.key),
+        activate_elements: chosen(request.elements),
+        cancel_remaining_instances: request.cancels,
+        tenant_id: DEFAULT_TENANT.into(),
+        ..AdHocSubProcessInstructionValue::default()
+    };
+    Payload::AdHocSubProcessInstruction(AdHocSubProcessInstructionIntent::Activate, Box::new(value))
+}
+
+fn decision(request: ChoiceRequest) -> Payload {
+    let result = protocol::JobResult {
+        activate_elements: chosen(request.elements),
+        completion_condition_fulfilled: request.is_fulfilled,
+        cancel_remaining_instances: request.cancels,
+        ..protocol::JobResult::default()
+    };
+    let value = JobValue { variables: request.variables.into(), result: Some(Box::new(result)), ..JobValue::default() };
+    job(JobIntent::Complete, value)
 }
 
 fn by_key(key: i64, payload: Payload, partition_count: u16) -> Result<Target, Refusal> {
@@ -156,6 +265,17 @@ fn creation(
         ..ProcessInstanceCreationValue::default()
     };
     let payload = Payload::ProcessInstanceCreation(intent, Box::new(value));
+    Target { partition: None, command: Command::new(Key::NONE, payload) }
+}
+
+fn signal(request: BroadcastSignalRequest) -> Target {
+    let value = SignalValue {
+        signal_name: request.signal_name.into(),
+        variables: request.variables.into(),
+        tenant_id: DEFAULT_TENANT.into(),
+        rest: None,
+    };
+    let payload = Payload::Signal(SignalIntent::Broadcast, Box::new(value));
     Target { partition: None, command: Command::new(Key::NONE, payload) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::step::{CreateOptions, Modification, Step};
+use crate::step::{Choice, CreateOptions, Modification, Step, UserTaskVerb};
 use crate::tracker::Tracker;
 use chance::Chance;
 
@@ -19,6 +19,8 @@ pub(super) struct Chooser<'a> {
     pub(super) now: i64,
     /// Elements that modifications may begin, by process.
     pub(super) targets: BTreeMap<String, Vec<String>>,
+    /// What can be chosen in ad-hoc sub-processes.
+    pub(super) choices: BTreeMap<String, Vec<String>>,
 }
 
 impl Chooser<'_> {
@@ -34,11 +36,17 @@ impl Chooser<'_> {
         let is_stuck = incidents
             .iter()
             .any(|index| tracker.elements[tracker.incidents[*index].element].state == "ELEMENT_COMPLETING");
+        let tasks: Vec<usize> = tracker.user_tasks.iter().map(|(_, element)| *element).collect();
+        let tasks: Vec<usize> = tasks.into_iter().filter(|element| tracker.elements[*element].is_open()).collect();
+        let ad_hoc: Vec<usize> = (0..tracker.elements.len()).filter(|index| is_ad_hoc(tracker, *index)).collect();
         let may_create = tracker.instances.len() < INSTANCES_MAX || open_instances == 0;
         let kinds = [
             (if may_create { 3 } else { 0 }, "create"),
             (if jobs.is_empty() { 0 } else { 12 }, "job"),
             (3, "activate"),
+            (if tasks.is_empty() { 0 } else { 9 }, "user-task"),
+            (if ad_hoc.is_empty() { 0 } else { 4 }, "choose"),
+            (if tracker.signals.is_empty() { 0 } else { 4 }, "broadcast"),
             (if incidents.is_empty() { 0 } else { 8 }, "incident"),
             (if waits { 6 } else { 1 }, "publish"),
             (
@@ -58,6 +66,15 @@ impl Chooser<'_> {
         match self.random.weighted(&kinds).copied().unwrap_or("activate") {
             "create" => self.create(),
             "job" => self.job(tracker, &jobs),
+            "user-task" => self.user_task(tracker, &tasks),
+            "choose" => {
+                let element = *self.random.choose(&ad_hoc);
+                Step::Choose { ad_hoc: tracker.name(element), choice: self.choice(&tracker.elements[element].id) }
+            }
+            "broadcast" => {
+                let (_, signal) = self.random.choose(&tracker.signals).clone();
+                Step::Broadcast { signal, variables: self.result() }
+            }
             "incident" => self.incident(tracker, &incidents),
             "publish" => self.publish(tracker),
             "time" => self.time(tracker),
@@ -126,15 +143,58 @@ impl Chooser<'_> {
         if kept.is_empty() && self.random.percent(50) { String::new() } else { format!("{{{}}}", kept.join(",")) }
     }
 
+    fn user_task(&mut self, tracker: &Tracker, tasks: &[usize]) -> Step {
+        let task = tracker.name(*self.random.choose(tasks));
+        let person = self.random.copy_of(&["ada", "ben", ""]);
+        let (verb, attributes) = match self.random.index(10) {
+            0 => (UserTaskVerb::Assign, format!("{{\"assignee\":\"{person}\"}}")),
+            1 => (UserTaskVerb::Claim, format!("{{\"assignee\":\"{person}\"}}")),
+            2 => (UserTaskVerb::Update, "{\"priority\":60,\"candidateUsersList\":[\"ben\"]}".to_owned()),
+            _ => match self.result() {
+                variables if variables.is_empty() => (UserTaskVerb::Complete, "{}".to_owned()),
+                variables => (UserTaskVerb::Complete, format!("{{\"variables\":{variables}}}")),
+            },
+        };
+        Step::UserTask { verb, task, attributes }
+    }
+
+    fn choice(&mut self, ad_hoc: &str) -> Choice {
+        let known = self.choices.get(ad_hoc).cloned().unwrap_or_default();
+        let mut choice = Choice { cancels: self.random.percent(30), ..Choice::default() };
+        for _ in 0..1 + self.random.index(2) {
+            let element = if known.is_empty() || self.random.percent(5) {
+                "nothing".to_owned()
+            } else {
+                self.random.choose(&known).clone()
+            };
+            let variables = if self.random.percent(30) { self.result() } else { String::new() };
+            choice.elements.push((element, variables));
+        }
+        choice
+    }
+
+    /// The worker of an ad-hoc sub-process says what is next.
+    fn decide(&mut self, tracker: &Tracker, element: usize) -> Step {
+        let is_fulfilled = self.random.percent(40);
+        let mut choice = self.choice(&tracker.elements[element].id);
+        if is_fulfilled && self.random.percent(60) {
+            choice.elements.clear();
+        }
+        Step::Decide { job: tracker.name(element), variables: self.result(), is_fulfilled, choice }
+    }
+
     fn job(&mut self, tracker: &Tracker, jobs: &[usize]) -> Step {
         let element = *self.random.choose(jobs);
         let job = tracker.name(element);
+        if tracker.elements[element].element_type == "AD_HOC_SUB_PROCESS" && self.random.percent(80) {
+            return self.decide(tracker, element);
+        }
         let variables = self.result();
         // The reference fails internally on errors that are thrown from the jobs of throw and end events.
         let throws =
             !matches!(tracker.elements[element].element_type.as_str(), "END_EVENT" | "INTERMEDIATE_THROW_EVENT");
         match self.random.index(if throws { 102 } else { 87 }) {
-            0..70 => Step::Complete { job, variables },
+            0..70 => Step::Complete { job, variables, result: None },
             70..83 => {
                 let retries = self.random.index(3) as i32;
                 // Different threads of the reference look for jobs and timers that are due, in any order.
@@ -163,7 +223,7 @@ impl Chooser<'_> {
         if job.is_none() && self.random.percent(50) {
             let instance = &tracker.instances[tracker.elements[incident.element].instance];
             let scope = format!("{}/{}", instance.label, instance.process);
-            return Step::Set { scope, variables: self.variables(100), local: false };
+            return Step::Set { scope, variables: self.variables(100), local: false, later: false };
         }
         Step::Resolve { element }
     }
@@ -197,7 +257,7 @@ impl Chooser<'_> {
         let open: Vec<usize> = (0..tracker.elements.len()).filter(|index| tracker.elements[*index].is_open()).collect();
         let from = if open.is_empty() { (0..tracker.elements.len()).collect() } else { open };
         let scope = tracker.name(*self.random.choose(&from));
-        Step::Set { scope, variables: self.result_object(), local: self.random.percent(50) }
+        Step::Set { scope, variables: self.result_object(), local: self.random.percent(50), later: false }
     }
 
     fn result_object(&mut self) -> String {
@@ -211,7 +271,8 @@ impl Chooser<'_> {
         let is_stuck = |index: usize| {
             tracker.incidents.iter().filter(|incident| incident.is_open).any(|incident| {
                 let element = &tracker.elements[incident.element];
-                let scopes = ["PROCESS", "SUB_PROCESS", "EVENT_SUB_PROCESS", "MULTI_INSTANCE_BODY"];
+                let scopes =
+                    ["PROCESS", "SUB_PROCESS", "AD_HOC_SUB_PROCESS", "EVENT_SUB_PROCESS", "MULTI_INSTANCE_BODY"];
                 element.instance == index && scopes.contains(&element.element_type.as_str())
             })
         };
@@ -260,4 +321,10 @@ impl Chooser<'_> {
         let instance = self.random.choose(&open).label.clone();
         Step::Cancel { instance }
     }
+}
+
+/// Whether an element is an ad-hoc sub-process that can be told what to do.
+fn is_ad_hoc(tracker: &Tracker, index: usize) -> bool {
+    let element = &tracker.elements[index];
+    element.element_type == "AD_HOC_SUB_PROCESS" && element.state == "ELEMENT_ACTIVATED"
 }

@@ -9,6 +9,7 @@ use crate::model::{Item, Model};
 const NESTED: &str = "what waits directly inside an event sub-process comes";
 const LOOKED_AGAIN: &str = "an inclusive join looks again when a token has left its branches";
 const CLOSED: &str = "what waits directly inside an event sub-process is closed with it";
+const NOT_UNDONE: &str = "what may be undone in an instance that a modification ends is deleted";
 const NOT_ESCALATED: &str = "an escalation goes on when its event sub-process cannot come any more";
 
 /// How the lines begin that say that something no longer waits.
@@ -29,6 +30,10 @@ pub(super) fn reason(model: &Model, reference: &[String], ours: &[String]) -> Op
         let is_closed = CLOSINGS.iter().any(|closing| what.starts_with(closing));
         if is_closed && nested.iter().any(|(outer, _)| outer == id) {
             return Some(CLOSED);
+        }
+        let is_modified = || ours.iter().any(|line| line.ends_with(": PROCESS_INSTANCE_MODIFICATION MODIFIED"));
+        if what.starts_with("COMPENSATION_SUBSCRIPTION DELETED ") && is_modified() {
+            return Some(NOT_UNDONE);
         }
         let is_join = what == "ACTIVATING INCLUSIVE_GATEWAY" && id.starts_with(LEAVING) && id.ends_with("-join");
         is_join.then_some(LOOKED_AGAIN)

@@ -5,8 +5,10 @@ use chance::Chance;
 
 /// What models can be made of and what is done with them; each can be left out.
 pub const FEATURES: &[&str] = &[
+    "ad-hoc",
     "boundary",
     "call",
+    "compensation",
     "error",
     "escalation",
     "event-sub-process",
@@ -15,6 +17,7 @@ pub const FEATURES: &[&str] = &[
     "inclusive",
     "job-kinds",
     "script",
+    "signal",
     "leaving",
     "loop",
     "mapping",
@@ -27,6 +30,7 @@ pub const FEATURES: &[&str] = &[
     "terminate",
     "throw",
     "timer",
+    "user-task",
 ];
 
 /// What is left out of random models and of what is done with them.
@@ -152,15 +156,12 @@ impl Maker<'_> {
         (0..count).filter_map(|_| self.node(depth)).collect()
     }
 
-    fn node(&mut self, depth: usize) -> Option<Item> {
-        if self.budget == 0 {
-            return None;
-        }
-        self.budget -= 1;
+    /// What can come next, each with how often it does.
+    fn kinds(&self, depth: usize) -> Vec<(usize, &'static str)> {
         let has = |name: &str| usize::from(self.features.has(name));
         let deep = usize::from(depth < DEPTH_MAX);
         let loud = usize::from(!self.is_calm);
-        let kinds = [
+        vec![
             (30, "service"),
             (5 * has("job-kinds"), "job-kind"),
             (6 * has("script"), "script"),
@@ -175,9 +176,22 @@ impl Maker<'_> {
             (5 * has("message"), "catch-message"),
             (6 * has("timer"), "catch-timer"),
             (4 * has("throw"), "throw"),
+            (4 * has("signal"), "catch-signal"),
+            (3 * has("signal"), "signal"),
+            (8 * has("user-task"), "user"),
+            (7 * deep * has("ad-hoc"), "ad-hoc"),
             (5 * has("escalation") * loud, "escalate"),
+            (4 * has("compensation"), "compensate"),
             (6 * has("call") * loud * usize::from(self.callee.is_some()), "call"),
-        ];
+        ]
+    }
+
+    fn node(&mut self, depth: usize) -> Option<Item> {
+        if self.budget == 0 {
+            return None;
+        }
+        self.budget -= 1;
+        let kinds = self.kinds(depth);
         let kind = *self.random.weighted(&kinds)?;
         Some(match kind {
             "service" => self.task(),
@@ -210,13 +224,124 @@ impl Maker<'_> {
             "catch-message" => self.catch_message(),
             "catch-timer" => self.catch_timer(),
             "throw" => self.throw(),
-            "escalate" => {
-                let id = self.id("escalate");
-                let code = self.random.copy_of(&["S1", "S2", "S3"]);
-                Item::new("throw", &id).with("escalation", code)
+            "catch-signal" => {
+                let id = self.id("signalled");
+                let item = self.signal(Item::new("catch", &id));
+                self.mapped_output(item)
             }
+            "signal" => {
+                let id = self.id("signal");
+                self.signal(Item::new("throw", &id))
+            }
+            "user" => {
+                let item = self.user_task();
+                self.activity(item, depth)
+            }
+            "ad-hoc" => self.ad_hoc(depth),
+            "compensate" => {
+                let id = self.id("compensate");
+                Item::new("throw", &id).with("compensation", "")
+            }
+            "escalate" => self.escalate(),
             _ => self.call(depth),
         })
+    }
+
+    fn escalate(&mut self) -> Item {
+        let id = self.id("escalate");
+        let code = self.random.copy_of(&["S1", "S2", "S3"]);
+        Item::new("throw", &id).with("escalation", code)
+    }
+
+    fn signal(&mut self, item: Item) -> Item {
+        let name = self.random.copy_of(&["s1", "s2", "=\"s1\"", "=key"]);
+        item.with("signal", name)
+    }
+
+    fn user_task(&mut self) -> Item {
+        let id = self.id("user");
+        let mut item = Item::new("user", &id);
+        if self.random.percent(85) {
+            item = item.switch("native");
+            if self.random.percent(25) {
+                item = item.with("priority", self.random.copy_of(&["70", "=choice + 40", "=missing"]));
+            }
+        }
+        if self.random.percent(40) {
+            item = item.with("assignee", self.random.copy_of(&["ada", "=key", "=missing", "=\"\""]));
+        }
+        if self.random.percent(20) {
+            item = item.with("users", self.random.copy_of(&["ada, ben", "=[key]", "=items"]));
+        }
+        if self.random.percent(15) {
+            item =
+                item.with("due", self.random.copy_of(&["2030-01-31T09:00:00Z", "=\"2030-01-31T09:00:00Z\"", "=null"]));
+        }
+        item
+    }
+
+    /// What can be chosen has no events attached, whose paths would need an end event.
+    fn ad_hoc(&mut self, depth: usize) -> Item {
+        let id = self.id("ad-hoc");
+        let was_bound = std::mem::replace(&mut self.is_bound, false);
+        let mut choices = Vec::new();
+        for _ in 0..1 + self.random.index(3) {
+            let choice = self.choice(depth);
+            choices.push(choice);
+        }
+        self.is_bound = was_bound;
+        let mut item = Item::new("ad-hoc", &id);
+        if self.random.percent(25) {
+            item = item.with("type", self.random.copy_of(&["a", "b"]));
+        } else {
+            let ids: Vec<String> = choices.iter().map(|choice| format!("\"{}\"", choice.id)).collect();
+            let first = ids.first().cloned().unwrap_or_default();
+            let lists = [format!("=[{}]", ids.join(", ")), format!("=[{first}, {first}]"), format!("=[{first}]")];
+            let list = match self.random.index(8) {
+                0 => "=items".to_owned(),
+                1 => "=[]".to_owned(),
+                2 => String::new(),
+                _ => self.random.choose(&lists).clone(),
+            };
+            if !list.is_empty() {
+                item = item.with("active", &list);
+            }
+            if self.random.percent(35) {
+                let gathered = self.random.copy_of(&["=result", "=x", "={r: result}"]);
+                item = item.with("gather", "gathered").with("gathered", gathered);
+            }
+            if self.random.percent(30) {
+                item = item.with("done", self.random.copy_of(&["=result = 1", "=done", "=choice > 0"]));
+                if self.random.percent(40) {
+                    item = item.switch("keeping");
+                }
+            }
+        }
+        self.activity(item.containing(choices), depth)
+    }
+
+    fn choice(&mut self, depth: usize) -> Item {
+        match self.random.index(10) {
+            0..3 => {
+                let id = self.id("chosen");
+                let item = Item::new("service", &id).with("type", "a");
+                self.mapped(item)
+            }
+            3..5 if self.features.has("user-task") => self.user_task(),
+            5 => {
+                let id = self.id("chosen");
+                let item = Item::new("service", &id).with("type", "b");
+                self.repeated(item)
+            }
+            6..9 => {
+                let id = self.id("within");
+                self.container("sub", &id, depth + 2)
+            }
+            _ => {
+                let id = self.id("chosen");
+                Item::new("task", &id)
+            }
+        }
     }
 
     fn manual(&mut self) -> Item {
@@ -260,7 +385,26 @@ impl Maker<'_> {
             }
             percent = percent * 2 / 3;
         }
+        if self.features.has("compensation") && self.random.percent(20) {
+            let undo = self.compensation();
+            item.items.push(undo);
+        }
         item
+    }
+
+    /// A compensation boundary event with its handler.
+    fn compensation(&mut self) -> Item {
+        let id = self.id("undo");
+        let keyword = self.random.copy_of(&["service", "service", "manual", "sub"]);
+        let handler = Item::new(keyword, &format!("{id}-handler"));
+        let handler = match keyword {
+            "service" => handler.with("type", "a"),
+            "sub" => handler.containing([Item::new("service", &format!("{id}-task")).with("type", "b")]),
+            _ => handler,
+        };
+        let handler = self.mapped(handler);
+        let handler = self.repeated(handler);
+        Item::new("on", &id).with("compensation", "").containing([handler])
     }
 
     fn mapped(&mut self, mut item: Item) -> Item {
@@ -439,7 +583,9 @@ impl Maker<'_> {
             (5 * has("error"), "error"),
             (4 * has("escalation") * usize::from(!self.is_calm), "escalation"),
             (4 * has("terminate"), "terminate"),
+            (3 * has("compensation"), "compensation"),
             (2 * has("throw"), "message"),
+            (2 * has("signal"), "signal"),
             (has("leaving") * has("exclusive"), "exclusive"),
             (has("leaving") * has("inclusive"), "inclusive"),
             (has("leaving") * has("parallel"), "parallel"),
@@ -451,7 +597,9 @@ impl Maker<'_> {
             "error" => item.with("error", self.random.copy_of(&["E1", "E2", "=\"E1\""])),
             "escalation" => item.with("escalation", self.random.copy_of(&["S1", "S2"])),
             "terminate" => item.switch("terminate"),
+            "compensation" => item.switch("compensation"),
             "message" => item.with("type", "a"),
+            "signal" => self.signal(item),
             // The path ends in a gateway.
             "exclusive" | "inclusive" | "parallel" => return vec![Item::new(kind, &id), Item::new("stop", "")],
             _ => item,
@@ -466,6 +614,7 @@ impl Maker<'_> {
             (4 * has("message"), "message"),
             (5 * has("error"), "error"),
             (4 * has("escalation"), "escalation"),
+            (4 * has("signal"), "signal"),
         ];
         let kind = *self.random.weighted(&kinds)?;
         let code = match kind {
@@ -487,6 +636,7 @@ impl Maker<'_> {
             }
             "timer" => item.with("timer", self.random.copy_of(&["PT10S", "PT20S", "PT60S"])),
             "message" => self.message(item),
+            "signal" => self.signal(item),
             _ => item.with(kind, code),
         };
         let item = self.mapped_output(item);

@@ -133,7 +133,8 @@ pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<Outc
         return Ok(Outcome { steps: 1, ..Outcome::default() });
     }
     let targets = if features.has("modify") { modification_targets(&model) } else { BTreeMap::new() };
-    let mut chooser = Chooser { random: &mut random, now: crate::START_MILLISECONDS, targets };
+    let choices = choices(&model);
+    let mut chooser = Chooser { random: &mut random, now: crate::START_MILLISECONDS, targets, choices };
     let mut planned = Vec::new();
     while steps.len() < STEPS_MAX || !planned.is_empty() {
         let step = planned.pop().unwrap_or_else(|| chooser.next(&pair.reference.tracker));
@@ -167,7 +168,10 @@ fn modification_targets(model: &Model) -> BTreeMap<String, Vec<String>> {
                 "on" | "event" | "branch" | "loop" | "goto" | "stop" | "start" => {}
                 _ => targets.push(item.id.clone()),
             }
-            collect(&item.items, targets, has_joins);
+            // What begins in an ad-hoc sub-process by a modification is another matter.
+            if item.keyword != "ad-hoc" {
+                collect(&item.items, targets, has_joins);
+            }
         }
     }
     let mut by_process = BTreeMap::new();
@@ -179,6 +183,22 @@ fn modification_targets(model: &Model) -> BTreeMap<String, Vec<String>> {
         }
     }
     by_process
+}
+
+/// What can be chosen in each ad-hoc sub-process.
+fn choices(model: &Model) -> BTreeMap<String, Vec<String>> {
+    fn collect(items: &[Item], choices: &mut BTreeMap<String, Vec<String>>) {
+        for item in items {
+            if item.keyword == "ad-hoc" {
+                let inside = item.items.iter().filter(|inner| !matches!(inner.keyword.as_str(), "on" | "event"));
+                choices.insert(item.id.clone(), inside.map(|inner| inner.id.clone()).collect());
+            }
+            collect(&item.items, choices);
+        }
+    }
+    let mut found = BTreeMap::new();
+    model.processes.iter().for_each(|process| collect(&process.items, &mut found));
+    found
 }
 
 /// Runs a case; returns how the sides differ.

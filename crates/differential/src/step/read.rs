@@ -1,6 +1,6 @@
 //! Reads steps.
 
-use super::{CreateOptions, Modification, Step, StepError};
+use super::{Choice, CreateOptions, Modification, Step, StepError, UserTaskVerb};
 
 /// The timeout of activations that name none.
 const TIMEOUT_MILLISECONDS: i64 = 3_600_000;
@@ -76,7 +76,7 @@ fn step(words: &mut Words) -> Result<Step, String> {
             timeout: words.duration_option("timeout")?.unwrap_or(TIMEOUT_MILLISECONDS),
             fetch: words.list("fetch")?,
         },
-        "complete" => Step::Complete { job: words.want("the job")?, variables: words.variables().unwrap_or_default() },
+        "complete" => complete(words)?,
         "fail" => Step::Fail {
             job: words.want("the job")?,
             retries: words.want_number("the number of retries")?,
@@ -95,6 +95,16 @@ fn step(words: &mut Words) -> Result<Step, String> {
         "timeout" => {
             Step::Timeout { job: words.want("the job")?, timeout: duration(&words.want("the new time-out")?)? }
         }
+        "user-task" => {
+            let verb = words.want("what is done")?;
+            let known = UserTaskVerb::ALL.into_iter().find(|known| known.name() == verb);
+            Step::UserTask {
+                verb: known.ok_or_else(|| format!("'{verb}' is done with no user task"))?,
+                task: words.want("the user task")?,
+                attributes: words.variables().unwrap_or_else(|| "{}".to_owned()),
+            }
+        }
+        "choose" | "decide" => chosen(words, verb == "decide")?,
         "publish" => Step::Publish {
             name: words.want("the name")?,
             key: words.want("the correlation key")?,
@@ -113,6 +123,7 @@ fn step(words: &mut Words) -> Result<Step, String> {
             scope: words.want("the element")?,
             variables: words.variables().ok_or("the variables are missing")?,
             local: verb == "set-local",
+            later: words.keyword("later"),
         },
         "resolve" => Step::Resolve { element: words.want("the element")? },
         "cancel" => Step::Cancel { instance: words.want("the process instance")? },
@@ -121,6 +132,31 @@ fn step(words: &mut Words) -> Result<Step, String> {
         "delete" => Step::Delete { process: words.want("the process")?, version: version(words)? },
         other => return Err(format!("there is no step '{other}'")),
     })
+}
+
+fn chosen(words: &mut Words, is_by_worker: bool) -> Result<Step, String> {
+    if !is_by_worker {
+        return Ok(Step::Choose { ad_hoc: words.want("the ad-hoc sub-process")?, choice: choice(words)? });
+    }
+    Ok(Step::Decide {
+        job: words.want("the job")?,
+        variables: words.variables().unwrap_or_default(),
+        is_fulfilled: words.keyword("fulfilled"),
+        choice: choice(words)?,
+    })
+}
+
+fn choice(words: &mut Words) -> Result<Choice, String> {
+    let mut choice = Choice { cancels: words.keyword("cancelling"), ..Choice::default() };
+    while words.keyword("activate") {
+        choice.elements.push((words.want("the element")?, words.variables().unwrap_or_default()));
+    }
+    Ok(choice)
+}
+
+fn complete(words: &mut Words) -> Result<Step, String> {
+    let job = words.want("the job")?;
+    Ok(Step::Complete { job, variables: words.variables().unwrap_or_default(), result: words.option("result")? })
 }
 
 fn version(words: &mut Words) -> Result<i32, String> {

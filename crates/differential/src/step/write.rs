@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use super::{Modification, Step};
+use super::{Choice, Modification, Step};
 
 impl Display for Step {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -13,9 +13,10 @@ impl Display for Step {
                 write!(f, "activate {} {count} timeout {}", word(job_type), duration(*timeout))?;
                 list(f, "fetch", fetch)
             }
-            Step::Complete { job, variables } => {
+            Step::Complete { job, variables, result } => {
                 write!(f, "complete {job}")?;
-                optional(f, "", variables)
+                optional(f, "", variables)?;
+                optional(f, " result", result.as_deref().unwrap_or_default())
             }
             Step::Fail { job, retries, variables, backoff, message } => {
                 write!(f, "fail {job} {retries}")?;
@@ -31,6 +32,13 @@ impl Display for Step {
             }
             Step::Retries { job, retries } => write!(f, "retries {job} {retries}"),
             Step::Timeout { job, timeout } => write!(f, "timeout {job} {}", duration(*timeout)),
+            Step::UserTask { verb, task, attributes } => write!(f, "user-task {} {task} {attributes}", verb.name()),
+            Step::Choose { ad_hoc, choice } => write!(f, "choose {ad_hoc}{choice}"),
+            Step::Decide { job, variables, is_fulfilled, choice } => {
+                write!(f, "decide {job}")?;
+                optional(f, "", variables)?;
+                write!(f, "{}{choice}", if *is_fulfilled { " fulfilled" } else { "" })
+            }
             Step::Publish { name, key, time_to_live, variables, id } => {
                 write!(f, "publish {} {} {}", word(name), word(key), duration(*time_to_live))?;
                 optional(f, "", variables)?;
@@ -45,8 +53,9 @@ impl Display for Step {
                 optional(f, "", variables)
             }
             Step::Time { milliseconds } => write!(f, "time {}", duration(*milliseconds)),
-            Step::Set { scope, variables, local } => {
-                write!(f, "{} {scope} {variables}", if *local { "set-local" } else { "set" })
+            Step::Set { scope, variables, local, later } => {
+                let later = if *later { " later" } else { "" };
+                write!(f, "{} {scope} {variables}{later}", if *local { "set-local" } else { "set" })
             }
             Step::Resolve { element } => write!(f, "resolve {element}"),
             Step::Cancel { instance } => write!(f, "cancel {instance}"),
@@ -78,6 +87,16 @@ impl Step {
         list(f, "at", &options.at)?;
         list(f, "until", &options.until)?;
         list(f, "fetch", options.result.as_deref().unwrap_or_default())
+    }
+}
+
+impl Display for Choice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{}", if self.cancels { " cancelling" } else { "" })?;
+        self.elements.iter().try_for_each(|(id, variables)| {
+            write!(f, " activate {id}")?;
+            optional(f, "", variables)
+        })
     }
 }
 
@@ -133,6 +152,8 @@ mod tests {
             "create order {\"a\": 1} as A version 2 at x,y until z",
             "create-with-result order fetch a,b",
             "activate work 5 timeout PT60S fetch a",
+            "complete a result {\"denied\":true}",
+            "set a {\"x\":1} later",
             "complete A/task#2 {\"x\":[1,{\"y\":\"}\"}]}",
             "fail task 0 {\"a\":1} backoff PT10S message \"out of order\"",
             "throw task \"\" {\"a\":1}",

@@ -16,6 +16,7 @@ fn cost() -> Cost {
         spent: Spent::default(),
         records: 0,
         refusal: None,
+        is_refused_at_once: false,
     }
 }
 

@@ -13,6 +13,9 @@ impl Writer<'_, '_> {
     }
 
     pub(super) fn job_task(&mut self, scope: &mut String, from: Exit, depth: usize) -> Option<Exit> {
+        if self.choices.percent(20) {
+            return self.user_task(scope, from, depth);
+        }
         let kinds = ["serviceTask", "sendTask", "scriptTask", "businessRuleTask"];
         let kind = self.choices.pick(&kinds);
         let definition = self.task_definition();
@@ -113,6 +116,9 @@ impl Writer<'_, '_> {
             self.boundary_event(scope, &id, kind, depth);
             chance = 50;
         }
+        if self.elements_left > 0 && self.choices.percent(10) {
+            self.compensation(scope, &id, depth);
+        }
         exit
     }
 
@@ -138,7 +144,7 @@ impl Writer<'_, '_> {
         if content.is_empty() { content } else { tag("zeebe:ioMapping", &[], &content) }
     }
 
-    fn repetition(&mut self) -> String {
+    pub(super) fn repetition(&mut self) -> String {
         if !self.choices.percent(15) {
             return String::new();
         }

@@ -3,7 +3,7 @@
 use model_builder::xml::{escape, tag};
 
 use super::{DEPTH_MAX, Exit, Writer, extensions};
-use crate::names::{ERRORS, ESCALATIONS, KEYS, MESSAGES, name};
+use crate::names::{ERRORS, ESCALATIONS, KEYS, MESSAGES, SIGNALS, name};
 
 /// Timers that are due once.
 const TIMERS: &[(&str, &str)] = &[
@@ -64,6 +64,17 @@ impl Writer<'_, '_> {
         tag("bpmn:messageEventDefinition", &[("messageRef", &id)], "")
     }
 
+    fn signal_definition(&mut self, may_be_computed: bool) -> String {
+        let named = match may_be_computed && self.choices.percent(10) {
+            true => self.expression('s'),
+            false => name(self.choices, SIGNALS),
+        };
+        let id = format!("signal{}", self.known.len());
+        self.known.insert(id.clone());
+        self.roots += &tag("bpmn:signal", &[("id", &id), ("name", &named)], "");
+        tag("bpmn:signalEventDefinition", &[("signalRef", &id)], "")
+    }
+
     fn timer_definition(&mut self, may_repeat: bool) -> String {
         let (kind, text) = match may_repeat && self.choices.percent(60) {
             true => ("timeCycle", self.choices.pick(CYCLES)),
@@ -96,8 +107,9 @@ impl Writer<'_, '_> {
     /// A start event of a process that waits for something.
     pub(super) fn start_event(&mut self, scope: &mut String) -> Exit {
         let id = self.id("start");
-        let definition = match self.choices.below(3) {
+        let definition = match self.choices.below(4) {
             0 => self.message_definition(false),
+            1 => self.signal_definition(false),
             _ => self.timer_definition(true),
         };
         let mappings = self.mappings(false);
@@ -109,10 +121,11 @@ impl Writer<'_, '_> {
     /// comes.
     fn trigger(&mut self, escalates: bool) -> (String, bool) {
         let is_interrupting = self.choices.percent(50);
-        match self.choices.below(if escalates { 4 } else { 3 }) {
+        match self.choices.below(if escalates { 5 } else { 4 }) {
             0 => (self.timer_definition(!is_interrupting), is_interrupting),
             1 => (self.message_definition(true), is_interrupting),
             2 => (self.code_definition("error", false), true),
+            3 => (self.signal_definition(true), is_interrupting),
             _ => (self.code_definition("escalation", false), is_interrupting),
         }
     }
@@ -158,8 +171,9 @@ impl Writer<'_, '_> {
     }
 
     pub(super) fn catch(&mut self, scope: &mut String, from: Exit) -> Exit {
-        let definition = match self.choices.below(2) {
+        let definition = match self.choices.below(3) {
             0 => self.timer_definition(false),
+            1 => self.signal_definition(true),
             _ => self.message_definition(true),
         };
         let mappings = self.mappings(false);
@@ -167,8 +181,13 @@ impl Writer<'_, '_> {
     }
 
     pub(super) fn throw_event(&mut self, scope: &mut String, from: Exit, _depth: usize) -> Option<Exit> {
-        let content = match self.choices.below(3) {
+        let content = match self.choices.below(5) {
             0 => String::new(),
+            3 => Self::compensate_definition(),
+            4 => {
+                let mappings = self.mappings(true);
+                extensions(&mappings) + &self.signal_definition(true)
+            }
             1 => self.code_definition("escalation", true),
             _ => {
                 let definition = self.task_definition();
@@ -192,7 +211,9 @@ impl Writer<'_, '_> {
     }
 
     pub(super) fn end_event(&mut self, scope: &mut String, from: Exit) {
-        let content = match self.choices.below(12) {
+        let content = match self.choices.below(14) {
+            12 => Self::compensate_definition(),
+            13 => self.signal_definition(true),
             7 => self.code_definition("error", true),
             8 => self.code_definition("escalation", true),
             9 => tag("bpmn:terminateEventDefinition", &[], ""),

@@ -2,7 +2,7 @@
 
 use protocol::{IncidentIntent, IncidentValue, Key};
 
-use super::{broken, change_element, count_down, job, not_an_event};
+use super::{broken, change_element, count_down, job, not_an_event, user_task};
 use crate::state::{IncidentRow, JobState, Lifecycle, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: IncidentIntent, value: &IncidentValue) {
@@ -19,7 +19,8 @@ pub(super) fn apply(state: &mut State, key: Key, intent: IncidentIntent, value: 
 }
 
 fn created(state: &mut State, key: Key, value: &IncidentValue) {
-    state.tables.incidents.insert_new(key.raw(), IncidentRow { value: value.clone() });
+    let row = IncidentRow { value: value.clone(), created: state.time_kept() };
+    state.tables.incidents.insert_new(key.raw(), row);
     state.counters.incidents += 1;
     if value.job_key.is_some() {
         let Some(row) = state.job(value.job_key) else {
@@ -33,6 +34,7 @@ fn created(state: &mut State, key: Key, value: &IncidentValue) {
     } else {
         change_element(state, value.element_instance_key.raw(), |instance| instance.incident = key);
         forget_result(state, value.element_instance_key);
+        user_task::restart_listeners(state, value.element_instance_key);
     }
 }
 

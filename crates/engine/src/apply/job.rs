@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{JobAmount, JobBatchValue, JobIntent, JobValue, Key, Text};
+use protocol::{JobAmount, JobBatchValue, JobIntent, JobKind, JobValue, Key, Text};
 
 use super::{broken, change_element, not_an_event};
 use crate::state::{JobRow, JobState, NO_CATCH_EVENT_FOUND, State};
@@ -10,7 +10,14 @@ use crate::state::{JobRow, JobState, NO_CATCH_EVENT_FOUND, State};
 pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<JobValue>) {
     match intent {
         JobIntent::Created => {
-            let row = JobRow { state: JobState::Activatable, value: value.clone(), incident: Key::NONE };
+            let row = JobRow {
+                state: JobState::Activatable,
+                value: value.clone(),
+                incident: Key::NONE,
+                created: state.time_kept(),
+                changed: None,
+                last_event: None,
+            };
             state.tables.jobs.insert_new(key.raw(), row);
             state.tables.available_jobs.insert(queue_of(value), key.raw(), ());
             change_element(state, value.element_instance_key.raw(), |instance| instance.job = key);
@@ -19,8 +26,18 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
             remove(state, key);
             change_element(state, value.element_instance_key.raw(), |instance| {
                 instance.job = Key::NONE;
-                instance.result = (!value.variables.is_empty()).then(|| value.variables.clone());
+                match value.job_kind {
+                    JobKind::BpmnElement => {
+                        instance.result = (!value.variables.is_empty()).then(|| value.variables.clone());
+                    }
+                    JobKind::ExecutionListener => instance.listeners_done += 1,
+                    // Their variables are set at once: the element goes on.
+                    JobKind::AdHocSubProcess | JobKind::TaskListener => {}
+                }
             });
+            if value.job_kind == JobKind::TaskListener {
+                super::user_task::listener_done(state, value.element_instance_key);
+            }
         }
         JobIntent::Canceled => {
             remove(state, key);
@@ -48,6 +65,24 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
         | JobIntent::Yield
         | JobIntent::UpdateTimeout
         | JobIntent::Update => not_an_event(state, intent.name()),
+    }
+    note_event(state, key, intent);
+}
+
+/// Keeps of the events that say how a job is the last one: searches show it.
+fn note_event(state: &mut State, key: Key, intent: JobIntent) {
+    let says_how_it_is = matches!(
+        intent,
+        JobIntent::Failed
+            | JobIntent::TimedOut
+            | JobIntent::RetriesUpdated
+            | JobIntent::TimeoutUpdated
+            | JobIntent::ErrorThrown
+            | JobIntent::Migrated
+    );
+    if says_how_it_is && state.time_kept().is_some() {
+        // It is gone when its error was caught.
+        state.tables.jobs.update(&key.raw(), |row| row.last_event = Some(intent));
     }
 }
 
@@ -113,9 +148,11 @@ pub(super) fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobV
         JobState::Activated => state.tables.job_deadlines.insert((), (value.deadline, key.raw()), ()),
         JobState::Failed | JobState::ErrorThrown => {}
     }
+    let changed = state.time_kept();
     state.tables.jobs.update(&key.raw(), |row| {
         row.state = to;
         row.value = value.clone();
+        row.changed = changed;
     });
 }
 
@@ -127,5 +164,9 @@ fn updated(state: &mut State, key: Key, value: &Arc<JobValue>) {
         state.tables.job_deadlines.insert((), (value.deadline, key.raw()), ());
     }
     drop(row);
-    state.tables.jobs.update(&key.raw(), |row| row.value = value.clone());
+    let changed = state.time_kept();
+    state.tables.jobs.update(&key.raw(), |row| {
+        row.value = value.clone();
+        row.changed = changed;
+    });
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use protocol::{
-    Key, MessageIntent, MessageStartEventSubscriptionIntent, MessageStartEventSubscriptionValue,
-    MessageSubscriptionIntent, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
-    ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue,
+    Key, MessageCorrelationIntent, MessageCorrelationValue, MessageIntent, MessageStartEventSubscriptionIntent,
+    MessageStartEventSubscriptionValue, MessageSubscriptionIntent, MessageSubscriptionValue, MessageValue,
+    ProcessInstanceValue, ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, Text,
 };
 
 use super::{broken, change_element, count_down, count_up, message_buffer as buffer, not_an_event, take_one};
 use crate::state::{
-    MessageAddress, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow,
+    AwaitedCorrelation, MessageAddress, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow,
     ProcessMessageSubscriptionRow, State, SubscriptionState, message_address,
 };
 
@@ -19,6 +19,45 @@ pub(super) fn apply(state: &mut State, key: Key, intent: MessageIntent, value: &
         MessageIntent::Published => published(state, key, value),
         MessageIntent::Expired => expired(state, key),
         MessageIntent::Publish | MessageIntent::Expire => not_an_event(state, intent.name()),
+    }
+}
+
+/// A sender begins to wait, or learns the end.
+pub(super) fn apply_correlation(
+    state: &mut State,
+    key: Key,
+    intent: MessageCorrelationIntent,
+    value: &MessageCorrelationValue,
+) {
+    match intent {
+        MessageCorrelationIntent::Correlating => {
+            let value = MessageCorrelationValue { variables: Text::default(), ..value.clone() };
+            state.tables.awaited_correlations.insert_new(key.raw(), AwaitedCorrelation { value, under_way: 0 });
+            state.counters.awaited_correlations += 1;
+        }
+        MessageCorrelationIntent::Correlated | MessageCorrelationIntent::NotCorrelated => {
+            if !state.tables.awaited_correlations.contains(&key.raw()) {
+                return broken(state, format!("nobody waits for the correlation of message {key}"));
+            }
+            state.tables.awaited_correlations.delete(&key.raw());
+            count_down(state, "awaited correlations", 1, |counters| &mut counters.awaited_correlations);
+        }
+        MessageCorrelationIntent::Correlate => not_an_event(state, intent.name()),
+    }
+}
+
+/// Counts to how many element instances a message is on its way whose sender waits, if its sender does.
+fn change_under_way(state: &mut State, message: Key, change: impl FnOnce(u32) -> Option<u32>) {
+    if state.counters.awaited_correlations == 0 {
+        return;
+    }
+    let mut is_right = true;
+    state.tables.awaited_correlations.update(&message.raw(), |row| match change(row.under_way) {
+        Some(under_way) => row.under_way = under_way,
+        None => is_right = false,
+    });
+    if !is_right {
+        broken(state, format!("message {message} is on its way to nobody"));
     }
 }
 
@@ -71,6 +110,7 @@ pub(super) fn apply_subscription(
                 row.is_correlating = true;
             });
             buffer::correlated(state, value.message_key, &value.bpmn_process_id);
+            change_under_way(state, value.message_key, |count| count.checked_add(1));
         }
         MessageSubscriptionIntent::Correlated if value.interrupting => remove(state, &entry),
         MessageSubscriptionIntent::Correlated => {
@@ -136,6 +176,7 @@ fn rejected(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscript
         remove(state, entry);
     }
     buffer::released(state, value.message_key, &value.bpmn_process_id);
+    change_under_way(state, value.message_key, |count| count.checked_sub(1));
 }
 
 fn migrated(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscriptionValue) {
@@ -155,7 +196,8 @@ pub(super) fn apply_process_subscription(
 ) {
     let element_instance = value.element_instance_key.raw();
     let entry = (element_instance, value.message_name.shared().clone());
-    let row = |state| ProcessMessageSubscriptionRow { key, value: value.clone(), state };
+    let changed = state.time_kept();
+    let row = |state| ProcessMessageSubscriptionRow { key, value: value.clone(), state, changed };
     let subscriptions = &mut state.tables.process_message_subscriptions;
     match intent {
         ProcessMessageSubscriptionIntent::Creating => {
@@ -190,7 +232,7 @@ pub(super) fn apply_start_event(
     let by_name = (value.tenant_id.shared().clone(), value.message_name.shared().clone(), definition);
     match intent {
         MessageStartEventSubscriptionIntent::Created => {
-            let row = MessageStartEventSubscriptionRow { key, value: value.clone() };
+            let row = MessageStartEventSubscriptionRow { key, value: value.clone(), created: state.time_kept() };
             state.tables.message_start_subscriptions.put(entry, row);
             state.tables.message_started_processes.put(by_name, ());
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, ExecutableProcess};
-use protocol::{BpmnElementType, BpmnEventType, Key, ProcessInstanceIntent, ProcessInstanceValue};
+use protocol::{BpmnElementType, BpmnEventType, Key, ProcessInstanceIntent, ProcessInstanceValue, Timestamp};
 
 use super::{broken, change_element, count_down, count_up, not_an_event, take_one, usage};
 use crate::state::{ElementInstance, EventGate, Lifecycle, State, Usage, item_bytes, living_of};
@@ -32,7 +32,12 @@ pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, 
 }
 
 /// An element instance as it begins.
-fn beginning(value: &Arc<ProcessInstanceValue>, has_variables: bool, bytes: u64) -> ElementInstance {
+fn beginning(
+    value: &Arc<ProcessInstanceValue>,
+    has_variables: bool,
+    bytes: u64,
+    begun: Option<Timestamp>,
+) -> ElementInstance {
     let is_process = value.bpmn_element_type == BpmnElementType::Process;
     ElementInstance {
         lifecycle: Lifecycle::Activating,
@@ -57,6 +62,10 @@ fn beginning(value: &Arc<ProcessInstanceValue>, has_variables: bool, bytes: u64)
         output_bytes: 0,
         root: Key::NONE,
         usage: Usage { living: u64::from(is_process), bytes },
+        user_task: Key::NONE,
+        is_completion_condition_fulfilled: false,
+        begun,
+        listeners_done: 0,
     }
 }
 
@@ -67,7 +76,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     let may_have_variables =
         is_process || (value.without_token && value.bpmn_element_type != BpmnElementType::StartEvent);
     let bytes = if may_have_variables { state.early_variable_bytes(key) } else { 0 };
-    let instance = beginning(value, may_have_variables, bytes);
+    let instance = beginning(value, may_have_variables, bytes, state.time_kept());
     state.tables.element_instances.insert_new(key.raw(), instance);
     if is_process {
         super::process::instance_began(state, value.process_definition_key);
@@ -81,26 +90,30 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     let mut loop_counter = 0;
     let mut is_short_of_tokens = false;
     let mut counted = None;
-    let count = |usage: &mut Usage| {
+    let mut taken = consumed;
+    let count = |usage: &mut Usage, taken: u32| {
         usage.add(Usage { living: living_of(value), bytes });
-        usage.take(Usage { living: u64::from(consumed), bytes: 0 });
+        usage.take(Usage { living: u64::from(taken), bytes: 0 });
     };
     let has_scope = state.tables.element_instances.update(&scope, |scope| {
         scope.children += 1;
-        is_short_of_tokens = scope.tokens < consumed;
-        scope.tokens = scope.tokens.saturating_sub(consumed);
+        // The element that interrupted its scope may be reached again, as on the reference, by a token that was forgotten
+        // with the others.
+        is_short_of_tokens = scope.tokens < consumed && scope.interrupted_by.as_ref() != Some(&value.element_id);
+        taken = consumed.min(scope.tokens);
+        scope.tokens -= taken;
         scope_type = scope.value.bpmn_element_type;
         if scope_type == BpmnElementType::MultiInstanceBody {
             scope.loop_counter += 1;
             loop_counter = scope.loop_counter;
         }
-        counted = usage::count_in_root(scope, count);
+        counted = usage::count_in_root(scope, |usage| count(usage, taken));
     });
     match counted {
         Some(usage) => state.grown = Some((value.flow_scope_key, usage)),
         // It is counted with its item already.
         None if loop_counter > 0 => usage::add(state, value.process_instance_key, Usage { living: 0, bytes }),
-        None => usage::change(state, value.process_instance_key, count),
+        None => usage::change(state, value.process_instance_key, |usage| count(usage, taken)),
     }
     if is_short_of_tokens {
         broken(
@@ -227,7 +240,10 @@ fn consume_tokens(state: &mut State, value: &ProcessInstanceValue) -> u32 {
 }
 
 fn set_lifecycle(state: &mut State, key: Key, lifecycle: Lifecycle) {
-    change_element(state, key.raw(), |instance| instance.lifecycle = lifecycle);
+    change_element(state, key.raw(), |instance| {
+        instance.lifecycle = lifecycle;
+        instance.listeners_done = 0;
+    });
 }
 
 fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &ProcessInstanceValue) {
@@ -307,6 +323,9 @@ fn remove_rows(state: &mut State, key: Key, instance: &ElementInstance) -> Usage
     }
     if instance.has_triggers {
         state.tables.event_triggers.remove_prefix(&raw);
+    }
+    if instance.value.bpmn_event_type == BpmnEventType::Compensation {
+        state.tables.compensations.delete(&raw);
     }
     if instance.items > 0 {
         went.add(super::process_event::remove_items(state, raw));

@@ -6,12 +6,15 @@ use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, FlowIndex}
 use protocol::{BpmnElementType, ErrorType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue};
 
 use super::{
-    Step, Token, begin, business_rule_task, call_activity, complete, exclusive_gateway, inclusive_gateway, is_open_for,
-    job_worker_task, multi_instance, runtime_instruction, script_task, throw_event,
+    Step, Token, ad_hoc_sub_process, begin, business_rule_task, call_activity, complete, exclusive_gateway,
+    inclusive_gateway, is_open_for, job_worker_task, multi_instance, runtime_instruction, script_task, throw_event,
+    user_task,
 };
+use crate::compensation;
 use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::incident::Problem;
+use crate::listener;
 use crate::state::Lifecycle;
 use crate::usage;
 use crate::variable::mapping;
@@ -123,10 +126,11 @@ fn has_all_tokens(
 /// Everything after ACTIVATING; again from here when an incident on the way was resolved.
 pub(super) fn continue_activation(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(token) = Token::find(execution, key)? else { return Ok(()) };
-    if token.instance.lifecycle != Lifecycle::Activating {
+    // A listener for its begin is at work.
+    if token.instance.lifecycle != Lifecycle::Activating || token.instance.job.is_some() {
         return Ok(());
     }
-    match prepare(execution, &token).map_err(Stop::Problem).and_then(|()| begin_work(execution, &token)) {
+    match prepare_and_begin(execution, &token) {
         Ok(()) => Ok(()),
         Err(Stop::Failure(failure)) => Err(failure),
         Err(Stop::Problem(problem)) => {
@@ -136,10 +140,24 @@ pub(super) fn continue_activation(execution: &mut Execution<'_>, key: Key) -> Ou
     }
 }
 
+fn prepare_and_begin(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> {
+    let done = token.instance.listeners_done;
+    if done == 0 {
+        prepare(execution, token)?;
+    }
+    if listener::execution::begin_next(execution, token, &token.element().start_listeners, done)? {
+        return Ok(());
+    }
+    begin_work(execution, token)
+}
+
 /// The initial variables of the element.
 fn prepare(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
     if token.is_inner_instance() {
         multi_instance::set_loop_variables(execution, token)?;
+    }
+    if let Behavior::AdHocSubProcess(ad_hoc) = &token.element().behavior {
+        ad_hoc_sub_process::set_first_variables(execution, token, ad_hoc)?;
     }
     mapping::apply_inputs(execution, token)
 }
@@ -178,6 +196,7 @@ fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> 
             activated(execution, token);
             crate::job::delivery::deliver(execution, &queue);
         }
+        Behavior::UserTask(task) => user_task::begin(execution, token, task)?,
         Behavior::Script(script) => {
             script_task::evaluate(execution, token, script)?;
             activated(execution, token);
@@ -202,12 +221,21 @@ fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> 
         }
         Behavior::ParallelGateway => pass(execution, token, &token.element().outgoing)?,
         Behavior::EscalationThrowEvent { code } => throw_event::throw_escalation(execution, token, code)?,
+        Behavior::SignalThrowEvent { name } => throw_event::throw_signal(execution, token, name)?,
+        Behavior::CompensationThrowEvent { .. } => {
+            activated(execution, token);
+            compensation::throw(execution, token)?;
+        }
         Behavior::ErrorEndEvent { code } => throw_event::throw_error(execution, token, code)?,
         Behavior::CallActivity(called) => call_activity::call(execution, token, called)?,
+        Behavior::AdHocSubProcess(ad_hoc) => ad_hoc_sub_process::begin(execution, token, ad_hoc)?,
+        // It begins with the element inside it.
+        Behavior::AdHocSubProcessInnerInstance => activated(execution, token),
         Behavior::MultiInstanceBody(body) => multi_instance::begin(execution, token, body)?,
         Behavior::NoneStartEvent
         | Behavior::StartEvent(_)
         | Behavior::BoundaryEvent { .. }
+        | Behavior::CompensationBoundaryEvent { .. }
         | Behavior::LinkCatchEvent
         | Behavior::LinkThrowEvent { .. }
         | Behavior::TerminateEndEvent

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, PROCESS};
-use protocol::{Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
+use protocol::{Command, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
 
 use super::{Step, Token, activate, value_of};
 use crate::event;
 use crate::execution::{Execution, Failure, Outcome};
-use crate::state::{ElementInstance, Lifecycle};
+use crate::state::{ElementInstance, Lifecycle, State};
 use crate::variable::document::{self, Entry};
 
 /// Elements that begin together in one instance.
@@ -178,7 +178,8 @@ impl<'a> Activations<'a> {
             Lifecycle::Activating => not_active("it has not begun; resolve its incident first"),
             Lifecycle::Activated => {
                 let is_being_interrupted = instance.interrupted_by.is_some()
-                    && event::find_trigger(&execution.state, self.process, key).is_some();
+                    && (event::find_trigger(&execution.state, self.process, key).is_some()
+                        || has_forgotten_token(&execution.state, key));
                 if is_being_interrupted { not_active("an event is interrupting it; try again") } else { Ok(()) }
             }
             Lifecycle::Completing => not_active("it is completing"),
@@ -260,6 +261,18 @@ fn chosen_scopes(execution: &Execution<'_>, ancestor: Key) -> Vec<(Key, Arc<Elem
 
 fn is_instance(instance: &ElementInstance, definition: &Element) -> bool {
     instance.value.element_id == *definition.id && instance.value.bpmn_element_type == definition.element_type
+}
+
+/// Whether a token that an interruption forgot is still on its way in a scope: an element for which interrupted work has yet
+/// to find the scope closed. Were the scope opened before, the token would be taken, which is not there any more.
+fn has_forgotten_token(state: &State, scope: Key) -> bool {
+    let is_of_scope = |command: &Command| match &command.payload {
+        Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) => value.flow_scope_key == scope,
+        _ => false,
+    };
+    state.counters.feature_level.rules().modification_waits_for_tokens
+        && state.counters.work_entries > 0
+        && state.tables.work.iter().any(|(_, row)| row.commands.iter().any(is_of_scope))
 }
 
 fn find_among_children(execution: &Execution<'_>, definition: &Element, enclosing: Key) -> Found {

@@ -9,11 +9,14 @@ use protocol::{
 };
 
 use super::{
-    Step, Token, arrive, begin, call_activity, inclusive_gateway, is_open_for, multi_instance, runtime_instruction,
+    Step, Token, ad_hoc_sub_process, arrive, begin, call_activity, inclusive_gateway, is_open_for, multi_instance,
+    runtime_instruction,
 };
+use crate::compensation;
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::incident::{self, Problem};
+use crate::listener;
 use crate::message;
 use crate::state::Lifecycle;
 use crate::usage;
@@ -24,28 +27,48 @@ pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
     if !is_expected(execution, &token) {
         return Ok(());
     }
+    if ad_hoc_sub_process::is_left_to_worker(&token) {
+        return ad_hoc_sub_process::wait_for_worker(execution, &token);
+    }
     if matches!(token.element().behavior, Behavior::MultiInstanceBody(_)) && token.instance.children > 0 {
         // Inner instances that began after the loop was found to end; it completes when they have ended.
-        execution.steps.push_back(Step::TerminateChildren { scope: key, after: Key::NONE });
+        execution.steps.push_back(Step::TerminateChildren { scope: key, after: Key::NONE, up_to: None });
         return Ok(());
     }
     if token.instance.lifecycle == Lifecycle::Activated && token.instance.children > 0 {
         // An event sub-process began after the last token had ended; the scope completes when that has ended too.
         return Ok(());
     }
-    match token.instance.lifecycle {
-        Lifecycle::Activated => token.transition(execution, ProcessInstanceIntent::ElementCompleting),
-        // After the resolution of an incident.
-        Lifecycle::Completing => {}
+    let listeners_done = match token.instance.lifecycle {
+        Lifecycle::Activated => {
+            token.transition(execution, ProcessInstanceIntent::ElementCompleting);
+            0
+        }
+        // A listener for its end is at work.
+        Lifecycle::Completing if token.instance.job.is_some() => return Ok(()),
+        // After the resolution of an incident, or after a listener.
+        Lifecycle::Completing => token.instance.listeners_done,
         Lifecycle::Activating | Lifecycle::Terminating => return Ok(()),
-    }
-    match finish_work(execution, &token) {
-        Ok(ends_loop) => completed(execution, &token, ends_loop),
+    };
+    match finish_work(execution, &token, listeners_done) {
+        Ok(Finished::Waits) => Ok(()),
+        Ok(Finished::Completes { ends_loop }) => completed(execution, &token, ends_loop),
         Err(problem) => {
             incident::raise_for_element(execution, &token, problem);
             Ok(())
         }
     }
+}
+
+/// Whether an element can complete whose work is done.
+enum Finished {
+    /// A listener was asked first.
+    Waits,
+    /// It completes.
+    Completes {
+        /// The loop of an inner instance ends with it.
+        ends_loop: bool,
+    },
 }
 
 /// The enclosing scope may have ended or been interrupted since its work was done.
@@ -60,28 +83,47 @@ fn is_expected(execution: &Execution<'_>, token: &Token) -> bool {
         && !runtime_instruction::is_interrupted(execution, value.process_instance_key)
 }
 
-/// Everything between COMPLETING and COMPLETED. Returns whether the loop of an inner instance ends with it.
-fn finish_work(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
-    if token.value().bpmn_element_type == BpmnElementType::Process {
-        call_activity::check_result(execution, token)?;
+/// Everything between COMPLETING and COMPLETED. What comes before the listeners happens once.
+fn finish_work(execution: &mut Execution<'_>, token: &Token, listeners_done: u32) -> Result<Finished, Problem> {
+    if listeners_done == 0 {
+        collect_results(execution, token)?;
     }
+    if listener::execution::begin_next(execution, token, &token.element().end_listeners, listeners_done)? {
+        return Ok(Finished::Waits);
+    }
+    leave(execution, token).map(|ends_loop| Finished::Completes { ends_loop })
+}
+
+/// The results of the work go where they belong, and nothing waits for events at the element any more.
+fn collect_results(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
     check_fork(execution, token, &token.element().outgoing)?;
     match &token.element().behavior {
         Behavior::MultiInstanceBody(body) => {
             event::unsubscribe(execution, token.key);
-            multi_instance::propagate_output(execution, token, body)?;
-            return Ok(false);
+            return multi_instance::propagate_output(execution, token, body);
         }
         Behavior::EventBasedGateway { .. } => {
             event::unsubscribe(execution, token.key);
-            return Ok(false);
+            return Ok(());
         }
+        Behavior::AdHocSubProcessInnerInstance => return Ok(()),
+        Behavior::AdHocSubProcess(ad_hoc) => ad_hoc_sub_process::propagate_output(execution, token, ad_hoc)?,
         _ => {}
     }
     mapping::apply_outputs(execution, token)?;
     event::unsubscribe(execution, token.key);
-    if token.value().bpmn_element_type == BpmnElementType::StartEvent {
-        subscribe_scope(execution, token)?;
+    Ok(())
+}
+
+/// The last before COMPLETED. Returns whether the loop of an inner instance ends with it.
+fn leave(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
+    match token.value().bpmn_element_type {
+        BpmnElementType::Process => call_activity::check_result(execution, token)?,
+        BpmnElementType::StartEvent => subscribe_scope(execution, token)?,
+        BpmnElementType::AdHocSubProcessInnerInstance => {
+            return ad_hoc_sub_process::inner_completing(execution, token);
+        }
+        _ => {}
     }
     if token.is_inner_instance() { multi_instance::inner_completing(execution, token) } else { Ok(false) }
 }
@@ -107,14 +149,20 @@ fn subscribe_scope(execution: &mut Execution<'_>, start: &Token) -> Result<(), P
 /// COMPLETED, and what follows.
 fn completed(execution: &mut Execution<'_>, token: &Token, ends_loop: bool) -> Outcome {
     if token.value().bpmn_element_type == BpmnElementType::Process {
-        process_completed(execution, token);
+        if compensation::delete_of_process(execution, token.key) {
+            execution.steps.push_back(Step::Complete { key: token.key });
+        } else {
+            process_completed(execution, token);
+        }
         return Ok(());
     }
+    compensation::subscribe(execution, token);
     let pending = match token.element().behavior {
         Behavior::EventBasedGateway { .. } => event::find_trigger(&execution.state, &token.process, token.key),
         _ => None,
     };
     token.transition(execution, ProcessInstanceIntent::ElementCompleted);
+    compensation::handler_completed(execution, token)?;
     if runtime_instruction::carry_out(execution, &token.instance) {
         return Ok(());
     }
@@ -127,6 +175,7 @@ fn completed(execution: &mut Execution<'_>, token: &Token, ends_loop: bool) -> O
         }
         Behavior::LinkThrowEvent { target } => begin(execution, &token.process, *target, scope, token.value()),
         Behavior::TerminateEndEvent => terminate_siblings(execution, scope),
+        Behavior::AdHocSubProcessInnerInstance => ad_hoc_sub_process::inner_completed(execution, token, ends_loop)?,
         _ if token.is_inner_instance() => multi_instance::inner_completed(execution, token, ends_loop)?,
         _ => take_flows(execution, token, &token.element().outgoing),
     }
@@ -140,7 +189,7 @@ fn completed(execution: &mut Execution<'_>, token: &Token, ends_loop: bool) -> O
 fn terminate_siblings(execution: &mut Execution<'_>, scope: Key) {
     complete_scope_without_tokens(execution, scope);
     if execution.state.element_instance(scope).is_some_and(|scope| scope.children > 0) {
-        execution.steps.push_back(Step::TerminateChildren { scope, after: Key::NONE });
+        execution.steps.push_back(Step::TerminateChildren { scope, after: Key::NONE, up_to: None });
     }
 }
 

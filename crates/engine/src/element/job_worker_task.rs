@@ -13,7 +13,7 @@ use crate::name::key_bytes;
 use crate::variable::expression;
 
 /// The job of a task, evaluated; creating it cannot fail any more.
-pub(super) fn evaluate(
+pub(crate) fn evaluate(
     execution: &Execution<'_>,
     token: &Token,
     definition: &JobDefinition,
@@ -37,10 +37,15 @@ pub(super) fn evaluate(
             format!("Expected the retries of '{}' to be a 32-bit number, but they are {retries}", token.element().id),
         )
     })?;
+    Ok(job_of(token, job_type, retries, (&definition.headers).into()))
+}
+
+/// The job of the element.
+pub(super) fn job_of(token: &Token, job_type: Text, retries: i32, custom_headers: Text) -> JobValue {
     let value = token.value();
-    Ok(JobValue {
+    JobValue {
         job_type,
-        custom_headers: (&definition.headers).into(),
+        custom_headers,
         retries,
         recurring_time: -1,
         deadline: -1,
@@ -55,11 +60,11 @@ pub(super) fn evaluate(
         process_instance_key: value.process_instance_key,
         tenant_id: value.tenant_id.clone(),
         ..JobValue::default()
-    })
+    }
 }
 
 /// Creates the job and answers where it waits.
-pub(super) fn create_job(execution: &mut Execution<'_>, job: JobValue) -> JobQueue {
+pub(crate) fn create_job(execution: &mut Execution<'_>, job: JobValue) -> JobQueue {
     let queue = JobQueue::of(&job);
     let had_jobs = queue.has_jobs(&execution.state);
     let key = execution.state.next_key();

@@ -60,7 +60,7 @@ pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiIn
     } else if body.is_sequential {
         begin_inner_instance(execution, token, body);
     } else {
-        execution.steps.push_back(Step::ActivateInnerInstances { body: token.key });
+        execution.steps.push_back(Step::ActivateBatch { of: token.key });
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ pub(super) fn activate_inner_instances(execution: &mut Execution<'_>, key: Key) 
         begin_inner_instance(execution, &token, body);
     }
     if missing > 1 {
-        execution.steps.push_back(Step::ActivateInnerInstances { body: key });
+        execution.steps.push_back(Step::ActivateBatch { of: key });
     }
     Ok(())
 }
@@ -156,7 +156,7 @@ pub(super) fn set_loop_variables(execution: &mut Execution<'_>, token: &Token) -
 }
 
 /// The name, when an expression is nothing but a variable.
-fn variable_name(expression: &Expression) -> Option<&Arc<str>> {
+pub(super) fn variable_name(expression: &Expression) -> Option<&Arc<str>> {
     match expression.variables() {
         [name] if expression.text().trim() == &**name => Some(name),
         _ => None,
@@ -280,7 +280,7 @@ pub(super) fn inner_completed(execution: &mut Execution<'_>, inner: &Token, ends
     let is_done =
         instance.children == 0 && instance.completed_children + instance.terminated_children == instance.items;
     if ends_loop && instance.children > 0 {
-        execution.steps.push_back(Step::TerminateChildren { scope: token.key, after: Key::NONE });
+        execution.steps.push_back(Step::TerminateChildren { scope: token.key, after: Key::NONE, up_to: None });
     } else if ends_loop || is_done {
         execution.steps.push_back(Step::Complete { key: token.key });
     } else if body.is_sequential && instance.loop_counter < instance.items {

@@ -8,10 +8,12 @@ use protocol::{BpmnElementType, JobIntent, Key, Payload, ProcessInstanceIntent};
 use super::{
     INTERRUPTED_CHILDREN_AT_ONCE_MAX, Step, Token, complete, inclusive_gateway, multi_instance, runtime_instruction,
 };
+use crate::compensation;
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::message;
 use crate::state::{ElementInstance, Lifecycle};
+use crate::user_task;
 
 /// An element instance that ends. Its process definition matters only for what follows: a banned instance ends even
 /// when its definition is gone.
@@ -56,11 +58,18 @@ pub(crate) fn begin(execution: &mut Execution<'_>, key: Key, instance: Arc<Eleme
     }
     cancel_job(execution, instance);
     event::unsubscribe(execution, key);
-    if instance.children > 0 {
+    if instance.user_task.is_some() {
+        resolve_incident(execution, instance);
+        if user_task::cancel(execution, instance)? {
+            return Ok(());
+        }
+    }
+    let goes_on = compensation::delete_of(execution, key, instance);
+    if instance.children > 0 || goes_on {
         if !ending.is(BpmnElementType::MultiInstanceBody) {
             resolve_incident(execution, instance);
         }
-        execution.steps.push_back(Step::TerminateChildren { scope: key, after: Key::NONE });
+        execution.steps.push_back(Step::TerminateChildren { scope: key, after: Key::NONE, up_to: None });
         return Ok(());
     }
     if !resolves_after_end(&ending) {
@@ -73,9 +82,21 @@ pub(crate) fn begin(execution: &mut Execution<'_>, key: Key, instance: Arc<Eleme
     finish(execution, ending)
 }
 
+/// What held up the end of an element instance is done.
+pub(crate) fn finish_termination(execution: &mut Execution<'_>, key: Key) -> Outcome {
+    match Ending::find(execution, key) {
+        Some(ending) if ending.instance.lifecycle == Lifecycle::Terminating => finish(execution, ending),
+        _ => Ok(()),
+    }
+}
+
 /// The next child of a scope is to end, and after it the others, one step each.
-pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, after: Key) -> Outcome {
-    let children = children_after(execution, scope, after, 2);
+pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, after: Key, up_to: Option<Key>) -> Outcome {
+    if compensation::delete_of_ending(execution, scope) {
+        execution.steps.push_back(Step::TerminateChildren { scope, after, up_to });
+        return Ok(());
+    }
+    let children = children_after(execution, scope, after, up_to, 2);
     if children.is_empty() {
         return finish_left(execution, scope);
     }
@@ -83,7 +104,7 @@ pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, afte
         execution.steps.push_back(Step::Terminate { key: *child });
     }
     if let [child, _] = children.as_slice() {
-        execution.steps.push_back(Step::TerminateChildren { scope, after: *child });
+        execution.steps.push_back(Step::TerminateChildren { scope, after: *child, up_to });
     }
     Ok(())
 }
@@ -101,18 +122,34 @@ fn finish_left(execution: &mut Execution<'_>, scope: Key) -> Outcome {
 /// The children of a scope end because an event interrupts it: all at once, as on the reference engine, unless they are
 /// many.
 pub(crate) fn interrupt_children(execution: &mut Execution<'_>, scope: Key) {
-    let children = children_after(execution, scope, Key::NONE, INTERRUPTED_CHILDREN_AT_ONCE_MAX);
+    interrupt(execution, scope, None);
+}
+
+/// The children of a scope end that are there now, in the same way. What begins while they end goes on.
+pub(super) fn interrupt_present_children(execution: &mut Execution<'_>, scope: Key) {
+    let last = Key::new(execution.state.partition, execution.state.counters.key);
+    interrupt(execution, scope, Some(last));
+}
+
+fn interrupt(execution: &mut Execution<'_>, scope: Key, up_to: Option<Key>) {
+    let at_once = execution.at_once(INTERRUPTED_CHILDREN_AT_ONCE_MAX);
+    let children = children_after(execution, scope, Key::NONE, up_to, at_once);
     execution.steps.extend(children.iter().map(|child| Step::Terminate { key: *child }));
     if let Some(last) = children.last()
-        && children.len() == INTERRUPTED_CHILDREN_AT_ONCE_MAX
+        && children.len() == at_once
     {
-        execution.steps.push_back(Step::TerminateChildren { scope, after: *last });
+        execution.steps.push_back(Step::TerminateChildren { scope, after: *last, up_to });
     }
 }
 
-fn children_after(execution: &Execution<'_>, scope: Key, after: Key, count_max: usize) -> Vec<Key> {
-    let range = (scope.raw(), after.raw().saturating_add(1).max(0))..(scope.raw(), i64::MAX);
-    let children = execution.state.tables.children.range(range).map(|((_, child), _)| Key::from_raw(child));
+fn children_after(execution: &Execution<'_>, scope: Key, after: Key, up_to: Option<Key>, count_max: usize) -> Vec<Key> {
+    let end = up_to.map_or(i64::MAX, |last| last.raw().saturating_add(1));
+    let begin = after.raw().saturating_add(1).max(0);
+    if begin >= end {
+        return Vec::new();
+    }
+    let children = execution.state.tables.children.range((scope.raw(), begin)..(scope.raw(), end));
+    let children = children.map(|((_, child), _)| Key::from_raw(child));
     let can_end =
         |child: &Key| execution.state.element_instance(*child).is_some_and(|child| can_begin(execution, &child));
     children.filter(can_end).take(count_max).collect()
@@ -185,7 +222,7 @@ fn finish_process(execution: &mut Execution<'_>, ending: &Ending) -> Option<Endi
 
 /// Nothing lives any more in a scope that is not ending: what interrupted it begins, or it completes.
 fn interrupted_or_complete(execution: &mut Execution<'_>, scope: &Token) {
-    if let Behavior::MultiInstanceBody(_) = scope.element().behavior {
+    if let Behavior::MultiInstanceBody(_) | Behavior::AdHocSubProcess(_) = scope.element().behavior {
         multi_instance::inner_terminated(execution, scope);
         return;
     }
@@ -195,7 +232,7 @@ fn interrupted_or_complete(execution: &mut Execution<'_>, scope: &Token) {
     }
 }
 
-pub(super) fn cancel_job(execution: &mut Execution<'_>, instance: &ElementInstance) {
+pub(crate) fn cancel_job(execution: &mut Execution<'_>, instance: &ElementInstance) {
     if instance.job.is_none() {
         return;
     }

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use protocol::{BpmnElementType, Key, ProcessInstanceIntent, Rejection};
 
 use super::{Step, Token, inclusive_gateway, terminate};
+use crate::compensation;
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::message;
 use crate::state::Lifecycle;
+use crate::user_task;
 
 /// Terminations that belong together.
 pub(crate) struct Terminations {
@@ -61,6 +63,10 @@ impl Terminations {
             let Some(token) = Token::find(execution, key)? else { continue };
             self.left = self.left.checked_sub(1).ok_or_else(|| self.too_many.clone())?;
             begin(execution, &token);
+            if token.value().bpmn_element_type == BpmnElementType::Process {
+                let deleted = compensation::delete_all_of_process(execution, key, self.left);
+                self.left -= deleted.ok_or_else(|| self.too_many.clone())?;
+            }
             open.extend(execution.state.tables.children.prefix(&key.raw()).map(|((_, child), _)| Key::from_raw(child)));
             if token.instance.called_instance.is_some() {
                 open.push(token.instance.called_instance);
@@ -80,7 +86,7 @@ impl Terminations {
             let Some(instance) = execution.state.element_instance(scope) else { continue };
             if instance.lifecycle == Lifecycle::Terminating {
                 // What ended here was perhaps the last that it waited for; then it goes on as it would have.
-                execution.steps.push_back(Step::TerminateChildren { scope, after: Key::NONE });
+                execution.steps.push_back(Step::TerminateChildren { scope, after: Key::NONE, up_to: None });
             } else {
                 inclusive_gateway::look_again(execution, scope, &instance.value)?;
             }
@@ -97,6 +103,7 @@ fn begin(execution: &mut Execution<'_>, token: &Token) {
     terminate::cancel_job(execution, &token.instance);
     terminate::resolve_incident(execution, &token.instance);
     event::unsubscribe(execution, token.key);
+    user_task::cancel_at_once(execution, &token.instance);
 }
 
 fn finish(execution: &mut Execution<'_>, token: &Token) {

@@ -1,4 +1,4 @@
-//! Events that throw: error end events, escalation throw and end events.
+//! Events that throw: error end events, escalation and signal throw and end events.
 
 use bpmn::model::StaticOrExpression;
 use protocol::{ErrorType, EscalationIntent, EscalationValue, Payload, Text};
@@ -9,6 +9,7 @@ use crate::event::{self, catch};
 use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::name::key_bytes;
+use crate::signal;
 use crate::variable::expression;
 
 /// The error goes to the event that catches it; the end event waits until that ends it. Without one it is an incident.
@@ -54,6 +55,19 @@ pub(super) fn throw_escalation(
     if goes_on {
         execution.steps.push_back(Step::Complete { key: token.key });
     }
+    Ok(())
+}
+
+/// The signal goes to all that wait for it, with the variables of the event's own scope, and the event completes.
+pub(super) fn throw_signal(
+    execution: &mut Execution<'_>,
+    token: &Token,
+    name: &StaticOrExpression,
+) -> Result<(), Stop> {
+    let command = signal::broadcast::of_event(execution, token, name)?;
+    activated(execution, token);
+    execution.steps.push_back(Step::Command(Box::new(command)));
+    execution.steps.push_back(Step::Complete { key: token.key });
     Ok(())
 }
 

@@ -1,13 +1,15 @@
 //! Opening and closing what waits for events.
 
 use bpmn::model::{ElementIndex, MessageDefinition, Trigger};
-use protocol::Key;
+use protocol::{Key, Text};
 
 use super::events_of;
+use crate::conditional::subscription as conditional_subscription;
 use crate::element::Token;
 use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::message::subscription::{self as message_subscription, Correlation};
+use crate::signal::subscription as signal_subscription;
 use crate::timer::subscription::{self as timer_subscription, FirstTurn};
 use crate::variable::expression;
 
@@ -15,6 +17,8 @@ use crate::variable::expression;
 enum Opening {
     Timer { event: ElementIndex, first_turn: FirstTurn },
     Message { event: ElementIndex, correlation: Correlation },
+    Signal { event: ElementIndex, name: Text },
+    Condition { event: ElementIndex },
 }
 
 /// Opens subscriptions for all events that wait while the element is active: all of them, or none and the problem.
@@ -38,9 +42,24 @@ pub(crate) fn subscribe_only(
                 openings.push(Opening::Timer { event, first_turn });
             }
             Trigger::Message(definition) => openings.push(prepare_message(execution, token, event, definition)?),
+            Trigger::Signal(definition) => {
+                let name = signal_subscription::name(execution, token, event, &definition.name)?;
+                openings.push(Opening::Signal { event, name });
+            }
+            Trigger::Condition(_) => openings.push(Opening::Condition { event }),
             Trigger::Error { .. } | Trigger::Escalation { .. } => {}
         }
     }
+    let conditions = openings.iter().filter(|opening| matches!(opening, Opening::Condition { .. })).count();
+    if conditions > 0 {
+        conditional_subscription::check_room(execution, token, conditions)?;
+    }
+    open(execution, token, openings);
+    Ok(())
+}
+
+/// Opens what is evaluated: messages first, then timers, signals and conditions, as the reference engine does.
+fn open(execution: &mut Execution<'_>, token: &Token, openings: Vec<Opening>) {
     for opening in &openings {
         if let Opening::Message { event, correlation } = opening {
             message_subscription::open(execution, token, *event, correlation);
@@ -51,7 +70,20 @@ pub(crate) fn subscribe_only(
             timer_subscription::open(execution, token, *event, first_turn);
         }
     }
-    Ok(())
+    let mut conditions = Vec::new();
+    for opening in openings {
+        match opening {
+            Opening::Signal { event, name } => signal_subscription::open(execution, token, event, name),
+            Opening::Condition { event } => conditions.push(event),
+            Opening::Message { .. } | Opening::Timer { .. } => {}
+        }
+    }
+    for event in conditions {
+        let Some(catch_event) = token.process.element(event).catch_event() else { continue };
+        if let Trigger::Condition(definition) = &catch_event.trigger {
+            conditional_subscription::open(execution, token, event, definition);
+        }
+    }
 }
 
 fn prepare_message(
@@ -86,5 +118,7 @@ fn close(execution: &mut Execution<'_>, element_instance: Key, is_closed: impl F
     if instance.is_some_and(|instance| instance.has_subscriptions) {
         timer_subscription::cancel(execution, element_instance, &is_closed);
         message_subscription::close(execution, element_instance, &is_closed);
+        signal_subscription::close(execution, element_instance, &is_closed);
+        conditional_subscription::close(execution, element_instance, &is_closed);
     }
 }

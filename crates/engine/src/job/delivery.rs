@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 
-use protocol::{ErrorType, JobBatchIntent, JobBatchValue, JobStreamValue, JobValue, Key, Payload, StreamId, Text};
+use protocol::{
+    ErrorType, JobBatchIntent, JobBatchValue, JobKind, JobStreamValue, JobValue, Key, Payload, StreamId, Text,
+};
 
 use crate::execution::Execution;
 use crate::incident::{self, Problem};
 use crate::state::State;
+use crate::user_task::listener;
 use crate::variable::document;
 
 /// The queue of one tenant and type.
@@ -159,6 +162,10 @@ pub(crate) fn take_jobs(
         let mut job = (*row.value).clone();
         job.variables =
             document::collect(&execution.state, job.element_instance_key, activation.fetch_variables).into();
+        if job.job_kind == JobKind::TaskListener {
+            let over = listener::variables_of_change(&execution.state, job.element_instance_key);
+            job.variables = document::laid_over(&over, &job.variables, activation.fetch_variables);
+        }
         job.worker = activation.worker.clone();
         let size = job.message_bytes();
         if size > execution.limits.job_bytes_max {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{ErrorType, JobIntent, JobValue, Key, Payload, Rejection};
+use protocol::{ErrorType, JobIntent, JobKind, JobValue, Key, Payload, Rejection};
 
 use crate::execution::{Execution, Outcome};
 use crate::incident::{self, Problem};
@@ -43,7 +43,13 @@ pub(crate) fn fail(execution: &mut Execution<'_>, key: Key, command: &JobValue) 
     document::set_local(execution, element, variables);
     if failed.retries <= 0 {
         let message = if failed.error_message.is_empty() { "No more retries left." } else { &failed.error_message };
-        incident::raise_for_job(execution, key, &failed, Problem::new(ErrorType::JobNoRetries, message));
+        let error_type = match failed.job_kind {
+            JobKind::BpmnElement => ErrorType::JobNoRetries,
+            JobKind::ExecutionListener => ErrorType::ExecutionListenerNoRetries,
+            JobKind::TaskListener => ErrorType::TaskListenerNoRetries,
+            JobKind::AdHocSubProcess => ErrorType::AdHocSubProcessNoRetries,
+        };
+        incident::raise_for_job(execution, key, &failed, Problem::new(error_type, message));
     }
     Ok(())
 }

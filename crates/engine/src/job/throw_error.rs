@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{JobIntent, JobValue, Key, Payload, Rejection};
+use protocol::{JobIntent, JobKind, JobValue, Key, Payload, Rejection};
 
 use crate::event::{self, catch};
 use crate::execution::{Execution, Outcome};
@@ -13,6 +13,14 @@ use crate::variable::document;
 pub(crate) fn throw_error(execution: &mut Execution<'_>, key: Key, command: &JobValue) -> Outcome {
     let job = super::find(execution, key, "throw an error for")?;
     super::check_workable(key, &job, "throw an error for")?;
+    if let JobKind::ExecutionListener | JobKind::TaskListener = job.value.job_kind {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to throw an error for job with key '{key}', but it is of the kind '{}', and what listens to an element throws \
+             no errors for it; fail the job instead",
+            job.value.job_kind.name()
+        ))
+        .into());
+    }
     document::split(&command.variables, execution.limits.name_bytes_max)?;
     let thrown = Arc::new(JobValue {
         error_code: command.error_code.clone(),

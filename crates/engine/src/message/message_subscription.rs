@@ -7,7 +7,7 @@ use protocol::{
     ProcessMessageSubscriptionValue, Rejection,
 };
 
-use super::{buffer, send_to_instance};
+use super::{buffer, correlation, send_to_instance};
 use crate::execution::{Execution, Outcome};
 use crate::state::{MessageSubscriptionRow, SubscriptionState, message_address};
 
@@ -52,21 +52,28 @@ fn check_is_opening(execution: &Execution<'_>, value: &MessageSubscriptionValue)
 /// The message arrived at the element instance.
 pub(crate) fn correlate(execution: &mut Execution<'_>, command: &Command, value: &MessageSubscriptionValue) -> Outcome {
     let Some(row) = find(execution, value) else {
-        return Err(Rejection::not_found(format!(
+        let rejection = Rejection::not_found(format!(
             "Expected to correlate subscription for element with key '{}' and message name '{}', but no such message \
              subscription exists",
             value.element_instance_key, value.message_name
-        ))
-        .into());
+        ));
+        // The element instance took the message, although it waits no more.
+        if !correlation::correlated(execution, value) {
+            return Err(rejection.into());
+        }
+        execution.emit_rejection(command.key, command.payload.clone(), rejection);
+        return Ok(());
     };
     let is_expected = row.is_correlating && row.value.message_key == value.message_key;
     if is_expected {
         emit(execution, &row, MessageSubscriptionIntent::Correlated);
+        correlation::correlated(execution, value);
         if !row.value.interrupting {
             correlate_next_message(execution, row.key, &row.value);
         }
         return Ok(());
     }
+    correlation::correlated(execution, value);
     let reason = format!(
         "Expected to acknowledge correlating message with key '{}' to subscription with key '{}', but that is not the message \
          on its way",
@@ -85,6 +92,7 @@ pub(crate) fn reject(execution: &mut Execution<'_>, value: &MessageSubscriptionV
     let key = find(execution, value).map_or(Key::NONE, |row| row.key);
     let rejected = Payload::MessageSubscription(MessageSubscriptionIntent::Rejected, Box::new(value.clone()));
     execution.emit(key, rejected);
+    correlation::rejected(execution, value);
     let tables = &execution.state.tables;
     let Some(message) = tables.messages.get(&value.message_key.raw()) else { return Ok(()) };
     let process = (

@@ -13,15 +13,13 @@ use crate::variable::document;
 
 pub(crate) fn publish(execution: &mut Execution<'_>, value: &MessageValue) -> Outcome {
     let address = message_address(&value.tenant_id, &value.name, &value.correlation_key);
-    check(execution, value, &address)?;
+    check(execution, "publish", value, &address)?;
     let key = execution.state.next_key();
     let message = MessageValue { deadline: execution.timestamp.saturating_add(value.time_to_live), ..value.clone() };
     let published = Payload::Message(MessageIntent::Published, Box::new(message.clone()));
     execution.emit(key, published.clone());
     execution.reply(key, published);
-    let correlating = correlate_to_waiting(execution, key, &message, &address);
-    let processes: Vec<Text> = correlating.iter().map(|subscription| subscription.bpmn_process_id.clone()).collect();
-    start_event::correlate(execution, key, &message, processes);
+    let (correlating, _) = correlate_at_once(execution, key, &message, &address);
     for subscription in &correlating {
         send_correlate(execution, subscription);
     }
@@ -32,11 +30,30 @@ pub(crate) fn publish(execution: &mut Execution<'_>, value: &MessageValue) -> Ou
     Ok(())
 }
 
-fn check(execution: &Execution<'_>, value: &MessageValue, address: &MessageAddress) -> Result<(), Rejection> {
+/// The message goes to those that wait for it, to which it is yet to be sent, and starts instances; returns the first of them.
+pub(super) fn correlate_at_once(
+    execution: &mut Execution<'_>,
+    key: Key,
+    message: &MessageValue,
+    address: &MessageAddress,
+) -> (Vec<MessageSubscriptionValue>, Option<Key>) {
+    let correlating = correlate_to_waiting(execution, key, message, address);
+    let processes: Vec<Text> = correlating.iter().map(|subscription| subscription.bpmn_process_id.clone()).collect();
+    let started = start_event::correlate(execution, key, message, processes);
+    (correlating, started)
+}
+
+/// Whether a message can be published or correlated: `what` is to be done.
+pub(super) fn check(
+    execution: &Execution<'_>,
+    what: &str,
+    value: &MessageValue,
+    address: &MessageAddress,
+) -> Result<(), Rejection> {
     if !is_here(execution, &value.correlation_key) {
         return Err(Rejection::invalid_state(format!(
-            "Expected to publish a message with correlation key '{}' on the partition of this key, but it was sent to \
-             partition {}; publish it again, to a gateway that knows how many partitions there are",
+            "Expected to {what} a message with correlation key '{}' on the partition of this key, but it was sent to \
+             partition {}; {what} it again, to a gateway that knows how many partitions there are",
             value.correlation_key, execution.state.partition
         )));
     }

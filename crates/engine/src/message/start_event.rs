@@ -56,27 +56,30 @@ fn subscriptions_of(state: &State, definition: Key) -> Vec<Arc<MessageStartEvent
 }
 
 /// A published message starts an instance of each process with a start event for it, except those that it was
-/// correlated to, and those with a living instance of its correlation key.
+/// correlated to, and those with a living instance of its correlation key. Returns the first of these instances.
 pub(super) fn correlate(
     execution: &mut Execution<'_>,
     key: Key,
     message: &MessageValue,
     mut correlated_processes: Vec<Text>,
-) {
+) -> Option<Key> {
     let name = message.name.shared();
     let tables = &execution.state.tables;
     let rows = tables.message_started_processes.prefix(&(message.tenant_id.shared().clone(), name.clone()));
     let rows: Vec<_> = rows
         .filter_map(|((.., definition), _)| tables.message_start_subscriptions.get(&(definition, name.clone())))
         .collect();
+    let mut first = None;
     for row in rows {
         let process_id = &row.value.bpmn_process_id;
         if correlated_processes.contains(process_id) || is_locked(&execution.state, &row.value, message) {
             continue;
         }
         correlated_processes.push(process_id.clone());
-        start(execution, &row, key, message);
+        let started = start(execution, &row, key, message);
+        first = first.or(started);
     }
+    first
 }
 
 /// Whether an instance of the process that a message with this correlation key started still lives. A banned one never
@@ -98,11 +101,11 @@ fn start(
     row: &MessageStartEventSubscriptionRow,
     message_key: Key,
     message: &MessageValue,
-) {
+) -> Option<Key> {
     let definition = row.value.process_definition_key;
-    let Some(process) = execution.state.process(definition) else { return };
-    let Some(metadata) = execution.state.tables.processes.get(&definition.raw()) else { return };
-    let Some(start_event) = process.find_event(&row.value.start_event_id) else { return };
+    let process = execution.state.process(definition)?;
+    let metadata = execution.state.tables.processes.get(&definition.raw())?;
+    let start_event = process.find_event(&row.value.start_event_id)?;
     let instance = execution.state.next_key();
     let value = MessageStartEventSubscriptionValue {
         process_instance_key: instance,
@@ -113,8 +116,9 @@ fn start(
         ..row.value.clone()
     };
     emit(execution, row.key, MessageStartEventSubscriptionIntent::Correlated, value);
-    let instance = process_instance::root_value(&metadata.metadata, instance);
-    event::trigger_process(execution, &process, instance, start_event, message.variables.clone());
+    let root = process_instance::root_value(&metadata.metadata, instance);
+    event::trigger_process(execution, &process, root, start_event, message.variables.clone());
+    Some(instance)
 }
 
 /// Ends an instance by `end`, and starts the next one for a buffered message if it held the lock of its correlation key.

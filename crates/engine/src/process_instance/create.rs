@@ -91,6 +91,15 @@ fn find_starts(
             )));
         }
     }
+    for element in starts.iter().filter_map(|target| target.index()) {
+        if target::is_inside_ad_hoc_sub_process(process, element) {
+            return Err(refused(format!(
+                "the element with id '{}' is inside an ad-hoc subprocess. The creation of elements inside an ad-hoc subprocess \
+                 is not supported.",
+                process.element(element).id
+            )));
+        }
+    }
     let mut elements = Vec::with_capacity(starts.len());
     for (target, id) in starts.iter().zip(&value.start_instructions) {
         let element = target.supported(process).map_err(|unsupported| {

@@ -14,6 +14,7 @@ use protocol::{
     Rejection, Text,
 };
 
+use crate::compensation;
 use crate::element::{Token, look_again_at_joins};
 use crate::execution::{Execution, Outcome};
 
@@ -71,7 +72,13 @@ pub(crate) fn migrate(execution: &mut Execution<'_>, value: &ProcessInstanceMigr
     let migration = plan(execution, &token, value)?;
     preconditions::check_instance(execution, &migration, &token)?;
     let elements_max = execution.limits.elements_per_operation_max;
-    let mut migrated = 0;
+    let to = compensation::Destination {
+        source: &migration.source,
+        target: &migration.target,
+        target_key: migration.target_metadata.process_definition_key,
+        mapping: &migration.mapping,
+    };
+    let mut migrated = compensation::migrate(execution, key, &to, elements_max)?;
     let mut joins = Vec::new();
     let mut open = VecDeque::from([key]);
     while let Some(key) = open.pop_front() {

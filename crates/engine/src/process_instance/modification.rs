@@ -37,8 +37,12 @@ impl Modified {
         };
         execution.check_not_banned(key)?;
         if token.instance.lifecycle != Lifecycle::Activated {
+            let why = match token.instance.lifecycle {
+                Lifecycle::Activating => "has not begun",
+                _ => "is about to end",
+            };
             return Err(Rejection::invalid_state(format!(
-                "Expected to modify process instance with key '{key}', but it is in state '{}' and about to end",
+                "Expected to modify process instance with key '{key}', but it is in state '{}' and {why}",
                 token.instance.lifecycle.name()
             ))
             .into());

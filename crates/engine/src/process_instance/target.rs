@@ -31,6 +31,7 @@ impl Target {
             unsupported @ (ElementType::Process
             | ElementType::StartEvent
             | ElementType::BoundaryEvent
+            | ElementType::AdHocSubProcessInnerInstance
             | ElementType::Unspecified) => Err(unsupported.name()),
             _ => Ok(element),
         }
@@ -42,6 +43,13 @@ pub(super) fn is_inside_multi_instance(process: &ExecutableProcess, element: Ele
     let enclosing = |element: &ElementIndex| process.element(*element).flow_scope;
     std::iter::successors(enclosing(&element), enclosing)
         .any(|scope| matches!(process.element(scope).behavior, Behavior::MultiInstanceBody(_)))
+}
+
+/// Whether an ad-hoc sub-process encloses the element.
+pub(super) fn is_inside_ad_hoc_sub_process(process: &ExecutableProcess, element: ElementIndex) -> bool {
+    let enclosing = |element: &ElementIndex| process.element(*element).flow_scope;
+    std::iter::successors(enclosing(&element), enclosing)
+        .any(|scope| matches!(process.element(scope).behavior, Behavior::AdHocSubProcess(_)))
 }
 
 /// Whether the element is one of the events behind an event-based gateway.

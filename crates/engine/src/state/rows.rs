@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use minicbor::{Decode, Encode};
 use protocol::{
-    BpmnElementType, ClusterValue, Command, CommandDistributionValue, DecisionRequirementsMetadata, DecisionValue,
-    IncidentValue, JobStreamValue, JobValue, Key, MessageStartEventSubscriptionValue, MessageSubscriptionValue,
-    MessageValue, ProcessInstanceValue, ProcessMessageSubscriptionValue, ProcessMetadata, Request, StreamId, Text,
-    TimerValue,
+    BpmnElementType, ClusterValue, Command, CommandDistributionValue, CompensationSubscriptionValue,
+    ConditionalSubscriptionValue, DecisionRequirementsMetadata, DecisionValue, FormMetadata, IncidentValue, JobIntent,
+    JobStreamValue, JobValue, Key, MessageCorrelationValue, MessageStartEventSubscriptionValue,
+    MessageSubscriptionValue, MessageValue, ProcessInstanceValue, ProcessMessageSubscriptionValue, ProcessMetadata,
+    Request, ResourceMetadata, SignalSubscriptionValue, StreamId, Text, TimerValue, Timestamp, UserTaskValue,
+    VariableDocumentValue,
 };
 
 use super::Usage;
@@ -114,6 +116,25 @@ pub(crate) struct ElementInstance {
     #[n(20)]
     #[cbor(default)]
     pub usage: Usage,
+    /// The user task that does its work.
+    #[n(21)]
+    #[cbor(default)]
+    pub user_task: Key,
+    /// Of an ad-hoc sub-process: whether its worker said that nothing further begins.
+    #[n(22)]
+    #[cbor(default)]
+    pub is_completion_condition_fulfilled: bool,
+    /// When it began, from level 4 on.
+    #[n(23)]
+    pub begun: Option<Timestamp>,
+    /// While it begins or completes: execution listeners for that whose jobs were completed.
+    #[n(24)]
+    #[cbor(default, skip_if = "is_zero")]
+    pub listeners_done: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl ElementInstance {
@@ -170,6 +191,17 @@ pub(crate) struct AwaitedResult {
     pub fetch_variables: Vec<Text>,
 }
 
+/// A message whose sender waits for the instance that takes it.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct AwaitedCorrelation {
+    /// What is told, without the variables.
+    #[n(0)]
+    pub value: MessageCorrelationValue,
+    /// How many element instances it is on its way to.
+    #[n(1)]
+    pub under_way: u32,
+}
+
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct VariableRow {
     #[n(0)]
@@ -217,12 +249,101 @@ pub(crate) struct JobRow {
     /// The incident that stops it.
     #[n(2)]
     pub incident: Key,
+    /// When it was created, from level 4 on.
+    #[n(3)]
+    pub created: Option<Timestamp>,
+    /// When it changed last.
+    #[n(4)]
+    pub changed: Option<Timestamp>,
+    /// Of the events that say how a job is, the last one behind its creation, from level 4 on.
+    #[n(5)]
+    pub last_event: Option<JobIntent>,
+}
+
+/// Where a user task is in its life. It rests between commands, unless it waits for its listeners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub(crate) enum UserTaskState {
+    #[n(0)]
+    Creating,
+    #[n(1)]
+    Created,
+    #[n(2)]
+    Assigning,
+    #[n(3)]
+    Claiming,
+    #[n(4)]
+    Updating,
+    #[n(5)]
+    Completing,
+    #[n(6)]
+    Canceling,
+}
+
+impl UserTaskState {
+    /// The name in rejections.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Creating => "CREATING",
+            Self::Created => "CREATED",
+            Self::Assigning => "ASSIGNING",
+            Self::Claiming => "CLAIMING",
+            Self::Updating => "UPDATING",
+            Self::Completing => "COMPLETING",
+            Self::Canceling => "CANCELING",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct UserTaskRow {
+    #[n(0)]
+    pub state: UserTaskState,
+    /// As it rests, or did last.
+    #[n(1)]
+    pub value: UserTaskValue,
+    /// The change that is under way.
+    #[n(2)]
+    pub transition: Option<Box<UserTaskTransition>>,
+    /// The variables that are about to be set in its scope.
+    #[n(3)]
+    pub variable_update: Option<Box<VariableUpdate>>,
+}
+
+/// A change of a user task that has begun.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct UserTaskTransition {
+    /// The task as it is to be, with the action and the variables that come with the change. Its changed attributes are those
+    /// that it began with.
+    #[n(0)]
+    pub value: UserTaskValue,
+    /// Who gets it once it is created.
+    #[n(1)]
+    pub initial_assignee: Text,
+    /// Who waits for the change.
+    #[n(2)]
+    pub awaiting: Option<Request>,
+    /// How many of its listeners are done.
+    #[n(3)]
+    pub listeners_done: u32,
+}
+
+/// The wish to set variables in the scope of a user task.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct VariableUpdate {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub value: VariableDocumentValue,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct IncidentRow {
     #[n(0)]
     pub value: IncidentValue,
+    /// When it was created, from level 4 on.
+    #[n(1)]
+    pub created: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -255,6 +376,23 @@ pub(crate) struct DecisionRequirementsRow {
 pub(crate) struct DecisionRow {
     #[n(0)]
     pub value: DecisionValue,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct FormRow {
+    #[n(0)]
+    pub metadata: FormMetadata,
+    #[n(1)]
+    #[cbor(with = "minicbor::bytes")]
+    pub resource: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct ResourceRow {
+    #[n(0)]
+    pub metadata: ResourceMetadata,
+    #[n(1)]
+    pub resource: Text,
 }
 
 /// A definition that goes as soon as nothing uses it.
@@ -368,6 +506,9 @@ pub(crate) struct ProcessMessageSubscriptionRow {
     pub value: ProcessMessageSubscriptionValue,
     #[n(2)]
     pub state: SubscriptionState,
+    /// When it changed last, from level 4 on.
+    #[n(3)]
+    pub changed: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -376,6 +517,33 @@ pub(crate) struct MessageStartEventSubscriptionRow {
     pub key: Key,
     #[n(1)]
     pub value: MessageStartEventSubscriptionValue,
+    /// When it was opened, from level 4 on.
+    #[n(2)]
+    pub created: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct SignalSubscriptionRow {
+    #[n(0)]
+    pub value: SignalSubscriptionValue,
+}
+
+/// Stands for every variable among the names of those that a condition reads.
+pub(crate) const ANY_VARIABLE: &str = "";
+
+/// The variables whose changes are looked for, each once. A longer name than a variable can have changes never.
+pub(crate) fn watched_names(value: &ConditionalSubscriptionValue) -> Vec<Arc<str>> {
+    if value.variable_names.is_empty() {
+        return vec![Arc::from(ANY_VARIABLE)];
+    }
+    let names = value.variable_names.iter().filter(|name| crate::name::key_bytes(name) <= bpmn::NAME_BYTES_MAX);
+    names.map(Text::shared).cloned().collect()
+}
+
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct ConditionalSubscriptionRow {
+    #[n(0)]
+    pub value: ConditionalSubscriptionValue,
 }
 
 /// The cluster, and by which partitions is routed.
@@ -385,17 +553,42 @@ pub(crate) struct ClusterRow {
     pub value: ClusterValue,
 }
 
+/// An activity that was completed and may be undone.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct CompensationSubscriptionRow {
+    #[n(0)]
+    pub value: CompensationSubscriptionValue,
+}
+
+/// Where a compensation throw event is.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct CompensationRow {
+    /// The instances of activities in which it undoes what happened, the innermost last.
+    #[n(0)]
+    pub scopes: Vec<Key>,
+}
+
 state::cbor_values!(
+    CompensationRow => |row| row.scopes.len() * 9,
+    CompensationSubscriptionRow => |_| 200,
     ClusterRow => |row| 50 + row.value.active_partitions.len() * 3,
     ElementInstance => |row| 200 + row.result.as_ref().map_or(0, |result| result.len()),
     TimerRow => |_| 150,
     EventTriggerRow => |row| row.variables.len(),
     VariableRow => |row| row.value.len(),
     JobRow => |row| 300 + row.value.variables.len(),
+    UserTaskRow => |row| {
+        let transition = row.transition.as_ref().map_or(0, |transition| crate::user_task::bytes_of(&transition.value));
+        let variables = row.variable_update.as_ref().map_or(0, |update| update.value.variables.len());
+        300 + crate::user_task::bytes_of(&row.value) + transition + variables
+    },
     IncidentRow => |row| row.value.error_message.len(),
     ProcessRow => |row| row.resource.len(),
     DecisionRequirementsRow => |row| row.resource.len(),
     DecisionRow => |_| 200,
+    FormRow => |row| 200 + row.resource.len(),
+    ResourceRow => |row| 200 + row.resource.len(),
+    AwaitedCorrelation,
     AwaitedResult,
     LatestVersion,
     InboxRow,
@@ -409,4 +602,6 @@ state::cbor_values!(
     MessageSubscriptionRow => |row| 300 + row.value.variables.len(),
     ProcessMessageSubscriptionRow => |row| 300 + row.value.variables.len(),
     MessageStartEventSubscriptionRow => |_| 200,
+    SignalSubscriptionRow => |_| 200,
+    ConditionalSubscriptionRow => |row| 200 + row.value.condition.len(),
 );

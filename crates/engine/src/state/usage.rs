@@ -12,7 +12,7 @@ use super::State;
 /// What instances take together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Usage {
-    /// Living element instances, tokens on sequence flows, and items of loops. What is still to begin is counted with what it
+    /// Living element instances, tokens on sequence flows, items of loops, and activities that may be undone. What is still to begin is counted with what it
     /// begins by: an inner instance with its item, a called process with its call activity.
     #[n(0)]
     pub living: u64,
@@ -22,6 +22,9 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
+    /// What an activity takes that was completed and may be undone.
+    pub const OF_COMPENSATION_SUBSCRIPTION: Usage = Usage { living: 1, bytes: 0 };
+
     #[inline]
     pub fn add(&mut self, more: Usage) {
         self.living = self.living.saturating_add(more.living);
@@ -127,6 +130,10 @@ impl State {
             let living = own + u64::from(instance.tokens) + items.len() as u64;
             let usage = found.entry(self.root_of(instance.value.process_instance_key)).or_default();
             usage.add(Usage { living, bytes: bytes + instance.output_bytes });
+        }
+        for ((process_instance, _), _) in self.tables.compensation_subscriptions.iter() {
+            let usage = found.entry(self.root_of(Key::from_raw(process_instance))).or_default();
+            usage.add(Usage::OF_COMPENSATION_SUBSCRIPTION);
         }
         for (root, found) in found {
             let counted = self.usage_of(root);

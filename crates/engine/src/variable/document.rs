@@ -1,9 +1,12 @@
 //! Documents: JSON objects that are split into variables, or joined from them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bpmn::model::VariableEvent;
 use protocol::{Key, Payload, ProcessInstanceValue, Rejection, Text, VariableIntent, VariableValue};
 
+use crate::conditional::change::{self, Change};
 use crate::execution::Execution;
 use crate::name::too_long;
 use crate::state::{State, append_variable, variable_bytes};
@@ -79,6 +82,14 @@ pub(crate) fn entries_local(state: &State, scope: Key) -> Vec<Entry> {
     state.variables_of(scope).map(|(name, row)| (name, row.value.clone())).collect()
 }
 
+/// Joins what a scope itself holds into one document.
+pub(crate) fn of_local(state: &State, scope: Key) -> String {
+    let mut joined = String::from("{");
+    state.variables_of(scope).for_each(|(name, row)| append_variable(&mut joined, &name, &row.value));
+    joined.push('}');
+    joined
+}
+
 /// Joins what is visible from a scope, or only the wanted names, into one document.
 pub(crate) fn collect(state: &State, scope: Key, wanted: &[Text]) -> String {
     let mut joined = String::from("{");
@@ -93,6 +104,26 @@ pub(crate) fn collect(state: &State, scope: Key, wanted: &[Text]) -> String {
     }
     joined.push('}');
     joined
+}
+
+/// Variables of one document, and those of another that it does not have.
+pub(crate) fn laid_over(over: &Text, under: &Text, wanted: &[Text]) -> Text {
+    let entries = |document| feel::json::split_object(document).unwrap_or_default();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| **wanted == *name);
+    let over = entries(over);
+    if over.is_empty() {
+        return under.clone();
+    }
+    let names: BTreeSet<&str> = over.iter().map(|(name, _)| name.as_ref()).collect();
+    let mut joined = String::from("{");
+    for (name, value) in over.iter().filter(|(name, _)| is_wanted(name)) {
+        append_variable(&mut joined, name, value);
+    }
+    for (name, value) in entries(under).iter().filter(|(name, _)| !names.contains(name.as_ref())) {
+        append_variable(&mut joined, name, value);
+    }
+    joined.push('}');
+    joined.into()
 }
 
 /// Bytes that [`collect`] joins, at most: names that inner scopes hide are counted too.
@@ -181,17 +212,15 @@ pub(crate) fn set_if_room(
 /// Sets variables where they are found with another value, looking outwards from `scope`, else at the root. A variable
 /// that already has the value hides nothing: as on the reference engine, the search continues outwards.
 pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
+    let mut changes = Vec::new();
     for (name, value) in entries {
-        let (holder, is_root) = holder_of(&execution.state, scope, &name, &value);
-        if is_root {
-            set_local(execution, holder, vec![(name, value)]);
-            continue;
+        let (holder, _) = holder_of(&execution.state, scope, &name, &value);
+        if let Some(instance) = execution.state.element_instance(holder) {
+            changes.extend(set_one(execution, &instance.value, holder, (name, value)));
         }
-        let variable = (holder.raw(), name.clone());
-        let key = execution.state.tables.variables.get(&variable).map(|row| row.key);
-        if let Some(key) = key {
-            set(execution, holder, VariableIntent::Updated, key, name, value);
-        }
+    }
+    if let Some(instance) = execution.state.element_instance(scope) {
+        change::evaluate(execution, instance.value.process_instance_key, &changes);
     }
 }
 
@@ -220,17 +249,21 @@ pub(crate) fn set_local(execution: &mut Execution<'_>, scope: Key, entries: Vec<
 
 /// Sets variables in a scope that has this value, or will have it when it begins.
 pub(crate) fn set_in(execution: &mut Execution<'_>, of: &ProcessInstanceValue, scope: Key, entries: Vec<Entry>) {
-    for (name, value) in entries {
-        let variable = (scope.raw(), name.clone());
-        match execution.state.tables.variables.get(&variable) {
-            Some(row) if row.value == value => {}
-            Some(row) => emit(execution, of, scope, VariableIntent::Updated, row.key, (name, value)),
-            None => {
-                let key = execution.state.next_key();
-                emit(execution, of, scope, VariableIntent::Created, key, (name, value));
-            }
-        }
-    }
+    let entries = entries.into_iter();
+    let changes: Vec<Change> = entries.filter_map(|entry| set_one(execution, of, scope, entry)).collect();
+    change::evaluate(execution, of.process_instance_key, &changes);
+}
+
+/// Sets a variable; nothing changes when it has the value already.
+fn set_one(execution: &mut Execution<'_>, of: &ProcessInstanceValue, scope: Key, entry: Entry) -> Option<Change> {
+    let (name, value) = entry;
+    let (key, intent, event) = match execution.state.tables.variables.get(&(scope.raw(), name.clone())) {
+        Some(row) if row.value == value => return None,
+        Some(row) => (row.key, VariableIntent::Updated, VariableEvent::Update),
+        None => (execution.state.next_key(), VariableIntent::Created, VariableEvent::Create),
+    };
+    emit(execution, of, scope, intent, key, (name.clone(), value));
+    Some(Change { scope, name, event })
 }
 
 /// Sets the first variables of a process that is about to start.
@@ -238,12 +271,6 @@ pub(crate) fn set_initial(execution: &mut Execution<'_>, process: &ProcessInstan
     for (name, value) in entries {
         let key = execution.state.next_key();
         emit(execution, process, process.process_instance_key, VariableIntent::Created, key, (name, value));
-    }
-}
-
-fn set(execution: &mut Execution<'_>, scope: Key, intent: VariableIntent, key: Key, name: Arc<str>, value: Text) {
-    if let Some(instance) = execution.state.element_instance(scope) {
-        emit(execution, &instance.value, scope, intent, key, (name, value));
     }
 }
 

@@ -87,7 +87,9 @@ pub(crate) fn evaluate(
 /// another for every command, because each has a position of its own.
 pub(crate) fn environment(execution: &Execution<'_>) -> Environment {
     let parts = [u64::from(execution.state.partition.0), execution.source_position, execution.state.counters.key];
-    Environment { seed: feel::seed_of(&parts), ..environment_at(execution.timestamp, execution.limits) }
+    let has_hidden_functions = execution.state.counters.feature_level.rules().has_hidden_functions;
+    let seed = feel::seed_of(&parts);
+    Environment { seed, has_hidden_functions, ..environment_at(execution.timestamp, execution.limits) }
 }
 
 /// The limits of one command.
@@ -196,6 +198,25 @@ pub(crate) fn list(execution: &Execution<'_>, scope: Key, list: &Expression) -> 
         texts.push(Text::from(text));
     }
     Ok(texts)
+}
+
+/// The items of a list of texts.
+pub(crate) fn strings(execution: &Execution<'_>, scope: Key, list: &Expression) -> Result<Vec<Text>, Problem> {
+    let value = extract(execution, scope, list, "ARRAY", |value| value.as_list().map(|_| value.clone()))?;
+    let items = value.as_list().unwrap_or_default();
+    let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
+    let budget = &execution.used.budget;
+    budget.build(items.len().saturating_mul(ITEM_BYTES)).map_err(|exceeded| {
+        let error = EvaluationError::from(exceeded);
+        problem(format!("Failed to read the result of the expression '{}': {error}", list.text()))
+    })?;
+    items.iter().map(|item| item.as_str().map(Text::from)).collect::<Option<_>>().ok_or_else(|| {
+        problem(format!(
+            "Expected result of the expression '{}' to be 'ARRAY' containing 'STRING' items, but was 'ARRAY' containing at \
+             least one non-'STRING' item.",
+            list.text()
+        ))
+    })
 }
 
 /// About the memory of a text in a list besides its bytes.

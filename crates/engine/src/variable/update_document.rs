@@ -4,6 +4,7 @@ use protocol::{Payload, Rejection, VariableDocumentIntent, VariableDocumentUpdat
 
 use super::document::{self, Reach};
 use crate::execution::{Execution, Outcome};
+use crate::user_task::update;
 
 pub(crate) fn update(execution: &mut Execution<'_>, value: &VariableDocumentValue) -> Outcome {
     let Some(instance) = execution.state.element_instance(value.scope_key) else {
@@ -19,10 +20,15 @@ pub(crate) fn update(execution: &mut Execution<'_>, value: &VariableDocumentValu
         VariableDocumentUpdateSemantics::Local => Reach::Local,
         VariableDocumentUpdateSemantics::Propagate => Reach::Outwards,
     };
-    document::set_if_room(execution, value.scope_key, entries, reach).map_err(Rejection::invalid_state)?;
-    let key = execution.state.next_key();
-    let updated = Payload::VariableDocument(VariableDocumentIntent::Updated, Box::new(value.clone()));
-    execution.emit(key, updated.clone());
-    execution.reply(key, updated);
-    Ok(())
+    if instance.user_task.is_none() {
+        let updated = Payload::VariableDocument(VariableDocumentIntent::Updated, Box::new(value.clone()));
+        document::set_if_room(execution, value.scope_key, entries, reach).map_err(Rejection::invalid_state)?;
+        let key = execution.state.next_key();
+        execution.emit(key, updated.clone());
+        execution.reply(key, updated);
+        return Ok(());
+    }
+    // The user task is updated with the variables of its scope.
+    document::check_room(execution, value.scope_key, &entries, reach).map_err(Rejection::invalid_state)?;
+    update::update_with_variables(execution, instance.user_task, value, !entries.is_empty())
 }

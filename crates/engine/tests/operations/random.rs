@@ -10,7 +10,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use protocol::*;
 
-use crate::random_model::{Block, block, called, model};
+use crate::random_model::{Block, Ends, Handler, Waits, block, called, model};
 use crate::support::{self, Partition, TENANT};
 use crate::tools::accepted;
 
@@ -77,6 +77,7 @@ struct World {
 #[derive(Default)]
 struct Seen {
     jobs: Vec<Key>,
+    listeners: Vec<Key>,
     incidents: Vec<Key>,
     elements: Vec<Key>,
     instances: Vec<Key>,
@@ -116,7 +117,12 @@ impl World {
         let mut seen = Seen::default();
         for record in self.partition.records.iter().filter(|record| record.record_type == RecordType::Event) {
             match &record.payload {
-                Payload::Job(JobIntent::Created, _) => seen.jobs.push(record.key),
+                Payload::Job(JobIntent::Created, job) => {
+                    seen.jobs.push(record.key);
+                    if job.job_kind == JobKind::TaskListener {
+                        seen.listeners.push(record.key);
+                    }
+                }
                 Payload::Incident(IncidentIntent::Created, _) => seen.incidents.push(record.key),
                 Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value) => {
                     seen.elements.push(record.key);
@@ -307,7 +313,33 @@ impl World {
         for instance in self.seen().instances {
             self.submit(instance, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::default()));
         }
+        self.end_listeners();
         self.partition.advance(600_000);
+    }
+
+    /// What is cancelled waits for the listeners of its user tasks.
+    fn end_listeners(&mut self) {
+        let events = |world: &World| {
+            world.partition.records.iter().filter(|record| record.record_type == RecordType::Event).count()
+        };
+        for _ in 0..100 {
+            let before = events(self);
+            let seen = self.seen();
+            for job in &seen.listeners {
+                let value = JobValue { retries: 1, ..JobValue::default() };
+                self.submit(*job, Payload::Job(JobIntent::UpdateRetries, Arc::new(value)));
+            }
+            for incident in seen.incidents {
+                self.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+            }
+            for job in seen.listeners {
+                self.submit(job, Payload::Job(JobIntent::Complete, Arc::default()));
+            }
+            if events(self) == before {
+                return;
+            }
+        }
+        panic!("listeners come without end");
     }
 
     fn check_accounting(&self) {
@@ -380,7 +412,7 @@ fn random_operations_happen() {
     let mut runner = TestRunner::deterministic();
     let strategy = (block(false), prop::collection::vec(action(), 10..40));
     let mut seen = BTreeSet::new();
-    for case in 0..900 {
+    for case in 0..3_000 {
         let (block, actions) = strategy.new_tree(&mut runner).expect("a case").current();
         for record in run(&block, &actions, if case % 2 == 0 { 1_000 } else { 3 }) {
             if let RecordType::Rejection(rejection) = &record.record_type {
@@ -453,4 +485,29 @@ proptest! {
     fn operations_between_slices_of_work(block in block(false), actions in prop::collection::vec(action(), 1..40)) {
         run(&block, &actions, 2);
     }
+}
+
+/// The scope is opened again by a modification when an event sub-process has interrupted it, but what its tokens were to
+/// begin waits in the queue.
+#[test]
+fn a_modification_between_an_interruption_and_the_work_it_overtook() {
+    let handler = Handler { event: Waits::Timer, is_interrupting: true, then: Box::new(Block::Task), inside: None };
+    let block = Block::SubProcess { inside: Box::new(Block::Task), ends: Ends::Plainly, handler: Some(handler) };
+    let create = || Action::Create { at: Vec::new(), until: None };
+    let modify = Action::Modify { instance: 23, activate: vec![(30, None)], terminate: Vec::new(), moves: Vec::new() };
+    let actions = [
+        Action::Create { at: vec![243, 93], until: None },
+        Action::Work,
+        Action::Complete(0),
+        create(),
+        Action::Work,
+        Action::Work,
+        create(),
+        create(),
+        create(),
+        Action::Work,
+        Action::Wait(20_000),
+        modify,
+    ];
+    run(&block, &actions, 2);
 }

@@ -291,6 +291,16 @@ fn describe_record(record: &Record) -> String {
             names.join(", ")
         }
         Payload::ProcessInstanceCreation(_, creation) => format!("{} v{}", creation.bpmn_process_id, creation.version),
+        Payload::CompensationSubscription(_, value) => {
+            format!("{} undone by '{}'", value.compensable_activity_id, value.compensation_handler_id)
+        }
+        Payload::ConditionalSubscription(_, value) => {
+            let words: Vec<&str> =
+                value.variable_names.iter().chain(&value.variable_events).map(|word| &**word).collect();
+            let kind = if value.interrupting { "interrupting" } else { "non-interrupting" };
+            format!("{} {} reads {} {kind}", value.catch_event_id, value.condition, words.join(","))
+        }
+        Payload::ConditionalEvaluation(_, value) => format!("starts {}", value.started_process_instances.len()),
         Payload::Error(_, error) => error.exception_message.to_string(),
         _ => String::new(),
     };
@@ -316,7 +326,7 @@ pub fn without_keys(text: &str) -> String {
 }
 
 /// Every row of the state as text.
-fn rows(engine: &Engine) -> Vec<String> {
+pub fn rows(engine: &Engine) -> Vec<String> {
     let mut dump = Vec::new();
     engine.dump(&mut dump).expect("readable");
     let dump = String::from_utf8_lossy(&dump);

@@ -7,9 +7,11 @@ use proptest::prelude::*;
 #[derive(Clone, Debug)]
 pub enum Block {
     Task,
+    UserTask { has_listeners: bool },
     Script,
     Manual,
     Throw,
+    Broadcast,
     Link,
     Escalation,
     Catch(Waits),
@@ -28,10 +30,10 @@ pub enum Block {
 /// What happens on an event that interrupts a scope or not. In an event sub-process, another one may be directly inside.
 #[derive(Clone, Debug)]
 pub struct Handler {
-    event: Waits,
-    is_interrupting: bool,
-    then: Box<Block>,
-    inside: Option<Box<Handler>>,
+    pub event: Waits,
+    pub is_interrupting: bool,
+    pub then: Box<Block>,
+    pub inside: Option<Box<Handler>>,
 }
 
 /// What an event waits for.
@@ -43,6 +45,9 @@ pub enum Waits {
     Error,
     AnyError,
     Escalation,
+    Signal,
+    /// The signal that the model itself broadcasts: only catch events wait for it, or it would cause itself for ever.
+    Thrown,
 }
 
 /// How a sub-process ends.
@@ -62,6 +67,7 @@ fn waits() -> impl Strategy<Value = Waits> {
         2 => Just(Waits::Error),
         1 => Just(Waits::AnyError),
         2 => Just(Waits::Escalation),
+        2 => Just(Waits::Signal),
     ]
 }
 
@@ -97,11 +103,13 @@ fn nest((outer, inside): (Handler, Option<Handler>)) -> Handler {
 pub fn block(nests: bool) -> impl Strategy<Value = Block> {
     let leaf = prop_oneof![
         5 => Just(Block::Task),
+        1 => any::<bool>().prop_map(|has_listeners| Block::UserTask { has_listeners }),
         1 => prop_oneof![Just(Block::Manual), Just(Block::Script)],
         1 => Just(Block::Throw),
+        1 => Just(Block::Broadcast),
         1 => Just(Block::Link),
         1 => Just(Block::Escalation),
-        1 => prop_oneof![Just(Waits::Timer), Just(Waits::Message)].prop_map(Block::Catch),
+        1 => prop_oneof![Just(Waits::Timer), Just(Waits::Message), Just(Waits::Signal), Just(Waits::Thrown)].prop_map(Block::Catch),
         1 => Just(Block::Receive),
         1 => Just(Block::Call),
     ];
@@ -151,11 +159,17 @@ impl Writer {
     fn write(&mut self, block: &Block) {
         match block {
             Block::Task => self.leaf("task", |builder, id| builder.service_task(id, "work")),
+            Block::UserTask { has_listeners: false } => self.leaf("user", ProcessBuilder::user_task),
+            Block::UserTask { has_listeners: true } => self.leaf("user", |builder, id| {
+                let events = ["creating", "assigning", "updating", "completing", "completing", "canceling"];
+                events.into_iter().fold(builder.user_task(id), |builder, event| builder.task_listener(event, "work"))
+            }),
             Block::Script => self.leaf("script", |builder, id| {
                 builder.script_task(id, "={kept: key, choice: choice}", "scripted").output("=scripted.kept", "kept")
             }),
             Block::Manual => self.leaf("manual", ProcessBuilder::manual_task),
             Block::Throw => self.leaf("throw", ProcessBuilder::throw),
+            Block::Broadcast => self.leaf("broadcast", |builder, id| builder.signal_throw(id, "thrown")),
             Block::Escalation => self.leaf("escalate", |builder, id| builder.escalation_throw(id, "X")),
             Block::Catch(waits) => self.leaf("catch", |builder, id| builder.catch_event(id, event(*waits))),
             Block::Receive => self.leaf("receive", |builder, id| builder.receive_task(id, "message", "=key")),
@@ -174,7 +188,7 @@ impl Writer {
             }
             Block::Boundary { on, ends, handler } => {
                 let activity = match **on {
-                    Block::Task | Block::Receive | Block::Call if handler.may_be_at(on) => {
+                    Block::Task | Block::UserTask { .. } | Block::Receive | Block::Call if handler.may_be_at(on) => {
                         self.write(on);
                         format!("{}-{}", name_of(on), self.count)
                     }
@@ -343,6 +357,7 @@ fn name_of(block: &Block) -> &'static str {
     match block {
         Block::Receive => "receive",
         Block::Call => "call",
+        Block::UserTask { .. } => "user",
         _ => "task",
     }
 }
@@ -355,6 +370,8 @@ fn event(waits: Waits) -> Event<'static> {
         Waits::Error => Event::Error("E"),
         Waits::AnyError => Event::Error(""),
         Waits::Escalation => Event::Escalation("X"),
+        Waits::Signal => Event::Signal("signal"),
+        Waits::Thrown => Event::Signal("thrown"),
     }
 }
 

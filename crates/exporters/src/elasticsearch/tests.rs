@@ -85,6 +85,7 @@ impl Feeder {
             incarnation: 1,
             role: Role::Leader,
             acknowledged: kept.acknowledged,
+            beginning: RecordPlace::default(),
             metadata: kept.metadata,
             controller: controller.clone(),
         };
@@ -173,7 +174,7 @@ fn records_arrive_with_their_names_numbers_and_templates() {
     let paths: BTreeSet<&str> = asked.iter().map(|asked| asked.path.as_str()).collect();
     assert!(paths.contains("/_component_template/zeebe-record-8.9.0"), "{paths:?}");
     // Of the others that are wanted there are no records.
-    let types = ["deployment", "process", "incident", "variable", "process-instance", "job"];
+    let types = ["deployment", "process", "incident", "variable", "process-instance", "job", "user-task"];
     for of in types {
         assert!(paths.contains(&*format!("/_index_template/zeebe-record_{of}_8.9.0")), "{of} in {paths:?}");
     }

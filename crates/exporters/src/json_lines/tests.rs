@@ -59,6 +59,7 @@ impl Sink {
             incarnation: 1,
             role: Role::Leader,
             acknowledged: kept.acknowledged,
+            beginning: RecordPlace::default(),
             metadata: kept.metadata,
             controller: self.controller.clone(),
         };

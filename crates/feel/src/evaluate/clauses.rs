@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Evaluator, Failure, Outcome};
+use super::{EvaluationError, Evaluator, Failure, Outcome};
 use crate::environment::WarningKind;
 use crate::node::{Domain, Loop, Node};
 use crate::number::Number;
-use crate::value::{List, Value};
+use crate::value::{DEPTH_LIMIT, List, Value};
 
 /// What a loop does with the values of its body.
 enum Collect {
@@ -229,6 +229,11 @@ impl Evaluator<'_> {
                 let Some(Value::List(mut list)) = self.stack.pop() else {
                     unreachable!("the body leaves the stack as it was");
                 };
+                // Each round may take the list of the one before into its value: thousands of rounds would nest as many
+                // levels before the loop has an end.
+                if value.depth() >= DEPTH_LIMIT {
+                    return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT).into());
+                }
                 self.collected(list.len())?;
                 if Arc::strong_count(&list) > 1 {
                     self.allocate_list(list.len())?;

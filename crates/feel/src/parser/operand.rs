@@ -78,7 +78,12 @@ impl Parser<'_> {
         let resolution = self.bindings.resolve(&name);
         let builtin = functions::find(&name);
         let target = match (resolution.local, builtin) {
-            (Some(position), _) => Target::Value(Node::Local(position)),
+            (Some(position), None) => Target::Value(Node::Local(position)),
+            // `{count: count(items)}` makes a name of its own of many a function.
+            (Some(position), Some(builtin)) => {
+                self.uses_environment |= builtin.uses_environment;
+                Target::ValueOrBuiltin(Node::Local(position), builtin)
+            }
             (None, Some(builtin)) => {
                 self.uses_environment |= builtin.uses_environment;
                 Target::Builtin(builtin)

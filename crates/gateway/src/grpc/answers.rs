@@ -2,12 +2,14 @@
 
 use gateway_interface as interface;
 use protocol::{
-    DecisionEvaluationValue, DecisionRequirementsMetadata, DecisionValue, DeploymentValue, EvaluatedDecisionValue,
-    EvaluatedInputValue, EvaluatedOutputValue, JobKind, JobValue, Key, MatchedRuleValue, ProcessInstanceCreationValue,
-    ProcessInstanceResultValue, ProcessMetadata, Text,
+    ConditionalEvaluationValue, DecisionEvaluationValue, DecisionRequirementsMetadata, DecisionValue, DeploymentValue,
+    EvaluatedDecisionValue, EvaluatedInputValue, EvaluatedOutputValue, FormMetadata, JobKind, JobListenerEventType,
+    JobValue, Key, MatchedRuleValue, ProcessInstanceCreationValue, ProcessInstanceResultValue, ProcessMetadata, Text,
 };
 
 use crate::request::message::PublishedMessage;
+use crate::request::signal::BroadcastedSignal;
+use crate::request::task_result::ListenedTask;
 
 pub(crate) fn activated_job(key: Key, job: &JobValue) -> interface::ActivatedJob {
     let object = |text: &Text| {
@@ -28,12 +30,49 @@ pub(crate) fn activated_job(key: Key, job: &JobValue) -> interface::ActivatedJob
         deadline: job.deadline,
         variables: object(&job.variables),
         tenant_id: job.tenant_id.to_string(),
-        user_task: None,
-        kind: match job.job_kind {
-            JobKind::BpmnElement => interface::activated_job::JobKind::BpmnElement.into(),
-        },
-        listener_event_type: interface::activated_job::ListenerEventType::Unspecified.into(),
+        user_task: ListenedTask::of(job).map(listened_task),
+        kind: job_kind(job.job_kind).into(),
+        listener_event_type: listener_event_type(job.job_listener_event_type).into(),
         tags: strings(&job.tags),
+    }
+}
+
+fn listened_task(task: ListenedTask) -> interface::UserTaskProperties {
+    interface::UserTaskProperties {
+        action: task.action,
+        assignee: task.assignee,
+        candidate_groups: strings(&task.candidate_groups),
+        candidate_users: strings(&task.candidate_users),
+        changed_attributes: strings(&task.changed_attributes),
+        due_date: task.due_date,
+        follow_up_date: task.follow_up_date,
+        form_key: task.form_key,
+        priority: task.priority,
+        user_task_key: task.user_task_key,
+    }
+}
+
+fn job_kind(kind: JobKind) -> interface::activated_job::JobKind {
+    use interface::activated_job::JobKind as Known;
+    match kind {
+        JobKind::BpmnElement => Known::BpmnElement,
+        JobKind::ExecutionListener => Known::ExecutionListener,
+        JobKind::TaskListener => Known::TaskListener,
+        JobKind::AdHocSubProcess => Known::AdHocSubProcess,
+    }
+}
+
+fn listener_event_type(event_type: JobListenerEventType) -> interface::activated_job::ListenerEventType {
+    use interface::activated_job::ListenerEventType as Known;
+    match event_type {
+        JobListenerEventType::Unspecified => Known::Unspecified,
+        JobListenerEventType::Start => Known::Start,
+        JobListenerEventType::End => Known::End,
+        JobListenerEventType::Creating => Known::Creating,
+        JobListenerEventType::Assigning => Known::Assigning,
+        JobListenerEventType::Updating => Known::Updating,
+        JobListenerEventType::Completing => Known::Completing,
+        JobListenerEventType::Canceling => Known::Canceling,
     }
 }
 
@@ -68,7 +107,9 @@ pub(crate) fn deployed((key, value): (Key, Box<DeploymentValue>)) -> interface::
     let decisions = value.decisions_metadata.iter().map(|value| Metadata::Decision(decision(value)));
     let graphs = value.decision_requirements_metadata.iter();
     let graphs = graphs.map(|metadata| Metadata::DecisionRequirements(decision_requirements(metadata)));
-    let deployments = processes.chain(decisions).chain(graphs);
+    let forms = value.form_metadata.iter().map(|metadata| Metadata::Form(form(metadata)));
+    // A resource that is only kept has no place here.
+    let deployments = processes.chain(decisions).chain(graphs).chain(forms);
     interface::DeployResourceResponse {
         key: key.raw(),
         deployments: deployments.map(|metadata| interface::Deployment { metadata: Some(metadata) }).collect(),
@@ -86,6 +127,24 @@ pub(crate) fn published(message: &PublishedMessage) -> interface::PublishMessage
     interface::PublishMessageResponse { key: message.key.raw(), tenant_id: message.tenant_id.to_string() }
 }
 
+pub(crate) fn broadcasted(signal: &BroadcastedSignal) -> interface::BroadcastSignalResponse {
+    interface::BroadcastSignalResponse { key: signal.key.raw(), tenant_id: signal.tenant_id.to_string() }
+}
+
+pub(crate) fn evaluated_conditional(
+    (key, value): (Key, Box<ConditionalEvaluationValue>),
+) -> interface::EvaluateConditionalResponse {
+    let instances = value.started_process_instances.iter().map(|started| interface::ProcessInstanceReference {
+        process_definition_key: started.process_definition_key.raw(),
+        process_instance_key: started.process_instance_key.raw(),
+    });
+    interface::EvaluateConditionalResponse {
+        process_instances: instances.collect(),
+        conditional_evaluation_key: key.raw(),
+        tenant_id: value.tenant_id.to_string(),
+    }
+}
+
 pub(crate) fn deleted(resource_key: Key) -> interface::DeleteResourceResponse {
     interface::DeleteResourceResponse { resource_key: resource_key.to_string(), batch_operation: None }
 }
@@ -95,6 +154,16 @@ fn process(metadata: &ProcessMetadata) -> interface::ProcessMetadata {
         bpmn_process_id: metadata.bpmn_process_id.to_string(),
         version: metadata.version,
         process_definition_key: metadata.process_definition_key.raw(),
+        resource_name: metadata.resource_name.to_string(),
+        tenant_id: metadata.tenant_id.to_string(),
+    }
+}
+
+fn form(metadata: &FormMetadata) -> interface::FormMetadata {
+    interface::FormMetadata {
+        form_id: metadata.form_id.to_string(),
+        version: metadata.version,
+        form_key: metadata.form_key.raw(),
         resource_name: metadata.resource_name.to_string(),
         tenant_id: metadata.tenant_id.to_string(),
     }

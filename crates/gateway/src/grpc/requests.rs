@@ -8,20 +8,27 @@ use gateway_interface::*;
 use protocol::{
     DeploymentResource, Key, MigrationMappingInstruction, ModificationActivateInstruction, ModificationMoveInstruction,
     ModificationTerminateInstruction, ModificationVariableInstruction, RuntimeInstruction, RuntimeInstructionType,
+    Text,
 };
 
 use crate::activation::{ActivationRequest, WantedJobs};
 use crate::outcome::Failure;
+use crate::request::conditional::EvaluateConditional;
 use crate::request::creation::{CreateProcessInstance, CreateProcessInstanceWithResult};
 use crate::request::decision::EvaluateDecision;
 use crate::request::incident::ResolveIncident;
-use crate::request::job::{CompleteJob, FailJob, ThrowError, UpdateJobRetries, UpdateJobTimeout};
+use crate::request::job::{
+    AD_HOC_SUB_PROCESS, ChosenElements, CompleteJob, FailJob, ThrowError, USER_TASK, UpdateJobRetries,
+    UpdateJobTimeout, WorkResult,
+};
 use crate::request::message::PublishMessage;
 use crate::request::process_instance::{CancelProcessInstance, MigrateProcessInstance, ModifyProcessInstance};
 use crate::request::resource::{DeleteResource, DeployResources};
+use crate::request::signal::BroadcastSignal;
+use crate::request::task_result::{Corrections, TaskResult};
 use crate::request::variable::SetVariables;
 use crate::tenants::tenants;
-use crate::validation::{Variables, job_request, texts};
+use crate::validation::{Variables, excerpt, job_request, texts};
 
 use modify_process_instance_request as modify;
 
@@ -56,8 +63,42 @@ pub(super) fn complete_job(message: CompleteJobRequest) -> Read<CompleteJob> {
     Ok(CompleteJob {
         job_key: message.job_key,
         variables: Variables::Text(message.variables),
-        has_result: message.result.is_some_and(|result| result != JobResult::default()),
+        result: message.result.map(job_result).transpose()?,
     })
+}
+
+fn job_result(result: JobResult) -> Read<WorkResult> {
+    match result.r#type.as_deref().unwrap_or(USER_TASK) {
+        USER_TASK => Ok(WorkResult::UserTask(TaskResult {
+            denied: result.denied.unwrap_or_default(),
+            denied_reason: result.denied_reason.unwrap_or_default().into(),
+            corrections: corrections(result.corrections.unwrap_or_default()),
+        })),
+        AD_HOC_SUB_PROCESS => Ok(WorkResult::AdHocSubProcess(ChosenElements {
+            activate: result
+                .activate_elements
+                .into_iter()
+                .map(|element| (element.element_id.into(), Variables::Text(element.variables)))
+                .collect(),
+            is_completion_condition_fulfilled: result.is_completion_condition_fulfilled.unwrap_or_default(),
+            is_cancel_remaining_instances: result.is_cancel_remaining_instances.unwrap_or_default(),
+        })),
+        other => Err(Failure::InvalidArgument(format!(
+            "Expected the type of the job result to be one of [{USER_TASK}, {AD_HOC_SUB_PROCESS}], but it is '{}'",
+            excerpt(other)
+        ))),
+    }
+}
+
+fn corrections(corrections: JobResultCorrections) -> Corrections {
+    Corrections {
+        assignee: corrections.assignee.map(Text::from),
+        due_date: corrections.due_date.map(Text::from),
+        follow_up_date: corrections.follow_up_date.map(Text::from),
+        candidate_users: corrections.candidate_users.map(|list| texts(list.values)),
+        candidate_groups: corrections.candidate_groups.map(|list| texts(list.values)),
+        priority: corrections.priority,
+    }
 }
 
 pub(super) fn fail_job(message: FailJobRequest) -> Read<FailJob> {
@@ -206,7 +247,7 @@ pub(super) fn set_variables(message: SetVariablesRequest) -> Read<SetVariables> 
 
 pub(super) fn resolve_incident(message: ResolveIncidentRequest) -> Read<ResolveIncident> {
     let ResolveIncidentRequest { incident_key, operation_reference } = message;
-    Ok(ResolveIncident { incident_key, operation_reference })
+    Ok(ResolveIncident { incident_key, operation_reference, batch_operation: None })
 }
 
 pub(super) fn deploy_resource(message: DeployResourceRequest) -> Read<DeployResources> {
@@ -243,6 +284,22 @@ pub(super) fn publish_message(message: PublishMessageRequest) -> Read<PublishMes
         variables: Variables::Text(message.variables),
         tenant_id: message.tenant_id,
         business_id: None,
+    })
+}
+
+pub(super) fn broadcast_signal(message: BroadcastSignalRequest) -> Read<BroadcastSignal> {
+    Ok(BroadcastSignal {
+        signal_name: message.signal_name.into(),
+        variables: Variables::Text(message.variables),
+        tenant_id: message.tenant_id,
+    })
+}
+
+pub(super) fn evaluate_conditional(message: EvaluateConditionalRequest) -> Read<EvaluateConditional> {
+    Ok(EvaluateConditional {
+        process_definition_key: message.process_definition_key,
+        variables: Variables::Text(message.variables),
+        tenant_id: message.tenant_id,
     })
 }
 

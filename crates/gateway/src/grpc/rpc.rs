@@ -49,7 +49,10 @@ impl Rpc {
     /// Whether it starts work. Those that also wait for the end of it do not count: that may take long, and may wait for
     /// something that comes on the same connection.
     pub(crate) fn is_start(self) -> bool {
-        matches!(self, Rpc::CreateProcessInstance | Rpc::PublishMessage)
+        matches!(
+            self,
+            Rpc::CreateProcessInstance | Rpc::PublishMessage | Rpc::BroadcastSignal | Rpc::EvaluateConditional
+        )
     }
 
     /// What its answers are, if they may be large. Jobs of streams have their credit instead.

@@ -10,10 +10,10 @@ use gateway_interface::*;
 use prost::Message;
 use tokio::sync::watch;
 use tokio_stream::Stream;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Request, Response, Status};
 
 use super::rpc::{Rpc, RpcMetrics};
-use super::status::{self, status};
+use super::status;
 use super::topology::topology;
 use super::{answers, requests};
 use crate::activation::{Activation, ActivationContext, ActivationStream};
@@ -80,13 +80,6 @@ impl Service {
             Err(failure) => Err(failure),
         };
         self.finish(rpc, start, outcome)
-    }
-
-    fn not_yet<T>(&self, rpc: Rpc, missing: &str) -> Answer<T> {
-        let message = format!("{} is not supported by this version of Osmia yet: {missing}.", rpc.name());
-        let outcome = Err(status(Code::Unimplemented, message));
-        self.metrics.record(rpc, Instant::now(), &outcome);
-        outcome
     }
 
     fn activation(&self, request: ActivateJobsRequest, slot: AnswerSlot) -> Result<Activation, Failure> {
@@ -283,8 +276,9 @@ impl Gateway for Service {
         self.answer(Rpc::PublishMessage, start, sent, |message| Ok(answers::published(&message))).await
     }
 
-    async fn broadcast_signal(&self, _: Request<BroadcastSignalRequest>) -> Answer<BroadcastSignalResponse> {
-        self.not_yet(Rpc::BroadcastSignal, "signals and signal events are missing")
+    async fn broadcast_signal(&self, request: Request<BroadcastSignalRequest>) -> Answer<BroadcastSignalResponse> {
+        let (start, sent) = (Instant::now(), self.send(requests::broadcast_signal(request.into_inner())));
+        self.answer(Rpc::BroadcastSignal, start, sent, |signal| Ok(answers::broadcasted(&signal))).await
     }
 
     async fn evaluate_decision(&self, request: Request<EvaluateDecisionRequest>) -> Answer<EvaluateDecisionResponse> {
@@ -311,9 +305,11 @@ impl Gateway for Service {
 
     async fn evaluate_conditional(
         &self,
-        _: Request<EvaluateConditionalRequest>,
+        request: Request<EvaluateConditionalRequest>,
     ) -> Answer<EvaluateConditionalResponse> {
-        self.not_yet(Rpc::EvaluateConditional, "conditional start events are missing")
+        let (start, sent) = (Instant::now(), self.send(requests::evaluate_conditional(request.into_inner())));
+        let render = |evaluated| Ok(answers::evaluated_conditional(evaluated));
+        self.answer(Rpc::EvaluateConditional, start, sent, render).await
     }
 
     async fn topology(&self, request: Request<TopologyRequest>) -> Answer<TopologyResponse> {

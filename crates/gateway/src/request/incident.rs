@@ -13,6 +13,8 @@ use crate::validation::Target;
 pub(crate) struct ResolveIncident {
     pub incident_key: i64,
     pub operation_reference: Option<u64>,
+    /// The batch operation that it is a part of.
+    pub batch_operation: Option<i64>,
 }
 
 impl Request for ResolveIncident {
@@ -24,7 +26,9 @@ impl Request for ResolveIncident {
             let value = IncidentValue { tenant_id: tenant_by_key(), ..IncidentValue::default() };
             Payload::Incident(IncidentIntent::Resolve, Box::new(value))
         };
-        Submission::by_key(router, target, self.incident_key, self.operation_reference, payload)
+        let mut submission = Submission::by_key(router, target, self.incident_key, self.operation_reference, payload)?;
+        submission.command.batch_operation_reference = self.batch_operation.map(Key::from_raw);
+        Ok(submission)
     }
 
     fn answer(_: Key, _: Payload) -> Result<(), Payload> {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use protocol::{JobIntent, JobValue, Key, Payload, Rejection, Text};
+use protocol::{JobIntent, JobResult, JobValue, Key, Payload, Rejection, Text};
 
+use super::ad_hoc_sub_process::activate_elements;
+use super::task_result::TaskResult;
 use super::{Request, Submission};
 use crate::executor::Router;
 use crate::outcome::Failure;
@@ -14,8 +16,30 @@ use crate::validation::{Target, Variables};
 pub(crate) struct CompleteJob {
     pub job_key: i64,
     pub variables: Variables,
-    /// The client says more than variables.
-    pub has_result: bool,
+    /// What the worker says besides.
+    pub result: Option<WorkResult>,
+}
+
+/// The types of what a worker says, as clients name them.
+pub(crate) const USER_TASK: &str = "userTask";
+pub(crate) const AD_HOC_SUB_PROCESS: &str = "adHocSubProcess";
+
+/// What a worker says besides variables.
+#[derive(Debug)]
+pub(crate) enum WorkResult {
+    /// What an ad-hoc sub-process does next.
+    AdHocSubProcess(ChosenElements),
+    /// What becomes of the change of a user task.
+    UserTask(TaskResult),
+}
+
+/// What an ad-hoc sub-process does next.
+#[derive(Debug, Default)]
+pub(crate) struct ChosenElements {
+    /// Elements that begin, each with variables.
+    pub activate: Vec<(Text, Variables)>,
+    pub is_completion_condition_fulfilled: bool,
+    pub is_cancel_remaining_instances: bool,
 }
 
 /// The work of a job failed.
@@ -70,13 +94,17 @@ impl Request for CompleteJob {
     type Answer = ();
 
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
-        if self.has_result {
-            return Err(Failure::Unsupported {
-                with: "a result",
-                remark: ": jobs of listeners and ad-hoc sub-processes are missing.",
-            });
-        }
-        let value = JobValue { variables: self.variables.check()?, ..JobValue::default() };
+        let result = match self.result {
+            Some(WorkResult::UserTask(result)) => Some(Box::new(result.into())),
+            Some(WorkResult::AdHocSubProcess(chosen)) => Some(Box::new(JobResult {
+                activate_elements: activate_elements(chosen.activate)?,
+                completion_condition_fulfilled: chosen.is_completion_condition_fulfilled,
+                cancel_remaining_instances: chosen.is_cancel_remaining_instances,
+                ..JobResult::default()
+            })),
+            None => None,
+        };
+        let value = JobValue { variables: self.variables.check()?, result, ..JobValue::default() };
         let target = Target { intent: JobIntent::Complete.name(), action: "complete job", kind: "job" };
         let payload = |_| Payload::Job(JobIntent::Complete, Arc::new(value));
         Submission::by_key(router, target, self.job_key, None, payload)

@@ -1,6 +1,8 @@
-//! Publishing messages.
+//! Publishing messages, and correlating them at once.
 
-use protocol::{Command, Key, MessageIntent, MessageValue, Payload, Text};
+use protocol::{
+    Command, Key, MessageCorrelationIntent, MessageCorrelationValue, MessageIntent, MessageValue, Payload, Text,
+};
 
 use super::{Request, Submission};
 use crate::executor::Router;
@@ -35,9 +37,7 @@ impl Request for PublishMessage {
     /// A message without a name, or with a time to live below zero, is taken as Zeebe takes it: nothing waits for the
     /// one, and the other is not kept.
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
-        if self.business_id.is_some_and(|id| !id.is_empty()) {
-            return Err(Failure::Unsupported { with: "business ids", remark: "." });
-        }
+        check_business_id(self.business_id)?;
         let value = MessageValue {
             tenant_id: tenant(&self.tenant_id)?,
             variables: self.variables.check()?,
@@ -57,5 +57,59 @@ impl Request for PublishMessage {
             Payload::Message(_, value) => Ok(PublishedMessage { key, tenant_id: value.tenant_id }),
             other => Err(other),
         }
+    }
+}
+
+/// Has a message for whoever waits for it now, and waits until one has taken it.
+#[derive(Debug, Default)]
+pub(crate) struct CorrelateMessage {
+    pub name: Text,
+    pub correlation_key: Text,
+    pub variables: Variables,
+    pub tenant_id: String,
+    pub business_id: Option<String>,
+}
+
+/// A message that was correlated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CorrelatedMessage {
+    pub key: Key,
+    pub process_instance_key: Key,
+    pub tenant_id: Text,
+}
+
+impl Request for CorrelateMessage {
+    type Answer = CorrelatedMessage;
+
+    fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
+        check_business_id(self.business_id)?;
+        let value = MessageCorrelationValue {
+            tenant_id: tenant(&self.tenant_id)?,
+            variables: self.variables.check()?,
+            name: self.name,
+            correlation_key: self.correlation_key,
+            ..MessageCorrelationValue::default()
+        };
+        let partition = router.of_correlation_key(&value.correlation_key);
+        let payload = Payload::MessageCorrelation(MessageCorrelationIntent::Correlate, Box::new(value));
+        Ok(Submission::new(partition, Command::new(Key::NONE, payload)))
+    }
+
+    fn answer(key: Key, payload: Payload) -> Result<Self::Answer, Payload> {
+        match payload {
+            Payload::MessageCorrelation(_, value) => Ok(CorrelatedMessage {
+                key,
+                process_instance_key: value.process_instance_key,
+                tenant_id: value.tenant_id,
+            }),
+            other => Err(other),
+        }
+    }
+}
+
+fn check_business_id(id: Option<String>) -> Result<(), Failure> {
+    match id.is_some_and(|id| !id.is_empty()) {
+        true => Err(Failure::Unsupported { with: "business ids", remark: "." }),
+        false => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
-//! Deploying and deleting resources.
+//! Deploying, reading and deleting resources.
 
 use protocol::{
     Command, DeploymentIntent, DeploymentResource, DeploymentValue, Key, PartitionId, Payload, Rejection,
-    ResourceDeletionIntent, ResourceDeletionValue,
+    ResourceDeletionIntent, ResourceDeletionValue, ResourceIntent, ResourceMetadata, ResourceValue,
 };
 
 use super::{Request, Submission};
@@ -24,6 +24,32 @@ pub(crate) struct DeleteResource {
     /// And with it what is known of its instances.
     pub deletes_history: bool,
     pub operation_reference: Option<u64>,
+}
+
+/// Reads a deployed resource that is only kept.
+#[derive(Debug, Default)]
+pub(crate) struct FetchResource {
+    pub resource_key: i64,
+}
+
+impl Request for FetchResource {
+    type Answer = Box<ResourceValue>;
+
+    /// Every partition has it. The first one had it first.
+    fn submission(self, _: &Router<'_>) -> Result<Submission, Failure> {
+        let resource_key = Key::from_raw(self.resource_key);
+        let metadata = ResourceMetadata { resource_key, tenant_id: tenant_by_key(), ..ResourceMetadata::default() };
+        let value = ResourceValue { metadata, ..ResourceValue::default() };
+        let payload = Payload::Resource(ResourceIntent::Fetch, Box::new(value));
+        Ok(Submission::new(PartitionId::DEPLOYMENT, Command::new(Key::NONE, payload)))
+    }
+
+    fn answer(_: Key, payload: Payload) -> Result<Self::Answer, Payload> {
+        match payload {
+            Payload::Resource(_, value) => Ok(value),
+            other => Err(other),
+        }
+    }
 }
 
 impl Request for DeployResources {

@@ -80,7 +80,14 @@ impl Existing {
     /// Whether it starts work. A creation that turns out to wait for the end does not count any longer then: that may take
     /// long.
     fn is_start(self) -> bool {
-        matches!(self, Existing::CreateProcessInstance | Existing::PublishMessage)
+        matches!(
+            self,
+            Existing::CreateProcessInstance
+                | Existing::PublishMessage
+                | Existing::CorrelateMessage
+                | Existing::BroadcastSignal
+                | Existing::EvaluateConditionals
+        )
     }
 
     fn body_kind(self) -> Kind {
@@ -191,9 +198,9 @@ impl Shared {
         })
     }
 
-    pub(super) async fn execute<R: crate::request::Request>(&self, request: R) -> Result<R::Answer, Failure> {
-        let outcome: Outcome<R::Answer> = self.executor.submit(request)?.outcome().await;
-        outcome.map(|answered| answered.value)
+    /// What a request came to, and where its records end.
+    pub(super) async fn execute<R: crate::request::Request>(&self, request: R) -> Outcome<R::Answer> {
+        self.executor.submit(request)?.outcome().await
     }
 }
 

@@ -6,7 +6,11 @@ use protocol::DEFAULT_TENANT;
 
 use super::json::JsonObject;
 use super::response::{ApiBody, empty};
+use crate::MESSAGE_BYTES_MAX;
 use crate::topology::GATEWAY_VERSION;
+
+/// The engine refuses longer names of types and workers.
+const NAME_BYTES_MAX: usize = 512;
 
 pub(super) fn topology(cluster: &ClusterView) -> Vec<u8> {
     let mut json = JsonObject::new();
@@ -14,8 +18,8 @@ pub(super) fn topology(cluster: &ClusterView) -> Vec<u8> {
     json.text("clusterId", &cluster.cluster_id).number("clusterSize", cluster.cluster_size);
     json.number("partitionsCount", cluster.partitions_count);
     json.number("replicationFactor", cluster.replication_factor).text("gatewayVersion", GATEWAY_VERSION);
-    // Of changes of the cluster; there was none.
-    json.text("lastCompletedChangeId", "-1");
+    let change = cluster.last_completed_change.map_or_else(|| "-1".to_owned(), |change| change.to_string());
+    json.text("lastCompletedChangeId", &change);
     json.finish()
 }
 
@@ -57,6 +61,27 @@ pub(super) fn license() -> Vec<u8> {
     json.finish()
 }
 
+/// What there is, and the limits of what is counted and taken.
+pub(super) fn configuration() -> Vec<u8> {
+    let limit = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut metrics = JsonObject::new();
+    metrics.flag("enabled", true).text("exportInterval", "PT1M").number("maxWorkerNameLength", limit(NAME_BYTES_MAX));
+    metrics.number("maxJobTypeLength", limit(NAME_BYTES_MAX)).number("maxTenantIdLength", 256);
+    // There is no limit.
+    metrics.number("maxUniqueKeys", i32::MAX);
+    let (mut components, mut deployment) = (JsonObject::new(), JsonObject::new());
+    components.texts("active", &[]);
+    deployment.flag("isMultiTenancyEnabled", false).number("maxRequestSize", limit(MESSAGE_BYTES_MAX));
+    let (mut authentication, mut cloud) = (JsonObject::new(), JsonObject::new());
+    authentication.flag("canLogout", false).flag("isLoginDelegated", false);
+    cloud.null("stage");
+    let mut json = JsonObject::new();
+    json.object_or_null("jobMetrics", Some(metrics)).object_or_null("components", Some(components));
+    json.object_or_null("deployment", Some(deployment)).object_or_null("authentication", Some(authentication));
+    json.object_or_null("cloud", Some(cloud));
+    json.finish()
+}
+
 /// Nobody has to say who they are, and everybody may do everything.
 pub(super) fn authentication() -> Vec<u8> {
     let mut tenant = JsonObject::new();
@@ -94,6 +119,7 @@ mod tests {
             replication_factor: 1,
             cluster_size: 1,
             cluster_id: "c".to_owned(),
+            last_completed_change: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Incidents in JSON.
 
 use super::api::NoAnswer;
+use super::json::JsonObject;
 use super::object::{Object, path_key};
 use crate::request::incident::ResolveIncident;
 
@@ -9,9 +10,18 @@ pub(super) fn resolution(incident_key: &str, body: &[u8]) -> Result<ResolveIncid
     let request = ResolveIncident {
         incident_key: path_key("incidentKey", incident_key)?,
         operation_reference: object.take_operation_reference()?,
+        batch_operation: None,
     };
     object.finish()?;
     Ok(request)
+}
+
+/// There are no batch operations yet, so this one is known by the instance that it is about; records name it so, too.
+pub(super) fn resolved_of(process_instance_key: i64) -> Vec<u8> {
+    let mut json = JsonObject::new();
+    json.text("batchOperationKey", &process_instance_key.to_string());
+    json.text("batchOperationType", "RESOLVE_INCIDENT");
+    json.finish()
 }
 
 #[cfg(test)]

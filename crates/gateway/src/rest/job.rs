@@ -1,14 +1,17 @@
 //! Jobs in JSON.
 
-use protocol::{JobKind, JobValue, Key};
-use serde_json::value::RawValue;
+use protocol::{JobValue, Key};
 
+use super::ad_hoc_sub_process;
 use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{Object, Violations, invalid, path_key};
 use crate::activation::WantedJobs;
 use crate::outcome::Failure;
-use crate::request::job::{CompleteJob, FailJob, ThrowError, UpdateJob};
+use crate::request::job::{
+    AD_HOC_SUB_PROCESS, ChosenElements, CompleteJob, FailJob, ThrowError, USER_TASK, UpdateJob, WorkResult,
+};
+use crate::request::task_result::{Corrections, ListenedTask, TaskResult};
 use crate::validation::excerpt;
 
 type Read<T> = Result<T, NoAnswer>;
@@ -47,16 +50,57 @@ pub(super) fn activation(body: &[u8]) -> Read<WantedJobs> {
 
 pub(super) fn completion(job_key: &str, body: &[u8]) -> Read<CompleteJob> {
     let mut object = Object::read(body)?;
+    let result: Option<Object<'_>> = object.take("result")?;
+    let result = result.map(self::result).transpose()?;
     let request = CompleteJob {
         job_key: path_key("jobKey", job_key)?,
         variables: object.take("variables")?.unwrap_or_default(),
-        has_result: object.take::<&RawValue>("result")?.is_some(),
+        result,
     };
     if object.take::<String>("businessId")?.is_some() {
         return Err(Failure::Unsupported { with: "a business id", remark: "." }.into());
     }
     finish(object)?;
     Ok(request)
+}
+
+/// What a worker says besides variables: of a user task, unless the type is that of an ad-hoc sub-process.
+fn result(mut object: Object<'_>) -> Read<WorkResult> {
+    let result = match object.take::<String>("type")?.as_deref().unwrap_or(USER_TASK) {
+        USER_TASK => WorkResult::UserTask(TaskResult {
+            denied: object.take("denied")?.unwrap_or(false),
+            denied_reason: object.take("deniedReason")?.unwrap_or_default(),
+            corrections: object.take("corrections")?.map(corrections).transpose()?.unwrap_or_default(),
+        }),
+        AD_HOC_SUB_PROCESS => WorkResult::AdHocSubProcess(ChosenElements {
+            activate: ad_hoc_sub_process::elements(&mut object, "activateElements")?,
+            is_completion_condition_fulfilled: object.take("isCompletionConditionFulfilled")?.unwrap_or(false),
+            is_cancel_remaining_instances: object.take("isCancelRemainingInstances")?.unwrap_or(false),
+        }),
+        other => {
+            let other = excerpt(other);
+            return Err(invalid(format!(
+                "Unexpected value '{other}' for type. It must be one of: {USER_TASK}, {AD_HOC_SUB_PROCESS}."
+            ))
+            .into());
+        }
+    };
+    object.finish()?;
+    Ok(result)
+}
+
+/// Attributes that a listener corrects; what is null stays.
+fn corrections(mut object: Object<'_>) -> Read<Corrections> {
+    let corrections = Corrections {
+        assignee: object.take("assignee")?,
+        due_date: object.take("dueDate")?,
+        follow_up_date: object.take("followUpDate")?,
+        candidate_users: object.take("candidateUsers")?,
+        candidate_groups: object.take("candidateGroups")?,
+        priority: object.take("priority")?,
+    };
+    object.finish()?;
+    Ok(corrections)
 }
 
 pub(super) fn failure(job_key: &str, body: &[u8]) -> Read<FailJob> {
@@ -126,12 +170,30 @@ pub(super) fn activated(key: Key, job: &JobValue) -> JsonObject {
     json.key("processInstanceKey", job.process_instance_key);
     json.key("processDefinitionKey", job.process_definition_key);
     json.key("elementInstanceKey", job.element_instance_key);
-    let kind = match job.job_kind {
-        JobKind::BpmnElement => "BPMN_ELEMENT",
-    };
-    json.text("kind", kind).text("listenerEventType", "UNSPECIFIED").null("userTask").texts("tags", &job.tags);
+    json.text("kind", job.job_kind.name()).text("listenerEventType", job.job_listener_event_type.name());
+    json.object_or_null("userTask", ListenedTask::of(job).map(listened_task)).texts("tags", &job.tags);
     // Jobs do not say to which root they belong.
     json.null("rootProcessInstanceKey").null("businessId").number("priority", 0).null("jobLeaseToken");
+    json
+}
+
+fn listened_task(task: ListenedTask) -> JsonObject {
+    let mut json = JsonObject::new();
+    let text = |json: &mut JsonObject, name: &str, text: Option<String>| {
+        json.text_or_null(name, text.as_deref().unwrap_or_default());
+    };
+    json.text("action", task.action.as_deref().unwrap_or_default());
+    text(&mut json, "assignee", task.assignee);
+    json.texts("candidateGroups", &task.candidate_groups).texts("candidateUsers", &task.candidate_users);
+    json.texts("changedAttributes", &task.changed_attributes);
+    text(&mut json, "dueDate", task.due_date);
+    text(&mut json, "followUpDate", task.follow_up_date);
+    text(&mut json, "formKey", task.form_key.map(|key| key.to_string()));
+    match task.priority {
+        Some(priority) => json.number("priority", priority),
+        None => json.null("priority"),
+    };
+    text(&mut json, "userTaskKey", task.user_task_key.map(|key| key.to_string()));
     json
 }
 
@@ -153,12 +215,47 @@ mod tests {
     fn a_completion_may_say_nothing() {
         for body in ["", "{}", r#"{"variables":null,"result":null}"#] {
             let request = completion("7", body.as_bytes()).unwrap();
-            assert_eq!((request.job_key, request.has_result), (7, false));
+            assert_eq!((request.job_key, request.result.is_some()), (7, false));
             assert_eq!(request.variables.check().unwrap(), "");
         }
         let request = completion("7", br#"{"variables":{"b":2},"result":{"type":"userTask"}}"#).unwrap();
-        assert!(request.has_result);
+        assert!(matches!(request.result, Some(WorkResult::UserTask(_))));
         assert_eq!(request.variables.check().unwrap(), r#"{"b":2}"#);
+    }
+
+    #[test]
+    fn a_listener_denies_and_corrects() {
+        let body = br#"{"result":{"denied":true,"deniedReason":"r","corrections":{"assignee":"","priority":null,"candidateUsers":["a"]}}}"#;
+        let Some(WorkResult::UserTask(result)) = completion("7", body).unwrap().result else { panic!("a result") };
+        assert_eq!((result.denied, &*result.denied_reason), (true, "r"));
+        let Corrections { assignee, priority, candidate_users, candidate_groups, .. } = result.corrections;
+        assert_eq!((assignee, priority), (Some("".into()), None));
+        assert_eq!((candidate_users, candidate_groups), (Some(vec!["a".into()]), None));
+        for (wrong, sentence) in [
+            (r#"{"type":"other"}"#, "Unexpected value 'other' for type. It must be one of: userTask, adHocSubProcess."),
+            (r#"{"activateElements":[]}"#, "Request property [activateElements]"),
+            (r#"{"corrections":{"owner":"a"}}"#, "Request property [owner]"),
+            (r#"{"corrections":{"priority":"high"}}"#, "Request property [priority]"),
+            (r#"{"denied":"yes"}"#, "Request property [denied]"),
+        ] {
+            let found = problem(completion("7", format!(r#"{{"result":{wrong}}}"#).as_bytes()));
+            assert!(found.starts_with(sentence), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_worker_chooses_elements() {
+        let body = br#"{"result":{"type":"adHocSubProcess","activateElements":[{"elementId":"a","variables":{"x":1}},
+            {"elementId":"b"}],"isCompletionConditionFulfilled":false,"isCancelRemainingInstances":true}}"#;
+        let request = completion("7", body).unwrap();
+        let Some(WorkResult::AdHocSubProcess(chosen)) = request.result else { panic!("a choice") };
+        let ids: Vec<&str> = chosen.activate.iter().map(|(id, _)| &**id).collect();
+        assert_eq!(ids, ["a", "b"]);
+        assert!(!chosen.is_completion_condition_fulfilled && chosen.is_cancel_remaining_instances);
+        for wrong in [r#"{"activateElements":[{}]}"#, r#"{"activateElements":{}}"#, r#"{"other":1}"#] {
+            let body = format!(r#"{{"result":{{"type":"adHocSubProcess",{}}}"#, &wrong[1..]);
+            assert!(matches!(completion("7", body.as_bytes()), Err(NoAnswer::Problem(_))), "{body}");
+        }
     }
 
     #[test]
@@ -238,6 +335,7 @@ mod tests {
         let found: Value = serde_json::from_slice(&activated(Key::new(PartitionId(1), 1), &job).finish()).unwrap();
         assert_eq!((&found["jobKey"], &found["deadline"]), (&json!("2251799813685249"), &json!(5)));
         assert_eq!((&found["customHeaders"], &found["variables"]), (&json!({}), &json!({"a": 1.0})));
+        assert_eq!((&found["kind"], &found["listenerEventType"]), (&json!("BPMN_ELEMENT"), &json!("UNSPECIFIED")));
         let mut names: Vec<&str> = found.as_object().unwrap().keys().map(String::as_str).collect();
         names.sort_unstable();
         let expected = "businessId customHeaders deadline elementId elementInstanceKey jobKey jobLeaseToken kind listenerEventType physicalTenantId priority processDefinitionId processDefinitionKey processDefinitionVersion processInstanceKey retries rootProcessInstanceKey tags tenantId type userTask variables worker";

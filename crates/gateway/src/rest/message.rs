@@ -3,7 +3,7 @@
 use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{Object, invalid};
-use crate::request::message::{PublishMessage, PublishedMessage};
+use crate::request::message::{CorrelateMessage, CorrelatedMessage, PublishMessage, PublishedMessage};
 
 pub(super) fn publication(body: &[u8]) -> Result<PublishMessage, NoAnswer> {
     let mut object = Object::read(body)?;
@@ -17,15 +17,41 @@ pub(super) fn publication(body: &[u8]) -> Result<PublishMessage, NoAnswer> {
         business_id: object.take("businessId")?,
     };
     object.finish()?;
-    if request.name.trim().is_empty() {
-        return Err(invalid("No name provided.").into());
-    }
+    check_name(&request.name)?;
     Ok(request)
+}
+
+pub(super) fn correlation(body: &[u8]) -> Result<CorrelateMessage, NoAnswer> {
+    let mut object = Object::read(body)?;
+    let request = CorrelateMessage {
+        name: object.require("name")?,
+        correlation_key: object.take("correlationKey")?.unwrap_or_default(),
+        variables: object.take("variables")?.unwrap_or_default(),
+        tenant_id: object.take("tenantId")?.unwrap_or_default(),
+        business_id: object.take("businessId")?,
+    };
+    object.finish()?;
+    check_name(&request.name)?;
+    Ok(request)
+}
+
+fn check_name(name: &str) -> Result<(), NoAnswer> {
+    match name.trim().is_empty() {
+        true => Err(invalid("No name provided.").into()),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn published(message: &PublishedMessage) -> Vec<u8> {
     let mut json = JsonObject::new();
     json.text("tenantId", &message.tenant_id).key("messageKey", message.key);
+    json.finish()
+}
+
+pub(super) fn correlated(message: &CorrelatedMessage) -> Vec<u8> {
+    let mut json = JsonObject::new();
+    json.text("tenantId", &message.tenant_id).key("messageKey", message.key);
+    json.key("processInstanceKey", message.process_instance_key);
     json.finish()
 }
 

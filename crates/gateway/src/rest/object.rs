@@ -79,6 +79,11 @@ impl<'a> Object<'a> {
         self.properties.into_iter().filter(|(_, value)| value.get() != "null")
     }
 
+    /// Whether a property is there that nobody has asked for yet, and is not null.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.properties.iter().any(|(given, value)| given == name && value.get() != "null")
+    }
+
     /// Whether there is nothing in it.
     pub(super) fn is_empty(&self) -> bool {
         self.properties.is_empty()

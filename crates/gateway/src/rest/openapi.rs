@@ -6,6 +6,7 @@
 mod commands;
 mod reading;
 mod shape;
+mod statistics;
 #[cfg(test)]
 mod tests;
 
@@ -89,6 +90,9 @@ fn rendered(operation: &Operation, described: Described) -> Value {
         "parameters": parameters,
         "responses": {described.status: done, "default": {"$ref": "#/components/responses/Problem"}},
     });
+    if matches!(operation.name, "getStartProcessForm" | "getUserTaskForm") {
+        rendered["responses"]["204"] = json!({"description": "There is none."});
+    }
     if let Some((media_type, schema)) = described.request {
         // A body without required properties may be missing.
         let is_required = schema.get("required").is_some();

@@ -1,25 +1,25 @@
 //! What each operation does with its request.
 
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use super::activation::Found;
 use super::api::{NoAnswer, Shared, Taken};
+use super::object::{Object, path_key};
 use super::process_instance::Creation;
 use super::response::ApiBody;
 use super::routes::Existing;
 use super::search::{Asked, Read};
 use super::{
-    activation, clock, cluster, decision, incident, job, message, modification, process_instance, resource, response,
-    search, variable,
+    activation, ad_hoc_sub_process, clock, cluster, conditional, consistency, decision, expression, incident, job,
+    message, modification, older_client, process_instance, resource, response, search, signal, user_task, variable,
 };
 use crate::activation::{Activation, ActivationContext};
 use crate::answers::LargeAnswer;
 use crate::listener::Caller;
+use crate::outcome::Failure;
 use crate::request::Request;
-
-/// With the value `eventual`: of a request, that it is not to wait for anything; of an answer, that it did not wait any longer.
-const CONSISTENCY: HeaderName = HeaderName::from_static("osmia-consistency");
+use crate::request::incident::ResolveIncident;
 
 type Answered = Result<Response<ApiBody>, NoAnswer>;
 
@@ -36,28 +36,61 @@ impl Shared {
             Existing::CreateDeployment => self.deploy(taken, caller).await,
             Existing::DeleteResource => {
                 let key = taken.parameters.first();
+                let wants_nothing = older_client::expects_no_content(taken.headers);
                 let (body, _) = self.receive(taken, caller).await?;
-                let resource_key = self.execute(resource::deletion(key, &body)?).await?;
-                Ok(response::json(resource::deleted(resource_key)))
+                let done = self.execute(resource::deletion(key, &body)?).await?;
+                let answer = match wants_nothing {
+                    true => response::empty(StatusCode::OK),
+                    false => response::json(resource::deleted(done.value)),
+                };
+                Ok(consistency::reached(answer, done.at))
             }
+            Existing::GetResource | Existing::GetResourceContent => self.fetch(taken, caller).await,
+            Existing::CompleteUserTask => self.change(taken, caller, user_task::completion).await,
+            Existing::AssignUserTask => self.change(taken, caller, user_task::assignment).await,
+            Existing::UnassignUserTask => self.change(taken, caller, user_task::unassignment).await,
+            Existing::UpdateUserTask => self.change(taken, caller, user_task::update).await,
             Existing::CreateProcessInstance => self.create(taken, caller).await,
             Existing::CancelProcessInstance => self.change(taken, caller, process_instance::cancellation).await,
             Existing::ModifyProcessInstance => self.change(taken, caller, modification::modification).await,
             Existing::MigrateProcessInstance => self.change(taken, caller, modification::migration).await,
             Existing::SetVariables => self.change(taken, caller, variable::change).await,
+            Existing::ActivateAdHocElements => self.change(taken, caller, ad_hoc_sub_process::activation).await,
             Existing::ActivateJobs => self.activate(taken, caller).await,
             Existing::CompleteJob => self.change(taken, caller, job::completion).await,
             Existing::FailJob => self.change(taken, caller, job::failure).await,
             Existing::ThrowJobError => self.change(taken, caller, job::error).await,
             Existing::UpdateJob => self.change(taken, caller, job::update).await,
+            Existing::GetSystemConfiguration => Ok(response::json(cluster::configuration())),
+            Existing::ResolveIncidentsOfInstance => self.resolve_incidents(taken, caller).await,
             Existing::ResolveIncident => self.change(taken, caller, incident::resolution).await,
             Existing::PublishMessage => {
                 let (body, start) = self.receive(taken, caller).await?;
-                let message = self.execute(message::publication(&body)?).await?;
+                let done = self.execute(message::publication(&body)?).await?;
                 drop(start);
-                Ok(response::json(message::published(&message)))
+                Ok(consistency::reached(response::json(message::published(&done.value)), done.at))
+            }
+            Existing::CorrelateMessage => {
+                let (body, start) = self.receive(taken, caller).await?;
+                let done = self.execute(message::correlation(&body)?).await?;
+                drop(start);
+                Ok(consistency::reached(response::json(message::correlated(&done.value)), done.at))
+            }
+            Existing::BroadcastSignal => {
+                let (body, start) = self.receive(taken, caller).await?;
+                let done = self.execute(signal::broadcast(&body)?).await?;
+                drop(start);
+                Ok(consistency::reached(response::json(signal::broadcasted(&done.value)), done.at))
+            }
+            Existing::EvaluateConditionals => {
+                let (body, start) = self.receive(taken, caller).await?;
+                let done = self.execute(conditional::evaluation(&body)?).await?;
+                drop(start);
+                let (key, value) = done.value;
+                Ok(consistency::reached(response::json(conditional::evaluated(key, &value)), done.at))
             }
             Existing::EvaluateDecision => self.evaluate(taken, caller).await,
+            Existing::EvaluateExpression => self.evaluate_expression(taken, caller).await,
             Existing::Read(read) => self.read(read, taken, caller).await,
         }
     }
@@ -71,16 +104,20 @@ impl Shared {
     ) -> Answered {
         let key = taken.parameters.first();
         let (body, _) = self.receive(taken, caller).await?;
-        self.execute(read(key, &body)?).await?;
-        Ok(response::empty(StatusCode::NO_CONTENT))
+        let done = self.execute(read(key, &body)?).await?;
+        Ok(consistency::reached(response::empty(StatusCode::NO_CONTENT), done.at))
     }
 
     /// Reads once everything can be found that clients of this gateway know to have happened.
     async fn read(&self, read: Read, taken: Taken<'_>, caller: &Caller) -> Answered {
         let (parameter, query) = (taken.parameters.first(), taken.query);
-        let is_relaxed = taken.headers.get(CONSISTENCY).is_some_and(|given| given.as_bytes() == b"eventual");
+        let mut wanted = consistency::wanted(taken.headers, self.executor.client.partition_count())?;
+        let is_relaxed = consistency::is_relaxed(taken.headers);
         let (body, _) = self.receive(taken, caller).await?;
-        let is_fresh = is_relaxed || self.searcher.wait_until_folded(&self.executor.acknowledged.positions()).await;
+        if !is_relaxed {
+            wanted.extend(self.executor.acknowledged.positions());
+        }
+        let is_fresh = self.searcher.wait_until_folded(&wanted).await;
         let mut response = match self.searcher.read(read, Asked { parameter, query, body: &body }).await? {
             search::Answered::Json(text) => counted(LargeAnswer::Search, text, caller)?,
             search::Answered::Xml(text) => {
@@ -92,23 +129,63 @@ impl Shared {
         };
         if !is_fresh {
             // It took too long to wait for what was acknowledged before.
-            response.headers_mut().insert(CONSISTENCY, HeaderValue::from_static("eventual"));
+            consistency::eventual(&mut response);
         }
         Ok(response)
+    }
+
+    /// Resolves all incidents of a process instance and of those that it called.
+    async fn resolve_incidents(&self, taken: Taken<'_>, caller: &Caller) -> Answered {
+        let key = path_key("processInstanceKey", taken.parameters.first())?;
+        let (body, _) = self.receive(taken, caller).await?;
+        Object::read(&body)?.finish()?;
+        self.searcher.wait_until_folded(&self.executor.acknowledged.positions()).await;
+        let mut behind = 0;
+        loop {
+            let incidents = self.searcher.active_incidents(key, behind).await?;
+            let Some(last) = incidents.last() else { break };
+            behind = last.incident_key;
+            // All of a page are on their way at once.
+            let mut pending = Vec::new();
+            for of in &incidents {
+                if let Some(request) = of.another_try() {
+                    pending.push(Ok(self.executor.submit(request)?));
+                }
+                let request = ResolveIncident {
+                    incident_key: of.incident_key,
+                    batch_operation: Some(key),
+                    ..ResolveIncident::default()
+                };
+                pending.push(Err(self.executor.submit(request)?));
+            }
+            for pending in pending {
+                let outcome = match pending {
+                    Ok(update) => update.outcome().await.map(drop),
+                    Err(resolution) => resolution.outcome().await.map(drop),
+                };
+                match outcome {
+                    // What was resolved or ended in the meantime needs nothing.
+                    Ok(()) | Err(Failure::Rejected(_)) => {}
+                    Err(failure) => return Err(failure.into()),
+                }
+            }
+        }
+        Ok(response::json(incident::resolved_of(key)))
     }
 
     async fn create(&self, taken: Taken<'_>, caller: &Caller) -> Answered {
         let (body, start) = self.receive(taken, caller).await?;
         match process_instance::creation(&body)? {
             Creation::Started(request) => {
-                let value = self.execute(request).await?;
+                let done = self.execute(request).await?;
                 drop(start);
-                Ok(response::json(process_instance::created(&value)))
+                Ok(consistency::reached(response::json(process_instance::created(&done.value)), done.at))
             }
             Creation::Awaited(request) => {
                 drop((body, start));
-                let value = self.execute(request).await?;
-                counted(LargeAnswer::ProcessInstanceResult, process_instance::ended(&value), caller)
+                let done = self.execute(request).await?;
+                let answer = counted(LargeAnswer::ProcessInstanceResult, process_instance::ended(&done.value), caller)?;
+                Ok(consistency::reached(answer, done.at))
             }
         }
     }
@@ -117,8 +194,20 @@ impl Shared {
         let headers = taken.headers;
         let (body, _) = self.receive(taken, caller).await?;
         let request = resource::deployment(headers, body).await?;
-        let (key, value) = self.execute(request).await?;
-        counted(LargeAnswer::Deployment, resource::deployed(key, &value), caller)
+        let done = self.execute(request).await?;
+        let (key, value) = &done.value;
+        let answer = counted(LargeAnswer::Deployment, resource::deployed(*key, value), caller)?;
+        Ok(consistency::reached(answer, done.at))
+    }
+
+    async fn fetch(&self, taken: Taken<'_>, caller: &Caller) -> Answered {
+        let (key, wants_content) = (taken.parameters.first(), taken.existing == Existing::GetResourceContent);
+        self.receive(taken, caller).await?;
+        let resource = self.execute(resource::fetch(key)?).await?.value;
+        match wants_content {
+            true => counted(LargeAnswer::Search, resource.resource_prop.as_bytes().to_vec(), caller),
+            false => Ok(response::json(resource::fetched(&resource.metadata))),
+        }
     }
 
     async fn activate(&self, taken: Taken<'_>, caller: &Caller) -> Answered {
@@ -146,11 +235,24 @@ impl Shared {
         // Nothing is evaluated as long as there is no room for what it gives.
         let slot = caller.answers.slot();
         let mut reserved = slot.reserve(LargeAnswer::DecisionEvaluation, self.executor.request_timeout).await?;
-        let (key, value) = self.execute(request).await?;
-        let text = decision::evaluated(key, &value);
+        let done = self.execute(request).await?;
+        let (key, value) = &done.value;
+        let text = decision::evaluated(*key, value);
         reserved.settle(text.len())?;
         slot.put(reserved);
-        Ok(response::counted_json(text, slot))
+        Ok(consistency::reached(response::counted_json(text, slot), done.at))
+    }
+
+    async fn evaluate_expression(&self, taken: Taken<'_>, caller: &Caller) -> Answered {
+        let (body, _) = self.receive(taken, caller).await?;
+        let request = expression::evaluation(&body)?;
+        let slot = caller.answers.slot();
+        let mut reserved = slot.reserve(LargeAnswer::DecisionEvaluation, self.executor.request_timeout).await?;
+        let done = self.execute(request).await?;
+        let text = expression::evaluated(&done.value);
+        reserved.settle(text.len())?;
+        slot.put(reserved);
+        Ok(consistency::reached(response::counted_json(text, slot), done.at))
     }
 
     async fn change_clock(&self, taken: Taken<'_>, caller: &Caller) -> Answered {

@@ -7,14 +7,15 @@ use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use multer::{Constraints, Field, Multipart};
 use protocol::{
-    DecisionRequirementsMetadata, DecisionValue, DeploymentResource, DeploymentValue, Key, ProcessMetadata,
+    DecisionRequirementsMetadata, DecisionValue, DeploymentResource, DeploymentValue, FormMetadata, Key,
+    ProcessMetadata, ResourceMetadata,
 };
 
 use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{Object, path_key};
 use super::problem::Problem;
-use crate::request::resource::{DeleteResource, DeployResources};
+use crate::request::resource::{DeleteResource, DeployResources, FetchResource};
 use crate::validation::excerpt;
 
 /// Parts of one form. The files of a larger deployment are better deployed one after another.
@@ -52,7 +53,8 @@ pub(super) async fn deployment(headers: &HeaderMap, body: Bytes) -> Result<Deplo
 
 async fn resource(field: Field<'_>) -> Result<DeploymentResource, Problem> {
     let Some(name) = field.file_name().filter(|name| !name.is_empty()).map(str::to_owned) else {
-        let detail = "The part 'resources' has no file name. Its end says what is in the file: .bpmn or .dmn.";
+        let detail =
+            "The part 'resources' has no file name. Its end says what is in the file: .bpmn, .dmn, .form or .rpa.";
         return Err(Problem::bad_request(detail));
     };
     let content = field.bytes().await.map_err(unreadable)?;
@@ -78,9 +80,12 @@ pub(super) fn deployed(key: Key, value: &DeploymentValue) -> Vec<u8> {
     let decisions = value.decisions_metadata.iter().map(|value| ("decisionDefinition", decision_definition(value)));
     let graphs = value.decision_requirements_metadata.iter();
     let graphs = graphs.map(|graph| ("decisionRequirements", decision_requirements(graph)));
+    let forms = value.form_metadata.iter().map(|found| ("form", form(found)));
+    let resources = value.resource_metadata.iter().map(|found| ("resource", kept_resource(found)));
+    let found = processes.chain(decisions).chain(graphs).chain(forms).chain(resources);
     let mut json = JsonObject::new();
     json.key("deploymentKey", key).text("tenantId", &value.tenant_id);
-    json.objects("deployments", processes.chain(decisions).chain(graphs).map(|(kind, found)| one_of(kind, found)));
+    json.objects("deployments", found.map(|(kind, found)| one_of(kind, found)));
     json.finish()
 }
 
@@ -119,6 +124,35 @@ fn decision_requirements(metadata: &DecisionRequirementsMetadata) -> JsonObject 
     json.number("version", metadata.decision_requirements_version).text("resourceName", &metadata.resource_name);
     json.text("tenantId", &metadata.tenant_id).key("decisionRequirementsKey", metadata.decision_requirements_key);
     json
+}
+
+fn form(metadata: &FormMetadata) -> JsonObject {
+    let mut json = JsonObject::new();
+    json.text("formId", &metadata.form_id).number("version", metadata.version);
+    json.text("resourceName", &metadata.resource_name).text("tenantId", &metadata.tenant_id);
+    json.key("formKey", metadata.form_key);
+    json
+}
+
+fn kept_resource(metadata: &ResourceMetadata) -> JsonObject {
+    let mut json = JsonObject::new();
+    json.text("resourceId", &metadata.resource_id).text("resourceName", &metadata.resource_name);
+    json.number("version", metadata.version).text("tenantId", &metadata.tenant_id);
+    json.key("resourceKey", metadata.resource_key);
+    json
+}
+
+pub(super) fn fetch(resource_key: &str) -> Result<FetchResource, NoAnswer> {
+    Ok(FetchResource { resource_key: path_key("resourceKey", resource_key)? })
+}
+
+/// A resource that is only kept, without its content.
+pub(super) fn fetched(metadata: &ResourceMetadata) -> Vec<u8> {
+    let mut json = JsonObject::new();
+    json.text("resourceName", &metadata.resource_name).number("version", metadata.version);
+    json.text_or_null("versionTag", &metadata.version_tag).text("resourceId", &metadata.resource_id);
+    json.text("tenantId", &metadata.tenant_id).key("resourceKey", metadata.resource_key);
+    json.finish()
 }
 
 pub(super) fn deletion(resource_key: &str, body: &[u8]) -> Result<DeleteResource, NoAnswer> {
@@ -196,9 +230,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_thing_that_was_found_has_all_kinds_but_one_as_null() {
-        let key = Key::new(PartitionId(1), 1);
+    /// One thing of each kind.
+    fn one_of_each(key: Key) -> DeploymentValue {
         let process = ProcessMetadata {
             bpmn_process_id: "p".into(),
             version: 2,
@@ -233,13 +266,45 @@ mod tests {
             duplicate: false,
             tenant_id: "<default>".into(),
         };
-        let value = DeploymentValue {
+        let form = FormMetadata {
+            form_id: "f".into(),
+            version: 3,
+            version_tag: "".into(),
+            form_key: key,
+            resource_name: "f.form".into(),
+            checksum: Arc::default(),
+            duplicate: false,
+            deployment_key: key,
+            tenant_id: "<default>".into(),
+        };
+        let kept = ResourceMetadata {
+            resource_id: "r".into(),
+            version: 4,
+            resource_key: key,
+            resource_name: "r.rpa".into(),
+            tenant_id: "<default>".into(),
+            ..ResourceMetadata::default()
+        };
+        DeploymentValue {
             processes_metadata: vec![process],
             decisions_metadata: vec![decision],
             decision_requirements_metadata: vec![graph],
+            form_metadata: vec![form],
+            resource_metadata: vec![kept],
             tenant_id: "<default>".into(),
             ..DeploymentValue::default()
-        };
+        }
+    }
+
+    #[test]
+    fn each_thing_that_was_found_has_all_kinds_but_one_as_null() {
+        let key = Key::new(PartitionId(1), 1);
+        let value = one_of_each(key);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&fetched(&value.resource_metadata[0])).unwrap(),
+            json!({"resourceName": "r.rpa", "version": 4, "versionTag": null, "resourceId": "r", "tenantId": "<default>",
+                "resourceKey": key.to_string()})
+        );
         let found: Value = serde_json::from_slice(&deployed(key, &value)).unwrap();
         assert_eq!(
             found["deployments"][0],
@@ -247,7 +312,12 @@ mod tests {
                 "resourceName": "p.bpmn", "tenantId": "<default>", "processDefinitionKey": key.to_string()},
                 "decisionDefinition": null, "decisionRequirements": null, "form": null, "resource": null})
         );
-        let kinds = ["processDefinition", "decisionDefinition", "decisionRequirements"];
+        assert_eq!(
+            found["deployments"][3]["form"],
+            json!({"formId": "f", "version": 3, "resourceName": "f.form", "tenantId": "<default>",
+                "formKey": key.to_string()})
+        );
+        let kinds = ["processDefinition", "decisionDefinition", "decisionRequirements", "form", "resource"];
         for (index, kind) in kinds.iter().enumerate() {
             let one = found["deployments"][index].as_object().unwrap();
             let given: Vec<_> =

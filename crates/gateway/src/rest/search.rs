@@ -4,6 +4,7 @@ mod answer;
 mod filter;
 mod operations;
 mod request;
+mod statistics;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio::sync::oneshot;
 use super::problem::Problem;
 use crate::outcome::RecordPosition;
 
+pub(super) use answer::Sorts;
 pub(super) use operations::{Answered, Asked, Read};
 
 /// How long a search waits until it sees what was acknowledged before it.
@@ -60,10 +62,10 @@ impl Searcher {
     }
 
     /// Asks the read model, on a thread of its own.
-    pub(super) async fn ask(
+    pub(super) async fn ask<T: Send + 'static>(
         &self,
-        asked: impl FnOnce(&mut Readers) -> Result<Result<Answered, Problem>, Failure> + Send + 'static,
-    ) -> Result<Answered, Problem> {
+        asked: impl FnOnce(&mut Readers) -> Result<Result<T, Problem>, Failure> + Send + 'static,
+    ) -> Result<T, Problem> {
         let Some(model) = &self.0 else {
             return Err(Problem::new(
                 StatusCode::NOT_IMPLEMENTED,
@@ -80,6 +82,11 @@ impl Searcher {
         match receiver.await {
             Ok(Ok(answered)) => answered,
             Ok(Err(failure @ Failure::TooLong)) => Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, failure.to_string())),
+            // The consumer of the records says so in the log, once.
+            Ok(Err(failure @ Failure::Away(_))) => Err(Problem {
+                title: "UNAVAILABLE".into(),
+                ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, failure.to_string())
+            }),
             Ok(Err(failure)) => {
                 tracing::error!(%failure, "a search failed");
                 Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gateway_interface::BroadcastSignalRequest;
 use model_builder::{Event, ProcessBuilder};
 use tonic::Code;
 
@@ -18,6 +19,8 @@ pub(super) fn cases() -> Vec<Case> {
         short "10,000 conditions on a variable of 3 MiB" many_conditions;
         short "tokens that multiply by ten, nine times" fork_bomb;
         short "events that trigger each other for ever" endless_events;
+        long "a signal to 100,000 that wait for it" signal_to_many;
+        short "a signal that starts what broadcasts it" signal_that_starts_itself;
         short "a flow that leads back without a wait" visible_loop;
         short "two processes that call each other" recursive_calls;
         long "two processes that call each other ten times" branching_calls;
@@ -144,6 +147,31 @@ async fn endless_events(victim: Victim) -> Verdict {
     let builder = started("endless").escalation_throw("throw", "ping").end("end");
     let builder = handler(handler(builder, "a", "ping", "pong"), "b", "pong", "ping");
     victim.bears("endless", builder.to_xml(), "{}").await
+}
+
+async fn signal_to_many(victim: Victim) -> Verdict {
+    let builder = started("waiting").sub_process("each").multi_instance("=for i in 1..10000 return i", "i");
+    let builder = builder.start("inside").catch_event("catch", Event::Signal("all")).end("caught").end_sub_process();
+    let xml = builder.move_to("each").end("end").to_xml();
+    victim.deploy("waiting.bpmn", xml).await.map_err(|status| status.to_string())?;
+    for _ in 0..10 {
+        victim.create("waiting", "{}").await.map_err(|status| status.to_string())?;
+    }
+    victim.comes_to_rest().await;
+    broadcast(&victim, "all").await
+}
+
+async fn signal_that_starts_itself(victim: Victim) -> Verdict {
+    let builder = ProcessBuilder::new("echo").start_event("start", Event::Signal("echo")).signal_end("end", "echo");
+    victim.deploy("echo.bpmn", builder.to_xml()).await.map_err(|status| status.to_string())?;
+    broadcast(&victim, "echo").await
+}
+
+async fn broadcast(victim: &Victim, name: &str) -> Verdict {
+    let variables = format!("{{\"text\":\"{}\"}}", "x".repeat(1_000));
+    let request = BroadcastSignalRequest { signal_name: name.to_owned(), variables, tenant_id: String::new() };
+    victim.client().broadcast_signal(request).await.map_err(|status| status.to_string())?;
+    Ok(format!("broadcast, {}", victim.comes_to_rest().await))
 }
 
 async fn visible_loop(victim: Victim) -> Verdict {

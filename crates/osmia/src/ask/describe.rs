@@ -1,25 +1,21 @@
 //! `osmia describe`.
 
-use std::fmt::Write;
-
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::Question;
-use super::advice::advice;
-use super::rest::{Rest, shown, text};
+use super::instance::{INCIDENTS_MAX, Instance, incident_lines, wait, with_advice};
+use super::rest::{Rest, shown};
 use super::table::plain;
 use crate::client::{ClientError, Outcome};
 use crate::output::Output;
 
-/// More incidents are not shown.
-const INCIDENTS_MAX: usize = 100;
-
 /// What may have a key: its name, and where it is found by its key.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 8] = [
     ("process instance", "process-instances"),
     ("element instance", "element-instances"),
     ("incident", "incidents"),
+    ("user task", "user-tasks"),
     ("process definition", "process-definitions"),
     ("variable", "variables"),
     ("decision definition", "decision-definitions"),
@@ -28,14 +24,14 @@ const KINDS: [(&str, &str); 7] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct Describe {
-    /// Key of a process instance, element instance, job, incident, definition or variable.
+    /// Key of a process instance, element instance, job, user task, incident, definition or variable.
     #[arg(value_parser = clap::value_parser!(i64).range(1..))]
     key: i64,
 }
 
 impl Question for Describe {
     fn ask(self, rest: &Rest, output: &Output) -> Outcome {
-        let (kind, found) = self.find(rest)?;
+        let (kind, found) = find(self.key, rest)?;
         let by = match kind {
             "process instance" => Some("processInstanceKey"),
             "element instance" => Some("elementInstanceKey"),
@@ -53,54 +49,49 @@ impl Question for Describe {
             None => Vec::new(),
         };
         let told: Vec<Value> = incidents.iter().map(with_advice).collect();
-        let json = || json!({ "kind": kind, "item": found, "incidents": told });
-        Ok(output.say(said(kind, self.key, &found, &incidents), json)?)
-    }
-}
-
-impl Describe {
-    fn find(&self, rest: &Rest) -> Outcome<(&'static str, Value)> {
-        for (kind, entity) in KINDS {
-            if let Some(found) = rest.get_if_there(&format!("/v2/{entity}/{}", self.key))? {
-                return Ok((kind, found));
+        let mut lines = fields(kind, self.key, &found);
+        let mut json = json!({ "kind": kind, "item": found, "incidents": told });
+        match kind {
+            "process instance" => {
+                let instance = Instance::load(rest, found)?;
+                lines.extend(instance.lines(0));
+                json["elements"] = instance.json()["elements"].take();
             }
+            "element instance" => {
+                let of = json!({ "elementInstanceKey": self.key.to_string() });
+                let (waits, _) = rest.all("element-instances/wait-states", &of, INCIDENTS_MAX)?;
+                let waits: Vec<String> = waits.iter().map(wait).collect();
+                lines.extend(waits.iter().map(|wait| format!("waits for {wait}")));
+                json["waitsFor"] = json!(waits);
+                lines.extend(incidents.iter().flat_map(|incident| incident_lines(incident, 0)));
+            }
+            _ => lines.extend(incidents.iter().flat_map(|incident| incident_lines(incident, 0))),
         }
-        // A job has no path of its own.
-        let (mut jobs, _) = rest.all("jobs", &json!({ "jobKey": self.key.to_string() }), 1)?;
-        match jobs.pop() {
-            Some(job) => Ok(("job", job)),
-            None => Err(ClientError::Question(format!(
-                "Nothing that can be searched has the key {}. Is it of this cluster, and of something other than a timer \
-                 or a message?",
-                self.key
-            ))),
-        }
+        Ok(output.say(lines.join("\n"), || json)?)
     }
 }
 
-fn with_advice(incident: &Value) -> Value {
-    let mut told = incident.clone();
-    told["advice"] = json!(advice(incident));
-    told
+/// What has a key, and what kind of thing it is.
+pub(super) fn find(key: i64, rest: &Rest) -> Outcome<(&'static str, Value)> {
+    for (kind, entity) in KINDS {
+        if let Some(found) = rest.get_if_there(&format!("/v2/{entity}/{key}"))? {
+            return Ok((kind, found));
+        }
+    }
+    // A job has no path of its own.
+    let (mut jobs, _) = rest.all("jobs", &json!({ "jobKey": key.to_string() }), 1)?;
+    match jobs.pop() {
+        Some(job) => Ok(("job", job)),
+        None => Err(ClientError::Question(format!(
+            "Nothing that can be searched has the key {key}. Is it of this cluster, and of something other than a timer \
+             or a message?"
+        ))),
+    }
 }
 
-fn said(kind: &str, key: i64, found: &Value, incidents: &[Value]) -> String {
-    let mut said = format!("{kind} {key}");
-    for (name, value) in found.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
-        // Writing to a text cannot fail.
-        let _ = write!(said, "\n  {name}: {}", plain(&shown(value)));
-    }
-    for incident in incidents {
-        let part = |name: &str| plain(text(incident, name).unwrap_or_default());
-        let _ = write!(
-            said,
-            "\nincident {} at {} since {}: {}\n  {}",
-            part("incidentKey"),
-            part("elementId"),
-            part("creationTime"),
-            part("errorMessage"),
-            advice(incident)
-        );
-    }
-    said
+/// What is known of it, without what is not there.
+fn fields(kind: &str, key: i64, found: &Value) -> Vec<String> {
+    let known = found.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let line = |(name, value): (&String, &Value)| format!("  {name}: {}", plain(&shown(value)));
+    std::iter::once(format!("{kind} {key}")).chain(known.map(line)).collect()
 }

@@ -1,4 +1,4 @@
-//! `osmia instances`, `incidents`, `jobs`, `definitions` and `variables`.
+//! `osmia instances`, `incidents`, `jobs`, `tasks`, `definitions` and `variables`.
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::Question;
 use super::rest::{Rest, filter, shown, text};
 use super::table;
+use super::watch::watch;
 use crate::client::{ClientError, Outcome};
 use crate::output::Output;
 
@@ -24,6 +25,9 @@ pub(crate) struct Part {
     /// Go on behind this cursor, which the part before ended with
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
+    /// Print the list again whenever it changes, until interrupted
+    #[arg(long)]
+    watch: bool,
 }
 
 /// What is listed, and as which columns.
@@ -35,8 +39,15 @@ struct List {
 impl List {
     fn print(&self, part: Part, flags: Map<String, Value>, rest: &Rest, output: &Output) -> Outcome {
         let path = format!("/v2/{}/search", self.entity);
-        let mut body = part.body(flags)?;
-        let answer = rest.post(&path, &body)?;
+        let is_watched = part.watch;
+        let body = part.body(flags)?;
+        let ask = || rest.post(&path, &body);
+        let show = |answer: &Value| self.show(answer, &path, &body, rest, output);
+        if is_watched { watch(ask, show) } else { show(&ask()?) }
+    }
+
+    /// A part of the list, and whether there is more.
+    fn show(&self, answer: &Value, path: &str, body: &Value, rest: &Rest, output: &Output) -> Outcome {
         let items = answer["items"].as_array().map(Vec::as_slice).unwrap_or_default();
         let heading = self.columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
         let row = |item: &Value| self.columns.iter().map(|(_, field)| shown(&item[*field])).collect();
@@ -52,8 +63,9 @@ impl List {
             return Ok(());
         };
         // Whether this is the end is asked, because a part may be shorter than its limit when its rows are large.
+        let mut body = body.clone();
         body["page"] = json!({ "limit": 1, "after": cursor });
-        let is_end = rest.post(&path, &body)?["items"].as_array().is_none_or(Vec::is_empty);
+        let is_end = rest.post(path, &body)?["items"].as_array().is_none_or(Vec::is_empty);
         if is_end {
             output.note(format_args!("{} of {total}. This is the end.", items.len()));
         } else {
@@ -159,6 +171,57 @@ impl Question for Instances {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Tasks {
+    /// Who is to do it
+    #[arg(long, value_name = "NAME")]
+    assignee: Option<String>,
+    /// Only those that nobody has
+    #[arg(long, conflicts_with = "assignee")]
+    unassigned: bool,
+    /// A group whose members may do it
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// BPMN process id
+    #[arg(long, value_name = "ID")]
+    process: Option<String>,
+    /// Key of the process instance
+    #[arg(long, value_name = "KEY")]
+    instance: Option<i64>,
+    /// created, completed or canceled, for example
+    #[arg(long, default_value = "created")]
+    state: String,
+    #[command(flatten)]
+    part: Part,
+}
+
+impl Question for Tasks {
+    fn ask(self, rest: &Rest, output: &Output) -> Outcome {
+        let nobody = self.unassigned.then(|| json!({ "$exists": false }));
+        let flags = filter([
+            ("assignee", self.assignee.map(Value::from).or(nobody)),
+            ("candidateGroup", self.group.map(Value::from)),
+            ("processDefinitionId", self.process.map(Value::from)),
+            ("processInstanceKey", key(self.instance)),
+            ("state", capitals(Some(self.state))),
+        ]);
+        let list = List {
+            entity: "user-tasks",
+            columns: &[
+                ("KEY", "userTaskKey"),
+                ("NAME", "name"),
+                ("ASSIGNEE", "assignee"),
+                ("PROCESS", "processDefinitionId"),
+                ("INSTANCE", "processInstanceKey"),
+                ("STATE", "state"),
+                ("SINCE", "creationDate"),
+                ("DUE", "dueDate"),
+            ],
+        };
+        list.print(self.part, flags, rest, output)
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Incidents {
     /// BPMN process id
     #[arg(long, value_name = "ID")]
@@ -210,6 +273,9 @@ pub(crate) struct Jobs {
     /// created, failed, completed, …
     #[arg(long)]
     state: Option<String>,
+    /// bpmn_element, execution_listener, task_listener or ad_hoc_sub_process
+    #[arg(long)]
+    kind: Option<String>,
     /// Name of the worker that has it, or had it last
     #[arg(long)]
     worker: Option<String>,
@@ -223,6 +289,7 @@ impl Question for Jobs {
             ("type", self.job_type.map(Value::from)),
             ("processInstanceKey", key(self.instance)),
             ("state", capitals(self.state)),
+            ("kind", capitals(self.kind)),
             ("worker", self.worker.map(Value::from)),
         ]);
         let list = List {
@@ -230,6 +297,7 @@ impl Question for Jobs {
             columns: &[
                 ("KEY", "jobKey"),
                 ("TYPE", "type"),
+                ("KIND", "kind"),
                 ("STATE", "state"),
                 ("RETRIES", "retries"),
                 ("WORKER", "worker"),

@@ -7,6 +7,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::client::{ClientError, Outcome, Server};
 use crate::configuration::Environment;
+use crate::models::Model;
 use crate::profiles;
 
 /// Where a client looks for the node; the first one that is set wins.
@@ -97,6 +98,27 @@ impl Rest {
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> Outcome<Value> {
         self.send(&Method::POST, path, "application/json", body.to_string().as_bytes())
+    }
+
+    /// Sends files as browsers send forms.
+    pub(crate) fn post_files(&self, path: &str, files: &[Model]) -> Outcome<Value> {
+        // No file may have the boundary in it.
+        let is_in_a_file = |boundary: &String| {
+            files.iter().any(|file| file.content.windows(boundary.len()).any(|part| part == boundary.as_bytes()))
+        };
+        let boundary = (0..).map(|number| format!("osmia-part-{number}")).find(|boundary| !is_in_a_file(boundary));
+        let boundary = boundary.unwrap_or_default();
+        let mut body = Vec::new();
+        for file in files {
+            let name = file.name.replace('\\', "\\\\").replace('"', "\\\"").replace(['\r', '\n'], " ");
+            let head = format!(
+                "--{boundary}\r\nContent-Disposition: form-data; name=\"resources\"; filename=\"{name}\"\r\n\
+                 Content-Type: application/octet-stream\r\n\r\n"
+            );
+            body.extend([head.as_bytes(), &file.content, b"\r\n"].concat());
+        }
+        body.extend(format!("--{boundary}--\r\n").into_bytes());
+        self.send(&Method::POST, path, &format!("multipart/form-data; boundary={boundary}"), &body)
     }
 
     /// Everything of an entity that fits a filter, at most `most`, and whether there is more.

@@ -11,6 +11,8 @@ use serde_json::{Map, Value as Json};
 use super::{ConfigurationError, ExporterConfiguration, SETTINGS, unknown};
 
 const EXPORTERS: &str = "exporters";
+/// May be one value, or an object of the settings whose names begin like this.
+const READ_MODEL: &str = "read-model";
 /// What names of variables about exporters begin with, here and on the reference; a later one overrides an earlier one.
 pub(super) const EXPORTERS_VARIABLES: [&str; 3] =
     ["CAMUNDA_DATA_EXPORTERS_", "ZEEBE_BROKER_EXPORTERS_", "OSMIA_EXPORTERS_"];
@@ -106,15 +108,31 @@ impl Sources {
                     };
                     self.file_exporters.insert(name.clone(), settings);
                 }
-            } else if SETTINGS.iter().any(|setting| setting.name == key) {
-                let text = scalar(&value).ok_or_else(|| failed(format!("'{key}' must have a single value")))?;
-                self.file.insert(key, text);
+            } else if let (READ_MODEL, Some(parts)) = (&*key, value.as_dict()) {
+                for (part, value) in parts {
+                    let name = if part == "type" { READ_MODEL.to_owned() } else { format!("{READ_MODEL}-{part}") };
+                    self.take(path, &format!("{READ_MODEL}.{part}"), &name, value)?;
+                }
             } else {
-                let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).chain([EXPORTERS]).collect();
-                return Err(ConfigurationError::UnknownKey { path: path.to_owned(), key, known: known.join(", ") });
+                self.take(path, &key, &key, &value)?;
             }
         }
         Ok(())
+    }
+
+    /// The value of a setting, which the file has under this key.
+    fn take(&mut self, path: &Path, key: &str, name: &str, value: &Value) -> Result<(), ConfigurationError> {
+        let failed = |reason: String| ConfigurationError::File { path: path.to_owned(), reason };
+        if !SETTINGS.iter().any(|setting| setting.name == name) {
+            let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).chain([EXPORTERS]).collect();
+            let (path, known) = (path.to_owned(), known.join(", "));
+            return Err(ConfigurationError::UnknownKey { path, key: key.to_owned(), known });
+        }
+        let text = scalar(value).ok_or_else(|| failed(format!("'{key}' must have a single value")))?;
+        match self.file.insert(name.to_owned(), text) {
+            None => Ok(()),
+            Some(_) => Err(failed(format!("it says '{name}' more than once"))),
+        }
     }
 
     /// The value of a setting, if any source has one.

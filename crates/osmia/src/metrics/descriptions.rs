@@ -21,6 +21,10 @@ const COUNTERS: &[(&str, &str)] = &[
         "Jobs that went back because nobody was there to take them from their stream.",
     ),
     ("osmia_read_model_deleted_instances_total", "Process instances that the read model kept no longer."),
+    (
+        "osmia_read_model_rebuilds_total",
+        "How often the read model lacked records that were gone, and what lives was read from the state.",
+    ),
     ("osmia_read_model_rows_total", "Rows that the read model wrote."),
     ("osmia_read_model_set_aside_total", "Damaged files of the read model that were set aside."),
     ("zeebe_broker_jobs_pushed_count_total", "Jobs handed to streams."),

@@ -26,8 +26,8 @@ async fn malicious_xml() {
     node.refuses("wide.bpmn", definitions("", &wide), Code::InvalidArgument, "at most 256 attributes").await;
     let comments = definitions("", &"<!---->".repeat(500_000));
     node.refuses("comments.bpmn", comments, Code::InvalidArgument, "'comments.bpmn'").await;
-    let tasks: String = (0..40_000).map(|number| format!("<userTask id=\"task{number}\"/>")).collect();
-    let many = format!("<process id=\"many\" isExecutable=\"true\">{tasks}</process>");
+    let gateways: String = (0..40_000).map(|number| format!("<complexGateway id=\"gateway{number}\"/>")).collect();
+    let many = format!("<process id=\"many\" isExecutable=\"true\">{gateways}</process>");
     node.refuses("many.bpmn", definitions("", &many), Code::InvalidArgument, "more errors and/or warnings").await;
     let large = definitions("", &" ".repeat(10 << 20));
     node.refuses("large.bpmn", large, Code::ResourceExhausted, "limit of 4194304 bytes").await;

@@ -1,14 +1,19 @@
 //! The REST API over real sockets: what clients get, and what those get who hold the protocol loosely.
 
 mod described;
+mod forms;
 mod http;
 mod jobs;
+mod listeners;
 mod load;
 mod process_instances;
 mod resources;
 mod searches;
+mod statistics;
 #[path = "../support/mod.rs"]
 mod support;
+mod task_listeners;
+mod user_tasks;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,7 @@
 //! Process instances: created, awaited, changed and cancelled.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,6 +63,40 @@ async fn an_instance_is_created_worked_on_and_awaited() {
     assert_eq!((status, &*title), (504, "DEADLINE_EXCEEDED"));
     assert!(detail.contains("did not answer createProcessInstance within 1 ms"), "{detail}");
     assert!(detail.contains("Look for it before you create another one."), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sender_of_a_message_learns_which_instance_takes_it() {
+    let (server, _data) = start(&["--partitions", "2"]).await;
+    let mut client = server.client().await;
+    deploy(&mut client, waiting("waits", "paid", "work")).await;
+    let mut connection = Connection::open(&server);
+    let path = "/v2/messages/correlation";
+    let wrong = "No name provided.";
+    connection.refused(("POST", path, r#"{"name":" "}"#), 400, "INVALID_ARGUMENT", wrong);
+    let nobody = "Expected to find subscription for message with name 'paid' and correlation key 'bee'";
+    let body = r#"{"name":"paid","correlationKey":"bee","variables":{"a":1},"tenantId":"<default>"}"#;
+    connection.refused(("POST", path, body), 404, "NOT_FOUND", nobody);
+    // Instances of both partitions wait, and take the messages one after the other.
+    let mut instances = BTreeSet::new();
+    for _ in 0..4 {
+        let created = client.create_process_instance(creation("waits", r#"{"orderId":"bee"}"#)).await.unwrap();
+        instances.insert(created.into_inner().process_instance_key.to_string());
+    }
+    let mut took = BTreeSet::new();
+    while took.len() < instances.len() {
+        let answer = connection.ask("POST", path, body);
+        if answer.status == 404 {
+            // Not all of them wait already.
+            continue;
+        }
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let correlated = answer.json();
+        assert_eq!(correlated["tenantId"], "<default>");
+        assert!(correlated["messageKey"].as_str().is_some_and(|key| key.parse::<i64>().is_ok()));
+        assert!(took.insert(correlated["processInstanceKey"].as_str().unwrap().to_owned()), "each takes one");
+    }
+    assert_eq!(took, instances);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -51,6 +51,23 @@ async fn resources_are_deployed_together_and_deleted_by_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_older_java_client_gets_no_content_for_a_deletion_but_the_problem() {
+    let (server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&server);
+    let definitions = connection.tell("POST", "/v2/process-definitions/search", "{}");
+    let key = definitions["items"][0]["processDefinitionKey"].as_str().unwrap();
+    let path = format!("/v2/resources/{key}/deletion");
+    let deletion = format!(
+        "POST {path} HTTP/1.1\r\nHost: o\r\nUser-Agent: camunda-client-java/8.8.12\r\nContent-Type: {JSON}\r\nContent-Length: 2\r\n\r\n{{}}"
+    );
+    connection.send(&deletion);
+    let deleted = connection.read(true);
+    assert_eq!((deleted.status, &*deleted.body, deleted.header("content-type")), (200, "", None));
+    connection.send(&deletion);
+    assert_eq!(connection.read(true).problem(&path).0, 404, "it is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_deployed_says_why() {
     let (server, _data) = start(&[]).await;
     let mut connection = Connection::open(&server);
@@ -98,6 +115,9 @@ async fn decisions_are_evaluated_and_say_why_they_fail() {
         json!([{"inputId": "level", "inputName": "Level", "inputValue": "\"gold\""}])
     );
     assert_eq!(evaluated["matchedRules"][0]["evaluatedOutputs"][0]["outputName"], "Percent");
+    let instance = format!("/v2/decision-instances/{}-1", found["decisionEvaluationKey"].as_str().unwrap());
+    let read = connection.tell("GET", &instance, "");
+    assert_eq!(read["matchedRules"], evaluated["matchedRules"], "with its rule at each output");
 
     let body = format!(r#"{{"decisionDefinitionKey":"{key}","variables":{{"level":"gold","rich":false}}}}"#);
     let found = connection.tell("POST", path, &body);

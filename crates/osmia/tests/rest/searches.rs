@@ -151,6 +151,7 @@ async fn everything_about_an_instance_is_there_also_after_a_kill_and_without_its
     let by_definition = connection.ask("POST", path, &by_definition).json();
     let of = &by_definition["items"][0];
     assert_eq!((&of["processDefinitionId"], &of["activeInstancesWithErrorCount"]), (&json!("order"), &json!(1)));
+    assert_eq!(of["processDefinitionName"], "order", "its id, because it has no name and the API no null here");
     let (status, _, detail) = connection.ask("POST", path, r#"{"filter":{}}"#).problem(path);
     assert!(status == 400 && detail.contains("errorHashCode"), "{status} {detail}");
     server.kill();

@@ -440,13 +440,17 @@ impl Ledger {
         for number in self.conversations.keys().copied().collect::<Vec<_>>() {
             self.publish(client, number).await;
             while self.conversations[&number].published != Some(Known::Done) {
-                assert!(begin.elapsed() < SETTLE_TIMEOUT, "message {number} cannot be published");
+                if begin.elapsed() >= SETTLE_TIMEOUT {
+                    panic!("message {number} cannot be published; {}", condition(client).await);
+                }
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 self.publish(client, number).await;
             }
         }
         while let Some(open) = self.open() {
-            assert!(begin.elapsed() < SETTLE_TIMEOUT, "{open} never gets its job, although it was acknowledged");
+            if begin.elapsed() >= SETTLE_TIMEOUT {
+                panic!("{open} never gets its job, although it was acknowledged; {}", condition(client).await);
+            }
             self.work(client, "order", 100).await;
             self.work(client, "wait", 100).await;
         }
@@ -482,6 +486,14 @@ impl Ledger {
         let jobs = jobs.chain(self.conversations.values().filter_map(|one| done(one.end, one.job))).collect();
         let messages = self.conversations.values().filter_map(|one| one.message).collect();
         (instances, jobs, messages)
+    }
+}
+
+/// What the node says of its partitions.
+async fn condition(client: &mut Client) -> String {
+    match client.topology(TopologyRequest {}).await {
+        Ok(topology) => format!("the node says {:?}", topology.into_inner().brokers),
+        Err(status) => format!("the node does not say how it is: {status}"),
     }
 }
 

@@ -214,6 +214,43 @@ pub fn waiting(id: &str, message: &str, job_type: &str) -> Resource {
     Resource { name: format!("{id}.bpmn"), content: content.into() }
 }
 
+/// A process that a condition starts.
+pub fn started_by_condition(id: &str, condition: &str, job_type: &str) -> Resource {
+    let content = format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="t" id="d">
+  <bpmn:process id="{id}" isExecutable="true">
+    <bpmn:startEvent id="start"><bpmn:conditionalEventDefinition><bpmn:condition>{condition}</bpmn:condition></bpmn:conditionalEventDefinition></bpmn:startEvent>
+    <bpmn:sequenceFlow id="f1" sourceRef="start" targetRef="task"/>
+    <bpmn:serviceTask id="task">
+      <bpmn:extensionElements><zeebe:taskDefinition type="{job_type}"/></bpmn:extensionElements>
+    </bpmn:serviceTask>
+  </bpmn:process>
+</bpmn:definitions>"#
+    );
+    Resource { name: format!("{id}.bpmn"), content: content.into_bytes().into() }
+}
+
+/// A process that a signal starts.
+pub fn started_by_signal(id: &str, signal: &str, job_type: &str) -> Resource {
+    let content = format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="t" id="d">
+  <bpmn:signal id="signal" name="{signal}"/>
+  <bpmn:process id="{id}" isExecutable="true">
+    <bpmn:startEvent id="start"><bpmn:signalEventDefinition id="e" signalRef="signal"/></bpmn:startEvent>
+    <bpmn:sequenceFlow id="f1" sourceRef="start" targetRef="task"/>
+    <bpmn:serviceTask id="task">
+      <bpmn:extensionElements><zeebe:taskDefinition type="{job_type}"/></bpmn:extensionElements>
+    </bpmn:serviceTask>
+    <bpmn:sequenceFlow id="f2" sourceRef="task" targetRef="end"/>
+    <bpmn:endEvent id="end"/>
+  </bpmn:process>
+</bpmn:definitions>"#
+    );
+    Resource { name: format!("{id}.bpmn"), content: content.into() }
+}
+
 /// Key of the process that was deployed.
 pub fn definition_key(deployed: &DeployResourceResponse) -> i64 {
     match deployed.deployments[0].metadata.as_ref() {

@@ -1,24 +1,24 @@
-//! What exported records of Zeebe say about things that there are none of here yet: always the same, so it is kept nowhere.
+//! What exported records of Zeebe say besides the fields of a value: the same for most, so it is kept nowhere.
 
 use serde::Serialize;
 
-use crate::Payload;
+use crate::{AdHocSubProcessActivateElement, JobResult, JobResultCorrections, JobResultType, JobValue, Payload, Text};
 
-/// Behind the fields of a value, those that are always the same.
+/// Behind the fields of a value, those that are the same for most.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(crate) enum Constants {
-    /// Of a job: no listener's, and without a result that says more than its variables.
-    Job(JobConstants),
+pub(crate) enum Constants<'a> {
+    /// Of a job: most have a result that says no more than their variables.
+    Job(JobConstants<'a>),
     /// Of a deployment: no forms and other resources.
     Deployment(DeploymentConstants),
 }
 
-impl Constants {
+impl<'a> Constants<'a> {
     /// Those of a value; none where there are none.
-    pub(crate) fn of(payload: &Payload) -> Option<Constants> {
+    pub(crate) fn of(payload: &'a Payload) -> Option<Self> {
         match payload {
-            Payload::Job(..) => Some(Constants::Job(JobConstants::default())),
+            Payload::Job(_, job) => Some(Constants::Job(JobConstants::of(job))),
             Payload::Deployment(..) => Some(Constants::Deployment(DeploymentConstants::default())),
             _ => None,
         }
@@ -27,53 +27,78 @@ impl Constants {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct JobConstants {
-    job_listener_event_type: &'static str,
+pub(crate) struct JobConstants<'a> {
     job_to_user_task_migration: bool,
-    result: JobResult,
+    result: Result<'a>,
 }
 
-impl Default for JobConstants {
-    fn default() -> Self {
-        let result = JobResult { result_type: "USER_TASK", ..JobResult::default() };
-        JobConstants { job_listener_event_type: "UNSPECIFIED", job_to_user_task_migration: false, result }
+impl<'a> JobConstants<'a> {
+    fn of(job: &'a JobValue) -> Self {
+        JobConstants { job_to_user_task_migration: false, result: Result::of(job.result.as_deref()) }
     }
-}
-
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JobResult {
-    #[serde(rename = "type")]
-    result_type: &'static str,
-    denied: bool,
-    denied_reason: &'static str,
-    corrected_attributes: [&'static str; 0],
-    corrections: JobCorrections,
-    activate_elements: [&'static str; 0],
-    cancel_remaining_instances: bool,
-    completion_condition_fulfilled: bool,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct JobCorrections {
-    assignee: &'static str,
-    candidate_groups_list: [&'static str; 0],
-    candidate_users_list: [&'static str; 0],
-    due_date: &'static str,
-    follow_up_date: &'static str,
+struct Result<'a> {
+    #[serde(rename = "type")]
+    result_type: JobResultType,
+    denied: bool,
+    denied_reason: &'a str,
+    corrected_attributes: &'a [Text],
+    corrections: Corrections<'a>,
+    activate_elements: &'a [AdHocSubProcessActivateElement],
+    cancel_remaining_instances: bool,
+    completion_condition_fulfilled: bool,
+}
+
+impl<'a> Result<'a> {
+    /// That of a job that says none is that of a user task, as in the exported records of Zeebe.
+    fn of(result: Option<&'a JobResult>) -> Self {
+        let corrections = result.and_then(|result| result.corrections.as_deref());
+        Result {
+            result_type: result.map_or(JobResultType::UserTask, |result| result.result_type),
+            denied: result.is_some_and(|result| result.denied),
+            denied_reason: result.map_or("", |result| &result.denied_reason),
+            corrected_attributes: corrections.map_or(&[], |corrections| &corrections.corrected_attributes),
+            corrections: Corrections::of(corrections),
+            activate_elements: result.map_or(&[], |result| &result.activate_elements),
+            cancel_remaining_instances: result.is_some_and(|result| result.cancel_remaining_instances),
+            completion_condition_fulfilled: result.is_some_and(|result| result.completion_condition_fulfilled),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Corrections<'a> {
+    assignee: &'a str,
+    candidate_groups_list: &'a [Text],
+    candidate_users_list: &'a [Text],
+    due_date: &'a str,
+    follow_up_date: &'a str,
     priority: i32,
 }
 
-impl Default for JobCorrections {
-    fn default() -> Self {
-        JobCorrections {
-            assignee: "",
-            candidate_groups_list: [],
-            candidate_users_list: [],
-            due_date: "",
-            follow_up_date: "",
-            priority: -1,
+impl<'a> Corrections<'a> {
+    fn of(corrections: Option<&'a JobResultCorrections>) -> Self {
+        match corrections {
+            Some(given) => Corrections {
+                assignee: &given.assignee,
+                candidate_groups_list: &given.candidate_groups_list,
+                candidate_users_list: &given.candidate_users_list,
+                due_date: &given.due_date,
+                follow_up_date: &given.follow_up_date,
+                priority: given.priority,
+            },
+            None => Corrections {
+                assignee: "",
+                candidate_groups_list: &[],
+                candidate_users_list: &[],
+                due_date: "",
+                follow_up_date: "",
+                priority: -1,
+            },
         }
     }
 }

@@ -225,3 +225,28 @@ pub struct EvaluatedOutputValue {
     #[n(2)]
     pub output_value: Text,
 }
+
+/// The evaluation of an expression: the wish with the expression and what it sees, the fact with the result too.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpressionValue {
+    /// The expression with its `=`.
+    #[n(0)]
+    pub expression: Text,
+    /// The result as a JSON text.
+    #[n(1)]
+    #[serde(serialize_with = "super::json")]
+    pub result_value: Text,
+    /// What went wrong on the way to it.
+    #[n(2)]
+    pub warnings: Vec<Text>,
+    #[n(3)]
+    pub tenant_id: Text,
+    /// What a client gave, as a JSON object. It is seen before the variables of the scope.
+    #[n(4)]
+    #[serde(serialize_with = "super::json")]
+    pub variables: Text,
+    /// The element instance whose variables are seen; none for no variables but those.
+    #[n(5)]
+    pub scope_key: Key,
+}

@@ -6,6 +6,7 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use super::decision::{DecisionRequirementsMetadata, DecisionValue};
+use super::form::{FormMetadata, ResourceMetadata};
 use crate::{Key, Request, Text};
 
 /// Resources that are deployed together.
@@ -34,6 +35,14 @@ pub struct DeploymentValue {
     #[n(6)]
     #[cbor(default)]
     pub decision_requirements_metadata: Vec<DecisionRequirementsMetadata>,
+    /// The forms found in the files.
+    #[n(7)]
+    #[cbor(skip_if = "Vec::is_empty")]
+    pub form_metadata: Vec<FormMetadata>,
+    /// The files that are only kept.
+    #[n(8)]
+    #[cbor(skip_if = "Vec::is_empty")]
+    pub resource_metadata: Vec<ResourceMetadata>,
 }
 
 /// One file of a deployment.

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use super::json;
-use crate::{Key, Text, Timestamp};
+use crate::{Key, Request, Text, Timestamp};
 
 /// A timer.
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
@@ -55,6 +55,33 @@ pub struct MessageValue {
     pub variables: Text,
     #[n(6)]
     pub tenant_id: Text,
+}
+
+/// A message whose sender waits until it is known which instance takes it.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageCorrelationValue {
+    #[n(0)]
+    pub name: Text,
+    /// Correlation key; may be empty.
+    #[n(1)]
+    pub correlation_key: Text,
+    /// The message; none in the command.
+    #[n(2)]
+    pub message_key: Key,
+    /// The instance that took it first; none before it is correlated.
+    #[n(3)]
+    pub process_instance_key: Key,
+    /// Variables for the instances that it is correlated to, a JSON object.
+    #[n(4)]
+    #[serde(serialize_with = "json")]
+    pub variables: Text,
+    #[n(5)]
+    pub tenant_id: Text,
+    /// Who waits for the instance.
+    #[n(6)]
+    #[serde(skip)]
+    pub awaiting: Option<Request>,
 }
 
 /// Messages that expire together.

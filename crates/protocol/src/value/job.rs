@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use serde::Serialize;
 
 use super::json;
-use crate::{Key, Text, Timestamp};
+use crate::{AdHocSubProcessActivateElement, Key, Text, Timestamp};
 
 /// One unit of work for a job worker.
 #[derive(Clone, Debug, PartialEq, Default, Encode, Decode, Serialize)]
@@ -71,6 +71,105 @@ pub struct JobValue {
     pub variables: Text,
     #[n(20)]
     pub tenant_id: Text,
+    /// What the worker of an ad-hoc sub-process or of a listener of a user task says besides. Records of jobs say it, jobs in
+    /// other records do not.
+    #[n(21)]
+    #[serde(skip)]
+    pub result: Option<Box<JobResult>>,
+    /// Of a listener's job: what it listens to.
+    #[n(22)]
+    #[cbor(skip_if = "JobListenerEventType::is_unspecified")]
+    pub job_listener_event_type: JobListenerEventType,
+}
+
+/// What a worker says besides variables: of an ad-hoc sub-process what it does next, of a listener of a user task whether
+/// and how the transition happens.
+#[derive(Clone, Debug, PartialEq, Default, Encode, Decode)]
+pub struct JobResult {
+    /// Elements of the ad-hoc sub-process that begin.
+    #[n(0)]
+    pub activate_elements: Vec<AdHocSubProcessActivateElement>,
+    /// Whether the ad-hoc sub-process comes to its end.
+    #[n(1)]
+    pub completion_condition_fulfilled: bool,
+    /// Whether what still runs is terminated.
+    #[n(2)]
+    pub cancel_remaining_instances: bool,
+    /// What it is the result of.
+    #[n(3)]
+    #[cbor(skip_if = "JobResultType::is_ad_hoc_sub_process")]
+    pub result_type: JobResultType,
+    /// Whether the transition of the user task must not happen.
+    #[n(4)]
+    #[cbor(skip_if = "std::ops::Not::not")]
+    pub denied: bool,
+    /// Why.
+    #[n(5)]
+    #[cbor(skip_if = "str::is_empty")]
+    pub denied_reason: Text,
+    /// Attributes that the user task is to have instead.
+    #[n(6)]
+    pub corrections: Option<Box<JobResultCorrections>>,
+}
+
+/// What the result of a job is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum JobResultType {
+    /// An ad-hoc sub-process.
+    #[n(0)]
+    #[default]
+    AdHocSubProcess,
+    /// A user task.
+    #[n(1)]
+    UserTask,
+}
+
+impl JobResultType {
+    fn is_ad_hoc_sub_process(&self) -> bool {
+        *self == Self::AdHocSubProcess
+    }
+}
+
+/// What a listener corrects; of these, only what `corrected_attributes` names.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct JobResultCorrections {
+    /// Who is to do it; empty for nobody.
+    #[n(0)]
+    pub assignee: Text,
+    /// As in user tasks.
+    #[n(1)]
+    pub due_date: Text,
+    /// As in user tasks.
+    #[n(2)]
+    pub follow_up_date: Text,
+    /// Who may do it.
+    #[n(3)]
+    pub candidate_users_list: Vec<Text>,
+    /// Groups whose members may do it.
+    #[n(4)]
+    pub candidate_groups_list: Vec<Text>,
+    /// From 0 to 100; -1 when it stays.
+    #[n(5)]
+    pub priority: i32,
+    /// The attributes by their names in the record schema.
+    #[n(6)]
+    pub corrected_attributes: Vec<Text>,
+}
+
+impl Default for JobResultCorrections {
+    fn default() -> Self {
+        JobResultCorrections {
+            assignee: Text::default(),
+            due_date: Text::default(),
+            follow_up_date: Text::default(),
+            candidate_users_list: Vec::new(),
+            candidate_groups_list: Vec::new(),
+            priority: -1,
+            corrected_attributes: Vec::new(),
+        }
+    }
 }
 
 impl JobValue {
@@ -101,6 +200,80 @@ pub enum JobKind {
     #[n(0)]
     #[default]
     BpmnElement,
+    /// Something to do before an element begins or after its work is done.
+    #[n(1)]
+    ExecutionListener,
+    /// Something to do when a user task changes.
+    #[n(2)]
+    TaskListener,
+    /// The choice of what an ad-hoc sub-process does next.
+    #[n(3)]
+    AdHocSubProcess,
+}
+
+impl JobKind {
+    /// As clients know it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BpmnElement => "BPMN_ELEMENT",
+            Self::ExecutionListener => "EXECUTION_LISTENER",
+            Self::TaskListener => "TASK_LISTENER",
+            Self::AdHocSubProcess => "AD_HOC_SUB_PROCESS",
+        }
+    }
+}
+
+/// What a listener listens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Encode, Decode, Serialize)]
+#[cbor(index_only)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum JobListenerEventType {
+    /// The job is none of a listener.
+    #[n(0)]
+    #[default]
+    Unspecified,
+    /// An element begins.
+    #[n(1)]
+    Start,
+    /// The work of an element is done.
+    #[n(2)]
+    End,
+    /// A user task is created.
+    #[n(3)]
+    Creating,
+    /// A user task is assigned.
+    #[n(4)]
+    Assigning,
+    /// Attributes of a user task change.
+    #[n(5)]
+    Updating,
+    /// A user task is completed.
+    #[n(6)]
+    Completing,
+    /// A user task is cancelled.
+    #[n(7)]
+    Canceling,
+}
+
+impl JobListenerEventType {
+    /// Whether the job is none of a listener.
+    pub fn is_unspecified(&self) -> bool {
+        *self == Self::Unspecified
+    }
+
+    /// As clients know it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unspecified => "UNSPECIFIED",
+            Self::Start => "START",
+            Self::End => "END",
+            Self::Creating => "CREATING",
+            Self::Assigning => "ASSIGNING",
+            Self::Updating => "UPDATING",
+            Self::Completing => "COMPLETING",
+            Self::Canceling => "CANCELING",
+        }
+    }
 }
 
 /// Jobs activated together.

@@ -74,3 +74,12 @@ pub struct ClusterValue {
     #[n(2)]
     pub correlation_partition_count: u16,
 }
+
+/// That a partition forgets everything but itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PurgeValue {
+    /// The incarnation that begins with it; as a wish, the least that it may be.
+    #[n(0)]
+    pub incarnation: u64,
+}

@@ -176,6 +176,11 @@ pub struct ProcessInstanceBatchValue {
     pub index: i64,
     #[n(3)]
     pub tenant_id: Text,
+    /// The last child that is worked on, when those behind it are not meant.
+    #[n(4)]
+    #[cbor(default)]
+    #[serde(skip)]
+    pub up_to: Option<Key>,
 }
 
 /// One variable of one scope.

@@ -1,47 +1,54 @@
 //! Decisions and what they came to.
 
 use protocol::{DecisionEvaluationIntent, DecisionEvaluationValue, DecisionRequirementsValue, DecisionValue, Key};
-use rusqlite::{Connection, params};
 use serde_json::json;
 
 use super::{Fold, some_key, some_text};
 use crate::batch::DecisionInstanceRow;
+use crate::database::{Database, Result};
 use crate::enumerations::{DECISION_TYPES, EVALUATION_STATES, number_of};
 
-pub(super) fn write_requirements(connection: &Connection, value: &DecisionRequirementsValue) -> rusqlite::Result<()> {
+pub(super) fn write_requirements(database: &Database, value: &DecisionRequirementsValue) -> Result<()> {
     let metadata = &value.metadata;
-    let insert = "INSERT OR REPLACE INTO decision_requirements(key, id, name, version, resource_name, tenant_id, xml) \
-                  VALUES (?, ?, ?, ?, ?, ?, ?)";
-    connection.prepare_cached(insert)?.execute(params![
-        metadata.decision_requirements_key.raw(),
-        &*metadata.decision_requirements_id,
-        &*metadata.decision_requirements_name,
-        metadata.decision_requirements_version,
-        &*metadata.resource_name,
-        &*metadata.tenant_id,
-        &*value.resource,
-    ])?;
+    let insert = "INSERT INTO decision_requirements(key, id, name, version, resource_name, tenant_id, xml) \
+                  VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET id = excluded.id, name = excluded.name, \
+                  version = excluded.version, resource_name = excluded.resource_name, tenant_id = excluded.tenant_id, \
+                  xml = excluded.xml";
+    let values = [
+        metadata.decision_requirements_key.raw().into(),
+        (&*metadata.decision_requirements_id).into(),
+        (&*metadata.decision_requirements_name).into(),
+        metadata.decision_requirements_version.into(),
+        (&*metadata.resource_name).into(),
+        (&*metadata.tenant_id).into(),
+        (&*value.resource).into(),
+    ];
+    database.execute(insert, &values)?;
     Ok(())
 }
 
-pub(super) fn write_decision(connection: &Connection, value: &DecisionValue) -> rusqlite::Result<()> {
-    let insert = "INSERT OR REPLACE INTO decision_definition(key, id, name, version, decision_requirements_key, \
-                  decision_requirements_id, tenant_id) VALUES (?, ?, ?, ?, ?, ?, ?)";
-    connection.prepare_cached(insert)?.execute(params![
-        value.decision_key.raw(),
-        &*value.decision_id,
-        &*value.decision_name,
-        value.version,
-        value.decision_requirements_key.raw(),
-        &*value.decision_requirements_id,
-        &*value.tenant_id,
-    ])?;
+pub(super) fn write_decision(database: &Database, value: &DecisionValue) -> Result<()> {
+    let insert = "INSERT INTO decision_definition(key, id, name, version, decision_requirements_key, \
+                  decision_requirements_id, tenant_id) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(key) DO UPDATE SET \
+                  id = excluded.id, name = excluded.name, version = excluded.version, \
+                  decision_requirements_key = excluded.decision_requirements_key, \
+                  decision_requirements_id = excluded.decision_requirements_id, tenant_id = excluded.tenant_id";
+    let values = [
+        value.decision_key.raw().into(),
+        (&*value.decision_id).into(),
+        (&*value.decision_name).into(),
+        value.version.into(),
+        value.decision_requirements_key.raw().into(),
+        (&*value.decision_requirements_id).into(),
+        (&*value.tenant_id).into(),
+    ];
+    database.execute(insert, &values)?;
     Ok(())
 }
 
 /// A deleted decision is not found any more; what it came to stays.
-pub(super) fn delete(connection: &Connection, table: &'static str, key: Key) -> rusqlite::Result<()> {
-    connection.execute(&format!("DELETE FROM {table} WHERE key = ?"), [key.raw()])?;
+pub(super) fn delete(database: &Database, table: &'static str, key: Key) -> Result<()> {
+    database.execute(&format!("DELETE FROM {table} WHERE key = ?"), &[key.raw().into()])?;
     Ok(())
 }
 
@@ -57,6 +64,7 @@ impl Fold {
             return;
         }
         let has_failed = intent == DecisionEvaluationIntent::Failed;
+        self.use_decision(timestamp);
         for decision in &value.evaluated_decisions {
             // Those before it came to a result.
             let is_failed = has_failed && decision.decision_id == value.failed_decision_id;

@@ -1,69 +1,82 @@
 //! Jobs.
 
-use protocol::{JobBatchValue, JobIntent, JobValue};
-use rusqlite::Connection;
+use protocol::{JobBatchValue, JobIntent, JobKind, JobValue};
 
 use super::{Fold, some_text, some_time};
 use crate::batch::JobRow;
+use crate::database::{Database, Result};
 use crate::dictionary::UNSPECIFIED;
-use crate::enumerations::{JOB_STATES, number_of};
+use crate::enumerations::{JOB_KINDS, JOB_STATES, LISTENER_EVENT_TYPES, number_of};
+use crate::query::JOB_COUNT_MILLISECONDS;
 
 impl Fold {
     pub(super) fn job(
         &mut self,
-        connection: &Connection,
+        database: &Database,
         key: i64,
         timestamp: i64,
         intent: JobIntent,
         value: &JobValue,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<()> {
         // The states are named after the events; the others leave it as it is.
         let state = match intent {
             // It can be activated again.
             JobIntent::Yielded | JobIntent::Updated | JobIntent::RecurredAfterBackoff => None,
             _ => number_of(JOB_STATES, intent.name()),
         };
-        self.job_row(connection, key, timestamp, value, intent == JobIntent::Migrated)?;
+        self.job_row(database, key, timestamp, value, intent == JobIntent::Migrated)?;
+        self.count_job(timestamp, intent, value);
         let Some(row) = self.batch.jobs.get_mut(&key) else { return Ok(()) };
         row.state = state.or(row.state);
         match intent {
             JobIntent::Created => row.created = Some(timestamp),
+            JobIntent::Completed if value.job_kind == JobKind::TaskListener => {
+                row.end = Some(timestamp);
+                row.is_denied = Some(value.result.as_ref().is_some_and(|result| result.denied));
+                row.denied_reason = value.result.as_ref().and_then(|result| some_text(&result.denied_reason));
+            }
             JobIntent::Completed | JobIntent::Canceled | JobIntent::ErrorThrown => row.end = Some(timestamp),
             _ => {}
         }
         Ok(())
     }
 
+    fn count_job(&mut self, timestamp: i64, intent: JobIntent, value: &JobValue) {
+        if self.is_told_living {
+            return;
+        }
+        if !matches!(intent, JobIntent::Created | JobIntent::Completed | JobIntent::Failed | JobIntent::ErrorThrown) {
+            return;
+        }
+        let minute = timestamp - timestamp.rem_euclid(JOB_COUNT_MILLISECONDS);
+        let group = (minute, value.job_type.clone(), value.worker.clone());
+        let counted = self.batch.jobs_counted.entry(group).or_default();
+        match intent {
+            JobIntent::Created => counted.created.again(timestamp),
+            JobIntent::Completed => counted.completed.again(timestamp),
+            _ => counted.failed.again(timestamp),
+        }
+    }
+
     /// Jobs are handed to a worker.
-    pub(super) fn job_batch(
-        &mut self,
-        connection: &Connection,
-        timestamp: i64,
-        value: &JobBatchValue,
-    ) -> rusqlite::Result<()> {
+    pub(super) fn job_batch(&mut self, database: &Database, timestamp: i64, value: &JobBatchValue) -> Result<()> {
         for (key, job) in value.job_keys.iter().zip(&value.jobs) {
-            self.job_row(connection, key.raw(), timestamp, job, false)?;
+            self.job_row(database, key.raw(), timestamp, job, false)?;
         }
         Ok(())
     }
 
-    fn job_row(
-        &mut self,
-        connection: &Connection,
-        key: i64,
-        timestamp: i64,
-        value: &JobValue,
-        moves: bool,
-    ) -> rusqlite::Result<()> {
+    fn job_row(&mut self, database: &Database, key: i64, timestamp: i64, value: &JobValue, moves: bool) -> Result<()> {
         let before = self.batch.jobs.get(&key);
         let (state, created, end) = before.map_or((None, None, None), |row| (row.state, row.created, row.end));
+        let (is_denied, denied_reason) = before.map_or((None, None), |row| (row.is_denied, row.denied_reason.clone()));
         let (was_moved, known) = before.map_or((false, None), |row| (row.is_moved, Some(row.element)));
         // An error that nobody catches comes with the id of an element that does not exist.
         let element = match known {
             Some(element) if !moves => element,
             _ => {
                 let definition = value.process_definition_key.raw();
-                self.dictionary.element(connection, definition, &value.element_id, UNSPECIFIED)?.0
+                self.dictionary.element(database, definition, &value.element_id, UNSPECIFIED)?.0
             }
         };
         self.batch.bytes += value.custom_headers.len() + value.error_message.len();
@@ -83,6 +96,11 @@ impl Fold {
             error_code: some_text(&value.error_code),
             error_message: some_text(&value.error_message),
             headers: value.custom_headers.clone(),
+            kind: number_of(JOB_KINDS, value.job_kind.name()).unwrap_or_default(),
+            listener_event_type: number_of(LISTENER_EVENT_TYPES, value.job_listener_event_type.name())
+                .unwrap_or_default(),
+            is_denied,
+            denied_reason,
         };
         self.batch.jobs.insert(key, row);
         Ok(())

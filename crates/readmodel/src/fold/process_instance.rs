@@ -1,10 +1,10 @@
 //! Process instances, their elements, flows and incidents.
 
 use protocol::{ElementPath, IncidentIntent, IncidentValue, Key, ProcessInstanceIntent, ProcessInstanceValue, Record};
-use rusqlite::{Connection, OptionalExtension};
 
 use super::{Fold, some_key};
 use crate::batch::{ElementInstanceRow, IncidentRow, ProcessInstanceRow};
+use crate::database::{Database, Result};
 use crate::dictionary::{ElementId, UNSPECIFIED};
 use crate::enumerations::{
     ACTIVE, COMPLETED, ELEMENT_TYPES, ERROR_TYPES, INCIDENT_STATES, PROCESS, TERMINATED, number_of,
@@ -13,27 +13,30 @@ use crate::enumerations::{
 impl Fold {
     pub(super) fn process_instance(
         &mut self,
-        connection: &Connection,
+        database: &Database,
         record: &Record,
         intent: ProcessInstanceIntent,
         value: &ProcessInstanceValue,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<()> {
         use ProcessInstanceIntent as Intent;
         let (state, end) = match intent {
             Intent::ElementActivating | Intent::ElementMigrated => (ACTIVE, None),
             Intent::ElementCompleted => (COMPLETED, Some(record.timestamp)),
             Intent::ElementTerminated => (TERMINATED, Some(record.timestamp)),
             Intent::SequenceFlowTaken => {
-                let element = self.element(connection, value)?;
+                let element = self.element(database, value)?;
                 self.batch.sequence_flows.insert((value.process_instance_key.raw(), element));
                 return Ok(());
             }
             // What lies between the begin and the end of an element changes nothing that is kept.
             _ => return Ok(()),
         };
-        let element = self.element(connection, value)?;
-        self.count(connection, record, intent, element)?;
+        let element = self.element(database, value)?;
+        self.count(database, record, intent, element)?;
         if number_of(ELEMENT_TYPES, value.bpmn_element_type.name()) == Some(PROCESS) {
+            if intent == Intent::ElementActivating && !value.parent_process_instance_key.is_some() {
+                self.use_instance(record.timestamp);
+            }
             self.root_element(record, value, state, end);
         } else {
             self.inner_element(record, value, element, state, end);
@@ -41,29 +44,28 @@ impl Fold {
         Ok(())
     }
 
-    fn element(&mut self, connection: &Connection, value: &ProcessInstanceValue) -> rusqlite::Result<ElementId> {
+    fn element(&mut self, database: &Database, value: &ProcessInstanceValue) -> Result<ElementId> {
         let element_type = number_of(ELEMENT_TYPES, value.bpmn_element_type.name()).unwrap_or(UNSPECIFIED);
         let definition = value.process_definition_key.raw();
-        let (id, is_new) = self.dictionary.element(connection, definition, &value.element_id, element_type)?;
+        let (id, is_new) = self.dictionary.element(database, definition, &value.element_id, element_type)?;
         self.batch.definitions += usize::from(is_new);
         Ok(id)
     }
 
     fn count(
         &mut self,
-        connection: &Connection,
+        database: &Database,
         record: &Record,
         intent: ProcessInstanceIntent,
         element: ElementId,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<()> {
         if intent == ProcessInstanceIntent::ElementMigrated {
             // It leaves one element for another.
             let before = match self.batch.element_instances.get(&record.key.raw()) {
                 Some(row) => Some(row.element),
                 None => {
                     let select = "SELECT element FROM element_instance WHERE key = ?";
-                    let found = connection.prepare_cached(select)?.query_row([record.key.raw()], |row| row.get(0));
-                    found.optional()?.map(ElementId)
+                    database.first(select, &[record.key.raw().into()], |row| row.get(0))?.map(ElementId)
                 }
             };
             if let Some(before) = before {
@@ -130,11 +132,11 @@ impl Fold {
 
     pub(super) fn incident(
         &mut self,
-        connection: &Connection,
+        database: &Database,
         record: &Record,
         intent: IncidentIntent,
         value: &IncidentValue,
-    ) -> rusqlite::Result<()> {
+    ) -> Result<()> {
         let (state, change) = match intent {
             IncidentIntent::Created => ("ACTIVE", 1),
             IncidentIntent::Resolved => ("RESOLVED", -1),
@@ -142,7 +144,7 @@ impl Fold {
             IncidentIntent::Resolve => return Ok(()),
         };
         let (definition, key) = (value.process_definition_key.raw(), record.key.raw());
-        let (element, _) = self.dictionary.element(connection, definition, &value.element_id, UNSPECIFIED)?;
+        let (element, _) = self.dictionary.element(database, definition, &value.element_id, UNSPECIFIED)?;
         // A migrated incident is as active as before.
         let shown = if change == 0 { "ACTIVE" } else { state };
         let row = self.batch.incidents.entry(key).or_insert_with(|| IncidentRow {
@@ -164,7 +166,7 @@ impl Fold {
         let path = ElementPath::of(record).unwrap_or_default();
         for (keys, definition) in path.element_instance_path.iter().zip(&path.process_definition_path) {
             let Some((instance, elements)) = keys.split_first() else { continue };
-            self.trouble(connection, instance.raw(), definition.raw(), change)?;
+            self.trouble(database, instance.raw(), definition.raw(), change)?;
             for element in elements {
                 let troubled = self.batch.element_incidents.entry(element.raw()).or_default();
                 troubled.incidents += change;
@@ -177,19 +179,12 @@ impl Fold {
     }
 
     /// A process instance has an incident more or less, in itself or in what it calls.
-    fn trouble(
-        &mut self,
-        connection: &Connection,
-        instance: i64,
-        definition: i64,
-        change: i64,
-    ) -> rusqlite::Result<()> {
+    fn trouble(&mut self, database: &Database, instance: i64, definition: i64, change: i64) -> Result<()> {
         let before = match self.incidents.get(&instance) {
             Some(count) => *count,
             None => {
                 let select = "SELECT incidents FROM process_instance WHERE key = ?";
-                let written = connection.prepare_cached(select)?.query_row([instance], |row| row.get::<_, i64>(0));
-                written.optional()?.unwrap_or_default()
+                database.first(select, &[instance.into()], |row| row.get::<i64>(0))?.unwrap_or_default()
                     + self.batch.instance_incidents.get(&instance).copied().unwrap_or_default()
             }
         };

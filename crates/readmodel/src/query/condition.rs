@@ -38,6 +38,15 @@ pub enum Test {
     Like(String),
 }
 
+/// Who has a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VariableScope {
+    /// The process instance.
+    ProcessInstance,
+    /// The element instance.
+    ElementInstance,
+}
+
 /// What rows must be like.
 #[derive(Debug, Clone)]
 pub enum Condition {
@@ -49,6 +58,18 @@ pub enum Condition {
     Is(&'static Field, Vec<Test>),
     /// A process instance has a variable of this name whose value passes all tests.
     Variable(String, Vec<Test>),
+    /// A row's process instance, or its element instance, has a variable of this name itself whose value passes all tests.
+    VariableOf(VariableScope, String, Vec<Test>),
+    /// A variable is one of what this element instance of a process instance sees; of those with the same name either all or
+    /// the innermost one.
+    Seen {
+        /// The element instance.
+        element_instance: i64,
+        /// Its process instance.
+        process_instance: i64,
+        /// Whether an inner variable hides the outer ones with its name.
+        is_effective: bool,
+    },
     /// A row belongs to this process instance or to one that was called below it.
     OfInstance(i64),
     /// A row is of this element instance, or of one inside of it, or of what was called there.

@@ -3,7 +3,8 @@
 use super::entity::{Entity, Field, Kind, Scope, exists, field, null, shown};
 use crate::enumerations::{
     DECISION_TYPES, DEFINITION_STATES, ELEMENT_TYPES, ERROR_TYPES, EVALUATION_STATES, INCIDENT_STATES, INSTANCE_STATES,
-    JOB_KINDS, JOB_STATES, SUBSCRIPTION_STATES, SUBSCRIPTION_TYPES,
+    JOB_KINDS, JOB_STATES, LISTENER_EVENT_TYPES, SUBSCRIPTION_STATES, SUBSCRIPTION_TYPES, USER_TASK_STATES,
+    WAIT_STATE_TYPES,
 };
 
 const DEFINITIONS: &str = "SELECT key FROM process_definition";
@@ -61,7 +62,7 @@ pub static PROCESS_INSTANCES: Entity = Entity {
         exists("hasElementInstanceIncident", Kind::Boolean, OF_ELEMENT_INSTANCES, "(x.incidents > 0)"),
         exists("errorMessage", Kind::Text, OF_INCIDENTS, "x.error_message"),
         exists("incidentErrorHashCode", Kind::Integer, OF_INCIDENTS, "x.error_hash_code"),
-        exists("hasRetriesLeft", Kind::Boolean, OF_JOBS, "x.has_failed_with_retries_left"),
+        exists("hasRetriesLeft", Kind::Boolean, OF_JOBS, "(x.has_failed_with_retries_left > 0)"),
         // There are no batch operations that could have changed an instance.
         null("batchOperationId").hidden(),
         null("batchOperationKey").hidden(),
@@ -128,17 +129,17 @@ pub static JOBS: Entity = Entity {
     fields: &[
         shown("customHeaders", "r.custom_headers", Kind::Object),
         field("deadline", "r.deadline", Kind::Instant),
-        null("deniedReason"),
+        field("deniedReason", "r.denied_reason", Kind::Text),
         of_element("elementId", "e.element_id", Kind::Text, "element_id"),
         field("elementInstanceKey", "r.element_instance_key", Kind::Key),
         field("endTime", "r.end_time", Kind::Instant),
         field("errorCode", "r.error_code", Kind::Text),
         field("errorMessage", "r.error_message", Kind::Text),
-        field("hasFailedWithRetriesLeft", "r.has_failed_with_retries_left", Kind::Boolean),
-        Field { kind: Kind::Boolean, ..null("isDenied") },
+        field("hasFailedWithRetriesLeft", "(r.has_failed_with_retries_left > 0)", Kind::Boolean),
+        field("isDenied", "(r.is_denied > 0)", Kind::Boolean),
         field("jobKey", "r.key", Kind::Key),
         field("kind", "r.kind", Kind::Enumeration(JOB_KINDS)),
-        Field { kind: Kind::Constant("UNSPECIFIED"), ..null("listenerEventType") },
+        field("listenerEventType", "r.listener_event_type", Kind::Enumeration(LISTENER_EVENT_TYPES)),
         of_element_definition("processDefinitionId", "d.id", Kind::Text, "d.id"),
         of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key"),
         field("processInstanceKey", "r.process_instance_key", Kind::Key),
@@ -181,6 +182,66 @@ pub static INCIDENTS: Entity = Entity {
     ],
 };
 
+const OF_CANDIDATE_GROUPS: &str =
+    "r.key IN (SELECT x.user_task_key FROM user_task_candidate x WHERE x.kind = 0 AND {})";
+const OF_CANDIDATE_USERS: &str = "r.key IN (SELECT x.user_task_key FROM user_task_candidate x WHERE x.kind = 1 AND {})";
+
+/// User tasks.
+pub static USER_TASKS: Entity = Entity {
+    name: "user task",
+    from: "user_task r LEFT JOIN element e ON e.id = r.element \
+           LEFT JOIN process_definition d ON d.key = e.process_definition_key \
+           LEFT JOIN process_instance p ON p.key = r.process_instance_key",
+    key: "r.key",
+    key_field: "userTaskKey",
+    scope: Scope::Every,
+    fields: &[
+        of_element("name", "coalesce(e.name, e.element_id)", Kind::Text, "coalesce(name, element_id)"),
+        field("state", "r.state", Kind::Enumeration(USER_TASK_STATES)).unsorted(),
+        field("assignee", "r.assignee", Kind::Text).unsorted(),
+        of_element("elementId", "e.element_id", Kind::Text, "element_id").unsorted(),
+        shown("candidateGroups", "r.candidate_groups", Kind::List),
+        shown("candidateUsers", "r.candidate_users", Kind::List),
+        of_element_definition("processDefinitionId", "d.id", Kind::Text, "d.id").unsorted(),
+        field("creationDate", "r.creation_date", Kind::Instant).required(),
+        field("completionDate", "r.completion_date", Kind::Instant),
+        field("followUpDate", "r.follow_up_date", Kind::Instant),
+        field("dueDate", "r.due_date", Kind::Instant),
+        of_element_definition("tenantId", "d.tenant_id", Kind::Text, "d.tenant_id").unsorted(),
+        shown("externalFormReference", "r.external_form_reference", Kind::Text),
+        shown("processDefinitionVersion", "d.version", Kind::Integer),
+        shown("customHeaders", "r.custom_headers", Kind::Object),
+        field("userTaskKey", "r.key", Kind::Key).unsorted(),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key).unsorted(),
+        shown("processName", "d.name", Kind::Text),
+        of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key").unsorted(),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key).unsorted(),
+        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        null("businessId"),
+        shown("formKey", "r.form_key", Kind::Key),
+        shown("tags", "p.tags", Kind::List),
+        field("priority", "r.priority", Kind::Integer).required(),
+        exists("candidateGroup", Kind::Text, OF_CANDIDATE_GROUPS, "x.name"),
+        exists("candidateUser", Kind::Text, OF_CANDIDATE_USERS, "x.name"),
+    ],
+};
+
+/// Versions of forms.
+pub static FORMS: Entity = Entity {
+    name: "form",
+    from: "form r",
+    key: "r.key",
+    key_field: "formKey",
+    scope: Scope::Same,
+    fields: &[
+        field("tenantId", "r.tenant_id", Kind::Text),
+        field("formId", "r.id", Kind::Text),
+        shown("schema", "r.content", Kind::Text),
+        field("version", "r.version", Kind::Integer),
+        field("formKey", "r.key", Kind::Key),
+    ],
+};
+
 /// Versions of processes.
 pub static PROCESS_DEFINITIONS: Entity = Entity {
     name: "process definition",
@@ -196,7 +257,12 @@ pub static PROCESS_DEFINITIONS: Entity = Entity {
         field("processDefinitionId", "r.id", Kind::Text),
         field("tenantId", "r.tenant_id", Kind::Text),
         field("processDefinitionKey", "r.key", Kind::Key),
-        field("hasStartForm", "0", Kind::Boolean).unsorted(),
+        field(
+            "hasStartForm",
+            "(EXISTS (SELECT 1 FROM start_form s WHERE s.process_definition_key = r.key))",
+            Kind::Boolean,
+        )
+        .unsorted(),
         field("state", "r.state", Kind::Enumeration(DEFINITION_STATES)).unsorted(),
         field(
             "isLatestVersion",
@@ -354,5 +420,43 @@ pub static SEQUENCE_FLOWS: Entity = Entity {
         shown("processDefinitionId", "d.id", Kind::Text),
         shown("elementId", "e.element_id", Kind::Text),
         shown("tenantId", "d.tenant_id", Kind::Text),
+    ],
+};
+
+/// What element instances wait for now. A job waits for its worker until it ends; messages, timers and conditions are those of
+/// catch events, receive tasks and event-based gateways, not those that may interrupt something.
+pub static WAIT_STATES: Entity = Entity {
+    name: "wait state",
+    from: "(SELECT j.key AS key, j.element_instance_key AS element_instance_key, 0 AS type, NULL AS target, \
+           CAST(json_object('waitStateType', 'JOB', 'jobKey', CAST(j.key AS TEXT), 'jobType', j.type, 'jobKind', \
+           CASE j.kind WHEN 1 THEN 'EXECUTION_LISTENER' WHEN 2 THEN 'TASK_LISTENER' WHEN 3 THEN 'AD_HOC_SUB_PROCESS' \
+           ELSE 'BPMN_ELEMENT' END, 'listenerEventType', CASE j.listener_event_type WHEN 1 THEN 'START' WHEN 2 THEN 'END' \
+           WHEN 3 THEN 'CREATING' WHEN 4 THEN 'ASSIGNING' WHEN 5 THEN 'UPDATING' WHEN 6 THEN 'COMPLETING' \
+           WHEN 7 THEN 'CANCELING' END, 'retries', j.retries) AS TEXT) AS details \
+           FROM job j WHERE j.state IN (0, 2, 3, 4, 6, 7, 8) \
+           UNION ALL SELECT s.key, s.element_instance_key, 1, s.element_id, CAST(json_object('waitStateType', 'MESSAGE', \
+           'messageName', s.message_name, 'correlationKey', s.correlation_key) AS TEXT) \
+           FROM message_subscription s WHERE s.state IN (0, 3) AND s.type = 0 \
+           UNION ALL SELECT t.key, t.element_instance_key, 2, t.element_id, CAST(json_object('waitStateType', 'TIMER', \
+           'dueDate', t.due_date, 'repetitions', t.repetitions) AS TEXT) FROM timer t \
+           UNION ALL SELECT c.key, c.element_instance_key, 3, c.element_id, CAST(json_object('waitStateType', 'CONDITION', \
+           'expression', c.expression, 'events', json(c.events)) AS TEXT) FROM condition c) r \
+           JOIN element_instance i ON i.key = r.element_instance_key AND i.state = 0 \
+           JOIN element e ON e.id = i.element AND (r.target IS NULL OR r.target = e.element_id OR e.type = 16) \
+           LEFT JOIN process_definition d ON d.key = e.process_definition_key \
+           LEFT JOIN process_instance p ON p.key = i.process_instance_key",
+    key: "r.key",
+    key_field: "elementInstanceKey",
+    scope: Scope::Every,
+    fields: &[
+        field("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+        field("processInstanceKey", "i.process_instance_key", Kind::Key),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key).required(),
+        field("elementId", "e.element_id", Kind::Text),
+        field("elementType", "e.type", Kind::Enumeration(ELEMENT_TYPES)).unsorted(),
+        shown("tenantId", "d.tenant_id", Kind::Text),
+        shown("bpmnProcessId", "d.id", Kind::Text),
+        shown("details", "r.details", Kind::Object),
+        field("waitStateType", "r.type", Kind::Enumeration(WAIT_STATE_TYPES)).hidden(),
     ],
 };

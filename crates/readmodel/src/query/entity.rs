@@ -20,6 +20,11 @@ pub struct Entity {
 }
 
 impl Entity {
+    /// Whether no two rows of a partition have the same key. An element has a row for each instance that took it as a flow.
+    pub(crate) fn has_own_keys(&self) -> bool {
+        self.key != "r.element"
+    }
+
     /// A field by its name.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
@@ -77,6 +82,9 @@ pub(crate) enum Filter {
     Exists { exists: &'static str, column: &'static str },
 }
 
+/// What is true of no row.
+pub(crate) const NEVER: &str = "(1 = 0)";
+
 /// A field of an entity.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
@@ -95,6 +103,11 @@ pub struct Field {
 }
 
 impl Field {
+    /// Whether all rows have the same: there is nothing to order by.
+    pub(crate) fn is_constant(&self) -> bool {
+        ["NULL", "0", NEVER].contains(&self.sql)
+    }
+
     /// Whether rows can be chosen by it.
     pub fn is_filter(&self) -> bool {
         !matches!(self.filter, Filter::None)

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use protocol::PartitionId;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
-use crate::store::path_of;
+use crate::database::{self, Database, Server, schema_of};
+use crate::file::path_of;
+use crate::source::Source;
 
 /// The pages that a connection keeps in memory, in KiB.
 const CACHE_KIB: i64 = 4 << 10;
@@ -18,6 +20,13 @@ const CACHE_KIB: i64 = 4 << 10;
 const STEPS: i32 = 2_000;
 /// What a search may take.
 pub(super) const TIME_MAX: Duration = Duration::from_secs(5);
+/// For so long a server that was not there is not looked for again, so that searches do not wait for it one after the other.
+const AWAY_PAUSE: Duration = Duration::from_secs(1);
+/// A search that comes late still has so much time, so that a server which is there is not taken for one that is not.
+const TIME_MIN: Duration = Duration::from_millis(100);
+
+/// Between two looks whether a file is made.
+const MAKING_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -33,35 +42,49 @@ pub enum Failure {
     NoPartition(PartitionId),
     /// The database cannot be read.
     #[error("The read model cannot be read: {0}.")]
-    Sqlite(rusqlite::Error),
+    Unreadable(String),
+    /// The database is not there now.
+    #[error("The read model is not available: {0}. Please try again after a growing pause.")]
+    Away(String),
 }
 
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(ErrorCode::OperationInterrupted) => Failure::TooLong,
-            _ => Failure::Sqlite(error),
+impl From<database::Error> for Failure {
+    fn from(error: database::Error) -> Self {
+        if error.is_interruption() {
+            Failure::TooLong
+        } else if error.is_away() {
+            Failure::Away(error.to_string())
+        } else {
+            Failure::Unreadable(error.to_string())
         }
     }
 }
 
 /// The connections of one thread, opened when they are needed.
 pub struct Readers {
-    directory: PathBuf,
     partitions: Vec<PartitionId>,
-    open: BTreeMap<PartitionId, Reader>,
+    open: Open,
+}
+
+enum Open {
+    Files { directory: PathBuf, readers: BTreeMap<PartitionId, Reader> },
+    Server { server: Arc<Server>, session: Option<Database>, away: Option<(Instant, String)> },
 }
 
 struct Reader {
-    connection: Connection,
+    database: Database,
     deadline: Arc<parking_lot::Mutex<Option<Instant>>>,
     /// The file that is open: one that was set aside has another place on the disk.
     file: (u64, u64),
 }
 
 impl Readers {
-    pub(crate) fn new(directory: PathBuf, partitions: Vec<PartitionId>) -> Readers {
-        Readers { directory, partitions, open: BTreeMap::new() }
+    pub(crate) fn new(source: Source, partitions: Vec<PartitionId>) -> Readers {
+        let open = match source {
+            Source::Directory(directory) => Open::Files { directory, readers: BTreeMap::new() },
+            Source::Server(of) => Open::Server { server: of.server, session: None, away: None },
+        };
+        Readers { partitions, open }
     }
 
     /// The partitions that can be searched.
@@ -74,28 +97,111 @@ impl Readers {
         &mut self,
         partition: PartitionId,
         deadline: Instant,
-        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+        read: impl FnOnce(&Database) -> database::Result<T>,
     ) -> Result<T, Failure> {
         if !self.partitions.contains(&partition) {
             return Err(Failure::NoPartition(partition));
         }
-        let path = path_of(&self.directory, partition);
-        if self.open.get(&partition).is_some_and(|reader| file_at(&path) != Some(reader.file)) {
-            self.open.remove(&partition);
+        match &mut self.open {
+            Open::Files { directory, readers } => read_file(readers, directory, partition, deadline, read),
+            Open::Server { server, session, away } => {
+                if let Some((until, reason)) = away
+                    && Instant::now() < *until
+                {
+                    return Err(Failure::Away(reason.clone()));
+                }
+                let begin = Instant::now();
+                let result = read_server(server, session, partition, deadline, read);
+                *away = match &result {
+                    Err(Failure::Away(reason)) => {
+                        // As long as it was waited for, so that those who come meanwhile are answered at once.
+                        Some((Instant::now() + AWAY_PAUSE.max(begin.elapsed()), reason.clone()))
+                    }
+                    _ => None,
+                };
+                result
+            }
         }
-        let reader = match self.open.entry(partition) {
-            Entry::Occupied(open) => open.into_mut(),
-            Entry::Vacant(closed) => closed.insert(Reader::open(&path)?),
-        };
-        *reader.deadline.lock() = Some(deadline);
-        let result = read(&reader.connection);
-        *reader.deadline.lock() = None;
-        if result.as_ref().is_err_and(|error| error.sqlite_error_code() != Some(ErrorCode::OperationInterrupted)) {
-            // Whatever it was, the next search begins with a new connection.
-            self.open.remove(&partition);
-        }
-        Ok(result?)
     }
+}
+
+fn read_file<T>(
+    readers: &mut BTreeMap<PartitionId, Reader>,
+    directory: &Path,
+    partition: PartitionId,
+    deadline: Instant,
+    read: impl FnOnce(&Database) -> database::Result<T>,
+) -> Result<T, Failure> {
+    let path = path_of(directory, partition);
+    if readers.get(&partition).is_some_and(|reader| file_at(&path) != Some(reader.file)) {
+        readers.remove(&partition);
+    }
+    let reader = match readers.entry(partition) {
+        Entry::Occupied(open) => open.into_mut(),
+        Entry::Vacant(closed) => closed.insert(open_made(&path, deadline)?),
+    };
+    *reader.deadline.lock() = Some(deadline);
+    let result = read(&reader.database);
+    *reader.deadline.lock() = None;
+    if result.as_ref().is_err_and(|error| !error.is_interruption()) {
+        // Whatever it was, the next search begins with a new connection.
+        readers.remove(&partition);
+    }
+    Ok(result?)
+}
+
+/// Opens a file once there is something in it: the node takes requests while it makes its files.
+fn open_made(path: &Path, deadline: Instant) -> Result<Reader, Failure> {
+    loop {
+        let opened = Reader::open(path).and_then(|reader| Ok((reader.is_made()?, reader)));
+        match opened.map_err(database::Error::from) {
+            Ok((true, reader)) => return Ok(reader),
+            // No time makes it whole.
+            Err(error) if error.is_damage() => return Err(error.into()),
+            _ if Instant::now() < deadline => std::thread::sleep(MAKING_PAUSE),
+            Ok((false, _)) => return Err(Failure::Away("its file is not made yet".to_owned())),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// One connection reads in all partitions.
+fn read_server<T>(
+    server: &Server,
+    session: &mut Option<Database>,
+    partition: PartitionId,
+    deadline: Instant,
+    read: impl FnOnce(&Database) -> database::Result<T>,
+) -> Result<T, Failure> {
+    let schema = schema_of(partition);
+    let left = || deadline.saturating_duration_since(Instant::now()).max(TIME_MIN);
+    let turn = |database: &Database| {
+        let Database::PostgreSql(session) = database else { unreachable!("it is a session with a server") };
+        session.turn_to_reading(&schema, left())
+    };
+    // A connection from before the server was started anew is noticed here.
+    let kept = match session.take() {
+        Some(kept) => match turn(&kept) {
+            Ok(()) => Some(kept),
+            // A new one would not be answered either.
+            Err(silent) if silent.is_silence() => return Err(silent.into()),
+            Err(_) => None,
+        },
+        None => None,
+    };
+    let database = match kept {
+        Some(kept) => kept,
+        None => {
+            let new = Database::PostgreSql(Box::new(server.reader(left())?));
+            turn(&new)?;
+            new
+        }
+    };
+    let result = read(&database);
+    if result.as_ref().map_or_else(database::Error::is_interruption, |_| true) {
+        *session = Some(database);
+    }
+    Ok(result?)
 }
 
 /// What tells files apart that have had the same name.
@@ -116,6 +222,35 @@ impl Reader {
         let until = deadline.clone();
         connection
             .progress_handler(STEPS, Some(move || until.lock().is_some_and(|deadline| Instant::now() > deadline)))?;
-        Ok(Reader { connection, deadline, file })
+        Ok(Reader { database: Database::Sqlite(connection), deadline, file })
+    }
+
+    /// Whether the file has its tables, which come with its version at once.
+    fn is_made(&self) -> rusqlite::Result<bool> {
+        let Database::Sqlite(connection) = &self.database else { return Ok(true) };
+        connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).map(|version| version != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_being_made_is_waited_for_and_one_that_never_is_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let partition = PartitionId(1);
+        let path = path_of(directory.path(), partition);
+        // As a node leaves it in the middle of making it.
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("PRAGMA journal_mode = WAL;").unwrap();
+        let soon = Instant::now() + MAKING_PAUSE;
+        assert!(matches!(open_made(&path, soon), Err(Failure::Away(_))));
+        drop(connection);
+        let reading = std::thread::spawn(move || open_made(&path, Instant::now() + Duration::from_secs(600)).is_ok());
+        crate::file::open(directory.path(), partition).unwrap();
+        assert!(reading.join().unwrap());
+        let missing = open_made(&directory.path().join("other"), Instant::now());
+        assert!(matches!(missing, Err(Failure::Away(_))), "it may be made later");
     }
 }

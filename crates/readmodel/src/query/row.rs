@@ -1,10 +1,8 @@
 //! A row as JSON.
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Result, Row};
-
 use super::entity::{Field, Kind};
 use super::instant::instant;
+use crate::database::{Cell, Result, Row};
 
 /// A value that is longer is shortened where that is allowed.
 const VALUE_CHARACTERS_MAX: usize = 8_191;
@@ -25,42 +23,39 @@ pub(super) fn write(
         out.push(b'"');
         out.extend_from_slice(field.name.as_bytes());
         out.extend_from_slice(b"\":");
-        write_value(out, field.kind, row.get_ref(first + index)?, truncates);
+        write_value(out, field.kind, row.cell(first + index)?, truncates);
     }
     out.push(b'}');
     Ok(())
 }
 
-fn write_value(out: &mut Vec<u8>, kind: Kind, value: ValueRef<'_>, truncates: bool) {
+fn write_value(out: &mut Vec<u8>, kind: Kind, value: Cell<'_>, truncates: bool) {
     match (kind, value) {
         (Kind::Constant(text), _) => write_text(out, text),
-        (Kind::Object, ValueRef::Null | ValueRef::Text(b"")) => out.extend_from_slice(b"{}"),
-        (Kind::List, ValueRef::Null | ValueRef::Text(b"")) => out.extend_from_slice(b"[]"),
-        (Kind::IsTruncated, ValueRef::Text(text)) => {
-            let is_longer = truncates && shortened(&String::from_utf8_lossy(text)).is_some();
+        (Kind::Object, Cell::Null | Cell::Text("")) => out.extend_from_slice(b"{}"),
+        (Kind::List, Cell::Null | Cell::Text("")) => out.extend_from_slice(b"[]"),
+        (Kind::IsTruncated, Cell::Text(text)) => {
+            let is_longer = truncates && shortened(text).is_some();
             out.extend_from_slice(if is_longer { b"true" } else { b"false" });
         }
-        (_, ValueRef::Null) => out.extend_from_slice(b"null"),
-        (Kind::Object | Kind::List, ValueRef::Text(json)) => out.extend_from_slice(json),
-        (Kind::Key, ValueRef::Integer(key)) => out.extend_from_slice(format!("\"{key}\"").as_bytes()),
-        (Kind::Instant, ValueRef::Integer(moment)) => {
-            out.extend_from_slice(format!("\"{}\"", instant(moment)).as_bytes())
-        }
-        (Kind::Boolean, ValueRef::Integer(number)) => {
+        (_, Cell::Null) => out.extend_from_slice(b"null"),
+        (Kind::Object | Kind::List, Cell::Text(json)) => out.extend_from_slice(json.as_bytes()),
+        (Kind::Key, Cell::Integer(key)) => out.extend_from_slice(format!("\"{key}\"").as_bytes()),
+        (Kind::Instant, Cell::Integer(moment)) => out.extend_from_slice(format!("\"{}\"", instant(moment)).as_bytes()),
+        (Kind::Boolean, Cell::Integer(number)) => {
             out.extend_from_slice(if number == 0 { b"false" } else { b"true" });
         }
-        (Kind::Enumeration(names), ValueRef::Integer(number)) => {
+        (Kind::Enumeration(names), Cell::Integer(number)) => {
             let name = usize::try_from(number).ok().and_then(|number| names.get(number));
             write_text(out, name.copied().unwrap_or("UNKNOWN"));
         }
-        (_, ValueRef::Integer(number)) => out.extend_from_slice(number.to_string().as_bytes()),
-        (Kind::Value, ValueRef::Text(text)) => {
-            let text = String::from_utf8_lossy(text);
-            let shorter = if truncates { shortened(&text) } else { None };
-            write_text(out, shorter.unwrap_or(&text));
+        (_, Cell::Integer(number)) => out.extend_from_slice(number.to_string().as_bytes()),
+        (Kind::Value, Cell::Text(text)) => {
+            let shorter = if truncates { shortened(text) } else { None };
+            write_text(out, shorter.unwrap_or(text));
         }
-        (_, ValueRef::Text(text) | ValueRef::Blob(text)) => write_text(out, &String::from_utf8_lossy(text)),
-        (_, ValueRef::Real(number)) => out.extend_from_slice(number.to_string().as_bytes()),
+        (_, Cell::Text(text)) => write_text(out, text),
+        (_, Cell::Bytes(bytes)) => write_text(out, &String::from_utf8_lossy(bytes)),
     }
 }
 

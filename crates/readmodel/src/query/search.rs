@@ -1,19 +1,19 @@
 //! A search: over all partitions, in one order, page by page.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::time::Instant;
 
 use protocol::PartitionId;
-use rusqlite::Connection;
-use rusqlite::types::ValueRef;
 
 use super::condition::{Condition, Value};
 use super::cursor::{Cursor, Direction};
-use super::entity::{Entity, Field, Scope};
+use super::entity::{Entity, Field, Kind, Scope};
 use super::readers::{Failure, Readers, TIME_MAX};
 use super::row;
 use super::sql::{self, Sql};
+use crate::database::{Cell, Database, Dialect, Result as Read};
 
 /// An answer ends with the row that makes it larger: values of variables may be large.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -102,7 +102,7 @@ impl Search {
         }
         let (mut places, mut total) = (Vec::new(), 0);
         for partition in partitions {
-            let (found, count) = readers.read(partition, deadline, |connection| self.places(connection, partition))?;
+            let (found, count) = readers.read(partition, deadline, |database| self.places(database, partition))?;
             places.extend(found);
             total += count;
         }
@@ -153,8 +153,7 @@ impl Search {
             while let Some(next) = left.next_if(|next| next.partition == partition.0) {
                 together.push(next);
             }
-            readers
-                .read(partition, deadline, |connection| self.rows_of(connection, together, &mut bytes, &mut rows))?;
+            readers.read(partition, deadline, |database| self.rows_of(database, together, &mut bytes, &mut rows))?;
             if bytes >= ANSWER_BYTES_MAX {
                 break;
             }
@@ -165,28 +164,33 @@ impl Search {
         Ok(rows)
     }
 
-    fn rows_of(
-        &self,
-        connection: &Connection,
-        places: Vec<Cursor>,
-        bytes: &mut usize,
-        rows: &mut Vec<Item>,
-    ) -> rusqlite::Result<()> {
+    fn rows_of(&self, database: &Database, places: Vec<Cursor>, bytes: &mut usize, rows: &mut Vec<Item>) -> Read<()> {
         // Both statements see the same state.
-        let transaction = connection.unchecked_transaction()?;
-        let fitting = self.fitting(&transaction, &places)?;
+        let _snapshot = database.snapshot()?;
+        let fitting = self.fitting(database, &places)?;
         let mut statement = String::from("SELECT ");
         for (index, field) in self.fields().enumerate() {
             statement.push_str(if index > 0 { ", " } else { "" });
             statement.push_str(field.sql);
         }
-        statement.push_str(&format!(" FROM {} WHERE {} = ?", self.entity.from, self.entity.key));
-        let mut prepared = transaction.prepare_cached(&statement)?;
+        statement.push_str(&format!(" FROM {} WHERE ", database.dialect().words(self.entity.from)));
+        // Which of the rows with the same key, only the condition says.
+        let condition = if self.entity.has_own_keys() {
+            Sql::default()
+        } else {
+            let mut condition = sql::condition(database, &self.condition)?;
+            condition.push(" AND ").clone()
+        };
+        statement.push_str(&format!("{}{} = ? LIMIT 1", condition.text, self.entity.key));
         for place in places.into_iter().filter(|place| fitting.contains(&place.key)) {
-            let mut found = prepared.query([place.key])?;
-            let Some(row) = found.next()? else { continue };
-            let mut item = Vec::with_capacity(512);
-            row::write(&mut item, row, self.fields(), 0, self.truncates)?;
+            let mut bound = condition.bound();
+            bound.push(place.key.into());
+            let item = database.first(&statement, &bound, |row| {
+                let mut item = Vec::with_capacity(512);
+                row::write(&mut item, row, self.fields(), 0, self.truncates)?;
+                Ok(item)
+            })?;
+            let Some(item) = item else { continue };
             *bytes += item.len();
             rows.push((place, item));
             if *bytes >= ANSWER_BYTES_MAX {
@@ -198,14 +202,13 @@ impl Search {
 
     /// The keys of those rows that are there and fit still. One statement for all of them: what it needs of other tables is
     /// read once.
-    fn fitting(&self, connection: &Connection, places: &[Cursor]) -> rusqlite::Result<HashSet<i64>> {
+    fn fitting(&self, database: &Database, places: &[Cursor]) -> Read<HashSet<i64>> {
         let key = self.entity.key;
-        let mut statement = Sql::of(format!("SELECT {key} FROM {} WHERE ", self.entity.from));
+        let mut statement = Sql::of(format!("SELECT {key} FROM {} WHERE ", database.dialect().words(self.entity.from)));
         let keys: Vec<Value> = places.iter().map(|place| Value::Integer(place.key)).collect();
-        statement.append(sql::in_list(key, &keys)).push(" AND ").append(sql::condition(connection, &self.condition)?);
-        let mut prepared = connection.prepare_cached(&statement.text)?;
-        let found = prepared.query_map(rusqlite::params_from_iter(&statement.parameters), |row| row.get(0))?;
-        found.collect()
+        statement.append(sql::in_list(database.dialect(), key, &keys));
+        statement.push(" AND ").append(sql::condition(database, &self.condition)?);
+        Ok(database.all(&statement.text, &statement.bound(), |row| row.get(0))?.into_iter().collect())
     }
 
     /// The order of two rows, as the database has it.
@@ -225,51 +228,54 @@ impl Search {
     }
 
     /// The places of one partition's rows that may be on the page, and how many rows fit.
-    fn places(&self, connection: &Connection, partition: PartitionId) -> rusqlite::Result<(Vec<Cursor>, u64)> {
-        let condition = sql::condition(connection, &self.condition)?;
-        let total = self.count(connection, &condition)?;
-        let statement = self.statement(condition, partition);
-        let mut prepared = connection.prepare_cached(&statement.text)?;
-        let mut rows = prepared.query(rusqlite::params_from_iter(&statement.parameters))?;
+    fn places(&self, database: &Database, partition: PartitionId) -> Read<(Vec<Cursor>, u64)> {
+        let condition = sql::condition(database, &self.condition)?;
+        let total = self.count(database, &condition)?;
+        let statement = self.statement(database.dialect(), condition, partition);
         let sorted = self.sort.len();
-        let mut places = Vec::new();
-        while let Some(row) = rows.next()? {
+        let places = database.all(&statement.text, &statement.bound(), |row| {
             let value = |index| {
-                Ok(match row.get_ref(index)? {
-                    ValueRef::Integer(number) => Value::Integer(number),
-                    ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                Ok(match row.cell(index)? {
+                    Cell::Integer(number) => Value::Integer(number),
+                    Cell::Text(text) => Value::Text(text.to_owned()),
                     _ => Value::Null,
                 })
             };
-            let values = (0..sorted).map(value).collect::<rusqlite::Result<_>>()?;
-            places.push(Cursor { values, key: row.get(sorted)?, partition: partition.0 });
-        }
+            let values = (0..sorted).map(value).collect::<Read<_>>()?;
+            Ok(Cursor { values, key: row.get(sorted)?, partition: partition.0 })
+        })?;
         Ok((places, total))
     }
 
-    fn count(&self, connection: &Connection, condition: &Sql) -> rusqlite::Result<u64> {
-        let (from, limit) = (self.entity.from, TOTAL_MAX + 1);
-        let text = format!("SELECT count(*) FROM (SELECT 1 FROM {from} WHERE {} LIMIT {limit})", condition.text);
-        let mut prepared = connection.prepare_cached(&text)?;
-        let count: i64 = prepared.query_row(rusqlite::params_from_iter(&condition.parameters), |row| row.get(0))?;
-        Ok(count.unsigned_abs())
+    fn count(&self, database: &Database, condition: &Sql) -> Read<u64> {
+        let (from, limit) = (database.dialect().words(self.entity.from), TOTAL_MAX + 1);
+        let text =
+            format!("SELECT count(*) FROM (SELECT 1 FROM {from} WHERE {} LIMIT {limit}) AS fitting", condition.text);
+        let count: Option<i64> = database.first(&text, &condition.bound(), |row| row.get(0))?;
+        Ok(count.unwrap_or_default().unsigned_abs())
     }
 
-    fn statement(&self, condition: Sql, partition: PartitionId) -> Sql {
+    fn statement(&self, dialect: Dialect, condition: Sql, partition: PartitionId) -> Sql {
         let entity = self.entity;
         let is_backward = self.is_backward();
         let mut statement = Sql::of("SELECT ");
         for sort in &self.sort {
             statement.push(sort.field.sql).push(", ");
         }
-        statement.push(entity.key).push(" FROM ").push(entity.from).push(" WHERE ").append(condition);
+        statement.push(entity.key).push(" FROM ").push(&dialect.words(entity.from)).push(" WHERE ").append(condition);
         if let Page::At(_, cursor) = &self.page {
-            statement.append(self.bound(cursor, is_backward));
-            statement.push(" AND ").append(self.beyond(cursor, is_backward, partition));
+            statement.append(self.bound(dialect, cursor, is_backward));
+            statement.push(" AND ").append(self.beyond(dialect, cursor, is_backward, partition));
         }
         statement.push(" ORDER BY ");
-        for sort in &self.sort {
-            statement.push(sort.field.sql).push(if sort.descending == is_backward { ", " } else { " DESC, " });
+        for sort in self.sort.iter().filter(|sort| !sort.field.is_constant()) {
+            let grows = sort.descending == is_backward;
+            statement.push(sort.field.sql).push(match (grows, sort.field.is_required) {
+                (true, true) => ", ",
+                (false, true) => " DESC, ",
+                (true, false) => " NULLS FIRST, ",
+                (false, false) => " DESC NULLS LAST, ",
+            });
         }
         statement.push(entity.key).push(if is_backward { " DESC" } else { "" });
         let rows = match self.page {
@@ -281,23 +287,23 @@ impl Search {
     }
 
     /// Where the first thing that is sorted by begins or ends: the database starts there, and does not read all pages before.
-    fn bound(&self, cursor: &Cursor, is_backward: bool) -> Sql {
+    fn bound(&self, dialect: Dialect, cursor: &Cursor, is_backward: bool) -> Sql {
         let Some((sort, value)) = self.sort.iter().zip(&cursor.values).next() else { return Sql::default() };
         let grows = sort.descending == is_backward;
         if *value == Value::Null || !(grows || sort.field.is_required) {
             return Sql::default();
         }
         let mut sql = Sql::of(" AND ");
-        sql.append(compared(sort.field.sql, if grows { ">=" } else { "<=" }, value));
+        sql.append(compared(&number_or_column(dialect, sort.field), if grows { ">=" } else { "<=" }, value));
         sql
     }
 
     /// What comes behind a row in the order, or before it. No value comes before all others.
-    fn beyond(&self, cursor: &Cursor, is_backward: bool, partition: PartitionId) -> Sql {
+    fn beyond(&self, dialect: Dialect, cursor: &Cursor, is_backward: bool, partition: PartitionId) -> Sql {
         let mut ways = Vec::new();
         let mut equal: Vec<Sql> = Vec::new();
         for (sort, value) in self.sort.iter().zip(&cursor.values) {
-            let column = sort.field.sql;
+            let column = &*number_or_column(dialect, sort.field);
             let grows = sort.descending == is_backward;
             let further = match (grows, value) {
                 (true, Value::Null) => Some(Sql::of(format!("{column} IS NOT NULL"))),
@@ -312,7 +318,10 @@ impl Search {
             if let Some(further) = further {
                 ways.push(Sql::all(equal.iter().cloned().chain([further]).collect()));
             }
-            equal.push(compared(column, "IS", value));
+            equal.push(match value {
+                Value::Null => Sql::of(format!("{column} IS NULL")),
+                value => compared(column, "=", value),
+            });
         }
         // Of rows that are equal otherwise, those of the smaller partition come first.
         let operator = match (is_backward, partition.0.cmp(&cursor.partition)) {
@@ -325,6 +334,11 @@ impl Search {
         ways.push(Sql::all(equal));
         Sql::any(ways)
     }
+}
+
+/// What stands in cursors for a field.
+fn number_or_column(dialect: Dialect, field: &Field) -> Cow<'static, str> {
+    if field.kind == Kind::Boolean { dialect.number_of_condition(field.sql).into() } else { field.sql.into() }
 }
 
 fn compared(column: &str, operator: &str, value: &Value) -> Sql {

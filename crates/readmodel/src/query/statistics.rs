@@ -59,7 +59,7 @@ impl Readers {
     /// How many instances the elements of a definition have, kept by the fold.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// When the rows cannot be read.
     pub fn element_counts(&mut self, definition: i64) -> Result<BTreeMap<String, ElementCounts>, Failure> {
         let select = format!(
             "SELECT element_id, active, completed, canceled, incidents FROM element WHERE process_definition_key = ?1 \
@@ -71,7 +71,7 @@ impl Readers {
     /// How many instances the elements of a process instance have.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// When the rows cannot be read.
     pub fn element_counts_of_instance(
         &mut self,
         partition: PartitionId,
@@ -94,17 +94,15 @@ impl Readers {
         let deadline = Instant::now() + TIME_MAX;
         let mut counts: BTreeMap<String, ElementCounts> = BTreeMap::new();
         for partition in partitions {
-            self.read(partition, deadline, |connection| {
-                let mut statement = connection.prepare_cached(select)?;
-                let mut rows = statement.query([key])?;
-                while let Some(row) = rows.next()? {
+            self.read(partition, deadline, |database| {
+                database.query(select, &[key.into()], |row| {
                     let of = counts.entry(row.get(0)?).or_default();
-                    of.active += row.get::<_, i64>(1)?;
-                    of.completed += row.get::<_, i64>(2)?;
-                    of.canceled += row.get::<_, i64>(3)?;
-                    of.incidents += row.get::<_, i64>(4)?;
-                }
-                Ok(())
+                    of.active += row.get::<i64>(1)?;
+                    of.completed += row.get::<i64>(2)?;
+                    of.canceled += row.get::<i64>(3)?;
+                    of.incidents += row.get::<i64>(4)?;
+                    Ok(())
+                })
             })?;
         }
         counts.retain(|_, of| *of != ElementCounts::default());
@@ -114,22 +112,20 @@ impl Readers {
     /// How many instances each definition that fits has, by its key; those without any too.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// When the rows cannot be read.
     pub fn definition_counts(&mut self, condition: &Condition) -> Result<Vec<DefinitionCounts>, Failure> {
         let deadline = Instant::now() + TIME_MAX;
         let mut counts: BTreeMap<i64, DefinitionCounts> = BTreeMap::new();
         for partition in self.partitions().to_vec() {
-            self.read(partition, deadline, |connection| {
-                let condition = sql::condition(connection, condition)?;
+            self.read(partition, deadline, |database| {
+                let condition = sql::condition(database, condition)?;
                 let text = format!(
                     "SELECT r.key, r.id, r.name, r.version, r.tenant_id, coalesce(e.active, 0), coalesce(e.incidents, 0) \
                      FROM process_definition r LEFT JOIN element e ON e.process_definition_key = r.key \
                      AND e.element_id = r.id AND e.type = {PROCESS} WHERE {}",
                     condition.text
                 );
-                let mut statement = connection.prepare_cached(&text)?;
-                let mut rows = statement.query(rusqlite::params_from_iter(&condition.parameters))?;
-                while let Some(row) = rows.next()? {
+                database.query(&text, &condition.bound(), |row| {
                     let key = row.get(0)?;
                     let of = counts.entry(key).or_insert(DefinitionCounts {
                         key,
@@ -140,10 +136,10 @@ impl Readers {
                         active: 0,
                         with_incident: 0,
                     });
-                    of.active += row.get::<_, i64>(5)?;
-                    of.with_incident += row.get::<_, i64>(6)?;
-                }
-                Ok(())
+                    of.active += row.get::<i64>(5)?;
+                    of.with_incident += row.get::<i64>(6)?;
+                    Ok(())
+                })
             })?;
         }
         Ok(counts.into_values().collect())
@@ -152,20 +148,18 @@ impl Readers {
     /// How many process instances have each error now, most first.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// When the rows cannot be read.
     pub fn error_counts(&mut self) -> Result<Vec<ErrorCounts>, Failure> {
         let deadline = Instant::now() + TIME_MAX;
         let mut counts: BTreeMap<(i32, String), i64> = BTreeMap::new();
         for partition in self.partitions().to_vec() {
-            self.read(partition, deadline, |connection| {
+            self.read(partition, deadline, |database| {
                 let select = "SELECT error_hash_code, error_message, count(DISTINCT process_instance_key) FROM incident \
                               WHERE state = 0 GROUP BY error_hash_code, error_message";
-                let mut statement = connection.prepare_cached(select)?;
-                let mut rows = statement.query([])?;
-                while let Some(row) = rows.next()? {
-                    *counts.entry((row.get(0)?, row.get(1)?)).or_default() += row.get::<_, i64>(2)?;
-                }
-                Ok(())
+                database.query(select, &[], |row| {
+                    *counts.entry((row.get(0)?, row.get(1)?)).or_default() += row.get::<i64>(2)?;
+                    Ok(())
+                })
             })?;
         }
         let counts = counts.into_iter();
@@ -178,7 +172,7 @@ impl Readers {
     /// The file that a definition was deployed with; `Some(None)` when the definition is there without it.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// When the rows cannot be read.
     pub fn model(&mut self, table: Models, key: i64) -> Result<Option<Vec<u8>>, Failure> {
         let Some(partition) = self.partitions().first().copied() else { return Ok(None) };
         let select = match table {
@@ -189,21 +183,19 @@ impl Readers {
                  ON q.key = r.decision_requirements_key WHERE r.key = ?"
             }
         };
-        self.read(partition, Instant::now() + TIME_MAX, |connection| {
-            use rusqlite::OptionalExtension;
-            connection.prepare_cached(select)?.query_row([key], |row| row.get(0)).optional()
+        self.read(partition, Instant::now() + TIME_MAX, |database| {
+            database.first(select, &[key.into()], |row| row.get(0))
         })
     }
 
     /// The details of a decision instance: evaluated inputs and matched rules, as JSON.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// When the rows cannot be read.
     pub fn decision_details(&mut self, partition: PartitionId, key: &str) -> Result<Option<String>, Failure> {
-        self.read(partition, Instant::now() + TIME_MAX, |connection| {
-            use rusqlite::OptionalExtension;
+        self.read(partition, Instant::now() + TIME_MAX, |database| {
             let select = "SELECT details FROM decision_instance WHERE instance_key = ?";
-            connection.prepare_cached(select)?.query_row([key], |row| row.get(0)).optional()
+            database.first(select, &[key.into()], |row| row.get(0))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Accounting: every instance was asked for by a client, a message or another instance, once, and is completed, terminated or
+//! Accounting: every instance was asked for by a client, a message, a signal or another instance, once, and is completed, terminated or
 //! still active, by the records and by the state alike. An instance that is none of these is lost, and nobody would look for
 //! it; one that nobody asked for does its work twice.
 
@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{Engine, Reply};
 use protocol::{
     BpmnElementType, Command, IncidentIntent, Key, MessageStartEventSubscriptionIntent, PartitionId, Payload,
-    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent, Record, RecordType,
-    Text,
+    ProcessEventIntent, ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
+    Record, RecordType, SignalSubscriptionIntent, Text, UserTaskIntent,
 };
+
+use crate::model::{AdHoc, SIGNAL_START};
 
 /// What the records say, as an operator would see it.
 #[derive(Default)]
@@ -21,6 +23,7 @@ pub struct Accounting {
     /// Instances that began, by what they began with.
     by_command: BTreeSet<Key>,
     by_message: BTreeSet<Key>,
+    by_signal: BTreeSet<Key>,
     called: BTreeSet<Key>,
     begun: BTreeSet<Key>,
     /// Instances of which somebody was told that they are to be cancelled or are terminated.
@@ -31,6 +34,10 @@ pub struct Accounting {
     definition_of: BTreeMap<Key, Key>,
     /// Open incidents, with their job if they are of one.
     incidents: BTreeMap<Key, (Key, Key)>,
+    /// User tasks that are not done.
+    user_tasks: BTreeSet<Key>,
+    /// Waits of element instances for signals.
+    signal_subscriptions: BTreeSet<Key>,
     /// Element instances that live, but for the instances of processes.
     elements: BTreeMap<Key, Element>,
     /// The ids that elements of each process ever had.
@@ -78,6 +85,22 @@ impl Accounting {
                 let is_new = self.by_message.insert(value.process_instance_key);
                 assert!(is_new, "the instance {} was started twice by messages", value.process_instance_key);
             }
+            Payload::ProcessEvent(ProcessEventIntent::Triggering, value)
+                if *value.target_element_id == *SIGNAL_START =>
+            {
+                let is_new = self.by_signal.insert(value.process_instance_key);
+                assert!(is_new, "the instance {} was started twice by signals", value.process_instance_key);
+            }
+            Payload::UserTask(intent, _) => match intent {
+                UserTaskIntent::Created => drop(self.user_tasks.insert(record.key)),
+                UserTaskIntent::Completed | UserTaskIntent::Canceled => drop(self.user_tasks.remove(&record.key)),
+                _ => {}
+            },
+            Payload::SignalSubscription(intent, value) if value.catch_event_instance_key.is_some() => match intent {
+                SignalSubscriptionIntent::Created => drop(self.signal_subscriptions.insert(record.key)),
+                SignalSubscriptionIntent::Deleted => drop(self.signal_subscriptions.remove(&record.key)),
+                SignalSubscriptionIntent::Migrated => {}
+            },
             Payload::Process(ProcessIntent::Created, value) => {
                 // Every partition says so, perhaps after the first one has said that it is deleted.
                 let id = value.metadata.bpmn_process_id.clone();
@@ -200,6 +223,22 @@ impl Accounting {
         self.elements.iter().filter(|(_, element)| element.instance == instance).map(|(key, of)| (*key, of)).collect()
     }
 
+    /// User tasks that are not done.
+    pub fn user_tasks(&self) -> impl Iterator<Item = Key> + '_ {
+        self.user_tasks.iter().copied()
+    }
+
+    /// Whether element instances wait for signals.
+    pub fn waits_for_signals(&self) -> bool {
+        !self.signal_subscriptions.is_empty()
+    }
+
+    /// The ad-hoc sub-processes that live, with their ids.
+    pub fn ad_hoc_sub_processes(&self) -> impl Iterator<Item = (Key, &Text)> + '_ {
+        let all = self.elements.iter().filter(|(_, element)| AdHoc::read(&element.id).is_some());
+        all.map(|(key, element)| (*key, &element.id))
+    }
+
     /// The ids of all elements of a process that ever began.
     pub fn element_ids(&self, process: &Text) -> Vec<&Text> {
         self.element_ids.get(process).into_iter().flatten().collect()
@@ -234,11 +273,14 @@ impl Accounting {
                 totals.terminated
             );
         }
-        let asked_for: BTreeSet<Key> =
-            [&self.by_command, &self.by_message, &self.called].into_iter().flatten().copied().collect();
+        let asked_for: BTreeSet<Key> = [&self.by_command, &self.by_message, &self.by_signal, &self.called]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
         let differs: Vec<&Key> = self.begun.symmetric_difference(&asked_for).take(3).collect();
         assert!(differs.is_empty(), "not both asked for and begun: {differs:?}");
-        let kinds = self.by_command.len() + self.by_message.len() + self.called.len();
+        let kinds = self.by_command.len() + self.by_message.len() + self.by_signal.len() + self.called.len();
         assert!(kinds == asked_for.len(), "{kinds} beginnings of {} instances", asked_for.len());
         let by_command = self.by_command.len() as u64;
         assert!(by_command <= self.asked, "{} commands created {by_command} instances", self.asked);

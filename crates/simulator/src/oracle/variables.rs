@@ -8,13 +8,13 @@ use std::hash::Hasher;
 use engine::Reply;
 use protocol::{
     BpmnElementType, Command, JobBatchIntent, JobIntent, JobValue, Key, Payload, ProcessInstanceIntent,
-    ProcessInstanceValue, Record, RecordType, Text, VariableIntent, VariableValue,
+    ProcessInstanceValue, Record, RecordType, Text, UserTaskIntent, VariableIntent, VariableValue,
 };
 use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
 /// Names that only clients write.
-const OF_CLIENTS: &[&str] = &["key", "choice", "items", "payload", "done", "back", "set", "told"];
+const OF_CLIENTS: &[&str] = &["key", "choice", "items", "payload", "done", "back", "set", "told", "signalled"];
 /// Of these, those whose values begin with the correlation key of the instance that they are for.
 const ADDRESSED: &[&str] = &["payload", "told"];
 
@@ -73,6 +73,8 @@ impl Variables {
             Payload::VariableDocument(_, value) => &value.variables,
             Payload::Message(_, value) => &value.variables,
             Payload::Job(_, value) => &value.variables,
+            Payload::UserTask(_, value) => &value.variables,
+            Payload::Signal(_, value) => &value.variables,
             _ => return,
         };
         let all = all_written(document);
@@ -113,6 +115,9 @@ impl Variables {
             Payload::Job(JobIntent::Completed, job) => {
                 self.given.insert(job.element_instance_key, all_written(&job.variables));
             }
+            Payload::UserTask(UserTaskIntent::Completed, task) => {
+                self.given.insert(task.element_instance_key, all_written(&task.variables));
+            }
             Payload::JobBatch(JobBatchIntent::Activated, batch) => {
                 batch.job_keys.iter().zip(&batch.jobs).for_each(|(key, job)| self.activated(*key, job));
             }
@@ -136,7 +141,7 @@ impl Variables {
             ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated => {
                 let given = self.given.remove(&key).unwrap_or_default();
                 if intent == ProcessInstanceIntent::ElementCompleted {
-                    self.must_have(value.process_instance_key, &given, "a worker gave back");
+                    self.must_have(value.process_instance_key, &given, "who worked on it gave back");
                 }
                 self.scopes.remove(&key);
                 self.callers.remove(&key);

@@ -263,12 +263,12 @@ fn a_refused_command_is_rejected_in_its_place_and_what_ended_the_process_is_forg
 fn a_partition_that_is_left_out_applies_nothing_and_says_why() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let mut stage = Stage::new(directory.path());
-    stage.slot.leave_out("The process ended 2 times in a row.");
+    stage.slot.leave_out("The process ended 3 times in a row.");
     stage.lead();
     stage.commit(&creation(1));
     let entrance = &stage.shared.entrances[0];
     assert_eq!((entrance.role(), entrance.health()), (Role::Inactive, Health::LeftOut));
-    assert_eq!(entrance.remark().as_deref(), Some("The process ended 2 times in a row."));
+    assert_eq!(entrance.remark().as_deref(), Some("The process ended 3 times in a row."));
     assert_eq!(stage.slot.partition.partition().engine().applied(), 0);
     assert_eq!(stage.shared.unapplied_bytes.load(Ordering::Relaxed), 0, "and holds nobody up");
 }

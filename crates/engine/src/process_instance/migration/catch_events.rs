@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use bpmn::model::{ElementIndex, Trigger};
 use protocol::{
-    Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
-    ProcessMessageSubscriptionValue, Rejection, TimerIntent, TimerValue,
+    ConditionalSubscriptionIntent, ConditionalSubscriptionValue, Key, MessageSubscriptionIntent,
+    MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, Rejection,
+    SignalSubscriptionIntent, SignalSubscriptionValue, TimerIntent, TimerValue,
 };
 
 use super::Migration;
+use crate::conditional;
 use crate::element::Token;
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::message;
+use crate::signal;
 use crate::state::{ProcessMessageSubscriptionRow, SubscriptionState};
 use crate::timer;
 use crate::variable::expression;
@@ -24,16 +27,26 @@ pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key:
     if token.instance.has_subscriptions {
         message::subscription::close(execution, key, is_unmapped);
         timer::subscription::cancel(execution, key, is_unmapped);
+        signal::subscription::close(execution, key, is_unmapped);
+        conditional::subscription::close(execution, key, is_unmapped);
     }
     // The ones that continue are collected before others open, because their events may have the same ids.
     let messages = mapped_messages(execution, key);
     let timers = mapped_timers(execution, key);
+    let signals = signal::subscription::of(&execution.state, key);
+    let conditions = conditional::subscription::of(&execution.state, key);
     subscribe(execution, migration, &token)?;
     for row in messages {
         migrate_message(execution, migration, &token, &row);
     }
     for (key, value) in timers {
         migrate_timer(execution, migration, key, &value);
+    }
+    for (key, value) in signals {
+        migrate_signal(execution, migration, key, &value);
+    }
+    for (key, value) in conditions {
+        migrate_condition(execution, migration, key, &value);
     }
     Ok(())
 }
@@ -102,6 +115,36 @@ fn migrate_timer(execution: &mut Execution<'_>, migration: &Migration, key: Key,
         ..value.clone()
     };
     execution.emit(key, Payload::Timer(TimerIntent::Migrated, Box::new(migrated)));
+}
+
+/// The name stays the same.
+fn migrate_signal(execution: &mut Execution<'_>, migration: &Migration, key: Key, value: &SignalSubscriptionValue) {
+    let Some(event) = migration.mapped(&value.catch_event_id) else { return };
+    let migrated = SignalSubscriptionValue {
+        process_definition_key: migration.target_metadata.process_definition_key,
+        bpmn_process_id: migration.target_metadata.bpmn_process_id.clone(),
+        catch_event_id: event.clone(),
+        ..value.clone()
+    };
+    execution.emit(key, Payload::SignalSubscription(SignalSubscriptionIntent::Migrated, Box::new(migrated)));
+}
+
+/// It waits for the condition of the source.
+fn migrate_condition(
+    execution: &mut Execution<'_>,
+    migration: &Migration,
+    key: Key,
+    value: &ConditionalSubscriptionValue,
+) {
+    let Some(event) = migration.mapped(&value.catch_event_id) else { return };
+    let migrated = ConditionalSubscriptionValue {
+        process_definition_key: migration.target_metadata.process_definition_key,
+        bpmn_process_id: migration.target_metadata.bpmn_process_id.clone(),
+        catch_event_id: event.clone(),
+        ..value.clone()
+    };
+    let intent = ConditionalSubscriptionIntent::Migrated;
+    execution.emit(key, Payload::ConditionalSubscription(intent, Box::new(migrated)));
 }
 
 fn migrate_message(

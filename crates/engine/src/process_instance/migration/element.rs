@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use bpmn::model::{Behavior, ElementIndex};
 use protocol::{
-    IncidentIntent, IncidentValue, JobIntent, JobValue, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue,
-    Text, VariableIntent, VariableValue,
+    IncidentIntent, IncidentValue, JobIntent, JobKind, JobValue, Key, Payload, ProcessInstanceIntent,
+    ProcessInstanceValue, Text, VariableIntent, VariableValue,
 };
 
 use super::Migration;
 use super::{catch_events, gateways, preconditions};
+use crate::element::{Token, cancel_job, continue_as_user_task};
 use crate::execution::{Execution, Outcome};
 use crate::state::{ElementInstance, Lifecycle};
+use crate::user_task::create;
 
 /// Returns whether tokens wait at gateways inside.
 pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key: Key) -> Outcome<bool> {
@@ -29,14 +32,39 @@ pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key:
     });
     execution.emit(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementMigrated, value.clone()));
     gateways::migrate(execution, key, &instance.value, &value, &tokens);
-    migrate_job(execution, &instance, &value);
+    migrate_work(execution, migration, key, target)?;
     migrate_incident(execution, instance.incident, &value);
     migrate_variables(execution, key, &value);
-    // An element that has not begun yet waits for nothing so far.
-    if instance.lifecycle != Lifecycle::Activating {
+    // An element that has not begun yet waits for nothing so far, and one with listeners at its end for nothing any more.
+    let is_over =
+        instance.lifecycle == Lifecycle::Completing && (instance.job.is_some() || instance.listeners_done > 0);
+    if instance.lifecycle != Lifecycle::Activating && !is_over {
         catch_events::migrate(execution, migration, key)?;
     }
     Ok(!tokens.is_empty())
+}
+
+/// What does the element's work does it on. The job of a user task becomes a task that the engine leads where the target says so.
+fn migrate_work(execution: &mut Execution<'_>, migration: &Migration, key: Key, target: ElementIndex) -> Outcome {
+    let Some(token) = Token::find(execution, key)? else { return Ok(()) };
+    match &migration.target.element(target).behavior {
+        // The job of a listener stays one.
+        Behavior::UserTask(task) if task.is_native && has_own_job(execution, &token.instance) => {
+            continue_as_user_task(execution, &token, task)
+                .map_err(|problem| migration.invalid_state(&problem.message))?;
+            cancel_job(execution, &token.instance);
+        }
+        _ => migrate_job(execution, &token.instance, token.value()),
+    }
+    if let Some(instance) = execution.state.element_instance(key) {
+        create::migrate(execution, instance.user_task, token.value());
+    }
+    Ok(())
+}
+
+/// Whether a job does the work of the element, rather than what listens to it.
+fn has_own_job(execution: &Execution<'_>, instance: &ElementInstance) -> bool {
+    execution.state.job(instance.job).is_some_and(|job| job.value.job_kind == JobKind::BpmnElement)
 }
 
 fn migrate_job(execution: &mut Execution<'_>, instance: &ElementInstance, value: &ProcessInstanceValue) {

@@ -109,6 +109,7 @@ pub(super) fn target_of(
     check_flow_scope(execution, migration, value, target)?;
     check_events_stay(migration, source, target)?;
     check_loop(migration, source, target)?;
+    check_user_task(migration, source, target)?;
     Ok(target)
 }
 
@@ -142,7 +143,7 @@ fn check_supported(migration: &Migration, value: &ProcessInstanceValue, source: 
     match value.bpmn_element_type {
         BpmnElementType::IntermediateCatchEvent => {
             let event_type = value.bpmn_event_type;
-            if !matches!(event_type, EventType::Message | EventType::Timer) {
+            if !matches!(event_type, EventType::Message | EventType::Timer | EventType::Signal) {
                 return Err(migration.invalid_state(&format!(
                     "active element with id '{element_id}' is intermediate catch event of type '{}'. Migrating active \
                      intermediate catch event of this type is not possible yet.",
@@ -165,6 +166,7 @@ fn check_supported(migration: &Migration, value: &ProcessInstanceValue, source: 
         | BpmnElementType::EventSubProcess
         | BpmnElementType::ExclusiveGateway
         | BpmnElementType::EventBasedGateway
+        | BpmnElementType::UserTask
         | BpmnElementType::BusinessRuleTask
         | BpmnElementType::ScriptTask
         | BpmnElementType::SendTask
@@ -279,6 +281,21 @@ fn check_loop(migration: &Migration, source: ElementIndex, target: ElementIndex)
             Err(migration.invalid_state(&format!(
                 "active element with id '{}' has a different loop characteristics than the target element with id '{}'. Both \
                  elements must have either sequential or parallel loop characteristics.",
+                source.id, target.id
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A job for a task list can go on as a user task that the engine leads, but not the other way round.
+fn check_user_task(migration: &Migration, source: ElementIndex, target: ElementIndex) -> Result<(), Rejection> {
+    let (source, target) = (migration.source.element(source), migration.target.element(target));
+    match (&source.behavior, &target.behavior) {
+        (Behavior::UserTask(before), Behavior::UserTask(after)) if before.is_native && !after.is_native => {
+            Err(migration.invalid_state(&format!(
+                "active user task with id '{}' and implementation 'zeebe user task' is mapped to a user task with id '{}' and \
+                 deprecated implementation 'job worker'. Add 'zeebe:userTask' to the target element.",
                 source.id, target.id
             )))
         }

@@ -1,6 +1,8 @@
 //! What commands take and answer.
 
-use super::shape::Shape::{Binaries, Boolean, Integer, Key, Long, Names, Object, Objects, Text, Texts, Variables};
+use readmodel::enumerations::{JOB_KINDS, LISTENER_EVENT_TYPES};
+
+use super::shape::Shape::{Any, Binaries, Boolean, Integer, Key, Long, Names, Object, Objects, Text, Texts, Variables};
 use super::shape::{Property, always, nullable, optional, schema_of_object};
 use super::{Described, JSON};
 
@@ -58,6 +60,39 @@ const EVALUATED_DECISIONS: &[Property] = &[
     always("decisionEvaluationInstanceKey", Text),
 ];
 
+const JOB_RESULT: &[Property] = &[
+    optional("type", Names(&["userTask", "adHocSubProcess"])),
+    optional("denied", Boolean),
+    optional("deniedReason", Text),
+    optional(
+        "corrections",
+        Object(&[
+            optional("assignee", Text),
+            optional("dueDate", Text),
+            optional("followUpDate", Text),
+            optional("candidateUsers", Texts),
+            optional("candidateGroups", Texts),
+            optional("priority", Integer),
+        ]),
+    ),
+    optional("activateElements", Objects(&[optional("elementId", Text), optional("variables", Variables)])),
+    optional("isCompletionConditionFulfilled", Boolean),
+    optional("isCancelRemainingInstances", Boolean),
+];
+
+const LISTENED_TASK: &[Property] = &[
+    always("action", Text),
+    nullable("assignee", Text),
+    always("candidateGroups", Texts),
+    always("candidateUsers", Texts),
+    always("changedAttributes", Texts),
+    nullable("dueDate", Text),
+    nullable("followUpDate", Text),
+    nullable("formKey", Key),
+    nullable("priority", Integer),
+    nullable("userTaskKey", Key),
+];
+
 const JOBS: &[Property] = &[
     always("type", Text),
     always("processDefinitionId", Text),
@@ -74,9 +109,9 @@ const JOBS: &[Property] = &[
     always("processInstanceKey", Key),
     always("processDefinitionKey", Key),
     always("elementInstanceKey", Key),
-    always("kind", Names(&["BPMN_ELEMENT"])),
-    always("listenerEventType", Names(&["UNSPECIFIED"])),
-    nullable("userTask", Variables),
+    always("kind", Names(JOB_KINDS)),
+    always("listenerEventType", Names(LISTENER_EVENT_TYPES)),
+    nullable("userTask", Object(LISTENED_TASK)),
     always("tags", Texts),
     nullable("rootProcessInstanceKey", Key),
     nullable("businessId", Text),
@@ -118,8 +153,26 @@ const DEPLOYED: &[Property] = &[
             always("decisionRequirementsKey", Key),
         ]),
     ),
-    nullable("form", Variables),
-    nullable("resource", Variables),
+    nullable(
+        "form",
+        Object(&[
+            always("formId", Text),
+            always("version", Integer),
+            always("resourceName", Text),
+            always("tenantId", Text),
+            always("formKey", Key),
+        ]),
+    ),
+    nullable(
+        "resource",
+        Object(&[
+            always("resourceId", Text),
+            always("resourceName", Text),
+            always("version", Integer),
+            always("tenantId", Text),
+            always("resourceKey", Key),
+        ]),
+    ),
 ];
 
 const BROKERS: &[Property] = &[
@@ -172,6 +225,31 @@ const COMMANDS: &[Command] = &[
         ]),
     },
     Command {
+        name: "getSystemConfiguration",
+        summary: "What there is, and the limits of what is counted and taken.",
+        request: None,
+        answer: Some(&[
+            always(
+                "jobMetrics",
+                Object(&[
+                    always("enabled", Boolean),
+                    always("exportInterval", Text),
+                    always("maxWorkerNameLength", Integer),
+                    always("maxJobTypeLength", Integer),
+                    always("maxTenantIdLength", Integer),
+                    always("maxUniqueKeys", Integer),
+                ]),
+            ),
+            always("components", Object(&[always("active", Texts)])),
+            always(
+                "deployment",
+                Object(&[always("isMultiTenancyEnabled", Boolean), always("maxRequestSize", Integer)]),
+            ),
+            always("authentication", Object(&[always("canLogout", Boolean), always("isLoginDelegated", Boolean)])),
+            always("cloud", Object(&[nullable("stage", Text)])),
+        ]),
+    },
+    Command {
         name: "getAuthentication",
         summary: "Who asks, and what they may do.",
         request: None,
@@ -200,7 +278,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "resetClock", summary: "Lets the clock of the node go on.", request: None, answer: None },
     Command {
         name: "createDeployment",
-        summary: "Deploys processes and decisions.",
+        summary: "Deploys processes, decisions, forms and resources that are only kept.",
         request: Some(&[always("resources", Binaries), TENANT_ID]),
         answer: Some(&[
             always("deploymentKey", Key),
@@ -210,9 +288,59 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "deleteResource",
-        summary: "Deletes a version of a process or the decisions of a file.",
+        summary: "Deletes a version of a process, of a form or of a resource, or the decisions of a file.",
         request: Some(&[optional("deleteHistory", Boolean), REFERENCE]),
         answer: Some(&[always("resourceKey", Key), nullable("batchOperation", Variables)]),
+    },
+    Command {
+        name: "getResource",
+        summary: "A resource that is only kept, without its content.",
+        request: None,
+        answer: Some(&[
+            always("resourceName", Text),
+            always("version", Integer),
+            nullable("versionTag", Text),
+            always("resourceId", Text),
+            always("tenantId", Text),
+            always("resourceKey", Key),
+        ]),
+    },
+    Command {
+        name: "getResourceContent",
+        summary: "The content of a resource that is only kept, as it was deployed.",
+        request: None,
+        answer: Some(&[]),
+    },
+    Command {
+        name: "completeUserTask",
+        summary: "Completes a user task.",
+        request: Some(&[optional("variables", Variables), optional("action", Text)]),
+        answer: None,
+    },
+    Command {
+        name: "assignUserTask",
+        summary: "Gives a user task to somebody.",
+        request: Some(&[optional("assignee", Text), optional("allowOverride", Boolean), optional("action", Text)]),
+        answer: None,
+    },
+    Command { name: "unassignUserTask", summary: "Gives a user task to nobody.", request: None, answer: None },
+    Command {
+        name: "updateUserTask",
+        summary: "Changes attributes of a user task. What is null stays, what is empty is taken away.",
+        request: Some(&[
+            optional(
+                "changeset",
+                Object(&[
+                    optional("candidateGroups", Texts),
+                    optional("candidateUsers", Texts),
+                    optional("dueDate", Text),
+                    optional("followUpDate", Text),
+                    optional("priority", Integer),
+                ]),
+            ),
+            optional("action", Text),
+        ]),
+        answer: None,
     },
     Command {
         name: "createProcessInstance",
@@ -327,11 +455,20 @@ const COMMANDS: &[Command] = &[
         answer: Some(&[always("jobs", Objects(JOBS))]),
     },
     Command {
+        name: "activateAdHocSubProcessActivities",
+        summary: "Activates elements of an ad-hoc sub-process.",
+        request: Some(&[
+            always("elements", Objects(&[always("elementId", Text), optional("variables", Variables)])),
+            optional("cancelRemainingInstances", Boolean),
+        ]),
+        answer: None,
+    },
+    Command {
         name: "completeJob",
         summary: "Completes a job.",
         request: Some(&[
             optional("variables", Variables),
-            optional("result", Variables),
+            optional("result", Object(JOB_RESULT)),
             BUSINESS_ID,
             optional("jobLeaseToken", Text),
         ]),
@@ -380,6 +517,13 @@ const COMMANDS: &[Command] = &[
         answer: None,
     },
     Command {
+        name: "resolveProcessInstanceIncidents",
+        summary: "Tries again what had led to the incidents of a process instance and of those that it called; jobs without \
+                  retries get one.",
+        request: Some(&[]),
+        answer: Some(&[always("batchOperationKey", Key), always("batchOperationType", Names(&["RESOLVE_INCIDENT"]))]),
+    },
+    Command {
         name: "publishMessage",
         summary: "Publishes a message, which is buffered for its time to live.",
         request: Some(&[
@@ -392,6 +536,38 @@ const COMMANDS: &[Command] = &[
             BUSINESS_ID,
         ]),
         answer: Some(&[always("tenantId", Text), always("messageKey", Key)]),
+    },
+    Command {
+        name: "correlateMessage",
+        summary: "Has a message taken by those that wait for it now, and tells the instance that took it first. It is not \
+                  buffered.",
+        request: Some(&[
+            always("name", Text),
+            optional("correlationKey", Text),
+            optional("variables", Variables),
+            TENANT_ID,
+            BUSINESS_ID,
+        ]),
+        answer: Some(&[always("tenantId", Text), always("messageKey", Key), always("processInstanceKey", Key)]),
+    },
+    Command {
+        name: "broadcastSignal",
+        summary: "Broadcasts a signal to all that wait for it now. It is not buffered.",
+        request: Some(&[always("signalName", Text), optional("variables", Variables), TENANT_ID]),
+        answer: Some(&[always("tenantId", Text), always("signalKey", Key)]),
+    },
+    Command {
+        name: "evaluateConditionals",
+        summary: "Starts an instance for each conditional start event whose condition holds for the variables.",
+        request: Some(&[always("variables", Variables), optional("processDefinitionKey", Key), TENANT_ID]),
+        answer: Some(&[
+            always("conditionalEvaluationKey", Key),
+            always("tenantId", Text),
+            always(
+                "processInstances",
+                Objects(&[always("processDefinitionKey", Key), always("processInstanceKey", Key)]),
+            ),
+        ]),
     },
     Command {
         name: "evaluateDecision",
@@ -418,6 +594,22 @@ const COMMANDS: &[Command] = &[
             always("tenantId", Text),
         ]),
     },
+    Command {
+        name: "evaluateExpression",
+        summary: "Evaluates a FEEL expression, which begins with an equals sign, with the variables of an element instance and others.",
+        request: Some(&[
+            always("expression", Text),
+            optional("scopeKey", Key),
+            optional("variables", Variables),
+            TENANT_ID,
+        ]),
+        answer: Some(&[
+            always("expression", Text),
+            nullable("result", Any),
+            always("warnings", Objects(&[always("message", Text)])),
+            always("referencedSecrets", Texts),
+        ]),
+    },
 ];
 
 /// What is said of a command.
@@ -427,11 +619,16 @@ const COMMANDS: &[Command] = &[
 pub(super) fn described(name: &str) -> Described {
     let command = COMMANDS.iter().find(|command| command.name == name).expect("every command is described");
     let media_type = if name == "createDeployment" { "multipart/form-data" } else { JSON };
+    let answer = |properties| match name {
+        // Whatever JSON was deployed.
+        "getResourceContent" => (JSON, serde_json::json!({"type": "object", "additionalProperties": true})),
+        _ => (JSON, schema_of_object(properties)),
+    };
     Described {
         summary: command.summary.to_owned(),
         request: command.request.map(|properties| (media_type, schema_of_object(properties))),
         query: Vec::new(),
         status: if command.answer.is_some() { "200" } else { "204" },
-        answer: command.answer.map(|properties| (JSON, schema_of_object(properties))),
+        answer: command.answer.map(answer),
     }
 }

@@ -1,13 +1,13 @@
 //! What reading operations take and answer, by the entities that are read.
 
 use readmodel::query::{
-    DECISION_INSTANCES, Entity, Field, INCIDENTS, Kind, MESSAGE_SUBSCRIPTIONS, PROCESS_INSTANCES, SEQUENCE_FLOWS,
-    VARIABLES,
+    AUDIT_LOGS, DECISION_INSTANCES, Entity, FORMS, Field, INCIDENTS, Kind, PROCESS_INSTANCES, SEQUENCE_FLOWS,
+    USER_TASKS, VARIABLES,
 };
 use serde_json::{Value, json};
 
 use super::shape::{array, instant, key, names, object, or_null};
-use super::{Described, JSON};
+use super::{Described, JSON, statistics};
 use crate::rest::search::Read;
 
 /// What is said of an operation that reads.
@@ -28,6 +28,7 @@ pub(super) fn described(name: &str, read: Read) -> Described {
         Read::Search(of) if std::ptr::eq(of, &VARIABLES) => Described { query: vec![truncates()], ..search(of) },
         Read::Search(of) => search(of),
         Read::IncidentsOfElementInstance | Read::IncidentsOfProcessInstance => search(&INCIDENTS),
+        Read::AuditOfTask => search(&AUDIT_LOGS),
         Read::Get(of) => get(of),
         Read::GetVariable => get(&VARIABLES),
         Read::GetDecisionInstance => {
@@ -57,7 +58,18 @@ pub(super) fn described(name: &str, read: Read) -> Described {
             answer: Some(("text/xml", json!({"type": "string"}))),
             ..plain(format!("The model of the {}.", of.name))
         },
-        Read::GetStartForm => Described { status: "204", ..plain("The form of the start event.".to_owned()) },
+        Read::GetStartForm | Read::GetTaskForm => {
+            let of = if read == Read::GetStartForm { "the start event" } else { "the user task" };
+            Described { summary: format!("The form of {of}; 204 when it has none."), ..get(&FORMS) }
+        }
+        Read::TaskVariables { .. } => Described { query: vec![truncates()], ..search(&VARIABLES) },
+        _ => described_statistics(name, read),
+    }
+}
+
+/// What is counted.
+fn described_statistics(name: &str, read: Read) -> Described {
+    match read {
         Read::ElementStatisticsOfDefinition => Described {
             request: Some((JSON, object([("filter", or_null(filter(&PROCESS_INSTANCES)), false)]))),
             ..element_statistics("How often the elements of a process are active and were left.")
@@ -65,22 +77,19 @@ pub(super) fn described(name: &str, read: Read) -> Described {
         Read::ElementStatisticsOfInstance => {
             element_statistics("How often the elements of a process instance are active and were left.")
         }
-        Read::DefinitionErrorStatistics => {
-            let filter = object([("errorHashCode", json!({"type": "integer", "format": "int32"}), true)]);
-            let page = json!({"$ref": "#/components/schemas/PageRequest"});
+        Read::WaitStatistics => {
+            let waiting = ("waitingCount", json!({"type": "integer", "format": "int64"}), true);
+            let of = object([("elementId", json!({"type": "string"}), true), waiting]);
             Described {
-                request: Some((JSON, object([("filter", filter, true), ("page", page, false)]))),
-                ..counts(name, read)
+                answer: Some((JSON, items(of))),
+                ..plain("How many instances of each element wait for something in a process instance.".to_owned())
             }
         }
-        Read::SubscriptionStatistics => {
-            Described { request: Some((JSON, request(&MESSAGE_SUBSCRIPTIONS))), ..counts(name, read) }
-        }
-        Read::DefinitionStatistics | Read::VersionStatistics | Read::ErrorStatistics => counts(name, read),
+        _ => statistics::described(name, read),
     }
 }
 
-fn plain(summary: String) -> Described {
+pub(super) fn plain(summary: String) -> Described {
     Described { summary, request: None, query: Vec::new(), status: "200", answer: None }
 }
 
@@ -96,68 +105,6 @@ fn element_statistics(summary: &str) -> Described {
     Described { answer: Some((JSON, items(of))), ..plain(summary.to_owned()) }
 }
 
-/// Numbers of process instances in groups.
-fn counts(name: &str, read: Read) -> Described {
-    let (text, number) = (|| json!({"type": "string"}), || json!({"type": "integer", "format": "int64"}));
-    let (summary, of) = match read {
-        Read::ErrorStatistics => (
-            "How many active process instances have an error.",
-            object([
-                ("errorHashCode", number(), true),
-                ("errorMessage", text(), true),
-                ("activeInstancesWithErrorCount", number(), true),
-            ]),
-        ),
-        Read::DefinitionErrorStatistics => (
-            "How many active process instances of each definition have an error.",
-            object([
-                ("processDefinitionId", text(), true),
-                ("processDefinitionKey", key(), true),
-                ("processDefinitionName", or_null(text()), true),
-                ("processDefinitionVersion", number(), true),
-                ("tenantId", text(), true),
-                ("activeInstancesWithErrorCount", number(), true),
-            ]),
-        ),
-        Read::SubscriptionStatistics => (
-            "How many process instances of each definition wait for messages, and how many subscriptions they have.",
-            object([
-                ("processDefinitionId", text(), true),
-                ("tenantId", text(), true),
-                ("processDefinitionKey", key(), true),
-                ("processInstancesWithActiveSubscriptions", number(), true),
-                ("activeSubscriptions", number(), true),
-            ]),
-        ),
-        Read::VersionStatistics => (
-            "How many process instances of each version are active.",
-            object([
-                ("processDefinitionId", text(), true),
-                ("processDefinitionKey", key(), true),
-                ("processDefinitionName", or_null(text()), true),
-                ("tenantId", text(), true),
-                ("processDefinitionVersion", number(), true),
-                ("activeInstancesWithIncidentCount", number(), true),
-                ("activeInstancesWithoutIncidentCount", number(), true),
-            ]),
-        ),
-        _ => (
-            "How many process instances of each process are active.",
-            object([
-                ("processDefinitionId", text(), true),
-                ("tenantId", text(), true),
-                ("latestProcessDefinitionName", or_null(text()), true),
-                ("hasMultipleVersions", json!({"type": "boolean"}), true),
-                ("activeInstancesWithoutIncidentCount", number(), true),
-                ("activeInstancesWithIncidentCount", number(), true),
-            ]),
-        ),
-    };
-    debug_assert!(name.contains("Statistics"), "{name}");
-    let request = request(&readmodel::query::PROCESS_DEFINITIONS);
-    Described { request: Some((JSON, request)), answer: Some((JSON, page_of(of))), ..plain(summary.to_owned()) }
-}
-
 fn truncates() -> Value {
     json!({
         "name": "truncateValues", "in": "query", "required": false, "schema": {"type": "boolean", "default": true},
@@ -169,7 +116,7 @@ fn items(of: Value) -> Value {
     object([("items", array(of), true)])
 }
 
-fn page_of(of: Value) -> Value {
+pub(super) fn page_of(of: Value) -> Value {
     object([("items", array(of), true), ("page", json!({"$ref": "#/components/schemas/Page"}), true)])
 }
 
@@ -207,13 +154,20 @@ fn request(of: &'static Entity) -> Value {
 }
 
 /// All conditions hold, and one of the alternatives.
-fn filter(of: &'static Entity) -> Value {
+pub(super) fn filter(of: &'static Entity) -> Value {
     let filters = of.fields.iter().filter(|field| field.is_filter());
     let mut schema = object(filters.map(|field| (field.name, or_null(condition(field.kind)), false)));
     schema["properties"]["$or"] = or_null(array(json!({"type": "object"})));
     if std::ptr::eq(of, &PROCESS_INSTANCES) {
         let variable = object([("name", json!({"type": "string"}), true), ("value", condition(Kind::Value), true)]);
         schema["properties"]["variables"] = or_null(array(variable));
+        schema["properties"]["tags"] = or_null(array(json!({"type": "string"})));
+    }
+    if std::ptr::eq(of, &USER_TASKS) {
+        for name in ["processInstanceVariables", "localVariables"] {
+            let variable = object([("name", json!({"type": "string"}), true), ("value", condition(Kind::Value), true)]);
+            schema["properties"][name] = or_null(array(variable));
+        }
         schema["properties"]["tags"] = or_null(array(json!({"type": "string"})));
     }
     schema

@@ -23,6 +23,8 @@ pub(super) enum Shape {
     Objects(&'static [Property]),
     /// Files.
     Binaries,
+    /// Any JSON.
+    Any,
 }
 
 /// A property of an object.
@@ -103,6 +105,7 @@ fn schema(shape: Shape) -> Value {
         Shape::Texts => array(json!({"type": "string"})),
         Shape::Variables => json!({"type": "object", "additionalProperties": true}),
         Shape::Binary => json!({"type": "string", "format": "binary"}),
+        Shape::Any => json!({"nullable": true}),
         Shape::Binaries => array(schema(Shape::Binary)),
         Shape::Object(properties) => schema_of_object(properties),
         Shape::Objects(properties) => array(schema_of_object(properties)),

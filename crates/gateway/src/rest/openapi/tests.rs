@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::super::object::ASKED;
-use super::super::{clock, decision, incident, job, message, modification, process_instance, resource, variable};
+use super::super::{
+    ad_hoc_sub_process, clock, conditional, decision, expression, incident, job, message, modification,
+    process_instance, resource, signal, user_task, variable,
+};
 use super::*;
 
 fn operations(document: &Value) -> BTreeSet<String> {
@@ -32,20 +35,28 @@ fn asked(read: impl FnOnce(&[u8]) -> bool, body: &Value) -> BTreeSet<String> {
 #[test]
 fn commands_take_the_properties_that_are_described() {
     type Reader = fn(&[u8]) -> bool;
-    let readers: [(&str, Reader); 14] = [
+    let readers: [(&str, Reader); 22] = [
         ("createProcessInstance", |body| process_instance::creation(body).is_ok()),
         ("cancelProcessInstance", |body| process_instance::cancellation("1", body).is_ok()),
         ("modifyProcessInstance", |body| modification::modification("1", body).is_ok()),
         ("migrateProcessInstance", |body| modification::migration("1", body).is_ok()),
         ("createElementInstanceVariables", |body| variable::change("1", body).is_ok()),
         ("activateJobs", |body| job::activation(body).is_ok()),
+        ("activateAdHocSubProcessActivities", |body| ad_hoc_sub_process::activation("1", body).is_ok()),
         ("completeJob", |body| job::completion("1", body).is_ok()),
         ("failJob", |body| job::failure("1", body).is_ok()),
         ("throwJobError", |body| job::error("1", body).is_ok()),
         ("updateJob", |body| job::update("1", body).is_ok()),
         ("resolveIncident", |body| incident::resolution("1", body).is_ok()),
         ("publishMessage", |body| message::publication(body).is_ok()),
+        ("correlateMessage", |body| message::correlation(body).is_ok()),
+        ("broadcastSignal", |body| signal::broadcast(body).is_ok()),
+        ("evaluateConditionals", |body| conditional::evaluation(body).is_ok()),
         ("evaluateDecision", |body| decision::evaluation(body).is_ok()),
+        ("completeUserTask", |body| user_task::completion("1", body).is_ok()),
+        ("assignUserTask", |body| user_task::assignment("1", body).is_ok()),
+        ("updateUserTask", |body| user_task::update("1", body).is_ok()),
+        ("evaluateExpression", |body| expression::evaluation(body).is_ok()),
         ("deleteResource", |body| resource::deletion("1", body).is_ok()),
     ];
     for (name, read) in readers.into_iter().chain([("pinClock", (|body| clock::pin(body).is_ok()) as Reader)]) {
@@ -54,7 +65,9 @@ fn commands_take_the_properties_that_are_described() {
             schema["properties"].as_object().expect("an object").keys().cloned().collect();
         // Without these nothing else is looked at.
         let body = match name {
-            "publishMessage" => json!({"name": "m"}),
+            "publishMessage" | "correlateMessage" => json!({"name": "m"}),
+            "broadcastSignal" => json!({"signalName": "s"}),
+            "evaluateConditionals" => json!({"variables": {}}),
             "createProcessInstance" => json!({"processDefinitionId": "p"}),
             _ => json!({}),
         };

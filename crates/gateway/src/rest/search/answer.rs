@@ -1,8 +1,12 @@
 //! Answers of searches.
 
-use readmodel::query::{DefinitionCounts, DefinitionErrors, ElementCounts, ErrorCounts, Found, SubscriptionCounts};
 use std::collections::BTreeMap;
 
+use readmodel::query::{
+    DefinitionCounts, DefinitionErrors, ElementCounts, ErrorCounts, Found, SubscriptionCounts, Value,
+};
+
+use super::request::Groups;
 use crate::rest::json::JsonObject;
 
 /// The bytes of an answer besides its items, about.
@@ -47,20 +51,62 @@ pub(super) fn element_counts(counts: &BTreeMap<String, ElementCounts>) -> Vec<u8
     }))
 }
 
-/// Items that were counted, as one page of all.
-fn counted(items: impl Iterator<Item = JsonObject>, from: usize, limit: usize, total: usize) -> Vec<u8> {
-    let items = items.skip(from).take(limit).map(JsonObject::finish).collect();
-    page(&Found { items, total: total as u64, has_more: false, ends: None })
+/// How many instances of each element wait.
+pub(super) fn waiting_counts(counts: &BTreeMap<String, i64>) -> Vec<u8> {
+    items(counts.iter().map(|(element_id, count)| {
+        let mut json = JsonObject::new();
+        json.text("elementId", element_id).number("waitingCount", *count);
+        json
+    }))
 }
 
-pub(super) fn definition_counts(counts: &[DefinitionCounts], from: usize, limit: usize) -> Vec<u8> {
+/// The names of what groups can be ordered by.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::rest) struct Sorts(pub &'static [&'static str]);
+
+impl Sorts {
+    pub(in crate::rest) const NONE: Sorts = Sorts(&[]);
+    pub(in crate::rest) const PROCESSES: Sorts =
+        Sorts(&["activeInstancesWithIncidentCount", "activeInstancesWithoutIncidentCount", "processDefinitionId"]);
+    pub(in crate::rest) const VERSIONS: Sorts = Sorts(&[
+        "activeInstancesWithIncidentCount",
+        "activeInstancesWithoutIncidentCount",
+        "processDefinitionId",
+        "processDefinitionKey",
+        "processDefinitionName",
+        "processDefinitionVersion",
+    ]);
+    pub(in crate::rest) const ERRORS: Sorts = Sorts(&["activeInstancesWithErrorCount", "errorMessage"]);
+    pub(in crate::rest) const DEFINITION_ERRORS: Sorts =
+        Sorts(&["activeInstancesWithErrorCount", "processDefinitionKey", "tenantId"]);
+}
+
+/// Groups that something was counted in, with what they can be ordered by.
+pub(super) type Counted = Vec<(JsonObject, Vec<(&'static str, Value)>)>;
+
+/// Those that are wanted, as a page of all.
+pub(super) fn groups(mut counted: Counted, wanted: &Groups) -> Vec<u8> {
+    let by = |columns: &[(&'static str, Value)], name: &str| {
+        columns.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+    };
+    for (name, descending) in wanted.sort.iter().rev() {
+        counted.sort_by(|(_, one), (_, other)| {
+            let order = by(one, name).cmp(&by(other, name));
+            if *descending { order.reverse() } else { order }
+        });
+    }
+    let total = counted.len() as u64;
+    let items = counted.into_iter().skip(wanted.from).take(wanted.limit).map(|(json, _)| json.finish()).collect();
+    page(&Found { items, total, has_more: false, ends: None })
+}
+
+pub(super) fn definition_counts(counts: &[DefinitionCounts]) -> Counted {
     // The versions of a process of a tenant are together.
     let mut processes: BTreeMap<(&str, &str), Vec<&DefinitionCounts>> = BTreeMap::new();
     for of in counts {
         processes.entry((&of.id, &of.tenant)).or_default().push(of);
     }
-    let total = processes.len();
-    let items = processes.into_iter().map(|((id, tenant), versions)| {
+    let process = |((id, tenant), versions): ((&str, &str), Vec<&DefinitionCounts>)| {
         let latest = versions.iter().max_by_key(|of| of.version).and_then(|of| of.name.as_deref());
         let with: i64 = versions.iter().map(|of| of.with_incident).sum();
         let active: i64 = versions.iter().map(|of| of.active).sum();
@@ -73,60 +119,77 @@ pub(super) fn definition_counts(counts: &[DefinitionCounts], from: usize, limit:
         json.flag("hasMultipleVersions", versions.len() > 1);
         json.number("activeInstancesWithoutIncidentCount", active - with)
             .number("activeInstancesWithIncidentCount", with);
-        json
-    });
-    counted(items, from, limit, total)
+        let columns = vec![
+            ("activeInstancesWithIncidentCount", Value::Integer(with)),
+            ("activeInstancesWithoutIncidentCount", Value::Integer(active - with)),
+            ("processDefinitionId", Value::Text(id.to_owned())),
+        ];
+        (json, columns)
+    };
+    processes.into_iter().map(process).collect()
 }
 
-pub(super) fn version_counts(counts: &[DefinitionCounts], from: usize, limit: usize) -> Vec<u8> {
-    let items = counts.iter().map(|of| {
+pub(super) fn version_counts(counts: &[DefinitionCounts]) -> Counted {
+    let version = |of: &DefinitionCounts| {
         let mut json = JsonObject::new();
         json.text("processDefinitionId", &of.id).text("processDefinitionKey", &of.key.to_string());
-        match &of.name {
-            Some(name) => json.text("processDefinitionName", name),
-            None => json.null("processDefinitionName"),
-        };
+        json.text_or_null("processDefinitionName", of.name.as_deref().unwrap_or_default());
         json.text("tenantId", &of.tenant).number("processDefinitionVersion", of.version);
         json.number("activeInstancesWithIncidentCount", of.with_incident);
         json.number("activeInstancesWithoutIncidentCount", of.active - of.with_incident);
-        json
-    });
-    counted(items, from, limit, counts.len())
+        let columns = vec![
+            ("activeInstancesWithIncidentCount", Value::Integer(of.with_incident)),
+            ("activeInstancesWithoutIncidentCount", Value::Integer(of.active - of.with_incident)),
+            ("processDefinitionId", Value::Text(of.id.clone())),
+            ("processDefinitionKey", Value::Integer(of.key)),
+            ("processDefinitionName", of.name.clone().map_or(Value::Null, Value::Text)),
+            ("processDefinitionVersion", Value::Integer(of.version.into())),
+        ];
+        (json, columns)
+    };
+    counts.iter().map(version).collect()
 }
 
-pub(super) fn error_counts(counts: &[ErrorCounts], from: usize, limit: usize) -> Vec<u8> {
-    let items = counts.iter().map(|of| {
+pub(super) fn error_counts(counts: &[ErrorCounts]) -> Counted {
+    let error = |of: &ErrorCounts| {
         let mut json = JsonObject::new();
         json.number("errorHashCode", of.hash_code).text("errorMessage", &of.message);
         json.number("activeInstancesWithErrorCount", of.instances);
-        json
-    });
-    counted(items, from, limit, counts.len())
+        let columns = vec![
+            ("activeInstancesWithErrorCount", Value::Integer(of.instances)),
+            ("errorMessage", Value::Text(of.message.clone())),
+        ];
+        (json, columns)
+    };
+    counts.iter().map(error).collect()
 }
 
-pub(super) fn definition_errors(counts: &[DefinitionErrors], from: usize, limit: usize) -> Vec<u8> {
-    let items = counts.iter().map(|of| {
+pub(super) fn definition_errors(counts: &[DefinitionErrors]) -> Counted {
+    let definition = |of: &DefinitionErrors| {
         let mut json = JsonObject::new();
         json.text("processDefinitionId", &of.id).text("processDefinitionKey", &of.key.to_string());
-        match &of.name {
-            Some(name) => json.text("processDefinitionName", name),
-            None => json.null("processDefinitionName"),
-        };
+        // Here the API has no null for one without a name.
+        json.text("processDefinitionName", of.name.as_deref().unwrap_or(&of.id));
         json.number("processDefinitionVersion", of.version).text("tenantId", &of.tenant);
         json.number("activeInstancesWithErrorCount", of.instances);
-        json
-    });
-    counted(items, from, limit, counts.len())
+        let columns = vec![
+            ("activeInstancesWithErrorCount", Value::Integer(of.instances)),
+            ("processDefinitionKey", Value::Integer(of.key)),
+            ("tenantId", Value::Text(of.tenant.clone())),
+        ];
+        (json, columns)
+    };
+    counts.iter().map(definition).collect()
 }
 
-pub(super) fn subscription_counts(counts: &[SubscriptionCounts], from: usize, limit: usize) -> Vec<u8> {
-    let items = counts.iter().map(|of| {
+pub(super) fn subscription_counts(counts: &[SubscriptionCounts]) -> Counted {
+    let definition = |of: &SubscriptionCounts| {
         let mut json = JsonObject::new();
         json.text("processDefinitionId", &of.id).text("tenantId", &of.tenant);
         json.text("processDefinitionKey", &of.key.to_string());
         json.number("processInstancesWithActiveSubscriptions", of.instances);
         json.number("activeSubscriptions", of.subscriptions);
-        json
-    });
-    counted(items, from, limit, counts.len())
+        (json, Vec::new())
+    };
+    counts.iter().map(definition).collect()
 }

@@ -1,6 +1,8 @@
 //! Filters of searches.
 
-use readmodel::query::{Condition, Entity, Field, Kind, PROCESS_INSTANCES, Test, Value, moment};
+use readmodel::query::{
+    Condition, Entity, Field, Kind, PROCESS_INSTANCES, Test, USER_TASKS, Value, VariableScope, moment,
+};
 use serde_json::value::RawValue;
 
 use crate::rest::object::{Object, Property, invalid, number_of_key};
@@ -30,8 +32,8 @@ pub(super) fn read(entity: &'static Entity, filter: Object<'_>) -> Result<Condit
 fn count(condition: &Condition) -> usize {
     match condition {
         Condition::All(inner) | Condition::Any(inner) => 1 + inner.iter().map(count).sum::<usize>(),
-        Condition::Is(_, tests) | Condition::Variable(_, tests) => 1 + tests.len(),
-        Condition::Tag(_) | Condition::OfInstance(_) | Condition::WithinElement(_) => 1,
+        Condition::Is(_, tests) | Condition::Variable(_, tests) | Condition::VariableOf(_, _, tests) => 1 + tests.len(),
+        Condition::Tag(_) | Condition::OfInstance(_) | Condition::WithinElement(_) | Condition::Seen { .. } => 1,
     }
 }
 
@@ -42,6 +44,7 @@ fn group(entity: &'static Entity, filter: Object<'_>, depth: usize) -> Result<Co
         )));
     }
     let is_of_instances = std::ptr::eq(entity, &PROCESS_INSTANCES);
+    let is_of_tasks = std::ptr::eq(entity, &USER_TASKS);
     let mut conditions = Vec::new();
     for (name, value) in filter.into_properties() {
         match &*name {
@@ -60,7 +63,18 @@ fn group(entity: &'static Entity, filter: Object<'_>, depth: usize) -> Result<Co
                     variable.finish()?;
                 }
             }
-            "tags" if is_of_instances => {
+            "processInstanceVariables" | "localVariables" if is_of_tasks => {
+                let scope = match &*name {
+                    "localVariables" => VariableScope::ElementInstance,
+                    _ => VariableScope::ProcessInstance,
+                };
+                for mut variable in list::<Vec<Object<'_>>>(&name, value)? {
+                    let (name, tests) = tested_variable(&mut variable)?;
+                    conditions.push(Condition::VariableOf(scope, name, tests));
+                    variable.finish()?;
+                }
+            }
+            "tags" if is_of_instances || is_of_tasks => {
                 let tags: Vec<protocol::Text> = list(&name, value)?;
                 conditions.extend(tags.into_iter().map(|tag| Condition::Tag(tag.to_string())));
             }
@@ -81,11 +95,16 @@ fn list<'a, T: Property<'a>>(name: &str, value: &'a RawValue) -> Result<T, Probl
 }
 
 fn variable(variable: &mut Object<'_>) -> Result<Condition, Problem> {
+    tested_variable(variable).map(|(name, tests)| Condition::Variable(name, tests))
+}
+
+fn tested_variable(variable: &mut Object<'_>) -> Result<(String, Vec<Test>), Problem> {
     let name: String = variable.require("name")?;
     let value: &RawValue = variable
         .take("value")?
         .ok_or_else(|| invalid("The value of a variable must not be null. Say null as a text."))?;
-    Ok(Condition::Variable(name, tests_of(Family::Text, "value", Kind::Value, value)?))
+    let tests = tests_of(Family::Text, "value", Kind::Value, value)?;
+    Ok((name, tests))
 }
 
 /// Which operators there are for a kind.
@@ -273,7 +292,9 @@ mod tests {
     fn operators_and_values_are_read() {
         let tested = |entity, filter: &str| match condition(entity, filter) {
             Ok(Condition::All(conditions)) => match &conditions[..] {
-                [Condition::Is(_, tests) | Condition::Variable(_, tests)] => tests.clone(),
+                [Condition::Is(_, tests) | Condition::Variable(_, tests) | Condition::VariableOf(_, _, tests)] => {
+                    tests.clone()
+                }
                 other => panic!("{filter}: {other:?}"),
             },
             other => panic!("{filter}: {other:?}"),
@@ -290,6 +311,18 @@ mod tests {
             (r#"{"endDate":{"$exists":false}}"#, Test::Exists(false)),
         ] {
             assert_eq!(tested(&PROCESS_INSTANCES, filter), [test], "{filter}");
+        }
+        for (filter, test) in [
+            (r#"{"assignee":{"$exists":false}}"#, Test::Exists(false)),
+            (
+                r#"{"candidateGroup":{"$in":["a","b"]}}"#,
+                Test::In(vec![Value::Text("a".into()), Value::Text("b".into())]),
+            ),
+            (r#"{"priority":{"$gte":50}}"#, Test::GreaterOrEqual(number(50))),
+            (r#"{"state":"CREATED"}"#, Test::Equal(number(1))),
+            (r#"{"localVariables":[{"name":"n","value":{"$like":"1*"}}]}"#, Test::Like("1*".into())),
+        ] {
+            assert_eq!(tested(&USER_TASKS, filter), [test], "{filter}");
         }
         assert_eq!(tested(&JOBS, r#"{"retries":{"$gt":1,"$lt":3}}"#).len(), 2);
     }

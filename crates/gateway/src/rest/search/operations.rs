@@ -3,14 +3,16 @@
 use hyper::StatusCode;
 use protocol::{Key, PartitionId};
 use readmodel::query::{
-    CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES, DECISION_REQUIREMENTS,
-    ELEMENT_INSTANCES, Entity, Failure, INCIDENTS, JOBS, MESSAGE_SUBSCRIPTIONS, Models, PROCESS_DEFINITIONS,
-    PROCESS_INSTANCES, Page, Readers, SEQUENCE_FLOWS, Scope, Search, VARIABLES, Value,
+    AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES,
+    DECISION_REQUIREMENTS, ELEMENT_INSTANCES, Entity, FORMS, Failure, INCIDENTS, JOBS, MESSAGE_SUBSCRIPTIONS, Models,
+    PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, SEQUENCE_FLOWS, Scope, Search, TaskPlace, Test, USER_TASKS,
+    VARIABLES, Value, WAIT_STATES,
 };
 
-use super::{Searcher, answer, filter, request};
+use super::{Searcher, answer, request};
+use crate::request::job::UpdateJobRetries;
 use crate::rest::json::JsonObject;
-use crate::rest::object::{Object, path_key};
+use crate::rest::object::path_key;
 use crate::rest::problem::Problem;
 
 /// What an operation reads.
@@ -30,8 +32,13 @@ pub(in crate::rest) enum Read {
     GetSequenceFlows,
     GetCallHierarchy,
     GetModel(&'static Entity, Models),
-    /// No definition has a form yet.
     GetStartForm,
+    /// The form of the user task in the path.
+    GetTaskForm,
+    /// The variables that the user task in the path sees: all, or without those that inner ones hide.
+    TaskVariables {
+        is_effective: bool,
+    },
     ElementStatisticsOfDefinition,
     ElementStatisticsOfInstance,
     DefinitionStatistics,
@@ -39,6 +46,15 @@ pub(in crate::rest) enum Read {
     ErrorStatistics,
     DefinitionErrorStatistics,
     SubscriptionStatistics,
+    WaitStatistics,
+    JobsOfAll,
+    JobsByType,
+    JobsByWorker,
+    JobsByTime,
+    JobErrors,
+    /// What was done with the user task in the path.
+    AuditOfTask,
+    UsageMetrics,
 }
 
 impl PartialEq for Read {
@@ -61,9 +77,16 @@ impl Read {
         ("searchElementInstances", Read::Search(&ELEMENT_INSTANCES)),
         ("getElementInstance", Read::Get(&ELEMENT_INSTANCES)),
         ("searchElementInstanceIncidents", Read::IncidentsOfElementInstance),
+        ("searchElementInstanceWaitStates", Read::Search(&WAIT_STATES)),
+        ("getProcessInstanceWaitStateStatistics", Read::WaitStatistics),
         ("searchVariables", Read::Search(&VARIABLES)),
         ("getVariable", Read::GetVariable),
         ("searchJobs", Read::Search(&JOBS)),
+        ("getGlobalJobStatistics", Read::JobsOfAll),
+        ("getJobTypeStatistics", Read::JobsByType),
+        ("getJobWorkerStatistics", Read::JobsByWorker),
+        ("getJobTimeSeriesStatistics", Read::JobsByTime),
+        ("getJobErrorStatistics", Read::JobErrors),
         ("searchIncidents", Read::Search(&INCIDENTS)),
         ("getIncident", Read::Get(&INCIDENTS)),
         ("getProcessInstanceStatisticsByError", Read::ErrorStatistics),
@@ -84,6 +107,16 @@ impl Read {
         ("getDecisionRequirementsXml", Read::GetModel(&DECISION_REQUIREMENTS, Models::DecisionRequirements)),
         ("searchDecisionInstances", Read::Search(&DECISION_INSTANCES)),
         ("getDecisionInstance", Read::GetDecisionInstance),
+        ("getFormByKey", Read::Get(&FORMS)),
+        ("searchUserTasks", Read::Search(&USER_TASKS)),
+        ("getUserTask", Read::Get(&USER_TASKS)),
+        ("getUserTaskForm", Read::GetTaskForm),
+        ("searchUserTaskVariables", Read::TaskVariables { is_effective: false }),
+        ("searchUserTaskEffectiveVariables", Read::TaskVariables { is_effective: true }),
+        ("searchAuditLogs", Read::Search(&AUDIT_LOGS)),
+        ("getAuditLog", Read::Get(&AUDIT_LOGS)),
+        ("searchUserTaskAuditLogs", Read::AuditOfTask),
+        ("getUsageMetrics", Read::UsageMetrics),
         ("searchMessageSubscriptions", Read::Search(&MESSAGE_SUBSCRIPTIONS)),
         ("searchCorrelatedMessageSubscriptions", Read::Search(&CORRELATED_MESSAGE_SUBSCRIPTIONS)),
     ];
@@ -107,7 +140,28 @@ pub(in crate::rest) enum Answered {
     Nothing,
 }
 
-type Reading = Result<Result<Answered, Problem>, Failure>;
+/// An incident that is to be resolved.
+#[derive(Debug)]
+pub(in crate::rest) struct ActiveIncident {
+    pub incident_key: i64,
+    /// The job that has no retries left, if that is what is wrong.
+    without_retries: Option<i64>,
+}
+
+impl ActiveIncident {
+    fn read(item: &[u8]) -> Option<ActiveIncident> {
+        let item: serde_json::Value = serde_json::from_slice(item).ok()?;
+        let key = |name: &str| item[name].as_str().and_then(|key| key.parse().ok());
+        let without_retries = key("jobKey").filter(|_| item["errorType"] == "JOB_NO_RETRIES");
+        Some(ActiveIncident { incident_key: key("incidentKey")?, without_retries })
+    }
+
+    /// What must be done before it is resolved, or it would be there again.
+    pub(in crate::rest) fn another_try(&self) -> Option<UpdateJobRetries> {
+        let job_key = self.without_retries?;
+        Some(UpdateJobRetries { job_key, retries: 1, operation_reference: None })
+    }
+}
 
 impl Searcher {
     /// Reads what was asked for.
@@ -157,17 +211,60 @@ impl Searcher {
                 })
                 .await
             }
-            Read::GetStartForm => {
-                let key = path_key("processDefinitionKey", asked.parameter)?;
-                let search = by_key(&PROCESS_DEFINITIONS, key);
-                self.ask(move |readers| {
-                    let found = search.map(|search| search.first(readers)).transpose()?.flatten();
-                    Ok(found.map(|_| Answered::Nothing).ok_or_else(|| not_found(&PROCESS_DEFINITIONS, key)))
-                })
-                .await
+            Read::AuditOfTask => {
+                let key = path_key("userTaskKey", asked.parameter)?;
+                let mut search = request::search(&AUDIT_LOGS, asked.body)?;
+                restrict(&mut search, "userTaskKey", key);
+                self.ask(move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))).await
             }
+            Read::GetStartForm => self.start_form(asked).await,
+            Read::GetTaskForm => self.task_form(asked).await,
+            Read::TaskVariables { is_effective } => self.task_variables(asked, is_effective).await,
             _ => self.statistics(read, asked).await,
         }
+    }
+
+    /// The form of the start event of a process.
+    async fn start_form(&self, asked: Asked<'_>) -> Result<Answered, Problem> {
+        let key = path_key("processDefinitionKey", asked.parameter)?;
+        let search = by_key(&PROCESS_DEFINITIONS, key);
+        self.ask(move |readers| {
+            if search.map(|search| search.first(readers)).transpose()?.flatten().is_none() {
+                return Ok(Err(not_found(&PROCESS_DEFINITIONS, key)));
+            }
+            let form = readers.start_form(key)?;
+            Ok(Ok(form_or_nothing(readers, form)?))
+        })
+        .await
+    }
+
+    /// The form of a user task.
+    async fn task_form(&self, asked: Asked<'_>) -> Result<Answered, Problem> {
+        let key = path_key("userTaskKey", asked.parameter)?;
+        self.ask(move |readers| {
+            let Some(place) = task_place(readers, key)? else { return Ok(Err(not_found(&USER_TASKS, key))) };
+            Ok(Ok(form_or_nothing(readers, place.form)?))
+        })
+        .await
+    }
+
+    /// The variables that a user task sees.
+    async fn task_variables(&self, asked: Asked<'_>, is_effective: bool) -> Result<Answered, Problem> {
+        let key = path_key("userTaskKey", asked.parameter)?;
+        let mut search = request::search(&VARIABLES, asked.body)?;
+        search.truncates = truncates(asked.query)?;
+        self.ask(move |readers| {
+            let Some(place) = task_place(readers, key)? else { return Ok(Err(not_found(&USER_TASKS, key))) };
+            let seen = Condition::Seen {
+                element_instance: place.element_instance,
+                process_instance: place.process_instance,
+                is_effective,
+            };
+            search.condition = Condition::All(vec![seen, search.condition]);
+            search.partition = Key::from_raw(key).partition();
+            Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))
+        })
+        .await
     }
 
     /// The incidents that a search finds, if what they belong to is there.
@@ -178,6 +275,34 @@ impl Searcher {
                 return Ok(Err(not_found(of, key)));
             }
             Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))
+        })
+        .await
+    }
+
+    /// Some of the active incidents of a process instance and of those that it called, behind a key, in the order of their keys.
+    pub(in crate::rest) async fn active_incidents(
+        &self,
+        key: i64,
+        behind: i64,
+    ) -> Result<Vec<ActiveIncident>, Problem> {
+        let owner = by_key(&PROCESS_INSTANCES, key);
+        let is = |name: &str, test: Test| INCIDENTS.field(name).map(|field| Condition::Is(field, vec![test]));
+        let active = i64::try_from(
+            readmodel::enumerations::INCIDENT_STATES.iter().position(|state| *state == "ACTIVE").unwrap_or_default(),
+        )
+        .unwrap_or_default();
+        let conditions = [
+            is("state", Test::Equal(Value::Integer(active))),
+            is("incidentKey", Test::Greater(Value::Integer(behind))),
+        ];
+        let conditions = [Condition::OfInstance(key)].into_iter().chain(conditions.into_iter().flatten());
+        let mut search = Search::new(&INCIDENTS, Condition::All(conditions.collect()));
+        search.partition = Key::from_raw(key).partition();
+        self.ask(move |readers| {
+            if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
+                return Ok(Err(not_found(&PROCESS_INSTANCES, key)));
+            }
+            Ok(Ok(search.run(readers)?.items.iter().filter_map(|item| ActiveIncident::read(item)).collect()))
         })
         .await
     }
@@ -216,7 +341,7 @@ impl Searcher {
             // The details are an object: both become one.
             item.pop();
             item.push(b',');
-            item.extend_from_slice(details.get(1..).unwrap_or("}").as_bytes());
+            item.extend_from_slice(with_rules(&details).get(1..).unwrap_or("}").as_bytes());
             Ok(Ok(Answered::Json(item)))
         })
         .await
@@ -270,96 +395,18 @@ impl Searcher {
         })
         .await
     }
-
-    async fn statistics(&self, read: Read, asked: Asked<'_>) -> Result<Answered, Problem> {
-        match read {
-            Read::ElementStatisticsOfDefinition => {
-                let key = path_key("processDefinitionKey", asked.parameter)?;
-                let mut object = Object::read(asked.body)?;
-                let filter = object.take::<Object<'_>>("filter")?.filter(|filter| !filter.is_empty());
-                let condition = filter.map(|filter| filter::read(&PROCESS_INSTANCES, filter)).transpose()?;
-                object.finish()?;
-                let owner = by_key(&PROCESS_DEFINITIONS, key);
-                self.ask(move |readers| {
-                    if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
-                        return Ok(Err(not_found(&PROCESS_DEFINITIONS, key)));
-                    }
-                    // Counts of all instances are kept; those of some are made.
-                    let counts = match condition {
-                        Some(condition) => readers.element_counts_where(key, &condition)?,
-                        None => readers.element_counts(key)?,
-                    };
-                    Ok(Ok(Answered::Json(answer::element_counts(&counts))))
-                })
-                .await
-            }
-            Read::DefinitionErrorStatistics => {
-                let (hash_code, from, limit) = request::error_of_definitions(asked.body)?;
-                self.ask(move |readers| {
-                    let counts = readers.definitions_with_error(hash_code)?;
-                    Ok(Ok(Answered::Json(answer::definition_errors(&counts, from, limit))))
-                })
-                .await
-            }
-            Read::SubscriptionStatistics => {
-                let search = request::search(&MESSAGE_SUBSCRIPTIONS, asked.body)?;
-                let (from, limit) = first_and_limit(&search);
-                self.ask(move |readers| {
-                    let counts = readers.subscription_counts(&search.condition)?;
-                    Ok(Ok(Answered::Json(answer::subscription_counts(&counts, from, limit))))
-                })
-                .await
-            }
-            Read::ElementStatisticsOfInstance => {
-                let key = path_key("processInstanceKey", asked.parameter)?;
-                let owner = by_key(&PROCESS_INSTANCES, key);
-                self.ask(move |readers| statistics_of_instance(readers, owner, key)).await
-            }
-            Read::ErrorStatistics => {
-                let (from, limit) = paging(&PROCESS_DEFINITIONS, asked.body)?;
-                self.ask(move |readers| {
-                    Ok(Ok(Answered::Json(answer::error_counts(&readers.error_counts()?, from, limit))))
-                })
-                .await
-            }
-            _ => {
-                let search = request::search(&PROCESS_DEFINITIONS, asked.body)?;
-                let (from, limit) = first_and_limit(&search);
-                let by_version = read == Read::VersionStatistics;
-                self.ask(move |readers| {
-                    let counts = readers.definition_counts(&search.condition)?;
-                    let text = if by_version {
-                        answer::version_counts(&counts, from, limit)
-                    } else {
-                        answer::definition_counts(&counts, from, limit)
-                    };
-                    Ok(Ok(Answered::Json(text)))
-                })
-                .await
-            }
-        }
-    }
 }
 
-fn statistics_of_instance(readers: &mut Readers, owner: Option<Search>, key: i64) -> Reading {
-    let Some(owner) = owner else { return Ok(Err(not_found(&PROCESS_INSTANCES, key))) };
-    let Some(partition) = owner.partition else { return Ok(Err(not_found(&PROCESS_INSTANCES, key))) };
-    if owner.first(readers)?.is_none() {
-        return Ok(Err(not_found(&PROCESS_INSTANCES, key)));
-    }
-    Ok(Ok(Answered::Json(answer::element_counts(&readers.element_counts_of_instance(partition, key)?))))
+fn task_place(readers: &mut Readers, task: i64) -> Result<Option<TaskPlace>, Failure> {
+    let partition = Key::from_raw(task).partition().filter(|of| readers.partitions().contains(of));
+    partition.map(|partition| readers.task_place(partition, task)).transpose().map(Option::flatten)
 }
 
-fn paging(entity: &'static Entity, body: &[u8]) -> Result<(usize, usize), Problem> {
-    Ok(first_and_limit(&request::search(entity, body)?))
-}
-
-fn first_and_limit(search: &Search) -> (usize, usize) {
-    let first = match search.page {
-        Page::From(first) => first,
-        Page::At(..) => 0,
-    };
-    (first as usize, search.limit as usize)
+/// A form as it is answered; nothing where there is none.
+fn form_or_nothing(readers: &mut Readers, key: Option<i64>) -> Result<Answered, Failure> {
+    let search = key.and_then(|key| by_key(&FORMS, key));
+    let form = search.map(|search| search.first(readers)).transpose()?.flatten();
+    Ok(form.map_or(Answered::Nothing, Answered::Json))
 }
 
 /// What the key of an entity is called.
@@ -368,7 +415,7 @@ fn key_field(entity: &Entity) -> &'static str {
 }
 
 /// The search for the row with a key; none when no key is like that.
-fn by_key(entity: &'static Entity, key: i64) -> Option<Search> {
+pub(super) fn by_key(entity: &'static Entity, key: i64) -> Option<Search> {
     let field = entity.field(key_field(entity))?;
     let partition = Key::from_raw(key).partition()?;
     let mut search = Search::new(entity, Condition::equal(field, Value::Integer(key)));
@@ -384,7 +431,7 @@ fn restrict(search: &mut Search, field: &str, key: i64) {
     search.partition = Key::from_raw(key).partition();
 }
 
-fn not_found(entity: &Entity, key: i64) -> Problem {
+pub(super) fn not_found(entity: &Entity, key: i64) -> Problem {
     named_not_found(entity, &key.to_string())
 }
 
@@ -408,4 +455,17 @@ fn truncates(query: &str) -> Result<bool, Problem> {
             crate::validation::excerpt(other)
         ))),
     }
+}
+
+/// The details of a decision instance, with the rule of each output beside it too, as the API has it.
+fn with_rules(details: &str) -> String {
+    let Ok(mut details) = serde_json::from_str::<serde_json::Value>(details) else { return details.to_owned() };
+    for rule in details["matchedRules"].as_array_mut().into_iter().flatten() {
+        let (id, index) = (rule["ruleId"].clone(), rule["ruleIndex"].clone());
+        for output in rule["evaluatedOutputs"].as_array_mut().into_iter().flatten() {
+            output["ruleId"] = id.clone();
+            output["ruleIndex"] = index.clone();
+        }
+    }
+    details.to_string()
 }

@@ -2,6 +2,7 @@
 
 use readmodel::query::{Condition, Cursor, Direction, Entity, INCIDENTS, Page, Search, Sort};
 
+use super::answer::Sorts;
 use super::filter;
 use crate::rest::object::{Object, invalid};
 use crate::rest::problem::Problem;
@@ -15,14 +16,8 @@ const SORTS_MAX: usize = 10;
 pub(super) fn search(entity: &'static Entity, body: &[u8]) -> Result<Search, Problem> {
     let mut object = Object::read(body)?;
     let filter: Option<Object<'_>> = object.take("filter")?;
-    let sort = object.take_objects("sort")?.into_iter().map(|sort| self::sort(entity, sort));
+    let sort = take_sorts(&mut object)?.into_iter().map(|sort| self::sort(entity, sort));
     let sort: Vec<Sort> = sort.collect::<Result<_, _>>()?;
-    if sort.len() > SORTS_MAX {
-        return Err(invalid(format!(
-            "The search is sorted by {} fields, but at most {SORTS_MAX} are possible.",
-            sort.len()
-        )));
-    }
     let page: Option<Object<'_>> = object.take("page")?;
     object.finish()?;
     let condition = filter.map(|filter| filter::read(entity, filter)).transpose()?;
@@ -34,32 +29,62 @@ pub(super) fn search(entity: &'static Entity, body: &[u8]) -> Result<Search, Pro
     Ok(search)
 }
 
-/// What a body asks for that counts the instances with an error by definition: the hash code of the error, the first item, and
-/// how many. Items come with the most instances first.
-pub(super) fn error_of_definitions(body: &[u8]) -> Result<(i64, usize, usize), Problem> {
-    let mut object = Object::read(body)?;
-    let mut filter: Object<'_> = object.require("filter")?;
-    let hash_code: i32 = filter.require("errorHashCode")?;
-    filter.finish()?;
-    let page: Option<Object<'_>> = object.take("page")?;
-    if !object.take_objects("sort")?.is_empty() {
-        return Err(invalid(
-            "These counts cannot be sorted: they come with the most instances first. Leave out 'sort'.",
-        ));
+/// Which of the groups that something was counted in are wanted, and in which order; in the usual one without any.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Groups {
+    /// Names of what groups have, and whether the largest comes first.
+    pub sort: Vec<(String, bool)>,
+    pub from: usize,
+    pub limit: usize,
+}
+
+/// What is left of a body without its filter, where groups can be ordered by what has one of these names.
+pub(super) fn groups(mut object: Object<'_>, sorts: Sorts) -> Result<Groups, Problem> {
+    let mut sort = Vec::new();
+    for given in take_sorts(&mut object)? {
+        let (name, descending) = order(given)?;
+        if !sorts.0.contains(&name.as_str()) {
+            return Err(unknown_sort(&name));
+        }
+        sort.push((name, descending));
     }
+    let page: Option<Object<'_>> = object.take("page")?;
     object.finish()?;
+    // Groups have no cursors, so that none that is given was handed out.
     let mut search = Search::new(&INCIDENTS, Condition::always());
     if let Some(page) = page {
         self::page(&mut search, page)?;
     }
     let from = match search.page {
         Page::From(from) => from,
-        Page::At(..) => 0,
+        Page::At(..) => return Err(invalid("Counts have no cursors. Use page.from to go further.")),
     };
-    Ok((hash_code.into(), from as usize, search.limit as usize))
+    Ok(Groups { sort, from: from as usize, limit: search.limit as usize })
 }
 
-fn sort(entity: &'static Entity, mut sort: Object<'_>) -> Result<Sort, Problem> {
+fn take_sorts<'a>(object: &mut Object<'a>) -> Result<Vec<Object<'a>>, Problem> {
+    let sort = object.take_objects("sort")?;
+    if sort.len() > SORTS_MAX {
+        return Err(invalid(format!(
+            "The search is sorted by {} fields, but at most {SORTS_MAX} are possible.",
+            sort.len()
+        )));
+    }
+    Ok(sort)
+}
+
+fn unknown_sort(name: &str) -> Problem {
+    invalid(format!("Unknown sortBy: {}.", excerpt(name)))
+}
+
+fn sort(entity: &'static Entity, given: Object<'_>) -> Result<Sort, Problem> {
+    let (name, descending) = order(given)?;
+    let field = entity.field(&name).filter(|field| field.is_sortable).ok_or_else(|| unknown_sort(&name))?;
+    Ok(Sort { field, descending })
+}
+
+/// A name, and whether the largest comes first.
+fn order(mut sort: Object<'_>) -> Result<(String, bool), Problem> {
     let name: String = sort.take("field")?.ok_or_else(|| invalid("Sort field must not be null."))?;
     let descending = match sort.take::<String>("order")?.as_deref() {
         None | Some("ASC" | "asc") => false,
@@ -72,9 +97,7 @@ fn sort(entity: &'static Entity, mut sort: Object<'_>) -> Result<Sort, Problem> 
         }
     };
     sort.finish()?;
-    let field = entity.field(&name).filter(|field| field.is_sortable);
-    let field = field.ok_or_else(|| invalid(format!("Unknown sortBy: {}.", excerpt(&name))))?;
-    Ok(Sort { field, descending })
+    Ok((name, descending))
 }
 
 fn page(search: &mut Search, mut page: Object<'_>) -> Result<(), Problem> {

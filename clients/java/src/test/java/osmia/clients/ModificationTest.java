@@ -111,27 +111,6 @@ class ModificationTest {
     assertTrue(message.contains(Long.toString(UNKNOWN_KEY)), message);
   }
 
-  @Test
-  void elementsEndByTheirIdAndMove() {
-    Server.needsFullGateway();
-    Model model = Model.deploy("two-tasks");
-    long ended = model.create();
-    long moved = model.create();
-    Jobs.poll(model.jobType("first"), 2);
-
-    modify(ended).terminateElements("first").send().join();
-    modify(moved).moveElements("first", "second").withVariables(Map.of("b", 2)).send().join();
-
-    Status.refused(
-        Code.NOT_FOUND, () -> Server.client().newCancelInstanceCommand(ended).send().join());
-    ActivatedJob second = Jobs.pollOne(model.jobType("second"));
-    assertEquals(moved, second.getProcessInstanceKey());
-    assertEquals(Map.of("b", 2), second.getVariablesAsMap());
-    Jobs.complete(second);
-    Status.refused(
-        Code.NOT_FOUND, () -> Server.client().newCancelInstanceCommand(moved).send().join());
-  }
-
   private static ModifyProcessInstanceCommandStep1 modify(long processInstanceKey) {
     return Server.client().newModifyProcessInstanceCommand(processInstanceKey);
   }

@@ -1,6 +1,7 @@
 package osmia.clients;
 
 import io.camunda.client.CamundaClient;
+import io.camunda.client.impl.util.VersionUtil;
 import java.net.URI;
 import java.time.Duration;
 import java.util.Optional;
@@ -44,6 +45,11 @@ final class Server {
   /** Whether commands go over REST. */
   static boolean prefersRest() {
     return restAddress().isPresent();
+  }
+
+  /** Whether the client is older than 8.9. */
+  static boolean isBefore89() {
+    return VersionUtil.getVersion().matches("8\\.[0-8]\\..*");
   }
 
   /** Skips the rest of a test of what this client refuses itself before it goes over REST. */

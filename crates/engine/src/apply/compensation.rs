@@ -1,0 +1,129 @@
+//! Events of compensation.
+
+use std::sync::Arc;
+
+use protocol::{CompensationSubscriptionIntent, CompensationSubscriptionValue, Key};
+
+use super::{broken, usage};
+use crate::state::{CompensationRow, CompensationSubscriptionRow, State, Usage};
+
+pub(super) fn apply(
+    state: &mut State,
+    key: Key,
+    intent: CompensationSubscriptionIntent,
+    value: &CompensationSubscriptionValue,
+) {
+    let before = state.tables.compensation_subscriptions.get(&(value.process_instance_key.raw(), key.raw()));
+    let Some(before) = before else {
+        match intent {
+            CompensationSubscriptionIntent::Created => created(state, key, value),
+            _ => broken(state, format!("compensation subscription {key} is not there")),
+        }
+        return;
+    };
+    match intent {
+        CompensationSubscriptionIntent::Created => {
+            broken(state, format!("compensation subscription {key} is there already"));
+        }
+        CompensationSubscriptionIntent::Triggered => triggered(state, key, &before.value, value),
+        CompensationSubscriptionIntent::Completed | CompensationSubscriptionIntent::Deleted => {
+            ended(state, key, &before.value);
+        }
+        CompensationSubscriptionIntent::Migrated => migrated(state, key, &before.value, value),
+    }
+}
+
+/// Where the subscription is found by its activity as long as that is not being undone.
+fn by_activity(key: Key, value: &CompensationSubscriptionValue) -> (i64, Arc<str>, i64) {
+    (value.compensable_activity_scope_key.raw(), value.compensable_activity_id.shared().clone(), key.raw())
+}
+
+fn put(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
+    let row = CompensationSubscriptionRow { value: value.clone() };
+    state.tables.compensation_subscriptions.put((value.process_instance_key.raw(), key.raw()), row);
+}
+
+fn created(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
+    let (scope, activity) = (value.compensable_activity_scope_key.raw(), value.compensable_activity_instance_key.raw());
+    put(state, key, value);
+    state.tables.compensation_scopes.insert_new((scope, key.raw()), ());
+    state.tables.compensable.insert_new((scope, key.raw()), ());
+    state.tables.compensable_activities.insert_new(by_activity(key, value), ());
+    state.tables.compensation_activities.insert_new(activity, key.raw());
+    usage::add(state, value.process_instance_key, Usage::OF_COMPENSATION_SUBSCRIPTION);
+}
+
+fn is_triggered(value: &CompensationSubscriptionValue) -> bool {
+    !value.throw_event_id.is_empty()
+}
+
+fn no_longer_compensable(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
+    state.tables.compensable.delete(&(value.compensable_activity_scope_key.raw(), key.raw()));
+    state.tables.compensable_activities.delete(&by_activity(key, value));
+}
+
+fn triggered(
+    state: &mut State,
+    key: Key,
+    before: &CompensationSubscriptionValue,
+    value: &CompensationSubscriptionValue,
+) {
+    if is_triggered(before) {
+        return broken(state, format!("compensation subscription {key} is triggered already"));
+    }
+    no_longer_compensable(state, key, before);
+    put(state, key, value);
+    let throw_event = value.throw_event_instance_key.raw();
+    state.tables.compensation_throw_events.insert_new((throw_event, key.raw()), ());
+    if value.compensation_handler_instance_key.is_some() {
+        state.tables.compensation_handlers.insert_new(value.compensation_handler_instance_key.raw(), key.raw());
+    }
+    go_inside(state, value);
+}
+
+/// The event that throws goes on inside of the activity, if there is what may be undone, and then with what is around.
+fn go_inside(state: &mut State, value: &CompensationSubscriptionValue) {
+    let throw_event = value.throw_event_instance_key.raw();
+    let row = state.tables.compensations.get(&throw_event);
+    let mut scopes = row.as_ref().map(|row| row.scopes.clone()).unwrap_or_default();
+    while scopes.last().is_some_and(|scope| *scope != value.compensable_activity_scope_key) {
+        scopes.pop();
+    }
+    let activity = value.compensable_activity_instance_key;
+    if state.tables.compensable.prefix_keys(&activity.raw()).next().is_some() {
+        scopes.push(activity);
+    }
+    if !scopes.is_empty() {
+        state.tables.compensations.put(throw_event, CompensationRow { scopes });
+    } else if row.is_some() {
+        state.tables.compensations.delete(&throw_event);
+    }
+}
+
+fn ended(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
+    state.tables.compensation_subscriptions.delete(&(value.process_instance_key.raw(), key.raw()));
+    state.tables.compensation_scopes.delete(&(value.compensable_activity_scope_key.raw(), key.raw()));
+    state.tables.compensation_activities.delete(&value.compensable_activity_instance_key.raw());
+    if is_triggered(value) {
+        state.tables.compensation_throw_events.delete(&(value.throw_event_instance_key.raw(), key.raw()));
+        if value.compensation_handler_instance_key.is_some() {
+            state.tables.compensation_handlers.delete(&value.compensation_handler_instance_key.raw());
+        }
+    } else {
+        no_longer_compensable(state, key, value);
+    }
+    usage::take(state, value.process_instance_key, Usage::OF_COMPENSATION_SUBSCRIPTION);
+}
+
+fn migrated(
+    state: &mut State,
+    key: Key,
+    before: &CompensationSubscriptionValue,
+    value: &CompensationSubscriptionValue,
+) {
+    if !is_triggered(before) {
+        state.tables.compensable_activities.delete(&by_activity(key, before));
+        state.tables.compensable_activities.insert_new(by_activity(key, value), ());
+    }
+    put(state, key, value);
+}

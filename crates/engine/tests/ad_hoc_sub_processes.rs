@@ -1,0 +1,327 @@
+//! Ad-hoc sub-processes: what is chosen begins, each in an inner instance of its own.
+
+mod support;
+
+use engine::{EngineOptions, FeatureLevel};
+use protocol::*;
+use support::Partition;
+
+/// A process `p` with the ad-hoc sub-process `chosen`: `a`, behind which comes `c`, and `b` are work for job workers, `t` is
+/// done at once.
+fn process(attributes: &str, extensions: &str, condition: &str) -> String {
+    let task = |id: &str| {
+        format!(
+            "<bpmn:serviceTask id=\"{id}\"><bpmn:extensionElements><zeebe:taskDefinition type=\"{id}\"/>\
+             </bpmn:extensionElements></bpmn:serviceTask>"
+        )
+    };
+    format!(
+        "<bpmn:definitions xmlns:bpmn=\"http://www.omg.org/spec/BPMN/20100524/MODEL\" \
+         xmlns:zeebe=\"http://camunda.org/schema/zeebe/1.0\" targetNamespace=\"x\"><bpmn:process id=\"p\" isExecutable=\"true\">\
+         <bpmn:startEvent id=\"start\"/><bpmn:sequenceFlow id=\"f1\" sourceRef=\"start\" targetRef=\"chosen\"/>\
+         <bpmn:adHocSubProcess id=\"chosen\" {attributes}><bpmn:extensionElements>{extensions}</bpmn:extensionElements>\
+         {a}{b}{c}<bpmn:task id=\"t\"/><bpmn:sequenceFlow id=\"f2\" sourceRef=\"a\" targetRef=\"c\"/>{condition}\
+         </bpmn:adHocSubProcess></bpmn:process></bpmn:definitions>",
+        a = task("a"),
+        b = task("b"),
+        c = task("c"),
+    )
+}
+
+const COLLECTION: &str = "<zeebe:adHoc activeElementsCollection=\"=elements\"/>";
+const RESULTS: &str =
+    "<zeebe:adHoc activeElementsCollection=\"=elements\" outputCollection=\"results\" outputElement=\"=x\"/>";
+const WORKER: &str = "<zeebe:taskDefinition type=\"agent\"/>";
+const DONE: &str = "<bpmn:completionCondition>=done</bpmn:completionCondition>";
+
+struct Fixture(Partition);
+
+impl Fixture {
+    fn new(model: &str) -> Self {
+        let mut partition = Partition::new();
+        let output = partition.deploy("p.bpmn", model.as_bytes());
+        assert_eq!(output.replies[0].rejection, None);
+        Fixture(partition)
+    }
+
+    fn create(&mut self, variables: &str) {
+        self.0.create("p", variables, ProcessInstanceCreationIntent::Create);
+    }
+
+    fn complete(&mut self, element: &str, variables: &str) {
+        let key = self.0.jobs.remove(element).expect("it has a job");
+        let value = JobValue { variables: variables.into(), ..JobValue::default() };
+        let output = self.0.job(key, JobIntent::Complete, value);
+        assert_eq!(output.replies[0].rejection, None);
+    }
+
+    /// The worker of the ad-hoc sub-process chooses.
+    fn choose(&mut self, elements: &[&str], is_fulfilled: bool, cancels: bool) -> Option<Rejection> {
+        let key = self.0.jobs["chosen"];
+        let result = JobResult {
+            activate_elements: elements.iter().map(|id| element(id, "")).collect(),
+            completion_condition_fulfilled: is_fulfilled,
+            cancel_remaining_instances: cancels,
+            ..JobResult::default()
+        };
+        let value = JobValue { result: Some(Box::new(result)), ..JobValue::default() };
+        self.0.job(key, JobIntent::Complete, value).replies[0].rejection.clone()
+    }
+
+    fn activate(
+        &mut self,
+        key: Key,
+        elements: Vec<AdHocSubProcessActivateElement>,
+        cancels: bool,
+    ) -> Option<Rejection> {
+        let value = AdHocSubProcessInstructionValue {
+            ad_hoc_sub_process_instance_key: key,
+            activate_elements: elements,
+            cancel_remaining_instances: cancels,
+            ..AdHocSubProcessInstructionValue::default()
+        };
+        let intent = AdHocSubProcessInstructionIntent::Activate;
+        let output = self.0.submit(key, Payload::AdHocSubProcessInstruction(intent, Box::new(value)));
+        output.replies[0].rejection.clone()
+    }
+
+    fn ad_hoc(&self) -> Key {
+        let is_one = |record: &&Record| {
+            matches!(&record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value)
+                if value.bpmn_element_type == BpmnElementType::AdHocSubProcess)
+        };
+        self.0.records.iter().rfind(is_one).expect("it has begun").key
+    }
+
+    fn count(&self, intent: ProcessInstanceIntent, element_type: BpmnElementType) -> usize {
+        let is_one = |record: &&Record| {
+            matches!(&record.payload, Payload::ProcessInstance(found, value)
+                if *found == intent && value.bpmn_element_type == element_type)
+        };
+        self.0.records.iter().filter(is_one).count()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.count(ProcessInstanceIntent::ElementCompleted, BpmnElementType::Process) > 0
+    }
+
+    fn incidents(&self) -> Vec<(ErrorType, String)> {
+        let incidents = self.0.records.iter().filter_map(|record| match &record.payload {
+            Payload::Incident(IncidentIntent::Created, value) => {
+                Some((value.error_type, value.error_message.to_string()))
+            }
+            _ => None,
+        });
+        incidents.collect()
+    }
+
+    fn last_value(&self, name: &str) -> Option<String> {
+        let mut values = self.0.records.iter().filter_map(|record| match &record.payload {
+            Payload::Variable(_, variable) if variable.name == *name => Some(variable.value.to_string()),
+            _ => None,
+        });
+        values.next_back()
+    }
+}
+
+fn element(id: &str, variables: &str) -> AdHocSubProcessActivateElement {
+    AdHocSubProcessActivateElement { element_id: id.into(), variables: variables.into() }
+}
+
+const INNER: BpmnElementType = BpmnElementType::AdHocSubProcessInnerInstance;
+
+#[test]
+fn it_ends_with_the_last_path_when_there_is_no_condition() {
+    let mut fixture = Fixture::new(&process("", COLLECTION, ""));
+    fixture.create(r#"{"elements":["a","t","b","b"]}"#);
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementActivated, INNER), 4);
+    assert_eq!(
+        fixture.last_value("adHocSubProcessElements").as_deref(),
+        Some(r#"[{"elementId":"a"},{"elementId":"b"},{"elementId":"t"}]"#)
+    );
+    fixture.complete("a", "{}");
+    fixture.complete("b", "{}");
+    assert!(!fixture.has_ended(), "another 'b' and what follows 'a' are still there");
+    fixture.complete("c", "{}");
+    let first_b = fixture.0.records.iter().find_map(|record| match &record.payload {
+        Payload::Job(JobIntent::Created, job) if job.element_id == *"b" => Some(record.key),
+        _ => None,
+    });
+    fixture.0.job(first_b.expect("a job"), JobIntent::Complete, JobValue::default());
+    assert!(fixture.has_ended());
+    fixture.0.check();
+}
+
+#[test]
+fn results_are_collected_and_a_condition_ends_what_remains() {
+    let mut fixture = Fixture::new(&process("", RESULTS, DONE));
+    fixture.create(r#"{"elements":["a","b"],"done":false}"#);
+    fixture.complete("a", r#"{"x":1}"#);
+    fixture.complete("c", r#"{"x":2}"#);
+    assert_eq!(fixture.last_value("results").as_deref(), Some("[2]"));
+    let key = fixture.ad_hoc();
+    assert_eq!(fixture.activate(key, vec![element("a", r#"{"y":5}"#)], false), None);
+    assert_eq!(fixture.last_value("y").as_deref(), Some("5"));
+    fixture.complete("b", r#"{"x":3,"done":true}"#);
+    assert!(fixture.has_ended());
+    assert_eq!(fixture.last_value("results").as_deref(), Some("[2,3]"));
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementTerminated, INNER), 1);
+    fixture.0.check();
+}
+
+#[test]
+fn without_cancellation_the_rest_runs_to_its_end() {
+    let mut fixture = Fixture::new(&process("cancelRemainingInstances=\"false\"", COLLECTION, DONE));
+    fixture.create(r#"{"elements":["a","b"],"done":true}"#);
+    fixture.complete("b", "{}");
+    fixture.complete("a", "{}");
+    assert!(!fixture.has_ended());
+    fixture.complete("c", "{}");
+    assert!(fixture.has_ended());
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementTerminated, INNER), 0);
+    fixture.0.check();
+}
+
+#[test]
+fn collections_that_name_nothing_useful_are_incidents() {
+    for (elements, expected) in [
+        (r#"["a","nope","c"]"#, "but the given elements [nope, c] do not exist."),
+        (r#""a""#, "Expected result of the expression 'elements' to be 'ARRAY', but was 'STRING'."),
+        (r#"["a",1]"#, "but was 'ARRAY' containing at least one non-'STRING' item."),
+    ] {
+        let mut fixture = Fixture::new(&process("", COLLECTION, ""));
+        fixture.create(&format!(r#"{{"elements":{elements}}}"#));
+        let incidents = fixture.incidents();
+        let [(error_type, message)] = incidents.as_slice() else { panic!("{incidents:?}") };
+        assert_eq!(*error_type, ErrorType::ExtractValueError);
+        assert!(message.ends_with(expected), "{message}");
+        assert_eq!(fixture.count(ProcessInstanceIntent::ElementActivated, INNER), 0);
+        fixture.0.check();
+    }
+}
+
+#[test]
+fn an_empty_choice_waits_and_clients_choose() {
+    let mut fixture = Fixture::new(&process("", COLLECTION, ""));
+    fixture.create(r#"{"elements":[]}"#);
+    let key = fixture.ad_hoc();
+    let rejection = fixture.activate(key, vec![element("a", ""), element("nope", "")], false).expect("refused");
+    assert_eq!(rejection.rejection_type, RejectionType::NotFound);
+    assert!(rejection.reason.ends_with("but the given elements [nope] do not exist."), "{}", rejection.reason);
+    assert!(
+        fixture.activate(Key::from_raw(key.raw() - 1), vec![element("a", "")], false).is_some(),
+        "it is another element"
+    );
+    assert!(fixture.activate(key, vec![element("a", "[]")], false).is_some(), "these are no variables");
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementActivated, INNER), 0);
+    assert_eq!(fixture.activate(key, vec![element("a", ""), element("a", "")], false), None);
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementActivated, INNER), 2, "the same may begin twice");
+    assert_eq!(fixture.activate(key, vec![element("b", "")], true), None);
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementTerminated, INNER), 2);
+    fixture.complete("b", "{}");
+    assert!(fixture.has_ended());
+    let rejection = fixture.activate(key, vec![element("a", "")], false).expect("refused");
+    assert_eq!(rejection.rejection_type, RejectionType::NotFound);
+    fixture.0.check();
+}
+
+#[test]
+fn ten_thousand_elements_begin_in_slices() {
+    let mut fixture = Fixture::new(&process("", COLLECTION, ""));
+    fixture.create(r#"{"elements":[]}"#);
+    let key = fixture.ad_hoc();
+    let before = fixture.0.records.len();
+    assert_eq!(fixture.activate(key, vec![element("t", ""); 10_000], false), None);
+    let sizes = fixture.0.records[before..].chunk_by(|left, right| left.source_position == right.source_position);
+    let largest = sizes.map(<[Record]>::len).max().expect("there are records");
+    assert!(largest < 10_000, "one command wrote {largest} records");
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementCompleted, INNER), 10_000);
+    assert!(fixture.has_ended());
+    fixture.0.check();
+}
+
+#[test]
+fn thousands_of_inner_instances_end_in_slices_and_what_begins_with_their_end_goes_on() {
+    let mut fixture = Fixture::new(&process("", COLLECTION, ""));
+    fixture.create(r#"{"elements":[]}"#);
+    let key = fixture.ad_hoc();
+    assert_eq!(fixture.activate(key, vec![element("a", ""); 3_000], false), None);
+    let before = fixture.0.records.len();
+    assert_eq!(fixture.activate(key, vec![element("b", ""); 2], true), None);
+    let records = &fixture.0.records[before..];
+    let queued = records.iter().filter_map(|record| match &record.payload {
+        Payload::Work(WorkIntent::Enqueued, work) => Some(work.commands.len()),
+        _ => None,
+    });
+    let most = queued.max().expect("other commands come in between");
+    assert!(most < 500, "an entry of the work queue holds {most} steps");
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementTerminated, INNER), 3_000);
+    fixture.complete("b", "{}");
+    assert!(!fixture.has_ended(), "there was another one");
+    let is_b =
+        |record: &&Record| matches!(&record.payload, Payload::Job(JobIntent::Created, job) if job.element_id == *"b");
+    let first = fixture.0.records.iter().find(is_b).expect("it was created").key;
+    fixture.0.job(first, JobIntent::Complete, JobValue::default());
+    assert!(fixture.has_ended());
+    fixture.0.check();
+}
+
+#[test]
+fn a_worker_chooses_until_it_says_that_it_is_done() {
+    let mut fixture = Fixture::new(&process("", WORKER, ""));
+    fixture.create("{}");
+    let first = fixture.0.jobs["chosen"];
+    let rejection = fixture.choose(&["a", "c"], false, false).expect("refused");
+    assert!(rejection.reason.ends_with("but the given elements [c] do not exist."), "{}", rejection.reason);
+    assert_eq!(fixture.choose(&["a", "b"], false, false), None);
+    fixture.complete("b", "{}");
+    let second = fixture.0.jobs["chosen"];
+    assert_ne!(first, second, "each end of a path is told to the worker");
+    fixture.complete("a", "{}");
+    fixture.complete("c", "{}");
+    assert_ne!(second, fixture.0.jobs["chosen"]);
+    let rejection = fixture.0.job(second, JobIntent::Complete, JobValue::default()).replies[0].rejection.clone();
+    assert!(rejection.is_some(), "the job about less was cancelled");
+    assert_eq!(fixture.choose(&[], true, false), None);
+    assert!(fixture.has_ended());
+    fixture.0.check();
+}
+
+#[test]
+fn a_worker_cancels_what_remains() {
+    let mut fixture = Fixture::new(&process("", WORKER, ""));
+    fixture.create("{}");
+    assert_eq!(fixture.choose(&["a", "t"], false, false), None);
+    assert_eq!(fixture.choose(&[], true, true), None);
+    assert!(fixture.has_ended());
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementTerminated, INNER), 1);
+    fixture.0.check();
+}
+
+#[test]
+fn a_worker_that_fails_leaves_an_incident_of_its_own_kind() {
+    let mut fixture = Fixture::new(&process("", WORKER, ""));
+    fixture.create("{}");
+    let key = fixture.0.jobs["chosen"];
+    fixture.0.job(key, JobIntent::Fail, JobValue { retries: 0, ..JobValue::default() });
+    let incidents = fixture.incidents();
+    assert_eq!(incidents, [(ErrorType::AdHocSubProcessNoRetries, "No more retries left.".to_owned())]);
+    let created = fixture.0.records.iter().find_map(|record| match &record.payload {
+        Payload::Job(JobIntent::Created, job) => Some(job.job_kind),
+        _ => None,
+    });
+    assert_eq!(created, Some(JobKind::AdHocSubProcess));
+    fixture.0.check();
+}
+
+#[test]
+fn an_older_level_refuses_them() {
+    let options = EngineOptions { first_level: FeatureLevel::new(3).expect("a known level"), ..support::options() };
+    let mut partition = Partition::with_options(options);
+    let output = partition.deploy("p.bpmn", process("", COLLECTION, "").as_bytes());
+    assert!(output.replies[0].rejection.is_some());
+    let intent = AdHocSubProcessInstructionIntent::Activate;
+    let output = partition.submit(Key::NONE, Payload::AdHocSubProcessInstruction(intent, Box::default()));
+    let rejection = output.replies[0].rejection.clone().expect("refused");
+    assert!(rejection.reason.contains("takes feature level 4"), "{}", rejection.reason);
+}

@@ -1,0 +1,83 @@
+//! What lives is told from a checkpoint in slices, as it was, whatever happens meanwhile.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use engine::{Engine, LivingRecords};
+use protocol::*;
+use support::{Partition, options};
+
+const MODEL: &str = r#"<b:definitions xmlns:b="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:z="http://camunda.org/schema/zeebe/1.0">
+  <b:process id="order" isExecutable="true"><b:startEvent id="start"/><b:sequenceFlow id="f" sourceRef="start" targetRef="task"/>
+  <b:serviceTask id="task"><b:extensionElements><z:taskDefinition type="work"/></b:extensionElements></b:serviceTask></b:process>
+</b:definitions>"#;
+const INSTANCES: usize = 700;
+
+fn checkpoint(engine: &mut Engine) {
+    let checkpoint = engine.freeze().expect("none is under way");
+    let written = checkpoint.write().expect("the disk takes it");
+    drop(checkpoint);
+    drop(engine.release(written).expect("it can be read"));
+}
+
+#[test]
+fn what_lives_is_told_in_slices_as_of_the_checkpoint() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut partition = Partition::new();
+    partition.engine = Engine::open(options(), directory.path()).expect("a new state");
+    let handle = partition.engine.store().handle();
+    assert!(LivingRecords::of(PartitionId(1), &handle).expect("it can be read").is_none(), "there is no checkpoint");
+    partition.deploy("order.bpmn", MODEL.as_bytes());
+    let mut begun = BTreeMap::new();
+    for number in 0..INSTANCES {
+        partition.time += 1;
+        partition.create("order", &format!("{{\"n\":{number}}}"), ProcessInstanceCreationIntent::Create);
+        begun.insert(partition.instance, partition.time);
+    }
+    partition.time += 1_000;
+    let newest = *partition.jobs.get("task").expect("a job");
+    partition.activate("work", 1);
+    let activated = partition.time;
+    checkpoint(&mut partition.engine);
+    let place = partition.engine.record_place();
+    let mut living = LivingRecords::of(PartitionId(1), &handle).expect("it can be read").expect("a checkpoint");
+    // What happens behind it is no part of it.
+    partition.time += 1_000;
+    for instance in begun.keys().take(10) {
+        partition.submit(*instance, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, std::sync::Arc::default()));
+    }
+    checkpoint(&mut partition.engine);
+
+    assert_eq!((living.place(), living.timestamp()), (place, activated));
+    let (mut told, mut slices) = (BTreeMap::new(), 0);
+    let mut seen = BTreeMap::new();
+    while let Some(slice) = living.next_slice().expect("it can be read") {
+        slices += 1;
+        assert!(slice.len() <= 1_000, "two records of a job at most");
+        for record in slice {
+            assert_eq!((record.place(place.incarnation), &record.record_type), (place, &RecordType::Event));
+            *told.entry((record.payload.value_type().name(), record.payload.intent_name())).or_insert(0) += 1;
+            if begun.contains_key(&record.key) {
+                seen.insert(record.key, record.timestamp);
+            }
+            if let Payload::Job(JobIntent::Updated, job) = &record.payload {
+                assert_eq!((record.timestamp, job.worker.is_empty()), (activated, false));
+                assert_ne!(record.key, newest, "the oldest job was activated");
+            }
+        }
+    }
+    assert!(slices > 3 * INSTANCES / 500, "{slices}");
+    assert_eq!(seen, begun, "each instance is told with the time at which it began");
+    let expected = BTreeMap::from([
+        (("PROCESS", "CREATED"), 1),
+        (("PROCESS_INSTANCE", "ELEMENT_ACTIVATING"), 2 * INSTANCES),
+        (("VARIABLE", "CREATED"), INSTANCES),
+        (("JOB", "CREATED"), INSTANCES),
+        (("JOB", "UPDATED"), 1),
+    ]);
+    assert_eq!(told, expected);
+    drop(living);
+    drop(partition);
+    assert!(LivingRecords::of(PartitionId(1), &handle).expect("nothing is read").is_none(), "the state is closed");
+}

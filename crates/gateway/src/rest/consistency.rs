@@ -1,0 +1,97 @@
+//! What a search must see at least.
+//!
+//! An answer to a command says where its records end, and a search that repeats this sees them, whichever gateway it asks.
+
+use std::collections::BTreeMap;
+
+use hyper::Response;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use protocol::PartitionId;
+
+use super::object::invalid;
+use super::problem::Problem;
+use super::response::ApiBody;
+use crate::outcome::RecordPosition;
+use crate::validation::excerpt;
+
+/// With the value `eventual`: of a request, that it is not to wait for what others know to have happened; of an answer, that it
+/// did not wait any longer.
+const CONSISTENCY: HeaderName = HeaderName::from_static("osmia-consistency");
+/// Of an answer to a command: the partition and the position up to which its records reach. Of a search: several of them, with
+/// commas between, which it must have read.
+const POSITION: HeaderName = HeaderName::from_static("osmia-position");
+
+/// Whether a request does not wait for what other clients know to have happened.
+pub(super) fn is_relaxed(headers: &HeaderMap) -> bool {
+    headers.get(CONSISTENCY).is_some_and(|given| given.as_bytes() == b"eventual")
+}
+
+/// The positions that a request wants to be read, the newest of each partition.
+pub(super) fn wanted(headers: &HeaderMap, partition_count: u16) -> Result<Vec<RecordPosition>, Problem> {
+    let mut newest: BTreeMap<PartitionId, u64> = BTreeMap::new();
+    for given in headers.get_all(POSITION) {
+        let text = given.to_str().unwrap_or("bytes that are no text");
+        for place in text.split(',').map(str::trim).filter(|place| !place.is_empty()) {
+            let numbers = place.split_once('-').and_then(|(partition, position)| {
+                Some((partition.parse::<u16>().ok()?, position.parse::<u64>().ok()?))
+            });
+            let (partition, position) =
+                numbers.filter(|(partition, _)| (1..=partition_count).contains(partition)).ok_or_else(|| {
+                    invalid(format!(
+                        "The header {POSITION} has '{}', but must have the values of such headers of answers, with commas between. The partitions are 1 to {partition_count}.",
+                        excerpt(place)
+                    ))
+                })?;
+            let known = newest.entry(PartitionId(partition)).or_default();
+            *known = position.max(*known);
+        }
+    }
+    Ok(newest.into_iter().map(|(partition, position)| RecordPosition { partition, position }).collect())
+}
+
+/// Says with an answer where the records of its command end.
+pub(super) fn reached(mut response: Response<ApiBody>, at: Option<RecordPosition>) -> Response<ApiBody> {
+    let place = at.map(|RecordPosition { partition, position }| format!("{partition}-{position}"));
+    if let Some(value) = place.and_then(|place| HeaderValue::from_str(&place).ok()) {
+        response.headers_mut().insert(POSITION, value);
+    }
+    response
+}
+
+/// Says with an answer that it did not wait any longer.
+pub(super) fn eventual(response: &mut Response<ApiBody>) {
+    response.headers_mut().insert(CONSISTENCY, HeaderValue::from_static("eventual"));
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::StatusCode;
+
+    use super::*;
+    use crate::rest::response::empty;
+
+    fn at(partition: u16, position: u64) -> RecordPosition {
+        RecordPosition { partition: PartitionId(partition), position }
+    }
+
+    #[test]
+    fn what_an_answer_says_is_understood() {
+        let answer = reached(empty(StatusCode::NO_CONTENT), Some(at(2, 4_711)));
+        let mut headers = answer.headers().clone();
+        assert_eq!(wanted(&headers, 2).expect("it is right"), [at(2, 4_711)]);
+        headers.append(POSITION, HeaderValue::from_static("1-5, 2-4000,1-7,"));
+        assert_eq!(wanted(&headers, 2).expect("they are right"), [at(1, 7), at(2, 4_711)]);
+        assert!(reached(empty(StatusCode::NO_CONTENT), None).headers().is_empty());
+        assert_eq!(wanted(&HeaderMap::new(), 2).expect("nothing is right"), []);
+    }
+
+    #[test]
+    fn anything_else_is_a_mistake() {
+        for wrong in ["1", "3-1", "0-1", "1:5", "x-1", "1--1", "1-1-1", "1-99999999999999999999"] {
+            let mut headers = HeaderMap::new();
+            headers.insert(POSITION, HeaderValue::from_static(wrong));
+            let problem = wanted(&headers, 2).expect_err(wrong);
+            assert!(problem.status.as_u16() == 400 && problem.detail.contains(wrong), "{problem:?}");
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Searches over the same rows in a file and on a server: they find what is there, and both find the same.
+
+use protocol::PartitionId;
+
+use super::entity::Filter;
+use super::*;
+use crate::testing::{Opened, PARTITION, both};
+
+/// Instance 100 has a subprocess 110 with a task 111 and a call 112, which called 200 with a task 210; and a task 120 beside it.
+/// Each task has an incident. Instance 300 completed. Subscriptions 1 and 2 wait in 100, 3 is closed, 4 is of a start event.
+const ROWS: &str = "
+    INSERT INTO process_definition VALUES (7, 'p', 'P', 1, NULL, 'r', 't', 0, NULL);
+    INSERT INTO element VALUES (1, 7, 'p', NULL, 1, 3, 0, 0, 0), (2, 7, 'task', NULL, 9, 3, 0, 0, 0),
+        (3, 7, 'sub', NULL, 2, 1, 0, 0, 0), (4, 7, 'call', NULL, 20, 1, 0, 0, 0);
+    INSERT INTO process_instance VALUES (100, 7, NULL, NULL, 100, 0, 1, NULL, 3, NULL),
+        (200, 7, 100, 112, 100, 0, 1, NULL, 1, NULL), (300, 7, NULL, NULL, 300, 1, 1, 2, 0, NULL);
+    INSERT INTO element_instance VALUES (110, 100, 100, 3, 0, 1, NULL, 2, NULL), (111, 100, 110, 2, 0, 1, NULL, 1, 1111),
+        (112, 100, 110, 4, 0, 1, NULL, 1, NULL), (120, 100, 100, 2, 0, 1, NULL, 1, 1120), (210, 200, 200, 2, 0, 1, NULL, 1, 1210),
+        (310, 300, 300, 2, 1, 1, 2, 0, NULL);
+    INSERT INTO incident VALUES (1111, 100, 111, 2, NULL, 1, 'm', 5, 0, 1), (1120, 100, 120, 2, NULL, 1, 'm', 5, 0, 1),
+        (1210, 200, 210, 2, NULL, 1, 'm', 5, 0, 1), (1300, 300, 310, 2, NULL, 1, 'm', 5, 1, 1);
+    INSERT INTO message_subscription VALUES (1, 0, 7, 'p', 100, 111, 'e', 'm', 'c', 0, 1, 't'),
+        (2, 0, 7, 'p', 100, 112, 'e', 'm', 'd', 0, 1, 't'), (3, 0, 7, 'p', 200, 210, 'e', 'm', 'd', 2, 1, 't'),
+        (4, 1, 7, 'p', NULL, NULL, 's', 'm', NULL, 0, 1, 't');";
+/// Of what the counts need nothing: texts in capitals and with signs, values that are none, and every table.
+const MORE: &str = "
+    INSERT INTO process_definition VALUES (8, 'Q', NULL, 2, 'v1', 'r', 't', 1, NULL), (9, 'a_b', 'Ä', 1, '', 'r', 't', 0, NULL);
+    INSERT INTO process_instance VALUES (400, 8, NULL, NULL, 400, 2, 5, 9, 0, '[\"x\",\"a b\"]'),
+        (500, 9, NULL, NULL, 500, 1, 5, 7, 0, '[\"y\"]');
+    INSERT INTO variable VALUES (11, 100, 100, 'n', '1', '1'), (12, 400, 400, 'n', '1.0', '1'), (13, 500, 500, 'N', '\"a%\"', '\"a%\"'),
+        (14, 500, 500, 't', '\"50%_\"', '\"50%_\"');
+    INSERT INTO job VALUES (21, 100, 111, 2, 'work', '', 1, 0, 3, 1, NULL, 1, 1, NULL, NULL, NULL, '{}', 0, NULL, NULL),
+        (22, 100, 120, 2, 'Work', 'w', 3, 1, 0, 0, 7, NULL, 2, 3, 'e', 'm', '', 2, 1, 'late'), (23, 300, 310, 2, 'a*b', 'W', 3, 0, 0, 0, 7, 1, 2, 4, 'E', NULL, '', 0, 0, NULL);
+    INSERT INTO sequence_flow VALUES (100, 1), (100, 2), (300, 2);
+    INSERT INTO decision_requirements VALUES (31, 'q', 'Q', 1, 'r', 't', NULL), (32, 'q', 'Q', 2, 'r', 't', NULL);
+    INSERT INTO decision_definition VALUES (33, 'd', 'D', 1, 31, 'q', 't'), (34, 'd', 'D', 2, 32, 'q', 't'), (35, 'e', 'E', 1, 99, 'q', 't');
+    INSERT INTO decision_instance VALUES (41, 1, '1-1', 33, 'd', 'D', 1, 0, 33, 31, 0, 5, NULL, '1', '{}', 7, 100, 111, 't'),
+        (42, 2, '2-1', 34, 'd', 'D', 2, 1, 34, 32, 1, 6, 'f', 'null', '{}', NULL, NULL, NULL, 't');
+    INSERT INTO correlated_message_subscription VALUES (51, 1, 61, 'm', 'c', 5, 7, 'p', 100, 111, 'e', 't'),
+        (52, 4, 62, 'm', NULL, 6, NULL, 'p', NULL, NULL, 's', 't');
+    INSERT INTO form VALUES (71, 'f', 1, 't', 0, '{}'), (72, 'f', 2, 't', 1, '{\"a\":1}');
+    INSERT INTO start_form VALUES (7, 'f');
+    INSERT INTO user_task VALUES (81, 100, 111, 2, 1, 'p', '[\"work\"]', '', 5, NULL, NULL, 9, NULL, 71, 50, '{}'),
+        (82, 100, 120, 2, 5, NULL, '', '[\"p\",\"c\"]', 5, 8, 7, NULL, 'x', NULL, 7, '');
+    INSERT INTO user_task_candidate VALUES (100, 81, 0, 'work'), (100, 82, 1, 'p'), (100, 82, 1, 'c');
+    INSERT INTO timer VALUES (91, 100, 120, 'task', 9, 1), (92, 200, 210, 'border', 5, -1);";
+const ENTITIES: [&Entity; 15] = [
+    &WAIT_STATES,
+    &USER_TASKS,
+    &FORMS,
+    &PROCESS_INSTANCES,
+    &ELEMENT_INSTANCES,
+    &VARIABLES,
+    &JOBS,
+    &INCIDENTS,
+    &PROCESS_DEFINITIONS,
+    &DECISION_DEFINITIONS,
+    &DECISION_REQUIREMENTS,
+    &DECISION_INSTANCES,
+    &MESSAGE_SUBSCRIPTIONS,
+    &CORRELATED_MESSAGE_SUBSCRIPTIONS,
+    &SEQUENCE_FLOWS,
+];
+
+fn filled(scripts: &[&str]) -> [(Opened, Readers); 2] {
+    both().map(|opened| {
+        for script in scripts {
+            opened.store.database.script(script);
+        }
+        let readers = opened.readers();
+        (opened, readers)
+    })
+}
+
+/// What both find.
+fn same(filled: &mut [(Opened, Readers); 2], search: &Search) -> Found {
+    let [file, server] = filled.each_mut().map(|(_, readers)| search.run(readers));
+    let (file, server) = (file.unwrap_or_else(|error| panic!("{error}: {search:?}")), server);
+    let mut server = server.unwrap_or_else(|error| panic!("{error}: {search:?}"));
+    if std::ptr::eq(search.entity, &WAIT_STATES) {
+        // A server makes objects with spaces.
+        for item in &mut server.items {
+            *item = String::from_utf8_lossy(item).replace("\" : ", "\":").replace(", \"", ",\"").into_bytes();
+        }
+    }
+    let text = |found: &Found| -> Vec<String> {
+        found.items.iter().map(|item| String::from_utf8_lossy(item).into_owned()).collect()
+    };
+    assert_eq!(text(&file), text(&server), "{search:?}");
+    assert_eq!(file, server, "{search:?}");
+    file
+}
+
+#[test]
+fn every_order_and_every_page_is_the_same_in_both() {
+    let mut filled = filled(&[ROWS, MORE]);
+    for entity in ENTITIES {
+        let all = Search::new(entity, Condition::always());
+        let count = same(&mut filled, &all).items.len();
+        for field in entity.fields.iter().filter(|field| field.is_sortable) {
+            for descending in [false, true] {
+                let sort = vec![Sort { field, descending }];
+                let sorted = Search { sort, limit: 2, ..all.clone() };
+                let (mut found, mut next) = (0, sorted.clone());
+                loop {
+                    let page = same(&mut filled, &next);
+                    let Some((first, last)) = page.ends else { break };
+                    found += page.items.len();
+                    let before = Page::At(Direction::Before, first);
+                    same(&mut filled, &Search { page: before, ..sorted.clone() });
+                    next = Search { page: Page::At(Direction::After, last), ..sorted.clone() };
+                }
+                // The flows of an instance have no key of their own.
+                assert!(found == count || !entity.has_own_keys(), "{} by {}", entity.name, field.name);
+            }
+        }
+    }
+}
+
+/// Values that some rows have, and that none has.
+fn values_of(kind: Kind) -> Vec<Value> {
+    let texts = ["p", "Q", "a_b", "work", "a*b", "c", "", "\"50%_\"", "zero\0"];
+    match kind {
+        Kind::Text | Kind::Value | Kind::Null | Kind::Object | Kind::List | Kind::Constant(_) | Kind::IsTruncated => {
+            texts.iter().map(|text| Value::Text((*text).to_owned())).collect()
+        }
+        _ => [0, 1, 2, 5, 7, 100, 111].into_iter().map(Value::Integer).collect(),
+    }
+}
+
+#[test]
+fn every_filter_finds_the_same_in_both() {
+    let mut filled = filled(&[ROWS, MORE]);
+    let mut found = 0;
+    for entity in ENTITIES {
+        for field in entity.fields.iter().filter(|field| !matches!(field.filter, Filter::None)) {
+            let values = values_of(field.kind);
+            let mut tests = vec![
+                Test::Exists(true),
+                Test::Exists(false),
+                Test::In(values.clone()),
+                Test::NotIn(values.clone()),
+                Test::In(values[..1].to_vec()),
+                Test::Equal(Value::Null),
+                Test::NotEqual(Value::Null),
+            ];
+            for value in &values {
+                let of = || value.clone();
+                tests.extend([Test::Equal(of()), Test::NotEqual(of())]);
+                if let Kind::Integer | Kind::Instant = field.kind {
+                    tests.extend([
+                        Test::Greater(of()),
+                        Test::GreaterOrEqual(of()),
+                        Test::Less(of()),
+                        Test::LessOrEqual(of()),
+                    ]);
+                }
+            }
+            if let Value::Text(_) = values[0] {
+                let patterns = ["*", "?", "w*", "?ork", r"a\*b", r"*\*", "*%_*", "a_?", "[p]"];
+                tests.extend(patterns.map(|pattern| Test::Like(pattern.to_owned())));
+            }
+            for test in tests {
+                let condition = Condition::Is(field, vec![test]);
+                found += same(&mut filled, &Search::new(entity, condition)).items.len();
+            }
+        }
+    }
+    assert!(found > 1_000, "only {found} rows were found");
+}
+
+#[test]
+fn conditions_of_instances_find_the_same_in_both() {
+    let mut filled = filled(&[ROWS, MORE]);
+    let mut find = |entity, condition: Condition| same(&mut filled, &Search::new(entity, condition)).items.len();
+    let variable = |name: &str, test: Test| Condition::Variable(name.to_owned(), vec![test]);
+    let json = |value: &str| Value::Text(value.to_owned());
+    assert_eq!(find(&PROCESS_INSTANCES, variable("n", Test::Equal(json("1.0")))), 2);
+    assert_eq!(find(&PROCESS_INSTANCES, variable("N", Test::Like("\"a%*".to_owned()))), 1);
+    assert_eq!(find(&PROCESS_INSTANCES, variable("n", Test::In(vec![json("1"), json("2")]))), 2);
+    assert_eq!(find(&PROCESS_INSTANCES, variable("t", Test::NotEqual(json("1")))), 1);
+    assert_eq!(find(&PROCESS_INSTANCES, Condition::Tag("a b".to_owned())), 1);
+    assert_eq!(find(&PROCESS_INSTANCES, Condition::Tag("z".to_owned())), 0);
+    assert_eq!(find(&ELEMENT_INSTANCES, Condition::OfInstance(100)), 5);
+    assert_eq!(find(&PROCESS_INSTANCES, Condition::Any(Vec::new())), 0);
+    let of = |scope, name: &str| Condition::VariableOf(scope, name.to_owned(), vec![Test::Equal(json("1"))]);
+    assert_eq!(find(&USER_TASKS, of(VariableScope::ProcessInstance, "n")), 2);
+    assert_eq!(find(&USER_TASKS, of(VariableScope::ElementInstance, "n")), 0);
+    for is_effective in [false, true] {
+        let seen = |element_instance| Condition::Seen { element_instance, process_instance: 100, is_effective };
+        assert_eq!((find(&VARIABLES, seen(111)), find(&VARIABLES, seen(210))), (1, 0));
+    }
+    let instance = SEQUENCE_FLOWS.field("processInstanceKey").expect("a field");
+    let of_second = Search::new(&SEQUENCE_FLOWS, Condition::equal(instance, Value::Integer(300)));
+    let flow = same(&mut filled, &of_second).items.remove(0);
+    assert!(
+        flow.starts_with(br#"{"sequenceFlowId":"300_task","processInstanceKey":"300","#),
+        "of the instance asked for"
+    );
+    let mut find = |entity, condition: Condition| same(&mut filled, &Search::new(entity, condition)).items.len();
+    let id = PROCESS_INSTANCES.field("processDefinitionId").expect("a field");
+    let some = Condition::Any(vec![Condition::equal(id, json("Q")), Condition::Tag("y".to_owned())]);
+    assert_eq!(find(&PROCESS_INSTANCES, some), 2);
+}
+
+#[test]
+fn incidents_of_an_element_are_also_those_inside_of_it_and_in_what_it_calls() {
+    let mut filled = filled(&[ROWS]);
+    for (element, wanted) in [(110, &[1111, 1210][..]), (112, &[1210]), (111, &[1111]), (120, &[1120]), (310, &[1300])]
+    {
+        let found = same(&mut filled, &Search::new(&INCIDENTS, Condition::WithinElement(element)));
+        let key = |item: &Vec<u8>| -> i64 {
+            let item: serde_json::Value = serde_json::from_slice(item).expect("JSON");
+            item["incidentKey"].as_str().expect("a key").parse().expect("a number")
+        };
+        assert_eq!(found.items.iter().map(key).collect::<Vec<_>>(), wanted, "in {element}");
+    }
+}
+
+#[test]
+fn counts_are_of_what_fits() {
+    for (_opened, mut readers) in filled(&[ROWS]) {
+        let state = PROCESS_INSTANCES.field("state").expect("a field");
+        let mut counts = |condition| readers.element_counts_where(7, &condition).expect("counts");
+        let active = counts(Condition::equal(state, Value::Integer(0)));
+        assert_eq!(active["task"], ElementCounts { active: 3, completed: 0, canceled: 0, incidents: 3 });
+        assert_eq!(active["call"].active, 1);
+        let completed = counts(Condition::equal(state, Value::Integer(1)));
+        assert_eq!(completed["task"], ElementCounts { active: 0, completed: 1, canceled: 0, incidents: 0 });
+        assert_eq!(completed.len(), 1);
+
+        let errors = readers.definitions_with_error(5).expect("counts");
+        assert_eq!(errors.iter().map(|of| (of.key, of.instances)).collect::<Vec<_>>(), [(7, 2)]);
+        assert_eq!(readers.definitions_with_error(6).expect("counts"), []);
+        let waiting = readers.subscription_counts(&Condition::always()).expect("counts");
+        assert_eq!(waiting.iter().map(|of| (of.key, of.instances, of.subscriptions)).collect::<Vec<_>>(), [(7, 1, 2)]);
+
+        let kept = readers.element_counts(7).expect("counts");
+        assert_eq!((kept["task"].active, kept.contains_key("p")), (3, false));
+        let of_instance = readers.element_counts_of_instance(crate::testing::PARTITION, 100).expect("counts");
+        assert_eq!((of_instance["task"].active, of_instance["task"].incidents), (2, 2));
+        let definitions = readers.definition_counts(&Condition::always()).expect("counts");
+        assert_eq!(definitions.iter().map(|of| (of.key, of.active)).collect::<Vec<_>>(), [(7, 3)]);
+        let errors = readers.error_counts().expect("counts");
+        assert_eq!(
+            errors.iter().map(|of| (of.hash_code, &*of.message, of.instances)).collect::<Vec<_>>(),
+            [(5, "m", 2)]
+        );
+        assert_eq!(readers.model(Models::Process, 6).expect("it is read"), None);
+        assert_eq!(readers.model(Models::Decision, 6).expect("it is read"), None);
+        assert_eq!(readers.decision_details(crate::testing::PARTITION, "1-1").expect("it is read"), None);
+    }
+}
+
+/// Two catch events, a gateway, and a task with a job, whose border has a timer.
+const WAITING: &str = "
+    INSERT INTO element VALUES (5, 7, 'e', NULL, 5, 2, 0, 0, 0), (6, 7, 'gateway', NULL, 16, 1, 0, 0, 0);
+    INSERT INTO element_instance VALUES (130, 100, 100, 5, 0, 1, NULL, 0, NULL), (131, 100, 100, 5, 0, 1, NULL, 0, NULL),
+        (132, 100, 100, 6, 0, 1, NULL, 0, NULL), (133, 100, 100, 5, 1, 1, 2, 0, NULL);
+    INSERT INTO message_subscription VALUES (10, 0, 7, 'p', 100, 130, 'e', 'm', 'c', 0, 1, 't'),
+        (11, 0, 7, 'p', 100, 132, 'behind', 'm', 'c', 0, 1, 't'), (12, 0, 7, 'p', 100, 133, 'e', 'm', 'c', 0, 1, 't');
+    INSERT INTO timer VALUES (20, 100, 131, 'e', 1700000000000, 1), (21, 100, 120, 'border', 5, 1),
+        (22, 100, 132, 'behind too', 6, -1);
+    INSERT INTO condition VALUES (25, 100, 131, 'e', '= x > 1', '[\"create\"]'), (26, 100, 120, 'border', '=y', '[]');
+    INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind, retries,
+        has_failed_with_retries_left, last_update_time, custom_headers)
+        VALUES (30, 100, 120, 2, 'work', '', 2, 0, 1, 1, 1, '{}'), (31, 100, 111, 2, 'work', '', 1, 0, 1, 0, 1, '{}');";
+
+#[test]
+fn an_element_waits_for_its_own_events_and_not_for_those_at_its_border() {
+    let mut filled = filled(&[ROWS, WAITING]);
+    let found = same(&mut filled, &Search::new(&WAIT_STATES, Condition::always()));
+    let read = |item: &Vec<u8>| serde_json::from_slice::<serde_json::Value>(item).expect("JSON");
+    let found: Vec<_> = found.items.iter().map(read).collect();
+    let seen = |item: &serde_json::Value| {
+        let text = |name: &str| item[name].as_str().expect("a text").to_owned();
+        (text("elementInstanceKey"), text("elementId"), text("elementType"), item["details"].clone())
+    };
+    let message = serde_json::json!({"waitStateType": "MESSAGE", "messageName": "m", "correlationKey": "c"});
+    let timer = |due: i64, repetitions: i32| serde_json::json!({"waitStateType": "TIMER", "dueDate": due, "repetitions": repetitions});
+    let job = serde_json::json!({"waitStateType": "JOB", "jobKey": "30", "jobType": "work", "jobKind": "BPMN_ELEMENT",
+        "listenerEventType": null, "retries": 1});
+    let condition = serde_json::json!({"waitStateType": "CONDITION", "expression": "= x > 1", "events": ["create"]});
+    let of = |key: &str, id: &str, kind: &str, details| (key.to_owned(), id.to_owned(), kind.to_owned(), details);
+    assert_eq!(
+        found.iter().map(seen).collect::<Vec<_>>(),
+        [
+            of("130", "e", "INTERMEDIATE_CATCH_EVENT", message.clone()),
+            of("132", "gateway", "EVENT_BASED_GATEWAY", message),
+            of("131", "e", "INTERMEDIATE_CATCH_EVENT", timer(1_700_000_000_000, 1)),
+            of("132", "gateway", "EVENT_BASED_GATEWAY", timer(6, -1)),
+            of("131", "e", "INTERMEDIATE_CATCH_EVENT", condition),
+            of("120", "task", "SERVICE_TASK", job),
+        ]
+    );
+    let kind = WAIT_STATES.field("waitStateType").expect("a field");
+    let timers = Search::new(&WAIT_STATES, Condition::equal(kind, Value::Integer(2)));
+    assert_eq!(same(&mut filled, &timers).total, 2);
+    for (_opened, mut readers) in filled {
+        let counts = readers.waiting_counts(PARTITION, 100).expect("counts");
+        let counts: Vec<_> = counts.iter().map(|(id, count)| (id.as_str(), *count)).collect();
+        assert_eq!(counts, [("e", 2), ("gateway", 1), ("task", 1)]);
+    }
+}
+
+const MINUTE: i64 = JOB_COUNT_MILLISECONDS;
+
+/// In two partitions the same: in minute 1, two jobs of type a were created and one was completed; in minute 3 one of each type
+/// failed.
+fn with_jobs() -> [(Opened, Readers); 2] {
+    both().map(|opened| {
+        let second = PartitionId(2);
+        let other = opened.source.open(second, None).expect("new rows");
+        for (store, partition) in [(&opened.store, PARTITION), (&other, second)] {
+            store.database.script(&format!(
+                "INSERT INTO job_count VALUES ({MINUTE}, 'a', '', 2, {MINUTE} + 5, 0, NULL, 0, NULL),
+                 ({MINUTE}, 'a', 'w{partition}', 0, NULL, 1, {MINUTE} + 9, 0, NULL),
+                 (3 * {MINUTE}, 'a', 'w', 0, NULL, 0, NULL, 1, 3 * {MINUTE} + 1),
+                 (3 * {MINUTE}, 'b', 'w', 0, NULL, 0, NULL, 1, 3 * {MINUTE} + {partition});
+                 INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind, retries,
+                 has_failed_with_retries_left, last_update_time, custom_headers, error_code, error_message)
+                 VALUES (1, 1, 1, 1, 'a', 'w{partition}', 2, 0, 0, 0, 100, '{{}}', NULL, 'fire'),
+                 (2, 1, 1, 1, 'a', 'w', 6, 0, 0, 0, 100, '{{}}', 'E', 'water'), (3, 1, 1, 1, 'a', 'w', 1, 0, 0, 0, 100, '{{}}', NULL, NULL)"
+            ));
+        }
+        let readers = Readers::new(opened.source.clone(), vec![PARTITION, second]);
+        (opened, readers)
+    })
+}
+
+#[test]
+fn jobs_are_counted_by_what_is_asked_over_all_partitions() {
+    for (_opened, mut readers) in with_jobs() {
+        let mut counts = |by, from, to, condition: Condition| {
+            let counts = readers.job_counts(by, (from, to), &condition).expect("counts");
+            let of = |of: &JobsOf| {
+                let JobCounts { created, completed, failed } = of.counts;
+                (of.name.clone(), of.time / MINUTE, [created.count, completed.count, failed.count], of.workers)
+            };
+            counts.iter().map(of).collect::<Vec<_>>()
+        };
+        let (all, end) = (Condition::always, 100 * MINUTE);
+        let group = |name: &str, time, counts, workers| (name.to_owned(), time, counts, workers);
+        assert_eq!(counts(GroupBy::All, 0, end, all()), [group("", 0, [4, 2, 4], 3)]);
+        assert_eq!(counts(GroupBy::Type, 0, end, all()), [group("a", 0, [4, 2, 2], 3), group("b", 0, [0, 0, 2], 1)]);
+        assert_eq!(
+            counts(GroupBy::Worker, 0, end, all()),
+            [group("w", 0, [0, 0, 4], 1), group("w1", 0, [0, 1, 0], 1), group("w2", 0, [0, 1, 0], 1)]
+        );
+        let by_time = [group("", 1, [4, 2, 0], 2), group("", 3, [0, 0, 4], 1)];
+        assert_eq!(counts(GroupBy::Time(1), 0, end, all()), by_time);
+        assert_eq!(counts(GroupBy::Time(4 * MINUTE), 0, end, all()), [group("", 0, [4, 2, 4], 3)]);
+        assert_eq!(counts(GroupBy::Time(1), MINUTE + 30_000, 3 * MINUTE, all()), by_time[..1], "whole minutes");
+        let b = Condition::equal(JOB_COUNTS.field("jobType").expect("a field"), Value::Text("b".into()));
+        assert_eq!(counts(GroupBy::All, 0, end, b), [group("", 0, [0, 0, 2], 1)]);
+        let last = readers.job_counts(GroupBy::Type, (0, end), &all()).expect("counts")[1].counts.failed.last;
+        assert_eq!(last, Some(3 * MINUTE + 2));
+    }
+}
+
+#[test]
+fn errors_are_those_of_jobs_that_ended_so() {
+    for (_opened, mut readers) in with_jobs() {
+        let mut errors = |from, to, condition: Condition| {
+            let errors = readers.job_errors((from, to), &condition).expect("errors");
+            errors.into_iter().map(|of| (of.code, of.message, of.workers)).collect::<Vec<_>>()
+        };
+        let of = |code: &str, message: &str, workers| (code.to_owned(), message.to_owned(), workers);
+        assert_eq!(errors(0, 200, Condition::always()), [of("", "fire", 2), of("E", "water", 1)]);
+        assert_eq!(errors(0, 100, Condition::always()), []);
+        let code = Condition::equal(JOB_ERRORS.field("errorCode").expect("a field"), Value::Text("E".into()));
+        assert_eq!(errors(0, 200, code), [of("E", "water", 1)]);
+    }
+}
