@@ -16,7 +16,9 @@ fn json(text: &str) -> Value {
 
 /// Waits until something holds.
 fn eventually(holds: impl Fn() -> bool) {
+    let begin = std::time::Instant::now();
     while !holds() {
+        assert!(begin.elapsed() < LIMIT, "what was waited for has not come about");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }

@@ -23,7 +23,7 @@ pub type Client = GatewayClient<Channel>;
 /// How long a request waits for its answer: longer than a node is frozen here.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a node that is left in peace may take to end everything.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(600);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a job is locked. A job that was activated before a kill comes back after that.
 const LOCK_MILLISECONDS: i64 = 1_000;
 const MESSAGE_TIME_TO_LIVE: i64 = 3_600_000;

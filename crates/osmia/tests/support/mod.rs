@@ -14,9 +14,9 @@ use tonic::transport::{Channel, Endpoint};
 pub const OSMIA: &str = env!("CARGO_BIN_EXE_osmia");
 
 /// How long to wait for something that must happen, however slow the machine is.
-pub const LIMIT: Duration = Duration::from_secs(600);
+pub const LIMIT: Duration = Duration::from_secs(300);
 /// The same for a poll, in milliseconds.
-pub const LONG_POLL: i64 = 600_000;
+pub const LONG_POLL: i64 = 300_000;
 
 /// A running node.
 pub struct Server {
@@ -122,6 +122,7 @@ impl Server {
     /// One request to an HTTP port: status and body.
     pub fn request(address: &str, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(address).expect("the port listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("it is not zero");
         let length = body.len();
         write!(
             stream,
