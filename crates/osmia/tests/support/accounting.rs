@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::support::{Server, creation, deploy, message, one_task, waiting};
+use crate::support::{Server, creation, deploy, message, one_task, tell_children, waiting};
 
 pub type Client = GatewayClient<Channel>;
 
@@ -489,8 +489,9 @@ impl Ledger {
     }
 }
 
-/// What the node says of its partitions.
+/// What the node says of its partitions; what its threads do is printed.
 async fn condition(client: &mut Client) -> String {
+    tell_children();
     match client.topology(TopologyRequest {}).await {
         Ok(topology) => format!("the node says {:?}", topology.into_inner().brokers),
         Err(status) => format!("the node does not say how it is: {status}"),

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use gateway_interface::gateway_client::GatewayClient;
@@ -37,14 +38,23 @@ impl Server {
     pub fn spawn(mut command: Command) -> Server {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
         let output = child.stdout.take().expect("it is piped");
-        let mut lines = BufReader::new(output).lines();
-        let ready_line = lines
-            .by_ref()
-            .map(|line| line.expect("text"))
-            .find(|line| line.starts_with("Osmia is ready"))
-            .expect("the node says that it is ready before it ends");
-        // Whatever it prints later must not fill the pipe.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (sender, ready) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut lines = BufReader::new(output).lines();
+            let ready_line = lines.by_ref().flatten().find(|line| line.starts_with("Osmia is ready"));
+            // Nobody waits any more when it came too late.
+            let _ = sender.send(ready_line);
+            // Whatever it prints later must not fill the pipe.
+            lines.for_each(drop);
+        });
+        let ready_line = match ready.recv_timeout(LIMIT) {
+            Ok(ready_line) => ready_line.expect("the node says that it is ready before it ends"),
+            Err(_) => {
+                tell_threads(child.id());
+                child.kill().expect("it is a child");
+                panic!("the node is not ready after {LIMIT:?}");
+            }
+        };
         let word_after = |word: &str| {
             let rest = ready_line.split_once(word).expect("the line names its addresses").1;
             rest.split([',', ' ']).next().expect("a word").to_owned()
@@ -104,7 +114,10 @@ impl Server {
     pub fn wait(mut self) -> Option<i32> {
         let begin = Instant::now();
         while self.is_running() {
-            assert!(begin.elapsed() < LIMIT, "the node does not stop");
+            if begin.elapsed() >= LIMIT {
+                tell_threads(self.pid());
+                panic!("the node does not stop");
+            }
             std::thread::sleep(Duration::from_millis(10));
         }
         self.child.wait().expect("it is a child").code()
@@ -142,6 +155,23 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Prints what the threads of a process do that does not do what it should.
+pub fn tell_threads(pid: u32) {
+    let threads = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/threads");
+    match Command::new(threads).arg(pid.to_string()).output() {
+        Ok(told) => println!("{}", String::from_utf8_lossy(&told.stdout)),
+        Err(error) => println!("{threads}: {error}"),
+    }
+}
+
+/// The same for all processes that this one has begun.
+pub fn tell_children() {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let children: String = children.collect();
+    children.split_whitespace().filter_map(|child| child.parse().ok()).for_each(tell_threads);
 }
 
 /// The command that runs a node on free ports.
