@@ -80,7 +80,10 @@ async fn a_server_that_stands_still_holds_up_no_search_and_is_gone_on_with() {
         for search in searches {
             let (status, problem) = search.join().expect("it is answered");
             assert_eq!(status, 503, "round {round}: {problem}");
-            assert!(problem.contains("The read model is not available: "), "{problem}");
+            // On a slow machine those before it may have waited for long.
+            let is_told =
+                ["The read model is not available: ", "The search has waited "].map(|said| problem.contains(said));
+            assert!(is_told.contains(&true), "{problem}");
         }
     }
     for number in 2..=10 {

@@ -30,7 +30,7 @@ mod testing;
 
 pub use consumer::NAME;
 pub use database::ServerError;
-pub use model::{Busy, ReadModel};
+pub use model::{Busy, READERS, ReadModel};
 pub use progress::Progress;
 pub use retention::Retention;
 pub use source::PostgreSql;

@@ -15,7 +15,7 @@ use crate::retention::Retention;
 use crate::source::{PostgreSql, Source};
 
 /// Threads that search.
-const READERS: usize = 2;
+pub const READERS: usize = 2;
 /// So many searches may wait for a thread.
 const WAITING_MAX: usize = 256;
 

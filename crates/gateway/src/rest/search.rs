@@ -7,7 +7,7 @@ mod request;
 mod statistics;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
 use readmodel::ReadModel;
@@ -22,6 +22,9 @@ pub(super) use operations::{Answered, Asked, Read};
 
 /// How long a search waits until it sees what was acknowledged before it.
 const FRESHNESS_MAX: Duration = Duration::from_secs(1);
+
+/// How long a search waits for those before it.
+const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What is searched, if the node has it.
 #[derive(Clone)]
@@ -66,17 +69,40 @@ impl Searcher {
         &self,
         asked: impl FnOnce(&mut Readers) -> Result<Result<T, Problem>, Failure> + Send + 'static,
     ) -> Result<T, Problem> {
+        self.ask_within(WAIT_MAX, asked).await
+    }
+
+    async fn ask_within<T: Send + 'static>(
+        &self,
+        wait_max: Duration,
+        asked: impl FnOnce(&mut Readers) -> Result<Result<T, Problem>, Failure> + Send + 'static,
+    ) -> Result<T, Problem> {
         let Some(model) = &self.0 else {
             return Err(Problem::new(
                 StatusCode::NOT_IMPLEMENTED,
                 "This node has no read model, so nothing can be searched. Start it without read-model=none.",
             ));
         };
-        let (sender, receiver) = oneshot::channel();
-        let task = move |readers: &mut Readers| drop(sender.send(asked(readers)));
         let unavailable = |detail: String| Problem {
             title: "RESOURCE_EXHAUSTED".into(),
             ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+        };
+        let (sender, receiver) = oneshot::channel();
+        let begin = Instant::now();
+        let task = move |readers: &mut Readers| {
+            // Whoever has gone costs those behind it no time, and a flood of long searches makes nobody wait without end.
+            if sender.is_closed() {
+                return;
+            }
+            let waited = begin.elapsed();
+            drop(sender.send(if waited < wait_max {
+                asked(readers)
+            } else {
+                Ok(Err(unavailable(format!(
+                    "The search has waited {} ms for those before it. Please try again after a growing pause.",
+                    waited.as_millis()
+                ))))
+            }));
         };
         model.search(task).map_err(|busy| unavailable(busy.to_string()))?;
         match receiver.await {
@@ -93,5 +119,65 @@ impl Searcher {
             }
             Err(_) => Err(unavailable("The node is stopping.".to_owned())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use readmodel::READERS;
+
+    use super::*;
+
+    /// A searcher whose threads all wait until the senders are dropped.
+    fn held_up() -> (Searcher, Vec<mpsc::Sender<()>>, tempfile::TempDir) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let model = ReadModel::new(directory.path(), []).expect("threads can be started");
+        let (begun, begins) = mpsc::channel();
+        let mut holders = Vec::new();
+        for _ in 0..READERS {
+            let (holder, held) = mpsc::channel::<()>();
+            let begun = begun.clone();
+            let hold = move |_: &mut Readers| {
+                begun.send(()).expect("somebody waits");
+                let _ = held.recv();
+            };
+            model.search(hold).expect("nobody else searches");
+            holders.push(holder);
+        }
+        (0..READERS).for_each(|_| begins.recv_timeout(Duration::from_secs(60)).expect("each thread has one"));
+        (Searcher::new(Some(model)), holders, directory)
+    }
+
+    #[tokio::test]
+    async fn a_search_that_waited_too_long_or_for_nobody_is_not_carried_out() {
+        let (searcher, holders, _directory) = held_up();
+        let (carried_out, seen) = mpsc::channel();
+        let asked = |name: &'static str| {
+            let carried_out = carried_out.clone();
+            move |_: &mut Readers| {
+                carried_out.send(name).expect("it is looked at");
+                Ok(Ok(name))
+            }
+        };
+        let gone = tokio::spawn({
+            let (searcher, asked) = (searcher.clone(), asked("gone"));
+            async move { searcher.ask(asked).await.map(|_| ()).map_err(|_| ()) }
+        });
+        // It is in the queue once it has run until it waits.
+        tokio::task::yield_now().await;
+        gone.abort();
+        assert!(gone.await.is_err_and(|error| error.is_cancelled()));
+        let late = searcher.ask_within(Duration::ZERO, asked("late"));
+        let in_time = searcher.ask(asked("in time"));
+        let release = async { drop(holders) };
+        let (late, in_time, ()) = tokio::join!(late, in_time, release);
+        let problem = late.expect_err("it waited");
+        assert_eq!((problem.status, &*problem.title), (StatusCode::SERVICE_UNAVAILABLE, "RESOURCE_EXHAUSTED"));
+        assert!(problem.detail.starts_with("The search has waited "), "{}", problem.detail);
+        assert_eq!(in_time.ok(), Some("in time"));
+        drop(carried_out);
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["in time"]);
     }
 }
