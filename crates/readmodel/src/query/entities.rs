@@ -105,17 +105,22 @@ pub static VARIABLES: Entity = Entity {
     key: "r.key",
     key_field: "variableKey",
     scope: Scope::Every,
-    fields: &[
-        field("value", "r.value", Kind::Value),
-        shown("isTruncated", "r.value", Kind::IsTruncated),
-        field("name", "r.name", Kind::Text),
-        of_definition("tenantId", "d.tenant_id", Kind::Text, "tenant_id"),
-        field("variableKey", "r.key", Kind::Key),
-        field("scopeKey", "r.scope_key", Kind::Key),
-        field("processInstanceKey", "r.process_instance_key", Kind::Key),
-        shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
-    ],
+    fields: &OF_VARIABLES,
 };
+
+/// A variable that is asked for alone. Its value is never shortened, so nothing says whether it is.
+pub static VARIABLE: Entity = Entity { fields: OF_VARIABLES.split_last().expect("fields").1, ..VARIABLES };
+
+static OF_VARIABLES: [Field; 8] = [
+    field("value", "r.value", Kind::Value),
+    field("name", "r.name", Kind::Text),
+    of_definition("tenantId", "d.tenant_id", Kind::Text, "tenant_id"),
+    field("variableKey", "r.key", Kind::Key),
+    field("scopeKey", "r.scope_key", Kind::Key),
+    field("processInstanceKey", "r.process_instance_key", Kind::Key),
+    shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
+    shown("isTruncated", "r.value", Kind::IsTruncated),
+];
 
 /// Jobs.
 pub static JOBS: Entity = Entity {

@@ -44,13 +44,14 @@ const MORE: &str = "
         (82, 100, 120, 2, 5, NULL, '', '[\"p\",\"c\"]', 5, 8, 7, NULL, 'x', NULL, 7, '');
     INSERT INTO user_task_candidate VALUES (100, 81, 0, 'work'), (100, 82, 1, 'p'), (100, 82, 1, 'c');
     INSERT INTO timer VALUES (91, 100, 120, 'task', 9, 1), (92, 200, 210, 'border', 5, -1);";
-const ENTITIES: [&Entity; 15] = [
+const ENTITIES: [&Entity; 16] = [
     &WAIT_STATES,
     &USER_TASKS,
     &FORMS,
     &PROCESS_INSTANCES,
     &ELEMENT_INSTANCES,
     &VARIABLES,
+    &VARIABLE,
     &JOBS,
     &INCIDENTS,
     &PROCESS_DEFINITIONS,

@@ -2,7 +2,7 @@
 
 use readmodel::query::{
     AUDIT_LOGS, DECISION_INSTANCES, Entity, FORMS, Field, INCIDENTS, Kind, PROCESS_INSTANCES, SEQUENCE_FLOWS,
-    USER_TASKS, VARIABLES,
+    USER_TASKS, VARIABLE, VARIABLES,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub(super) fn described(name: &str, read: Read) -> Described {
         Read::IncidentsOfElementInstance | Read::IncidentsOfProcessInstance => search(&INCIDENTS),
         Read::AuditOfTask => search(&AUDIT_LOGS),
         Read::Get(of) => get(of),
-        Read::GetVariable => get(&VARIABLES),
+        Read::GetVariable => get(&VARIABLE),
         Read::GetDecisionInstance => {
             let mut described = get(&DECISION_INSTANCES);
             if let Some((_, schema)) = &mut described.answer {

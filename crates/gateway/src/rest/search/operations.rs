@@ -6,7 +6,7 @@ use readmodel::query::{
     AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES,
     DECISION_REQUIREMENTS, ELEMENT_INSTANCES, Entity, FORMS, Failure, INCIDENTS, JOBS, MESSAGE_SUBSCRIPTIONS, Models,
     PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, SEQUENCE_FLOWS, Scope, Search, TaskPlace, Test, USER_TASKS,
-    VARIABLES, Value, WAIT_STATES,
+    VARIABLE, VARIABLES, Value, WAIT_STATES,
 };
 
 use super::{Searcher, answer, request};
@@ -192,7 +192,7 @@ impl Searcher {
             }
             Read::GetVariable => {
                 let key = path_key("variableKey", asked.parameter)?;
-                self.get(&VARIABLES, key).await
+                self.get(&VARIABLE, key).await
             }
             Read::GetDecisionInstance => self.decision_instance(asked.parameter.to_owned()).await,
             Read::GetSequenceFlows => {
