@@ -118,6 +118,9 @@ async fn decisions_are_evaluated_and_say_why_they_fail() {
     let instance = format!("/v2/decision-instances/{}-1", found["decisionEvaluationKey"].as_str().unwrap());
     let read = connection.tell("GET", &instance, "");
     assert_eq!(read["matchedRules"], evaluated["matchedRules"], "with its rule at each output");
+    for none in ["processDefinitionKey", "processInstanceKey", "elementInstanceKey"] {
+        assert_eq!(read[none], "-1", "no process asked");
+    }
 
     let body = format!(r#"{{"decisionDefinitionKey":"{key}","variables":{{"level":"gold","rich":false}}}}"#);
     let found = connection.tell("POST", path, &body);

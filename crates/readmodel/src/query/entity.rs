@@ -45,6 +45,8 @@ pub enum Scope {
 pub enum Kind {
     /// A number that is written as a text; null for none.
     Key,
+    /// The same, -1 for none: there are official clients that read it as a number without looking whether it is there.
+    KeyOrMinusOne,
     /// A text; null for none.
     Text,
     /// The JSON of a variable, as a text that may be shortened.

@@ -34,13 +34,14 @@ fn write_value(out: &mut Vec<u8>, kind: Kind, value: Cell<'_>, truncates: bool) 
         (Kind::Constant(text), _) => write_text(out, text),
         (Kind::Object, Cell::Null | Cell::Text("")) => out.extend_from_slice(b"{}"),
         (Kind::List, Cell::Null | Cell::Text("")) => out.extend_from_slice(b"[]"),
+        (Kind::KeyOrMinusOne, Cell::Null) => out.extend_from_slice(b"\"-1\""),
         (Kind::IsTruncated, Cell::Text(text)) => {
             let is_longer = truncates && shortened(text).is_some();
             out.extend_from_slice(if is_longer { b"true" } else { b"false" });
         }
         (_, Cell::Null) => out.extend_from_slice(b"null"),
         (Kind::Object | Kind::List, Cell::Text(json)) => out.extend_from_slice(json.as_bytes()),
-        (Kind::Key, Cell::Integer(key)) => out.extend_from_slice(format!("\"{key}\"").as_bytes()),
+        (Kind::Key | Kind::KeyOrMinusOne, Cell::Integer(key)) => out.extend_from_slice(format!("\"{key}\"").as_bytes()),
         (Kind::Instant, Cell::Integer(moment)) => out.extend_from_slice(format!("\"{}\"", instant(moment)).as_bytes()),
         (Kind::Boolean, Cell::Integer(number)) => {
             out.extend_from_slice(if number == 0 { b"false" } else { b"true" });

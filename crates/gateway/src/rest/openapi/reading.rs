@@ -200,14 +200,16 @@ fn item(of: &'static Entity) -> Value {
 
 fn answered(field: &Field) -> (&'static str, Value, bool) {
     let schema = value(field.kind);
-    let is_never_null =
-        matches!(field.kind, Kind::IsTruncated | Kind::Object | Kind::List | Kind::Constant(_) | Kind::Value);
+    let is_never_null = matches!(
+        field.kind,
+        Kind::IsTruncated | Kind::KeyOrMinusOne | Kind::Object | Kind::List | Kind::Constant(_) | Kind::Value
+    );
     (field.name, if is_never_null { schema } else { or_null(schema) }, true)
 }
 
 fn value(kind: Kind) -> Value {
     match kind {
-        Kind::Key => key(),
+        Kind::Key | Kind::KeyOrMinusOne => key(),
         Kind::Text | Kind::Value | Kind::Null => json!({"type": "string"}),
         Kind::Integer => json!({"type": "integer", "format": "int64"}),
         Kind::Boolean | Kind::IsTruncated => json!({"type": "boolean"}),

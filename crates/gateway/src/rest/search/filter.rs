@@ -120,7 +120,7 @@ enum Family {
 impl Family {
     fn of(kind: Kind) -> Family {
         match kind {
-            Kind::Key => Family::Key,
+            Kind::Key | Kind::KeyOrMinusOne => Family::Key,
             Kind::Integer | Kind::Instant => Family::Number,
             Kind::Enumeration(_) => Family::Enumeration,
             Kind::Boolean => Family::Boolean,
@@ -218,12 +218,13 @@ fn is_like(name: &[u8], pattern: &[u8]) -> bool {
 
 fn value(name: &str, kind: Kind, given: &RawValue) -> Result<Value, Problem> {
     match kind {
-        Kind::Key => {
+        Kind::Key | Kind::KeyOrMinusOne => {
             let key = i64::read(given).or_else(|| number_of_key(&String::read(given)?));
             key.map(Value::Integer).ok_or_else(|| {
+                let text = String::read(given).unwrap_or_else(|| given.get().to_owned());
                 invalid(format!(
                     "The provided {name} '{}' is not a valid key. Expected a numeric value. Did you pass an entity id instead of an entity key?.",
-                    excerpt(given.get())
+                    excerpt(&text)
                 ))
             })
         }
@@ -344,7 +345,11 @@ mod tests {
             (&PROCESS_INSTANCES, r#"{"colour":1}"#, "Request property [colour] cannot be parsed"),
             (&PROCESS_INSTANCES, r#"{"startDate":"soon"}"#, "The provided startDate 'soon' cannot be parsed as a date"),
             (&PROCESS_INSTANCES, r#"{"state":"GONE"}"#, "Unexpected value 'GONE' for enum field 'state'"),
-            (&PROCESS_INSTANCES, r#"{"processInstanceKey":"x"}"#, "is not a valid key"),
+            (
+                &PROCESS_INSTANCES,
+                r#"{"processInstanceKey":"x"}"#,
+                "The provided processInstanceKey 'x' is not a valid key",
+            ),
             (&PROCESS_INSTANCES, r#"{"processInstanceKey":{"$like":"x"}}"#, "[$like] cannot be parsed"),
             (&PROCESS_INSTANCES, r#"{"$or":{}}"#, "expected a list"),
             (&PROCESS_INSTANCES, r#"{"variables":[{"value":"1"}]}"#, "No name provided."),
