@@ -13,7 +13,8 @@
 #   OSMIA_NO_STREAM=1       the server has neither job streams nor long polls
 #   OSMIA_CLIENTS_LOGS      folder for the full output of each suite (clients/logs)
 #
-# What a suite needs is installed first by its own package manager, at the versions pinned beside it.
+# What a suite needs is installed first by its own package manager, at the versions pinned beside it. What suites say over REST
+# goes through a checker, which knows the schemas of the API (node/checker); what it finds wrong counts as failed.
 # Prints one line per suite, "java: N passed, M failed, K skipped"; the exit code is 0 when nothing failed.
 set -uo pipefail
 
@@ -42,7 +43,7 @@ java-rest_suite() {
 # The same over REST with a client of 8.8, without what that cannot say. What does not go over REST is left to the others.
 java-rest-8.8_suite() {
   OSMIA_REST_ADDRESS=${OSMIA_HTTP_ADDRESS:?} build_folder=target-8.8 java_tests java-rest-8.8 \
-    -Dcamunda.version=8.8.12 '-Dleft.out=**/ModificationByElementTest.java' '-Dtest=!StreamTest,!RestartTest'
+    -Dcamunda.version=8.8.12 '-Dleft.out=**/*Since89Test.java' '-Dtest=!StreamTest,!RestartTest'
 }
 
 # The official library for tests of processes, in its remote mode. It purges the server after each test; what other suites left
@@ -91,7 +92,7 @@ PYTHON
 
 node_suite() {
   cd "$here/node" || return 1
-  if ! { npm ci && npm test; } >"$logs/node.log" 2>&1 && ! grep -q '^# tests ' "$logs/node.log"; then
+  if ! { install_node && npm test; } >"$logs/node.log" 2>&1 && ! grep -q '^# tests ' "$logs/node.log"; then
     return 1
   fi
   awk '/^# pass /{p=$3} /^# fail /{f+=$3} /^# cancelled /{f+=$3} /^# skipped /{s=$3} END{print p+0, f+0, s+0}' "$logs/node.log"
@@ -120,8 +121,48 @@ go_suite() {
   awk '/^ *--- PASS/{p++} /^ *--- FAIL/{f++} /^ *--- SKIP/{s++} /^panic:/{f++} END{print p+0, f+0, s+0}' "$logs/go.log"
 }
 
+# The checker uses it too, so it is installed once.
+install_node() {
+  [ -n "${node_is_installed:-}" ] || npm ci
+}
+
+goes_over_rest() {
+  case $1 in
+    java | java-rest | java-rest-8.8 | node | python | process-test) [ -n "${OSMIA_HTTP_ADDRESS:-}" ] ;;
+    *) false ;;
+  esac
+}
+
+# From here on the suites find the checker where they looked for the server.
+start_checker() {
+  (cd "$here/node" && npm ci) >"$logs/checker.log" 2>&1 || return 1
+  node_is_installed=1
+  exec {checker}< <(exec node "$here/node/checker/main.js" "$OSMIA_HTTP_ADDRESS" 2>>"$logs/checker.log")
+  checker_process=$!
+  trap 'kill "$checker_process" 2>/dev/null || true' EXIT
+  read -r OSMIA_HTTP_ADDRESS <&"$checker"
+}
+
+# What the checker found of the suite $1 since it was asked last, at the end of its log; answers "CHECKED WRONG".
+findings() {
+  local found checked wrong
+  found=$(curl -fsS "http://$OSMIA_HTTP_ADDRESS/-/findings") || { echo 0 1; return; }
+  checked=$(head -n 1 <<<"$found")
+  wrong=$(($(wc -l <<<"$found") - 1))
+  # A suite of which nothing was seen went past the checker.
+  [ "$checked" -gt 0 ] || wrong=1
+  { echo "--- requests and answers checked, and what is wrong with them:"; echo "$found"; } >>"$logs/$1.log"
+  echo "$checked" "$wrong"
+}
+
 suites=("$@")
 [ ${#suites[@]} -gt 0 ] || suites=(java java-rest java-rest-8.8 node python go process-test)
+for suite in "${suites[@]}"; do
+  if goes_over_rest "$suite"; then
+    start_checker || { echo "The checker of REST did not start: see $logs/checker.log" >&2; exit 1; }
+    break
+  fi
+done
 status=0
 for suite in "${suites[@]}"; do
   case $suite in
@@ -135,7 +176,13 @@ for suite in "${suites[@]}"; do
   read -r passed failed skipped < <("${suite}_suite")
   # A suite that ran no test at all could not be built or could not start.
   [ "${passed:-0}" -gt 0 ] || failed=$((${failed:-0} > 0 ? failed : 1))
-  echo "$suite: ${passed:-0} passed, $failed failed, ${skipped:-0} skipped ($((SECONDS - start)) s)"
+  checked=
+  if goes_over_rest "$suite"; then
+    read -r count wrong < <(findings "$suite")
+    failed=$((failed + wrong))
+    checked="; $count requests checked"
+  fi
+  echo "$suite: ${passed:-0} passed, $failed failed, ${skipped:-0} skipped ($((SECONDS - start)) s$checked)"
   if [ "$failed" -gt 0 ]; then
     status=1
     echo "  see $logs/$suite.log" >&2

@@ -1,72 +1,11 @@
-// The REST client inside of the official SDK, which does not check what it is answered.
+// Commands over the REST client inside of the official SDK.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
-import { Camunda8 } from '@camunda8/sdk'
-import { LOCK_MS, PATIENCE_MS, POLL_MS, UNKNOWN_KEY, modelText, plain, uniqueId } from '../support/server.js'
-
-const address = process.env.OSMIA_HTTP_ADDRESS
-const needsRest = { skip: address ? false : 'OSMIA_HTTP_ADDRESS is not set' }
-const client = address
-  ? new Camunda8({
-      ZEEBE_REST_ADDRESS: `http://${address}`,
-      CAMUNDA_OAUTH_DISABLED: true,
-      CAMUNDA_AUTH_STRATEGY: 'NONE',
-      CAMUNDA_LOG_LEVEL: 'none',
-    }).getCamundaRestClient()
-  : undefined
-
-const check = (name, test_) => test(name, needsRest, test_)
-
-async function deploy(name, id = uniqueId(name), kinds = ['bpmn']) {
-  const resources = kinds.map((kind) => ({ name: `${id}.${kind}`, content: modelText(name, id, kind) }))
-  const deployed = await client.deployResources(resources)
-  return { id, process: deployed.processes[0], deployed }
-}
-
-const create = (processDefinitionId, variables = {}) =>
-  client.createProcessInstance({ processDefinitionId, variables })
-
-async function poll(type) {
-  const end = Date.now() + PATIENCE_MS
-  while (Date.now() < end) {
-    const request = { type, worker: 'suite', timeout: LOCK_MS, maxJobsToActivate: 1, requestTimeout: POLL_MS }
-    const jobs = await client.activateJobs(request)
-    if (jobs.length > 0) return jobs[0]
-  }
-  return assert.fail(`no job of type ${type}`)
-}
-
-async function refused(status, title, call) {
-  const problem = await call.then(
-    () => assert.fail('the call was not refused'),
-    (error) => error
-  )
-  assert.equal(problem.statusCode, status, String(problem.message))
-  assert.equal(problem.title, title, String(problem.message))
-  return problem.detail
-}
-
-const firstPage = { from: 0, limit: 100 }
-
-// Two instances: one that has ended, one with an incident.
-const of = {}
-before(async () => {
-  if (!client) return
-  of.two = await deploy('two-tasks')
-  of.done = (await create(of.two.id, { a: 'one', n: 5 })).processInstanceKey
-  of.failed = (await create(of.two.id, { n: 7 })).processInstanceKey
-  const jobs = [await poll(`${of.two.id}-first`), await poll(`${of.two.id}-first`)]
-  for (const job of jobs) {
-    if (job.processInstanceKey === of.done) await client.completeJob({ jobKey: job.jobKey, variables: { b: true } })
-    else of.job = job
-  }
-  await client.failJob({ jobKey: of.job.jobKey, retries: 0, errorMessage: 'no paper' })
-  await client.completeJob({ jobKey: (await poll(`${of.two.id}-second`)).jobKey, variables: {} })
-})
+import { call, check, client, correlateSoon, create, deploy, firstPage, poll, refused } from '../support/sdk.js'
+import { LOCK_MS, PATIENCE_MS, UNKNOWN_KEY, modelText, plain, uniqueId } from '../support/server.js'
 
 check('the cluster says who it is', async () => {
   const topology = await client.getTopology()
@@ -188,19 +127,6 @@ check('an instance is modified, migrated and cancelled', async () => {
   await refused(404, 'NOT_FOUND', client.cancelProcessInstance({ processInstanceKey }))
 })
 
-// That an instance waits is told to another partition a moment after it was created.
-async function correlateSoon(message) {
-  const end = Date.now() + PATIENCE_MS
-  while (Date.now() < end) {
-    try {
-      return await client.correlateMessage(message)
-    } catch (problem) {
-      if (problem.statusCode !== 404) throw problem
-    }
-  }
-  return assert.fail(`nobody waits for ${message.name}`)
-}
-
 check('messages are published once, and correlated to who waits', async () => {
   const { id } = await deploy('messages')
   const { processInstanceKey } = await create(id, { orderId: 'k' })
@@ -237,92 +163,145 @@ check('a resource is deleted', async () => {
   await refused(404, 'NOT_FOUND', client.deleteResource({ resourceKey }))
 })
 
-check('instances are found', async () => {
-  const filter = { processDefinitionId: of.two.id, state: 'COMPLETED' }
-  const found = await client.searchProcessInstances({ filter, page: firstPage })
-  assert.deepEqual([found.items[0].processInstanceKey, found.page.totalItems], [of.done, 1])
+check('the licence is said, and what is not there is refused', async () => {
+  assert.equal((await client.getLicenseStatus()).isCommercial, false)
+  await refused(501, 'UNIMPLEMENTED', client.searchUsers({ filter: {}, page: firstPage }))
+  await refused(404, 'Not Found', call('GET', 'bees'))
 })
 
-check('pages follow each other', async () => {
-  const filter = { processInstanceKey: of.done }
-  const sort = [{ field: 'elementInstanceKey', order: 'ASC' }]
-  const page = async (page) => (await client.searchElementInstances({ filter, sort, page })).items
-  const all = await page(firstPage)
-  assert.deepEqual(all.map((item) => item.elementId), ['start', 'first', 'second', 'end'])
-  assert.deepEqual(await page({ from: 1, limit: 2 }), all.slice(1, 3))
-  assert.deepEqual(await page({ from: 4, limit: 2 }), [])
-  const { page: at } = await client.searchElementInstances({ filter, sort, page: { limit: 3 } })
-  assert.deepEqual(await page({ limit: 3, after: at.endCursor }), all.slice(3))
+check('an instance begins where it is told to, of the version that is named', async () => {
+  const { id } = await deploy('two-tasks')
+  const begin = (processDefinitionVersion, elementId) =>
+    client.createProcessInstance({
+      ...{ processDefinitionId: id, processDefinitionVersion, variables: { a: 1 } },
+      ...{ startInstructions: [{ elementId }], tags: ['sdk'] },
+    })
+  const created = await begin(1, 'second')
+  const job = await poll(`${id}-second`)
+  assert.deepEqual([job.processInstanceKey, job.elementId], [created.processInstanceKey, 'second'])
+  assert.deepEqual([plain(job.variables), job.tags], [{ a: 1 }, ['sdk']])
+  await refused(404, 'NOT_FOUND', begin(2, 'second'))
+  assert.match(await refused(400, 'INVALID_ARGUMENT', begin(1, 'third')), /third/)
 })
 
-check('element instances are found and read', async () => {
-  const filter = { processInstanceKey: of.failed, state: 'ACTIVE' }
-  const [found] = (await client.searchElementInstances({ filter, page: firstPage })).items
-  assert.deepEqual(await client.getElementInstance(found.elementInstanceKey), found)
-  await refused(404, 'NOT_FOUND', client.getElementInstance(UNKNOWN_KEY))
+check('only the variables that are asked for are told of the end', async () => {
+  const { id } = await deploy('straight-through')
+  const ended = await client.createProcessInstanceWithResult({
+    ...{ processDefinitionId: id, variables: { a: 1, b: 2 } },
+    ...{ fetchVariables: ['b'], requestTimeout: PATIENCE_MS },
+  })
+  assert.deepEqual(plain(ended.variables), { b: 2 })
 })
 
-check('incidents are found and resolved', async () => {
-  const filter = { processInstanceKey: of.failed, state: 'ACTIVE' }
-  const [incident] = (await client.searchIncidents({ filter, page: firstPage })).items
-  assert.deepEqual([incident.errorType, incident.errorMessage], ['JOB_NO_RETRIES', 'no paper'])
-  await refused(409, 'INVALID_STATE', client.resolveIncident(incident.incidentKey))
-  await client.updateJob({ jobKey: of.job.jobKey, retries: 1 })
-  await client.resolveIncident(incident.incidentKey)
-  await refused(404, 'NOT_FOUND', client.resolveIncident(incident.incidentKey))
+check('only the variables that are asked for come with a job', async () => {
+  const { id } = await deploy('one-task')
+  await create(id, { a: 1, b: 2 })
+  const [job] = await client.activateJobs({
+    ...{ type: `${id}-work`, worker: 'suite', timeout: LOCK_MS, maxJobsToActivate: 1, fetchVariable: ['b'] },
+    ...{ requestTimeout: PATIENCE_MS },
+  })
+  assert.deepEqual(plain(job.variables), { b: 2 })
+  const none = { type: `${id}-work`, worker: 'suite', timeout: LOCK_MS, maxJobsToActivate: 0 }
+  assert.match(await refused(400, 'INVALID_ARGUMENT', client.activateJobs(none)), /maxJobsToActivate/)
 })
 
-check('variables are found and read', async () => {
-  const filter = { processInstanceKey: of.done, name: 'a' }
-  const [found] = (await client.searchVariables({ filter, page: firstPage })).items
-  assert.deepEqual([found.value, found.scopeKey], ['"one"', of.done])
-  assert.equal((await client.getVariable({ variableKey: found.variableKey })).name, 'a')
-  await refused(404, 'NOT_FOUND', client.getVariable({ variableKey: UNKNOWN_KEY }))
+check('an error is caught by its event', async () => {
+  const { id } = await deploy('error-boundary')
+  await create(id)
+  const job = await poll(`${id}-work`)
+  await job.error({ errorCode: 'OUT_OF_STOCK', errorMessage: 'no honey', variables: { item: 'honey' } })
+  assert.deepEqual(plain((await poll(`${id}-reorder`)).variables), { missing: 'honey' })
+  await refused(404, 'NOT_FOUND', job.complete())
 })
 
-check('process definitions are found and read with their model', async () => {
-  const { processDefinitionKey } = of.two.process
-  const filter = { processDefinitionId: of.two.id }
-  const found = await client.searchProcessDefinitions({ filter, page: firstPage })
-  assert.equal(found.items[0].processDefinitionKey, processDefinitionKey)
-  assert.equal((await client.getProcessDefinition(processDefinitionKey)).version, 1)
-  assert.equal(await client.getProcessDefinitionXML(processDefinitionKey), modelText('two-tasks', of.two.id))
-  await refused(404, 'NOT_FOUND', client.getProcessDefinition(UNKNOWN_KEY))
+check('commands on what there is not are refused', async () => {
+  const jobKey = UNKNOWN_KEY
+  await refused(404, 'NOT_FOUND', client.completeJob({ jobKey, variables: {} }))
+  await refused(404, 'NOT_FOUND', client.failJob({ jobKey, retries: 1, errorMessage: 'm', retryBackOff: 0 }))
+  await refused(404, 'NOT_FOUND', client.errorJob({ jobKey, errorCode: 'E', errorMessage: 'm', variables: {} }))
+  await refused(404, 'NOT_FOUND', client.updateJob({ jobKey, retries: 1 }))
+  await refused(404, 'NOT_FOUND', client.resolveIncident(UNKNOWN_KEY))
+  await refused(404, 'NOT_FOUND', client.deleteResource({ resourceKey: UNKNOWN_KEY }))
+  const detail = await refused(404, 'NOT_FOUND', client.cancelProcessInstance({ processInstanceKey: UNKNOWN_KEY }))
+  assert.match(detail, new RegExp(UNKNOWN_KEY))
 })
 
-check('a search is refused for a field that there is not', async () => {
-  const request = { sort: [{ field: 'colour' }], filter: {}, page: firstPage }
-  assert.match(await refused(400, 'INVALID_ARGUMENT', client.searchProcessInstances(request)), /colour/)
+check('a modification that does not fit changes nothing', async () => {
+  const { id } = await deploy('two-tasks')
+  const { processInstanceKey } = await create(id)
+  const first = await poll(`${id}-first`)
+  const modify = (changes, key = processInstanceKey) => client.modifyProcessInstance({ processInstanceKey: key, ...changes })
+  const activate = (elementId) => ({ activateInstructions: [{ elementId }] })
+  assert.match(await refused(400, 'INVALID_ARGUMENT', modify(activate('third'))), /third/)
+  await refused(404, 'NOT_FOUND', modify(activate('second'), UNKNOWN_KEY))
+  const foreign = { terminateInstructions: [{ elementInstanceKey: UNKNOWN_KEY }] }
+  await refused(400, 'INVALID_ARGUMENT', modify({ ...activate('second'), ...foreign }))
+  await first.complete()
+  await (await poll(`${id}-second`)).complete()
 })
 
-async function startTask() {
-  const { id } = await deploy('user-task', undefined, ['bpmn', 'form'])
-  const { processInstanceKey } = await create(id, { person: 'ann' })
-  const found = await client.searchUserTasks({ filter: { processInstanceKey }, page: firstPage })
-  assert.equal(found.items.length, 1)
-  return found.items[0]
-}
-
-check('a user task is found and read', async () => {
-  const task = await startTask()
-  assert.deepEqual([task.name, task.assignee, task.state], ['Decide', 'ann', 'CREATED'])
-  assert.deepEqual(await client.getUserTask(task.userTaskKey), task)
-  const seen = await client.searchUserTaskVariables({ userTaskKey: task.userTaskKey, page: firstPage })
-  assert.deepEqual(seen.items.map((variable) => variable.name).sort(), ['person', 'who'])
-  await refused(404, 'NOT_FOUND', client.getUserTask(UNKNOWN_KEY))
+check('an element is begun inside of a sub-process, with variables of its own', async () => {
+  const { id } = await deploy('sub-process')
+  const { processInstanceKey } = await create(id, { order: { items: [1, 2, 3] } })
+  const box = await poll(`${id}-box`)
+  await client.modifyProcessInstance({
+    processInstanceKey,
+    activateInstructions: [
+      { elementId: 'envelope', variableInstructions: [{ variables: { own: 1 }, scopeId: 'envelope' }] },
+    ],
+  })
+  const envelope = await poll(`${id}-envelope`)
+  assert.deepEqual(plain(envelope.variables), { order: { items: [1, 2, 3] }, own: 1, parcel: { items: [1, 2, 3] } })
+  await envelope.complete({ parcel: { weight: 3 } })
+  await box.complete({ parcel: { weight: 4 } })
+  assert.equal(plain((await poll(`${id}-ship`)).variables).parcelWeight, 4)
 })
 
-check('a user task is given, taken away and completed', async () => {
-  const { userTaskKey } = await startTask()
-  const task = () => client.getUserTask(userTaskKey)
-  await refused(409, 'INVALID_STATE', client.assignUserTask({ userTaskKey, assignee: 'bob', allowOverride: false }))
-  await client.assignUserTask({ userTaskKey, assignee: 'bob' })
-  assert.equal((await task()).assignee, 'bob')
-  await client.unassignUserTask({ userTaskKey })
-  assert.equal((await task()).assignee, null)
-  // The client sends a change to a path that the API does not have.
-  await refused(404, 'Not Found', client.updateUserTask({ userTaskKey, changeset: { priority: 80 } }))
-  await client.completeUserTask({ userTaskKey, variables: { answer: 'yes' } })
-  assert.equal((await task()).state, 'COMPLETED')
-  await refused(404, 'NOT_FOUND', client.completeUserTask({ userTaskKey }))
+check('a migration that does not fit is refused', async () => {
+  const { id } = await deploy('two-tasks')
+  const target = await deploy('one-task')
+  const { processInstanceKey } = await create(id)
+  await poll(`${id}-first`)
+  const migrate = (targetElementId, targetProcessDefinitionKey = target.process.processDefinitionKey) =>
+    client.migrateProcessInstance({
+      ...{ processInstanceKey, targetProcessDefinitionKey },
+      mappingInstructions: [{ sourceElementId: 'first', targetElementId }],
+    })
+  assert.match(await refused(400, 'INVALID_ARGUMENT', migrate('nothing')), /nothing/)
+  await refused(404, 'NOT_FOUND', migrate('work', UNKNOWN_KEY))
+  await migrate('work')
+  const found = await client.searchElementInstances({ filter: { processInstanceKey, state: 'ACTIVE' }, page: firstPage })
+  const task = found.items.find((item) => item.type === 'SERVICE_TASK')
+  assert.deepEqual([task.elementId, task.processDefinitionId], ['work', target.id])
+})
+
+check('a message starts an instance', async () => {
+  const { id } = await deploy('message-start')
+  await client.publishMessage({ name: `${id}-ordered`, correlationKey: '', variables: { a: 1 } })
+  assert.deepEqual(plain((await poll(`${id}-work`)).variables), { a: 1 })
+  await refused(400, 'INVALID_ARGUMENT', client.publishMessage({ name: '', correlationKey: 'k' }))
+})
+
+check('a signal without a name is refused, and one that nobody knows reaches nobody', async () => {
+  await refused(400, 'INVALID_ARGUMENT', client.broadcastSignal({ signalName: '', variables: {} }))
+  const { signalKey } = await client.broadcastSignal({ signalName: uniqueId('signal'), variables: {} })
+  assert.match(signalKey, /^\d+$/)
+})
+
+check('a decision is evaluated by its key, and says why it failed', async () => {
+  const { deployed } = await deploy('decision', undefined, ['dmn'])
+  const { decisionDefinitionKey, decisionDefinitionId } = deployed.decisions[0]
+  const evaluate = (orders) => client.evaluateDecision({ decisionDefinitionKey, variables: { orders } })
+  assert.deepEqual([(await evaluate(5)).output, (await evaluate(5)).decisionDefinitionId], ['5', decisionDefinitionId])
+  const failed = await evaluate(-1)
+  assert.match(failed.failureMessage, new RegExp(decisionDefinitionId))
+  assert.equal(failed.output, 'null')
+})
+
+check('a condition starts an instance', async () => {
+  const { id } = await deploy('conditions')
+  const evaluate = (stock) => call('POST', 'conditionals/evaluation', { variables: { place: id, stock, weight: 9 } })
+  assert.deepEqual(plain((await evaluate(1)).processInstances), [])
+  const [{ processInstanceKey }] = (await evaluate(11)).processInstances
+  assert.equal((await poll(`${id}-send`)).processInstanceKey, processInstanceKey)
 })

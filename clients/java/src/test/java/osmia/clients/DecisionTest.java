@@ -108,7 +108,7 @@ class DecisionTest {
     Status.refused(Code.NOT_FOUND, () -> evaluate(id, 1));
   }
 
-  private static DeploymentEvent deploy(String id) {
+  static DeploymentEvent deploy(String id) {
     try {
       String text = Files.readString(Path.of("..", "shared", "decision.dmn"));
       return Server.client()
@@ -122,7 +122,7 @@ class DecisionTest {
     }
   }
 
-  private static EvaluateDecisionResponse evaluate(String id, int orders) {
+  static EvaluateDecisionResponse evaluate(String id, int orders) {
     return Server.client()
         .newEvaluateDecisionCommand()
         .decisionId(id + "-discount")

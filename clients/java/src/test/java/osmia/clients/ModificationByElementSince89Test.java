@@ -8,7 +8,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 /** Moving running instances by the ids of their elements, which clients can since 8.9. */
-class ModificationByElementTest {
+class ModificationByElementSince89Test {
   @Test
   void elementsEndByTheirIdAndMove() {
     Server.needsFullGateway();

@@ -10,7 +10,8 @@ import org.junit.jupiter.api.Assumptions;
 
 /**
  * The server under test, reached only through the official client: over gRPC, or over REST when
- * OSMIA_REST_ADDRESS says where that is. Streams of jobs are gRPC's in both.
+ * OSMIA_REST_ADDRESS says where that is. Streams of jobs are gRPC's in both; what only REST has goes
+ * over REST in both, to OSMIA_HTTP_ADDRESS.
  */
 final class Server {
   private static final CamundaClient SHARED = connect();
@@ -36,7 +37,7 @@ final class Server {
     return CamundaClient.newClientBuilder()
         .applyEnvironmentVariableOverrides(false)
         .grpcAddress(URI.create("http://" + address))
-        .restAddress(URI.create("http://" + restAddress().orElse("0.0.0.0:8080")))
+        .restAddress(URI.create("http://" + httpAddress().orElse("0.0.0.0:8080")))
         .preferRestOverGrpc(prefersRest())
         .defaultRequestTimeout(Duration.ofSeconds(120))
         .build();
@@ -44,7 +45,12 @@ final class Server {
 
   /** Whether commands go over REST. */
   static boolean prefersRest() {
-    return restAddress().isPresent();
+    return System.getenv("OSMIA_REST_ADDRESS") != null;
+  }
+
+  /** Skips the rest of a test that does some of its work over REST. */
+  static void needsRest() {
+    Assumptions.assumeTrue(httpAddress().isPresent(), "OSMIA_HTTP_ADDRESS is not set");
   }
 
   /** Whether the client is older than 8.9. */
@@ -57,8 +63,9 @@ final class Server {
     Assumptions.assumeFalse(prefersRest(), "the client refuses it itself");
   }
 
-  private static Optional<String> restAddress() {
-    return Optional.ofNullable(System.getenv("OSMIA_REST_ADDRESS"));
+  private static Optional<String> httpAddress() {
+    return Optional.ofNullable(System.getenv("OSMIA_REST_ADDRESS"))
+        .or(() -> Optional.ofNullable(System.getenv("OSMIA_HTTP_ADDRESS")));
   }
 
   /** A process id that no other test and no earlier run has used. */

@@ -10,8 +10,6 @@ import io.camunda.client.api.response.ProcessInstanceEvent;
 import io.camunda.process.test.api.CamundaAssert;
 import io.camunda.process.test.api.CamundaProcessTestContext;
 import io.camunda.process.test.api.CamundaProcessTestExtension;
-import io.camunda.process.test.api.CamundaProcessTestRuntimeMode;
-import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
@@ -66,23 +64,10 @@ class OrderProcessTest {
       </bpmn:definitions>
       """;
 
-  @RegisterExtension
-  static final CamundaProcessTestExtension EXTENSION =
-      new CamundaProcessTestExtension()
-          .withRuntimeMode(CamundaProcessTestRuntimeMode.REMOTE)
-          .withRemoteCamundaClientBuilderFactory(
-              () ->
-                  CamundaClient.newClientBuilder()
-                      .grpcAddress(address("OSMIA_GRPC_ADDRESS"))
-                      .restAddress(address("OSMIA_HTTP_ADDRESS")))
-          .withRemoteCamundaMonitoringApiAddress(address("OSMIA_MANAGEMENT_ADDRESS"));
+  @RegisterExtension static final CamundaProcessTestExtension EXTENSION = Remote.extension();
 
   private CamundaClient client;
   private CamundaProcessTestContext context;
-
-  private static URI address(String name) {
-    return URI.create("http://" + System.getenv(name));
-  }
 
   @BeforeAll
   static void patience() {
