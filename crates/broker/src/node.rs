@@ -330,8 +330,11 @@ impl Node {
         let policy =
             CheckpointPolicy { interval: options.checkpoint_interval, overlay_bytes: options.checkpoint_bytes as u64 };
         let resend_interval = options.outbox_resend_interval.as_millis();
-        let settings =
-            options.root_variable_bytes_limit.map(|root_variable_bytes_max| SettingsValue { root_variable_bytes_max });
+        let settings = SettingsValue {
+            root_variable_bytes_max: options.root_variable_bytes_limit.unwrap_or_default(),
+            business_ids_are_unique: options.unique_business_ids,
+        };
+        let settings = Some(settings).filter(|settings| *settings != SettingsValue::default());
         let partition_options = PartitionOptions {
             node: options.node_id,
             settings,

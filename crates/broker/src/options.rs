@@ -30,6 +30,9 @@ pub struct NodeOptions {
     pub first_feature_level: FeatureLevel,
     /// Bytes that the variables of a root process instance may have, of all that it called too; none for what the partitions have.
     pub root_variable_bytes_limit: Option<u64>,
+    /// Whether no two living instances of a process that nobody called may have the same business id; none for what the
+    /// partitions have.
+    pub unique_business_ids: Option<bool>,
     /// Whether the clock may be changed.
     pub clock_control: bool,
     /// How much a partition takes at once.
@@ -72,6 +75,7 @@ impl Default for NodeOptions {
             exporters: Vec::new(),
             first_feature_level: FeatureLevel::NEWEST,
             root_variable_bytes_limit: None,
+            unique_business_ids: None,
             clock_control: false,
             flow_control: FlowControlOptions::default(),
             disk: DiskOptions::default(),

@@ -6,6 +6,7 @@
 //! entries in indexes, is trusted to be there with it. Wherever something may be missing, a comment says why.
 
 mod ad_hoc_sub_process;
+mod business_id;
 mod compensation;
 mod conditional;
 mod decision;

@@ -38,6 +38,8 @@ pub(crate) struct Rules {
     pub has_purge: bool,
     /// Whether signals, conditions, user tasks and the other elements of [`is_of_level_4`] are executed.
     pub has_elements_of_level_4: bool,
+    /// Whether instances can have business ids.
+    pub has_business_ids: bool,
     /// Whether expressions call a built-in function where a local value that is no function has its name.
     pub has_hidden_functions: bool,
 }
@@ -54,6 +56,7 @@ static LEVELS: &[Rules] = &[
         has_expression_evaluation: false,
         has_purge: false,
         has_elements_of_level_4: false,
+        has_business_ids: false,
         has_hidden_functions: false,
     },
     Rules {
@@ -66,6 +69,7 @@ static LEVELS: &[Rules] = &[
         has_expression_evaluation: false,
         has_purge: false,
         has_elements_of_level_4: false,
+        has_business_ids: false,
         has_hidden_functions: false,
     },
     Rules {
@@ -78,6 +82,7 @@ static LEVELS: &[Rules] = &[
         has_expression_evaluation: false,
         has_purge: false,
         has_elements_of_level_4: false,
+        has_business_ids: false,
         has_hidden_functions: false,
     },
     Rules {
@@ -90,6 +95,7 @@ static LEVELS: &[Rules] = &[
         has_expression_evaluation: true,
         has_purge: true,
         has_elements_of_level_4: true,
+        has_business_ids: true,
         has_hidden_functions: true,
     },
 ];

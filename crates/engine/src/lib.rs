@@ -396,11 +396,16 @@ impl Engine {
     }
 
     /// For a leader: the command that makes settings those of the partition; `None` when they are already, or its feature level
-    /// has none.
+    /// has none of them.
     pub fn settings_command(&self, settings: SettingsValue) -> Option<Command> {
         let counters = &self.state.counters;
-        let is_wanted = counters.feature_level.rules().has_settings
-            && counters.root_variable_bytes_max != Some(settings.root_variable_bytes_max);
+        let rules = counters.feature_level.rules();
+        let bytes_max = settings.root_variable_bytes_max;
+        let unique = settings.business_ids_are_unique.filter(|_| rules.has_business_ids);
+        let settings = SettingsValue { business_ids_are_unique: unique, ..settings };
+        let changes_bytes = bytes_max > 0 && counters.root_variable_bytes_max != Some(bytes_max);
+        let is_wanted = rules.has_settings
+            && (changes_bytes || unique.is_some_and(|unique| unique != counters.business_ids_are_unique));
         is_wanted.then(|| Command::of_system(Key::NONE, Payload::Settings(SettingsIntent::Change, settings)))
     }
 

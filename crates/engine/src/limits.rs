@@ -77,6 +77,8 @@ pub struct Limits {
     pub incident_message_bytes_max: usize,
     /// Bytes of a job type, a variable's name and other texts that tables are ordered by.
     pub name_bytes_max: usize,
+    /// Characters of a business id; a creation with a longer one is refused.
+    pub business_id_characters_max: usize,
 }
 
 impl Limits {
@@ -114,6 +116,7 @@ impl Limits {
         job_batch_jobs_max: 10_000,
         incident_message_bytes_max: 10_000,
         name_bytes_max: 512,
+        business_id_characters_max: 256,
     };
 }
 

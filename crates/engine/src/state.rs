@@ -203,8 +203,14 @@ state::tables! {
         pub compensation_handlers: state::Table<i64, i64> = 116,
         /// Where a throw event is that undoes what happened inside of activities.
         pub compensations: state::Table<i64, CompensationRow> = 117,
+        /// Living instances that nobody called, by ((tenant, BPMN process id, business id), process instance), if they have a
+        /// business id. It has more bytes than other names, and the tenant fewer.
+        pub business_ids: state::Table<(BusinessId, i64), ()> = 140,
     }
 }
+
+/// Tenant, BPMN process id and business id.
+pub(crate) type BusinessId = (Arc<str>, Arc<str>, Arc<str>);
 
 /// Numbers that every event may move; they are saved with each checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -277,6 +283,10 @@ pub(crate) struct Counters {
     #[n(21)]
     #[cbor(default)]
     pub awaited_correlations: u64,
+    /// Whether no two living instances of a process that nobody called may have the same business id.
+    #[n(22)]
+    #[cbor(default)]
+    pub business_ids_are_unique: bool,
 }
 
 impl Counters {
@@ -305,6 +315,7 @@ impl Counters {
             records: 0,
             correlation_partition_count: None,
             awaited_correlations: 0,
+            business_ids_are_unique: false,
         }
     }
 }

@@ -41,7 +41,10 @@ fn split(mut joined: &[u8]) -> Vec<&[u8]> {
 }
 
 fn settings(bytes: u64) -> Payload {
-    Payload::Settings(SettingsIntent::Change, SettingsValue { root_variable_bytes_max: bytes })
+    Payload::Settings(
+        SettingsIntent::Change,
+        SettingsValue { root_variable_bytes_max: bytes, ..SettingsValue::default() },
+    )
 }
 
 fn raise(level: u32) -> Payload {
@@ -184,6 +187,25 @@ fn elements_of_level_4(partition: &mut Partition) {
         partition.submit(Key::NONE, Payload::Signal(SignalIntent::Broadcast, Box::new(signal)));
     }
     listeners_and_conditions(partition);
+    business_ids(partition);
+}
+
+/// The process is called, too; the second instance with the business id is refused when that was asked for.
+fn business_ids(partition: &mut Partition) {
+    let value = SettingsValue { business_ids_are_unique: Some(true), ..SettingsValue::default() };
+    partition.submit(Key::NONE, Payload::Settings(SettingsIntent::Change, value));
+    for _ in 0..2 {
+        let value = ProcessInstanceCreationValue {
+            bpmn_process_id: "choice".into(),
+            version: -1,
+            variables: "{\"amount\":12,\"id\":\"c\"}".into(),
+            tenant_id: TENANT.into(),
+            business_id: "b-1".into(),
+            ..ProcessInstanceCreationValue::default()
+        };
+        let payload = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(value));
+        partition.submit(Key::NONE, payload);
+    }
 }
 
 fn listeners_and_conditions(partition: &mut Partition) {
@@ -301,7 +323,7 @@ fn the_bytes_of_a_root_instance_are_a_setting() {
     }
     let reason = create(&mut partition).expect("it is too large now");
     assert!(reason.contains("to have at most 1048576 bytes together"), "{reason}");
-    let settings = |bytes| SettingsValue { root_variable_bytes_max: bytes };
+    let settings = |bytes| SettingsValue { root_variable_bytes_max: bytes, ..SettingsValue::default() };
     assert_eq!(partition.engine.settings_command(settings(1 << 20)), None, "it is so already");
     assert!(partition.engine.settings_command(settings(2 << 20)).is_some());
     partition.check();

@@ -84,6 +84,10 @@ pub(crate) struct Start {
     /// state until it is changed [default: 512MB]
     #[arg(long, value_name = "BYTES")]
     root_variable_bytes_limit: Option<String>,
+    /// Whether the creation of an instance is refused when one of the same process with its business id lives, true or false; it is
+    /// kept in the state until it is changed [default: false]
+    #[arg(long, value_name = "BOOLEAN", num_args = 0..=1, default_missing_value = "true")]
+    unique_business_ids: Option<String>,
     /// Bytes of records of a partition that an exporter may hold back before new work is refused [default: 4GB]
     #[arg(long, value_name = "BYTES")]
     exporter_backlog_limit: Option<String>,
@@ -152,6 +156,7 @@ impl Start {
             ("disk-reserve", self.disk_reserve),
             ("checkpoint-interval", self.checkpoint_interval),
             ("root-variable-bytes-limit", self.root_variable_bytes_limit),
+            ("unique-business-ids", self.unique_business_ids),
             ("exporter-backlog-limit", self.exporter_backlog_limit),
             ("write-throttle-backlog", self.write_throttle_backlog),
             ("read-model", self.read_model),

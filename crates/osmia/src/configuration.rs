@@ -58,6 +58,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("disk-reserve", &[]),
     setting("checkpoint-interval", &[]),
     setting("root-variable-bytes-limit", &[]),
+    setting(
+        "unique-business-ids",
+        &[
+            "CAMUNDA_PROCESSINSTANCECREATION_BUSINESSIDUNIQUENESSENABLED",
+            "ZEEBE_BROKER_EXPERIMENTAL_ENGINE_PROCESSINSTANCECREATION_BUSINESSIDUNIQUENESSENABLED",
+        ],
+    ),
     setting("exporter-backlog-limit", &[]),
     setting("write-throttle-backlog", &[]),
     setting("read-model", &[]),
@@ -125,6 +132,9 @@ pub(crate) struct Configuration {
     pub checkpoint_interval: Option<Duration>,
     /// Bytes that the variables of a root process instance and of all that it called may have; none to leave what the state says.
     pub root_variable_bytes_limit: Option<u64>,
+    /// Whether no two living instances of a process that nobody called may have the same business id; none to leave what the state
+    /// says.
+    pub unique_business_ids: Option<bool>,
     /// Bytes of records that an exporter may hold back before new work is refused.
     pub exporter_backlog_limit: Option<u64>,
     /// Records that an exporter may have before it before new work is slowed down; none for never.
@@ -264,6 +274,7 @@ impl Configuration {
             disk_reserve: sources.get("disk-reserve", bytes)?,
             checkpoint_interval: sources.get("checkpoint-interval", working_time)?,
             root_variable_bytes_limit: sources.get("root-variable-bytes-limit", root_variable_bytes)?,
+            unique_business_ids: sources.get("unique-business-ids", values::switch)?,
             exporter_backlog_limit: sources.get("exporter-backlog-limit", backlog_bytes)?,
             write_throttle_backlog: sources.get("write-throttle-backlog", |text| {
                 number(text, 100, 1_000_000_000, "a number of records from 100 to 1000000000")

@@ -224,6 +224,7 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
         },
         checkpoint_interval: configuration.checkpoint_interval.unwrap_or(usual.checkpoint_interval),
         root_variable_bytes_limit: configuration.root_variable_bytes_limit,
+        unique_business_ids: configuration.unique_business_ids,
         exporter_backlog_limit_bytes: configuration
             .exporter_backlog_limit
             .unwrap_or(usual.exporter_backlog_limit_bytes),

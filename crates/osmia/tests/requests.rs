@@ -84,8 +84,9 @@ async fn what_is_missing_says_so_and_what_is_too_large_names_the_limit() {
     let missing = "is not supported by this version of Osmia yet";
     let request = DeleteResourceRequest { delete_history: Some(true), ..Default::default() };
     assert_status(client.delete_resource(request).await.unwrap_err(), Code::Unimplemented, missing);
-    let request = CreateProcessInstanceRequest { business_id: Some("b".into()), ..creation("order", "") };
-    assert_status(client.create_process_instance(request).await.unwrap_err(), Code::Unimplemented, missing);
+    let request = CreateProcessInstanceRequest { business_id: Some("b".repeat(257)), ..creation("order", "") };
+    let long = "exceeds the max length of 256";
+    assert_status(client.create_process_instance(request).await.unwrap_err(), Code::InvalidArgument, long);
 
     let variables = format!("{{\"a\":\"{}\"}}", "x".repeat(4 << 20));
     let status = client.create_process_instance(creation("order", &variables)).await.unwrap_err();

@@ -18,6 +18,7 @@ pub(crate) struct ProcessInstanceRow {
     pub start: i64,
     pub end: Option<i64>,
     pub tags: Option<String>,
+    pub business_id: Option<Text>,
 }
 
 #[derive(Debug)]

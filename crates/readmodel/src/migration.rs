@@ -91,11 +91,13 @@ CREATE TABLE job_count(
 ";
 
 /// From 4 to 5: what the rows lack, what jobs of listeners listen to and deny, who did what, how much was used, and conditions
-/// that events wait for. What came before is not known.
+/// that events wait for. What came before is not known; no instance had a business id.
 const TO_5: &str = "
 ALTER TABLE job ADD COLUMN listener_event_type INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE job ADD COLUMN is_denied INTEGER;
 ALTER TABLE job ADD COLUMN denied_reason TEXT;
+ALTER TABLE process_instance ADD COLUMN business_id TEXT;
+CREATE INDEX process_instance_by_business_id ON process_instance(business_id) WHERE business_id IS NOT NULL;
 CREATE TABLE history(
     one INTEGER PRIMARY KEY CHECK (one = 1),
     is_rebuilding INTEGER NOT NULL,
@@ -266,6 +268,7 @@ mod tests {
              CREATE INDEX variable_by_value ON variable(name, comparable);
              DROP TABLE form, start_form, user_task, user_task_candidate, timer, job_count, history, audit_log,
              usage_count, usage_assignee, condition;
+             ALTER TABLE process_instance DROP COLUMN business_id;
              ALTER TABLE job DROP COLUMN denied_reason;
              ALTER TABLE job DROP COLUMN is_denied;
              ALTER TABLE job DROP COLUMN listener_event_type",

@@ -59,7 +59,8 @@ CREATE TABLE process_instance(
     start_date INTEGER NOT NULL,
     end_date INTEGER,
     incidents INTEGER NOT NULL DEFAULT 0,
-    tags TEXT
+    tags TEXT,
+    business_id TEXT
 );
 CREATE INDEX process_instance_by_definition ON process_instance(process_definition_key, state);
 CREATE INDEX process_instance_by_definition_and_start ON process_instance(process_definition_key, state, start_date);
@@ -69,6 +70,7 @@ CREATE INDEX process_instance_by_end ON process_instance(end_date) WHERE end_dat
 CREATE INDEX process_instance_by_parent ON process_instance(parent_process_instance_key)
     WHERE parent_process_instance_key IS NOT NULL;
 CREATE INDEX process_instance_with_incidents ON process_instance(incidents) WHERE incidents > 0;
+CREATE INDEX process_instance_by_business_id ON process_instance(business_id) WHERE business_id IS NOT NULL;
 CREATE TABLE element_instance(
     key INTEGER PRIMARY KEY,
     process_instance_key INTEGER NOT NULL,

@@ -66,12 +66,12 @@ pub(crate) fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-static PROCESS_INSTANCES: LazyLock<Write<9>> = LazyLock::new(|| {
+static PROCESS_INSTANCES: LazyLock<Write<10>> = LazyLock::new(|| {
     Write::insert(
-        [Integer, Integer, Integer, Integer, Integer, Integer, Integer, Integer, Text],
+        [Integer, Integer, Integer, Integer, Integer, Integer, Integer, Integer, Text, Text],
         "INSERT INTO process_instance(key, process_definition_key, parent_process_instance_key,
-             parent_element_instance_key, root_process_instance_key, state, start_date, end_date, tags)",
-        "{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}",
+             parent_element_instance_key, root_process_instance_key, state, start_date, end_date, tags, business_id)",
+        "{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}",
         "ON CONFLICT(key) DO UPDATE SET process_definition_key = excluded.process_definition_key,
              state = excluded.state, end_date = excluded.end_date",
     )
@@ -116,6 +116,7 @@ fn write_instances(database: &Database, batch: &Batch) -> Result<()> {
             row.start.into(),
             row.end.into(),
             row.tags.as_deref().into(),
+            row.business_id.as_deref().into(),
         ]
     });
     database.write(&PROCESS_INSTANCES, instances)?;

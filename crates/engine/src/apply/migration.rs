@@ -5,7 +5,7 @@ use std::sync::Arc;
 use protocol::{BpmnElementType, Key, ProcessInstanceValue};
 
 use super::process_instance::{process_of, take_tokens};
-use super::{broken, change_element, count_down, process, take_one};
+use super::{broken, business_id, change_element, count_down, process, take_one};
 use crate::state::State;
 
 pub(super) fn element_migrated(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
@@ -14,6 +14,7 @@ pub(super) fn element_migrated(state: &mut State, key: Key, value: &Arc<ProcessI
     };
     if value.bpmn_element_type == BpmnElementType::Process {
         migrate_message_lock(state, key, &before.value, value);
+        business_id::instance_migrated(state, key, &before.value, value);
         process::instance_began(state, value.process_definition_key);
         process::instance_left(state, before.value.process_definition_key);
     }

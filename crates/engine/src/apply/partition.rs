@@ -37,7 +37,14 @@ pub(super) fn apply_incarnation(state: &mut State, intent: IncarnationIntent, va
 
 pub(super) fn apply_settings(state: &mut State, intent: SettingsIntent, value: SettingsValue) {
     match intent {
-        SettingsIntent::Changed => state.counters.root_variable_bytes_max = Some(value.root_variable_bytes_max),
+        SettingsIntent::Changed => {
+            let counters = &mut state.counters;
+            if value.root_variable_bytes_max > 0 {
+                counters.root_variable_bytes_max = Some(value.root_variable_bytes_max);
+            }
+            counters.business_ids_are_unique =
+                value.business_ids_are_unique.unwrap_or(counters.business_ids_are_unique);
+        }
         SettingsIntent::Change => not_an_event(state, intent.name()),
     }
 }

@@ -80,6 +80,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     state.tables.element_instances.insert_new(key.raw(), instance);
     if is_process {
         super::process::instance_began(state, value.process_definition_key);
+        super::business_id::instance_began(state, key, value);
         called(state, key, value, bytes);
         return;
     }
@@ -265,6 +266,7 @@ fn ended(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Pro
         super::message::release_lock(state, key, value);
         super::runtime_instruction::process_ended(state, key);
         super::process::instance_ended(state, key, value);
+        super::business_id::instance_ended(state, key, value);
         // What a root counted went with it.
         if instance.root.is_some() {
             usage::take(state, instance.root, went);

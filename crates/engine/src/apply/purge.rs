@@ -42,6 +42,7 @@ fn purge(state: &mut State, incarnation: u64) {
         pinned_clock: of.pinned_clock,
         records: of.records,
         correlation_partition_count: of.correlation_partition_count,
+        business_ids_are_unique: of.business_ids_are_unique,
         ..Counters::new(of.feature_level)
     };
 }
@@ -81,6 +82,7 @@ fn empty_execution(tables: &mut Tables) {
         compensation_throw_events,
         compensation_handlers,
         compensations,
+        business_ids,
         conditional_subscriptions,
         conditional_variables,
         conditional_counts,

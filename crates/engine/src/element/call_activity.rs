@@ -47,6 +47,7 @@ pub(super) fn call(execution: &mut Execution<'_>, token: &Token, called: &Called
     let instance = ProcessInstanceValue {
         parent_process_instance_key: value.process_instance_key,
         parent_element_instance_key: token.key,
+        business_id: value.business_id.clone(),
         ..process_instance::root_value(&metadata, key)
     };
     document::set_initial(execution, &instance, variables);

@@ -260,6 +260,7 @@ fn answer_awaited_result(execution: &mut Execution<'_>, token: &Token) {
         variables: variables.into(),
         tags: value.tags.clone(),
         tenant_id: value.tenant_id.clone(),
+        business_id: value.business_id.clone(),
     };
     let payload = Payload::ProcessInstanceResult(ProcessInstanceResultIntent::Completed, Box::new(result));
     if let Some(rejection) = rejection {

@@ -57,6 +57,7 @@ pub(super) fn job_of(token: &Token, job_type: Text, retries: i32, custom_headers
         process_definition_key: value.process_definition_key,
         job_kind: JobKind::BpmnElement,
         tags: value.tags.clone(),
+        business_id: value.business_id.clone(),
         process_instance_key: value.process_instance_key,
         tenant_id: value.tenant_id.clone(),
         ..JobValue::default()

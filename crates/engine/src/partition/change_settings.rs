@@ -18,8 +18,16 @@ pub(crate) fn change(execution: &mut Execution<'_>, value: SettingsValue) -> Out
         ))
         .into());
     }
+    if value.business_ids_are_unique.is_some() && !level.rules().has_business_ids {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to change whether business ids are unique, but that takes feature level 4, and the partition is at level \
+             {level}; raise the level when all nodes can"
+        ))
+        .into());
+    }
     let bytes_max = value.root_variable_bytes_max;
-    if !(ROOT_VARIABLE_BYTES_LEAST..=ROOT_VARIABLE_BYTES_MAX).contains(&bytes_max) {
+    let stays = bytes_max == 0 && value.business_ids_are_unique.is_some();
+    if !stays && !(ROOT_VARIABLE_BYTES_LEAST..=ROOT_VARIABLE_BYTES_MAX).contains(&bytes_max) {
         return Err(Rejection::invalid_argument(format!(
             "Expected the variables of a root process instance to be limited to {ROOT_VARIABLE_BYTES_LEAST} to \
              {ROOT_VARIABLE_BYTES_MAX} bytes, but the limit is {bytes_max} bytes"

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bpmn::model::{ElementIndex, ExecutableProcess};
 use protocol::{
     Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceValue, ProcessMetadata,
-    Rejection,
+    Rejection, Text,
 };
 
 use super::target;
@@ -21,7 +21,9 @@ pub(crate) fn create(
     intent: ProcessInstanceCreationIntent,
     value: &ProcessInstanceCreationValue,
 ) -> Outcome {
+    check_business_id(execution, &value.business_id)?;
     let metadata = find_definition(execution, value)?;
+    check_is_new(execution, &metadata, &value.business_id)?;
     let process = execution.state.process(metadata.process_definition_key);
     let process = process.ok_or_else(|| {
         Rejection::not_found(format!(
@@ -41,7 +43,11 @@ pub(crate) fn create(
     let starts = find_starts(&process, value)?;
     let entries = document::split(&value.variables, execution.limits.name_bytes_max)?;
     let key = execution.state.next_key();
-    let instance = ProcessInstanceValue { tags: value.tags.clone(), ..super::root_value(&metadata, key) };
+    let instance = ProcessInstanceValue {
+        tags: value.tags.clone(),
+        business_id: value.business_id.clone(),
+        ..super::root_value(&metadata, key)
+    };
     document::set_initial(execution, &instance, entries);
     let instance = Arc::new(instance);
     let activations = begin_scopes(execution, &process, &instance, &starts)?;
@@ -55,6 +61,44 @@ pub(crate) fn create(
         execution.steps.push_back(Step::Activate { key: Some(key), value: instance.clone() });
     }
     activations.begin_targets(execution)
+}
+
+fn check_business_id(execution: &Execution<'_>, business_id: &str) -> Result<(), Rejection> {
+    let level = execution.state.counters.feature_level;
+    if !business_id.is_empty() && !level.rules().has_business_ids {
+        return Err(Rejection::invalid_state(format!(
+            "Expected to create instance of process with a business id, but that takes feature level 4, and the partition is at \
+             level {level}; raise the level when all nodes can, or create the instance without a business id"
+        )));
+    }
+    let characters_max = execution.limits.business_id_characters_max;
+    let characters = business_id.chars().count();
+    if characters > characters_max {
+        return Err(Rejection::invalid_argument(format!(
+            "Expected to create instance of process with a valid business id, but the business id exceeds the max length of \
+             {characters_max}: it has {characters} characters"
+        )));
+    }
+    Ok(())
+}
+
+/// No other living instance of the process has the business id, when that is wanted. Those that were called do not count: they have
+/// that of their caller.
+fn check_is_new(execution: &Execution<'_>, metadata: &ProcessMetadata, business_id: &Text) -> Result<(), Rejection> {
+    let state = &execution.state;
+    if !state.counters.business_ids_are_unique || business_id.is_empty() {
+        return Ok(());
+    }
+    let process_id = metadata.bpmn_process_id.shared().clone();
+    let id = (metadata.tenant_id.shared().clone(), process_id, business_id.shared().clone());
+    match state.tables.business_ids.prefix(&id).next() {
+        None => Ok(()),
+        Some(((_, instance), _)) => Err(Rejection::already_exists(format!(
+            "Expected to create instance of process with business id '{business_id}', but an instance with this business id \
+             already exists for process definition '{}': '{instance}'",
+            metadata.bpmn_process_id
+        ))),
+    }
 }
 
 /// The elements to start at; none for the none start event, which must be there then.

@@ -1,6 +1,7 @@
 //! Operations on instances as a whole, and on deployed resources: what each refuses, what each does, and that the records
 //! alone rebuild what it did.
 
+mod business_ids;
 #[path = "../support/cluster.rs"]
 mod cluster;
 mod creation;

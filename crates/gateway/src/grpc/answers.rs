@@ -84,7 +84,7 @@ pub(crate) fn created(value: &ProcessInstanceCreationValue) -> interface::Create
         process_instance_key: value.process_instance_key.raw(),
         tenant_id: value.tenant_id.to_string(),
         tags: strings(&value.tags),
-        business_id: None,
+        business_id: (!value.business_id.is_empty()).then(|| value.business_id.to_string()),
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn result(value: &ProcessInstanceResultValue) -> interface::CreatePro
         variables: value.variables.to_string(),
         tenant_id: value.tenant_id.to_string(),
         tags: strings(&value.tags),
-        business_id: None,
+        business_id: (!value.business_id.is_empty()).then(|| value.business_id.to_string()),
     }
 }
 

@@ -141,7 +141,7 @@ pub(super) fn create_process_instance(message: CreateProcessInstanceRequest) -> 
         start_instructions: message.start_instructions.into_iter().map(|start| start.element_id.into()).collect(),
         runtime_instructions: runtime_instructions.collect::<Read<_>>()?,
         tags: texts(message.tags),
-        business_id: message.business_id,
+        business_id: message.business_id.unwrap_or_default().into(),
         operation_reference: message.operation_reference,
     })
 }

@@ -27,7 +27,8 @@ pub(crate) struct CreateProcessInstance {
     pub start_instructions: Vec<Text>,
     pub runtime_instructions: Vec<RuntimeInstruction>,
     pub tags: Vec<Text>,
-    pub business_id: Option<String>,
+    /// Empty for none.
+    pub business_id: Text,
     pub operation_reference: Option<u64>,
 }
 
@@ -93,9 +94,6 @@ impl CreateProcessInstance {
             );
             return Err(Failure::rejected(ProcessInstanceCreationIntent::Create.name(), Key::NONE, rejection));
         }
-        if self.business_id.is_some_and(|id| !id.is_empty()) {
-            return Err(Failure::Unsupported { with: "business ids", remark: "." });
-        }
         let value = ProcessInstanceCreationValue {
             tenant_id: tenant(&self.tenant_id)?,
             variables: self.variables.check()?,
@@ -106,10 +104,16 @@ impl CreateProcessInstance {
             fetch_variables,
             start_instructions: self.start_instructions,
             runtime_instructions: self.runtime_instructions,
+            business_id: self.business_id,
             ..ProcessInstanceCreationValue::default()
+        };
+        // Instances with one business id are all on one partition, which so can say whether there is one already.
+        let partition = match value.business_id.is_empty() {
+            true => router.next(),
+            false => router.of_correlation_key(&value.business_id),
         };
         let payload = Payload::ProcessInstanceCreation(intent, Box::new(value));
         let command = Command { operation_reference: self.operation_reference, ..Command::new(Key::NONE, payload) };
-        Ok(Submission::new(router.next(), command))
+        Ok(Submission::new(partition, command))
     }
 }

@@ -173,7 +173,8 @@ pub(super) fn activated(key: Key, job: &JobValue) -> JsonObject {
     json.text("kind", job.job_kind.name()).text("listenerEventType", job.job_listener_event_type.name());
     json.object_or_null("userTask", ListenedTask::of(job).map(listened_task)).texts("tags", &job.tags);
     // Jobs do not say to which root they belong.
-    json.null("rootProcessInstanceKey").null("businessId").number("priority", 0).null("jobLeaseToken");
+    json.null("rootProcessInstanceKey").text_or_null("businessId", &job.business_id);
+    json.number("priority", 0).null("jobLeaseToken");
     json
 }
 

@@ -45,7 +45,7 @@ pub(super) fn creation(body: &[u8]) -> Result<Creation, NoAnswer> {
         start_instructions: start_instructions.collect::<Result<_, Problem>>()?,
         runtime_instructions: runtime_instructions.collect::<Result<_, Problem>>()?,
         tags: object.take("tags")?.unwrap_or_default(),
-        business_id: object.take("businessId")?,
+        business_id: object.take("businessId")?.unwrap_or_default(),
         operation_reference: object.take_operation_reference()?,
     };
     let is_awaited = object.take("awaitCompletion")?.unwrap_or(false);
@@ -95,6 +95,7 @@ struct Created<'a> {
     tenant_id: &'a str,
     tags: &'a [Text],
     variables: &'a str,
+    business_id: &'a str,
 }
 
 impl Created<'_> {
@@ -105,7 +106,7 @@ impl Created<'_> {
         json.variables("variables", self.variables);
         json.key("processDefinitionKey", self.process_definition_key);
         json.key("processInstanceKey", self.process_instance_key);
-        json.texts("tags", self.tags).null("businessId");
+        json.texts("tags", self.tags).text_or_null("businessId", self.business_id);
         json.finish()
     }
 }
@@ -119,6 +120,7 @@ pub(super) fn created(value: &ProcessInstanceCreationValue) -> Vec<u8> {
         tenant_id: &value.tenant_id,
         tags: &value.tags,
         variables: "",
+        business_id: &value.business_id,
     };
     created.render()
 }
@@ -132,6 +134,7 @@ pub(super) fn ended(value: &ProcessInstanceResultValue) -> Vec<u8> {
         tenant_id: &value.tenant_id,
         tags: &value.tags,
         variables: &value.variables,
+        business_id: &value.business_id,
     };
     created.render()
 }
@@ -194,10 +197,11 @@ mod tests {
             variables: r#"{"a":1.0}"#.into(),
             tags: vec!["t".into()],
             tenant_id: "<default>".into(),
+            business_id: "b-1".into(),
         };
         assert_eq!(
             String::from_utf8(ended(&value)).unwrap(),
-            r#"{"processDefinitionId":"p","processDefinitionVersion":3,"tenantId":"<default>","variables":{"a":1.0},"processDefinitionKey":"2251799813685249","processInstanceKey":"2251799813685250","tags":["t"],"businessId":null}"#
+            r#"{"processDefinitionId":"p","processDefinitionVersion":3,"tenantId":"<default>","variables":{"a":1.0},"processDefinitionKey":"2251799813685249","processInstanceKey":"2251799813685250","tags":["t"],"businessId":"b-1"}"#
         );
     }
 }

@@ -80,6 +80,10 @@ pub struct JobValue {
     #[n(22)]
     #[cbor(skip_if = "JobListenerEventType::is_unspecified")]
     pub job_listener_event_type: JobListenerEventType,
+    /// The business id of the instance; empty when it has none.
+    #[n(23)]
+    #[cbor(skip_if = "str::is_empty")]
+    pub business_id: Text,
 }
 
 /// What a worker says besides variables: of an ad-hoc sub-process what it does next, of a listener of a user task whether
@@ -185,6 +189,7 @@ impl JobValue {
             &self.bpmn_process_id,
             &self.variables,
             &self.tenant_id,
+            &self.business_id,
         ];
         let tags: usize = self.tags.iter().map(|tag| tag.len() + 2).sum();
         FIXED_BYTES + tags + texts.iter().map(|text| text.len()).sum::<usize>()

@@ -33,9 +33,13 @@ pub struct IncarnationValue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SettingsValue {
-    /// Bytes that the variables of a root process instance and of all that it called may have.
+    /// Bytes that the variables of a root process instance and of all that it called may have. 0 leaves that as it is, when
+    /// something else changes.
     #[n(0)]
     pub root_variable_bytes_max: u64,
+    /// Whether no two living instances of a process that nobody called may have the same business id; none leaves that as it is.
+    #[n(1)]
+    pub business_ids_are_unique: Option<bool>,
 }
 
 /// A node that leads the partition, and takes requests and streams for it.

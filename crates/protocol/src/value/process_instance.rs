@@ -50,6 +50,11 @@ pub struct ProcessInstanceValue {
     #[cbor(default)]
     #[serde(skip)]
     pub without_token: bool,
+    /// What the instance is called outside, given at creation and passed on to the processes that it calls; empty when it has
+    /// none.
+    #[n(13)]
+    #[cbor(skip_if = "str::is_empty")]
+    pub business_id: Text,
 }
 
 /// The wish to create an instance.
@@ -91,6 +96,10 @@ pub struct ProcessInstanceCreationValue {
     #[n(10)]
     #[cbor(default)]
     pub runtime_instructions: Vec<RuntimeInstruction>,
+    /// What the instance is called outside; empty when it has no such name.
+    #[n(11)]
+    #[cbor(skip_if = "str::is_empty")]
+    pub business_id: Text,
 }
 
 /// What is to happen to an instance on its way.
@@ -160,6 +169,10 @@ pub struct ProcessInstanceResultValue {
     pub tags: Vec<Text>,
     #[n(6)]
     pub tenant_id: Text,
+    /// What the instance is called outside; empty when it has no such name.
+    #[n(7)]
+    #[cbor(skip_if = "str::is_empty")]
+    pub business_id: Text,
 }
 
 /// Work on many children of one element instance, done in slices.

@@ -107,6 +107,7 @@ impl Fold {
             start: record.timestamp,
             end,
             tags: (!tags.is_empty()).then(|| serde_json::json!(tags).to_string()),
+            business_id: Some(value.business_id.clone()).filter(|id| !id.is_empty()),
         };
         self.batch.process_instances.insert(key, row);
     }

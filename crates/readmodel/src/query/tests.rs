@@ -12,8 +12,9 @@ const ROWS: &str = "
     INSERT INTO process_definition VALUES (7, 'p', 'P', 1, NULL, 'r', 't', 0, NULL);
     INSERT INTO element VALUES (1, 7, 'p', NULL, 1, 3, 0, 0, 0), (2, 7, 'task', NULL, 9, 3, 0, 0, 0),
         (3, 7, 'sub', NULL, 2, 1, 0, 0, 0), (4, 7, 'call', NULL, 20, 1, 0, 0, 0);
-    INSERT INTO process_instance VALUES (100, 7, NULL, NULL, 100, 0, 1, NULL, 3, NULL),
-        (200, 7, 100, 112, 100, 0, 1, NULL, 1, NULL), (300, 7, NULL, NULL, 300, 1, 1, 2, 0, NULL);
+    INSERT INTO process_instance VALUES (100, 7, NULL, NULL, 100, 0, 1, NULL, 3, NULL, 'b%1'),
+        (200, 7, 100, 112, 100, 0, 1, NULL, 1, NULL, 'b%1'),
+        (300, 7, NULL, NULL, 300, 1, 1, 2, 0, NULL, NULL);
     INSERT INTO element_instance VALUES (110, 100, 100, 3, 0, 1, NULL, 2, NULL), (111, 100, 110, 2, 0, 1, NULL, 1, 1111),
         (112, 100, 110, 4, 0, 1, NULL, 1, NULL), (120, 100, 100, 2, 0, 1, NULL, 1, 1120), (210, 200, 200, 2, 0, 1, NULL, 1, 1210),
         (310, 300, 300, 2, 1, 1, 2, 0, NULL);
@@ -25,8 +26,8 @@ const ROWS: &str = "
 /// Of what the counts need nothing: texts in capitals and with signs, values that are none, and every table.
 const MORE: &str = "
     INSERT INTO process_definition VALUES (8, 'Q', NULL, 2, 'v1', 'r', 't', 1, NULL), (9, 'a_b', 'Ä', 1, '', 'r', 't', 0, NULL);
-    INSERT INTO process_instance VALUES (400, 8, NULL, NULL, 400, 2, 5, 9, 0, '[\"x\",\"a b\"]'),
-        (500, 9, NULL, NULL, 500, 1, 5, 7, 0, '[\"y\"]');
+    INSERT INTO process_instance VALUES (400, 8, NULL, NULL, 400, 2, 5, 9, 0, '[\"x\",\"a b\"]', 'B'),
+        (500, 9, NULL, NULL, 500, 1, 5, 7, 0, '[\"y\"]', NULL);
     INSERT INTO variable VALUES (11, 100, 100, 'n', '1', '1'), (12, 400, 400, 'n', '1.0', '1'), (13, 500, 500, 'N', '\"a%\"', '\"a%\"'),
         (14, 500, 500, 't', '\"50%_\"', '\"50%_\"');
     INSERT INTO job VALUES (21, 100, 111, 2, 'work', '', 1, 0, 3, 1, NULL, 1, 1, NULL, NULL, NULL, '{}', 0, NULL, NULL),
