@@ -207,6 +207,25 @@ async fn a_watched_list_is_printed_again_when_it_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn instances_are_created_with_a_business_id_and_listed_by_it() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    client.create_process_instance(creation("order", "")).await.unwrap();
+    let created = osmia(&server, &["create", "order", "--business-id", "b 1", "--json"]);
+    let created: Value = serde_json::from_slice(&created.stdout).expect("JSON");
+    assert_eq!(created["businessId"], "b 1");
+    let key = created["processInstanceKey"].as_str().expect("a key");
+    let (found, noted) = told(&server, &["instances", "--business-id", "b 1"]);
+    assert_eq!(noted.trim(), "1 of 1. This is the end.", "{found}");
+    let (head, row) = found.split_once('\n').unwrap();
+    assert!(head.contains("BUSINESS ID") && row.contains(key) && row.contains("b 1"), "{found}");
+    let (tree, _) = told(&server, &["describe", key]);
+    assert!(tree.contains("of order version 1 with business id b 1: active since"), "{tree}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_have_an_end_and_an_incident_says_what_to_do() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &["--partitions", "2"]);

@@ -107,12 +107,14 @@ impl Instance {
     /// For people.
     pub(super) fn lines(&self, indentation: usize) -> Vec<String> {
         let part = |name: &str| plain(text(&self.value, name).unwrap_or_default());
+        let business_id = text(&self.value, "businessId");
         let mut lines = vec![format!(
-            "{:indentation$}process instance {} of {} version {}: {}",
+            "{:indentation$}process instance {} of {} version {}{}: {}",
             "",
             part("processInstanceKey"),
             part("processDefinitionId"),
             self.value["processDefinitionVersion"],
+            business_id.map(|id| format!(" with business id {}", plain(id))).unwrap_or_default(),
             state(&self.value)
         )];
         lines.extend(self.elements.iter().flat_map(|element| element.lines(indentation + 2)));

@@ -129,6 +129,9 @@ pub(crate) struct Instances {
     /// Only those with an incident
     #[arg(long)]
     incidents: bool,
+    /// Only those with this business id
+    #[arg(long, value_name = "ID")]
+    business_id: Option<String>,
     /// Only those that this process instance called
     #[arg(long, value_name = "KEY")]
     parent: Option<i64>,
@@ -152,6 +155,7 @@ impl Question for Instances {
             ("state", capitals(self.state)),
             ("hasIncident", self.incidents.then_some(Value::Bool(true))),
             ("parentProcessInstanceKey", key(self.parent)),
+            ("businessId", self.business_id.map(Value::from)),
             ("variables", Some(Value::Array(variables)).filter(|all| all != &json!([]))),
         ]);
         let list = List {
@@ -160,6 +164,7 @@ impl Question for Instances {
                 ("KEY", "processInstanceKey"),
                 ("PROCESS", "processDefinitionId"),
                 ("VERSION", "processDefinitionVersion"),
+                ("BUSINESS ID", "businessId"),
                 ("STATE", "state"),
                 ("INCIDENT", "hasIncident"),
                 ("STARTED", "startDate"),

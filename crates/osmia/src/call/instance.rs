@@ -29,6 +29,9 @@ pub(crate) struct Create {
     /// Version of the process; the latest if none is given.
     #[arg(long)]
     version: Option<i32>,
+    /// What the instance is called outside, an order number for example.
+    #[arg(long, value_name = "ID")]
+    business_id: Option<String>,
     /// Wait until the instance is completed and print its variables.
     #[arg(long)]
     with_result: bool,
@@ -49,6 +52,7 @@ impl Action for Create {
             variables: self.variables.into(),
             start_instructions: self.start_before.into_iter().map(start_before).collect(),
             runtime_instructions: self.terminate_after.into_iter().map(terminate_after).collect(),
+            business_id: self.business_id,
             ..CreateProcessInstanceRequest::default()
         };
         if self.with_result {
@@ -66,6 +70,7 @@ impl Action for Create {
                 "processDefinitionId": created.bpmn_process_id,
                 "processDefinitionVersion": created.version,
                 "tenantId": created.tenant_id,
+                "businessId": created.business_id,
             })
         };
         Ok(output.say(text, json)?)
@@ -87,6 +92,7 @@ async fn create_with_result(mut client: Client, creation: CreateProcessInstanceR
             "processDefinitionId": ended.bpmn_process_id,
             "processDefinitionVersion": ended.version,
             "tenantId": ended.tenant_id,
+            "businessId": ended.business_id,
             "variables": document(&ended.variables),
         })
     };
