@@ -8,6 +8,7 @@ use roxmltree::Node;
 
 use crate::bindings::binding;
 use crate::expressions::{required_expression, static_or_expression};
+use crate::linked_resources::{self, LINKED_RESOURCES_HEADER};
 use crate::model::{CalledDecision, ElementType, JobDefinition, Mapping, Script, StaticOrExpression};
 use crate::names;
 use crate::report::Problems;
@@ -40,6 +41,8 @@ pub(crate) struct Extensions<'a, 'input> {
     pub(crate) task_schedule: Option<Node<'a, 'input>>,
     pub(crate) priority_definition: Option<Node<'a, 'input>>,
     pub(crate) task_listeners: Option<Node<'a, 'input>>,
+    /// Of a service task.
+    linked_resources: Option<Node<'a, 'input>>,
     /// Of a script task.
     script: Option<Node<'a, 'input>>,
     /// Of a business rule task.
@@ -111,6 +114,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
             ("taskSchedule", "userTask") => Some(&mut self.task_schedule),
             ("priorityDefinition", "userTask") => Some(&mut self.priority_definition),
             ("taskListeners", "userTask") => Some(&mut self.task_listeners),
+            ("linkedResources", "serviceTask") => Some(&mut self.linked_resources),
             ("script", "scriptTask") => Some(&mut self.script),
             ("calledDecision", "businessRuleTask") => Some(&mut self.called_decision),
             ("adHoc", "adHocSubProcess") => Some(&mut self.ad_hoc),
@@ -140,7 +144,8 @@ impl<'a, 'input> Extensions<'a, 'input> {
         other: &Extensions,
         problems: &mut Problems,
     ) -> Option<JobDefinition> {
-        let headers = self.headers(problems);
+        let links = self.linked_resources.is_some_and(linked_resources::has_any);
+        let headers = self.headers_without(links.then_some(LINKED_RESOURCES_HEADER), problems);
         let Some(node) = self.task_definition else {
             match vocabulary::alternative_to_task_definition(element_type) {
                 Some((alternative, _))
@@ -158,7 +163,16 @@ impl<'a, 'input> Extensions<'a, 'input> {
         };
         let job_type = job_type(node, problems);
         let retries = retries(node, problems);
-        Some(JobDefinition { job_type: job_type?, retries: retries?, headers: headers? })
+        let linked_resources = match self.linked_resources {
+            Some(container) => linked_resources::read(container, problems),
+            None => Some(Vec::new()),
+        };
+        Some(JobDefinition {
+            job_type: job_type?,
+            retries: retries?,
+            headers: headers?,
+            linked_resources: linked_resources?,
+        })
     }
 
     /// The job of an element that need not have one; within, `None` after a problem.
@@ -169,6 +183,7 @@ impl<'a, 'input> Extensions<'a, 'input> {
             job_type,
             retries,
             headers,
+            linked_resources: Vec::new(),
         }))
     }
 
@@ -222,6 +237,11 @@ impl<'a, 'input> Extensions<'a, 'input> {
 
     /// The headers as one JSON object. Headers without a key or a value are left out, as in Zeebe.
     pub(crate) fn headers(&self, problems: &mut Problems) -> Option<Arc<str>> {
+        self.headers_without(None, problems)
+    }
+
+    /// The headers without the one with this key, in whose place another one comes.
+    fn headers_without(&self, left_out: Option<&str>, problems: &mut Problems) -> Option<Arc<str>> {
         let Some(container) = self.task_headers else {
             return Some(Arc::from("{}"));
         };
@@ -232,6 +252,9 @@ impl<'a, 'input> Extensions<'a, 'input> {
             let Some(key) = present(header, "key") else {
                 continue;
             };
+            if left_out == Some(key) {
+                continue;
+            }
             if key.starts_with(RESERVED_HEADER_PREFIX) {
                 valid = false;
                 problems.add(
@@ -299,7 +322,12 @@ pub(crate) fn zeebe_children<'a, 'input>(
 }
 
 /// The text of an attribute that must say something.
-fn required_text<'a>(node: Node<'a, '_>, name: &str, hint: &str, problems: &mut Problems) -> Option<&'a str> {
+pub(crate) fn required_text<'a>(
+    node: Node<'a, '_>,
+    name: &str,
+    hint: &str,
+    problems: &mut Problems,
+) -> Option<&'a str> {
     let text = node.attribute(name).filter(|text| !text.trim().is_empty());
     if text.is_none() {
         problems.add(node, format!("Attribute '{name}' must be present and not empty. {hint}"));

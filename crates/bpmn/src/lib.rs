@@ -27,6 +27,7 @@ mod expressions;
 mod extensions;
 mod flows;
 mod gateways;
+mod linked_resources;
 mod listeners;
 mod loops;
 pub mod model;
@@ -45,6 +46,7 @@ use std::collections::HashSet;
 use roxmltree::Node;
 
 pub use bindings::{Deployed, check_deployment_bindings};
+pub use linked_resources::{LINKED_RESOURCES_HEADER, MAXIMUM_LINKED_RESOURCES};
 pub use listeners::MAXIMUM_LISTENERS;
 pub use names::{MAPPING_TARGET_NAMES_MAX, NAME_BYTES_MAX};
 pub use report::{

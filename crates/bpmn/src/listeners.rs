@@ -86,7 +86,7 @@ pub(crate) fn read<'a>(
                 ),
             );
         }
-        let job = JobDefinition { job_type, retries, headers: headers.clone() };
+        let job = JobDefinition { job_type, retries, headers: headers.clone(), linked_resources: Vec::new() };
         listeners.push(Listener { event_type, job });
     }
     check_count(container, kind, &listeners, problems);

@@ -453,6 +453,21 @@ pub struct JobDefinition {
     pub retries: StaticOrExpression,
     /// Headers as one JSON object text (`{}` when there are none).
     pub headers: Arc<str>,
+    /// Resources whose keys the worker is told in a further header.
+    pub linked_resources: Vec<LinkedResource>,
+}
+
+/// `zeebe:linkedResource`: a deployed file that only the worker understands.
+#[derive(Debug)]
+pub struct LinkedResource {
+    /// Id of the resource.
+    pub id: Arc<str>,
+    /// Which version of it.
+    pub binding: Binding,
+    /// What the worker takes it for.
+    pub resource_type: Arc<str>,
+    /// What the worker calls it; may be absent.
+    pub link_name: Option<Arc<str>>,
 }
 
 /// `zeebe:executionListener` or `zeebe:taskListener`: a job besides the work of an element.

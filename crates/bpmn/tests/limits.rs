@@ -5,8 +5,8 @@ mod soundness;
 use chance::Chance;
 use model_builder::{Event, ProcessBuilder};
 use osmia_bpmn::{
-    MAPPING_TARGET_NAMES_MAX, MAXIMUM_NESTING_LEVELS, MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES, MAXIMUM_RESOURCE_BYTES,
-    NAME_BYTES_MAX, Place, parse, parse_deployed, render_reports,
+    MAPPING_TARGET_NAMES_MAX, MAXIMUM_LINKED_RESOURCES, MAXIMUM_NESTING_LEVELS, MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES,
+    MAXIMUM_RESOURCE_BYTES, NAME_BYTES_MAX, Place, parse, parse_deployed, render_reports,
 };
 
 const MODEL: &str = include_str!("models/accepted-parallel-and-sub-process.bpmn");
@@ -299,4 +299,21 @@ fn a_target_of_a_megabyte_is_refused_by_name() {
     let report = parse("deep.bpmn", process.to_xml().as_bytes()).expect_err("the target is too deep").to_string();
     assert!(report.contains("- Element: task > extensionElements > ioMapping > input"), "{report}");
     assert!(report.contains("at most 64 names with dots between, but it has 500000"), "{report}");
+}
+
+#[test]
+fn a_service_task_links_a_limited_number_of_resources() {
+    let model = |count: usize, name: &str| {
+        let resource = format!("<zeebe:linkedResource resourceId=\"{name}\" resourceType=\"t\"/>");
+        let resources = format!("<zeebe:linkedResources>{}</zeebe:linkedResources>", resource.repeat(count));
+        let xml = ProcessBuilder::new("p").start("s").service_task("t", "work").end("e").to_xml();
+        xml.replacen("<zeebe:taskDefinition", &format!("{resources}<zeebe:taskDefinition"), 1)
+    };
+    parse("p.bpmn", model(MAXIMUM_LINKED_RESOURCES, &"n".repeat(NAME_BYTES_MAX)).as_bytes())
+        .expect("as many as possible");
+    let report = parse("p.bpmn", model(MAXIMUM_LINKED_RESOURCES + 1, "n").as_bytes()).expect_err("one more");
+    let text = report.to_string();
+    assert!(text.contains("Must link at most 100 resources, but there are 101."), "{text}");
+    let report = parse("p.bpmn", model(1, &"n".repeat(NAME_BYTES_MAX + 1)).as_bytes()).expect_err("a long name");
+    assert!(report.to_string().contains("Attribute 'resourceId' must have at most 512 bytes"), "{report}");
 }

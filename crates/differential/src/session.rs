@@ -176,7 +176,9 @@ impl<'a> Session<'a> {
                         job.r#type,
                         job.retries,
                         moment(job.deadline - crate::START_MILLISECONDS),
-                        trace::headers(&serde_json::from_str(&job.custom_headers).unwrap_or_default()),
+                        self.tracker.with_resource_names(&trace::headers(
+                            &serde_json::from_str(&job.custom_headers).unwrap_or_default()
+                        )),
                         canonical_text(&job.variables)
                     ));
                 }

@@ -39,6 +39,7 @@ pub fn lines(tracker: &Tracker, records: &[Value]) -> Vec<String> {
     let mut others: Vec<(String, Vec<String>)> = Vec::new();
     for record in records.iter().map(Record).filter(|record| record.is_event()) {
         let Some(what) = describe(record) else { continue };
+        let what = if record.value_type() == "JOB" { tracker.with_resource_names(&what) } else { what };
         match owner(tracker, record) {
             Owner::Other(name) => {
                 let line = format!("{name}: {what}");

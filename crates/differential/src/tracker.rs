@@ -156,6 +156,8 @@ pub struct Tracker {
     pub messages: HashMap<i64, String>,
     /// Definitions in the order of their deployment.
     pub definitions: Vec<Definition>,
+    /// Deployed resources that are only kept: keys, and ids with versions.
+    pub resources: Vec<(i64, String)>,
     instance_by_key: HashMap<i64, usize>,
     element_by_key: HashMap<i64, usize>,
     counts: HashMap<(usize, String), usize>,
@@ -216,6 +218,10 @@ impl Tracker {
                     id: record.text("bpmnProcessId").to_owned(),
                     version: record.number("version"),
                 }),
+                "RESOURCE" if record.intent() == "CREATED" => {
+                    let name = format!("{} v{}", record.text("resourceId"), record.number("version"));
+                    self.resources.push((record.number("resourceKey"), name));
+                }
                 "PROCESS" if record.intent() == "DELETED" => {
                     let key = record.number("processDefinitionKey");
                     self.definitions.retain(|definition| definition.key != key);
@@ -223,6 +229,11 @@ impl Tracker {
                 _ => {}
             }
         }
+    }
+
+    /// A text with the names of resources in place of their keys.
+    pub fn with_resource_names(&self, text: &str) -> String {
+        self.resources.iter().fold(text.to_owned(), |text, (key, name)| text.replace(&key.to_string(), name))
     }
 
     fn observe_transition(&mut self, record: Record<'_>) {

@@ -10,6 +10,7 @@ mod complete;
 mod exclusive_gateway;
 mod inclusive_gateway;
 mod job_worker_task;
+mod linked_resources;
 mod multi_instance;
 mod runtime_instruction;
 mod script_task;

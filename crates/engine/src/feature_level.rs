@@ -107,6 +107,7 @@ pub(crate) fn is_of_level_4(element: &Element) -> bool {
         || element.is_for_compensation
         || !element.start_listeners.is_empty()
         || !element.end_listeners.is_empty()
+        || matches!(&element.behavior, Behavior::JobWorker(job) if !job.linked_resources.is_empty())
         || matches!(
             element.behavior,
             Behavior::UserTask(_)

@@ -188,6 +188,19 @@ fn elements_of_level_4(partition: &mut Partition) {
     }
     listeners_and_conditions(partition);
     business_ids(partition);
+    linked_resources(partition);
+}
+
+/// What the first instance links is missing.
+fn linked_resources(partition: &mut Partition) {
+    let linked = ProcessBuilder::new("linked").start("start").service_task("robot", "robot").end("end").to_xml();
+    let resource = r#"<zeebe:linkedResource resourceId="robot" resourceType="RPA" linkName="main"/>"#;
+    let resources = format!("<zeebe:linkedResources>{resource}</zeebe:linkedResources>");
+    let linked = linked.replacen("<zeebe:taskDefinition", &format!("{resources}<zeebe:taskDefinition"), 1);
+    partition.deploy("linked.bpmn", linked.as_bytes());
+    partition.create("linked", "{}", ProcessInstanceCreationIntent::Create);
+    partition.deploy("robot.rpa", br#"{"id":"robot"}"#);
+    partition.create("linked", "{}", ProcessInstanceCreationIntent::Create);
 }
 
 /// The process is called, too; the second instance with the business id is refused when that was asked for.

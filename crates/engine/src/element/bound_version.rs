@@ -44,6 +44,14 @@ impl<'a> Versions<'a> {
         }
     }
 
+    pub fn of_resources(tables: &'a Tables) -> Self {
+        Versions {
+            latest: &tables.latest_resources,
+            by_deployment: &tables.resources_by_deployment,
+            by_version_tag: &tables.resources_by_version_tag,
+        }
+    }
+
     /// The key of the version that the binding means where the token is, if there is one.
     pub fn find(&self, execution: &Execution<'_>, token: &Token, id: &Arc<str>, binding: &Binding) -> Option<Key> {
         let tenant = token.value().tenant_id.shared().clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bpmn::model::JobDefinition;
 use protocol::{ErrorType, JobIntent, JobKind, JobValue, Payload, Text};
 
-use super::Token;
+use super::{Token, linked_resources};
 use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::job::delivery::JobQueue;
@@ -37,7 +37,8 @@ pub(crate) fn evaluate(
             format!("Expected the retries of '{}' to be a 32-bit number, but they are {retries}", token.element().id),
         )
     })?;
-    Ok(job_of(token, job_type, retries, (&definition.headers).into()))
+    let headers = linked_resources::add(execution, token, &definition.headers, &definition.linked_resources)?;
+    Ok(job_of(token, job_type, retries, headers))
 }
 
 /// The job of the element.

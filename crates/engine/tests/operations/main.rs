@@ -6,6 +6,7 @@ mod business_ids;
 mod cluster;
 mod creation;
 mod deletion;
+mod linked_resources;
 mod migration;
 mod modification;
 mod paths;
