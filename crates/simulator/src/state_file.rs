@@ -23,10 +23,14 @@ impl StateFile {
     }
 
     /// Leaves what the disk may hold if the power failed while the checkpoint was written: nothing of it, all pages but
-    /// the one that makes them count, some of these pages, or all.
-    pub fn settle(&self, directory: &Path, tearing: Tearing, chance: &mut Chance) {
+    /// the one that makes them count, some of these pages, or all. These may be all without the length of the file, which comes last:
+    /// it had `committed_bytes` before that.
+    pub fn settle(&self, directory: &Path, committed_bytes: u64, tearing: Tearing, chance: &mut Chance) {
         let path = directory.join(FILE);
-        let written = fs::read(&path).expect("the scratch directory is readable");
+        let mut written = fs::read(&path).expect("the scratch directory is readable");
+        if chance.one_in(2) {
+            written.truncate(usize::try_from(committed_bytes).expect("a small file"));
+        }
         let content = match tearing {
             Tearing::Keeps => written,
             Tearing::Loses => self.before.clone(),

@@ -82,6 +82,9 @@ pub struct CheckpointStatistics {
     pub used_bytes: u64,
     /// The largest size that the file may have.
     pub file_bytes_max: u64,
+    /// The length of the file when the checkpoint counted already, before the file was made as long as its tree says. Whoever
+    /// cuts it there has what a process leaves that ends between the two.
+    pub committed_file_bytes: u64,
     /// How long the background write took, with its sync.
     pub write: Duration,
     /// How long the engine's thread was held to freeze its tables.
@@ -155,7 +158,9 @@ impl Checkpoint {
         file.database.put(&mut batch.transaction, format::HEADER_KEY, &header).map_err(write_error)?;
         let used_bytes = used_bytes(file, &batch.transaction).map_err(write_error)?;
         let Batch { transaction, entries_written, entries_deleted, bytes_written, .. } = batch;
-        transaction.commit().and_then(|()| fill_length(&file.env, &file.path)).map_err(write_error)?;
+        transaction.commit().map_err(write_error)?;
+        let committed_file_bytes = file.env.real_disk_size().map_err(write_error)?;
+        fill_length(&file.env, &file.path).map_err(write_error)?;
         let statistics = CheckpointStatistics {
             applied: self.applied,
             entries_written,
@@ -163,6 +168,7 @@ impl Checkpoint {
             bytes_written,
             used_bytes,
             file_bytes_max: file.env.info().map_size as u64,
+            committed_file_bytes,
             write: started.elapsed(),
             freeze_pause: self.freeze_pause,
             release_pause: Duration::ZERO,

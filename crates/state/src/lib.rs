@@ -19,6 +19,7 @@
 
 mod checkpoint;
 mod error;
+mod file_length;
 mod format;
 mod fronts;
 mod hash;

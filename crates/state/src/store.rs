@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use crate::checkpoint::CheckpointStatistics;
 use crate::error::{CorruptionError, StoreError};
+use crate::file_length::{self, Newest};
 use crate::format::{self, Header};
 use crate::key::{SmallKey, TableKey};
 use crate::migration::{Migration, Schema};
@@ -161,13 +162,13 @@ impl Store {
     /// Opens the store in a directory, creating both if they do not exist.
     pub fn open(directory: &Path, options: &StoreOptions) -> Result<Self, StoreError> {
         let path = directory.join(FILE_NAME);
-        let is_new = !path.exists();
         create_directory(directory).map_err(|error| file_error("create", &path, error.into()))?;
         let env = map(directory, options.map_size_bytes).map_err(|error| file_error("open", &path, error))?;
         check_length(&env, &path)?;
-        if is_new {
+        if env.info().last_txn_id == 0 {
             // The file's name must survive a power loss as surely as the first checkpoint in it.
             // LMDB leaves the first pages of a new file to the system, and the first checkpoint may be far off.
+            // A start that was killed before this leaves it to the next one.
             let synced = File::open(&path).and_then(|file| file.sync_all()).and_then(|()| sync_directory(directory));
             synced.map_err(|error| file_error("create", &path, error.into()))?;
         }
@@ -474,7 +475,7 @@ fn migrate(env: &Env<WithoutTls>, path: &Path, schema: &Schema) -> Result<(), St
 }
 
 /// Makes a file as long as its tree says that it is. A page at the end that a transaction took and gave back is counted, but
-/// never written, and what is shorter than its tree is refused at the next start.
+/// never written. A process that ends before this leaves that to the next start.
 pub(crate) fn fill_length(env: &Env<WithoutTls>, path: &Path) -> heed::Result<()> {
     let needed = needed_bytes(env);
     if env.real_disk_size()? < needed {
@@ -489,17 +490,29 @@ fn needed_bytes(env: &Env<WithoutTls>) -> u64 {
     (env.info().last_page_number as u64 + 1).saturating_mul(u64::from(env.stat().page_size))
 }
 
-/// A file shorter than its tree would end the process at the first access beyond its end, so it is refused here.
+/// A file that lacks pages of its tree would end the process at the first access to them, so it is refused here. One that only
+/// lacks pages that were never written is made as long as its tree says.
 fn check_length(env: &Env<WithoutTls>, path: &Path) -> Result<(), StoreError> {
-    if env.info().last_txn_id == 0 {
+    let info = env.info();
+    if info.last_txn_id == 0 {
         return Ok(());
     }
     let length = env.real_disk_size().map_err(|error| file_error("read", path, error))?;
     let needed = needed_bytes(env);
-    if length < needed {
-        return Err(damaged(path, format!("it has {length} bytes, but its tree needs {needed}")));
+    if length >= needed {
+        return Ok(());
     }
-    Ok(())
+    let newest = Newest {
+        transaction: info.last_txn_id as u64,
+        last_page: info.last_page_number as u64,
+        page_bytes: env.stat().page_size as usize,
+    };
+    match file_length::missing(path, &newest).map_err(|error| file_error("read", path, error.into()))? {
+        None => fill_length(env, path).map_err(|error| file_error("lengthen", path, error)),
+        Some(lacks) => {
+            Err(damaged(path, format!("it has {length} bytes, its newest checkpoint counts {needed}, and {lacks}")))
+        }
+    }
 }
 
 /// Creates a directory and those above it, so that the names of all that were missing survive a power loss. What is synced in a

@@ -314,6 +314,110 @@ fn a_file_that_is_cut_off_is_refused() {
     assert!(matches!(Store::open(directory.path(), &options()), Err(StoreError::DamagedFile { .. })));
 }
 
+/// What the tables hold.
+type Texts = BTreeMap<String, String>;
+
+fn texts(tables: &Tables) -> Texts {
+    tables.texts.iter().map(|(key, text)| (key, text.to_string())).collect()
+}
+
+/// A checkpoint whose last pages were taken at the end of the file and given back: large keys make the tree deep, so that a
+/// deletion merges pages on several levels. It ends with what the tables hold, and the lengths of the file before and after it was made as long
+/// as its tree says.
+fn checkpoint_that_gives_pages_back(directory: &Path) -> (Texts, u64, u64) {
+    let name = |key: u64| format!("{key:0400}");
+    for seed in 270..400_u64 {
+        let here = directory.join(seed.to_string());
+        let mut tables = open(&here);
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut below = |limit: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % limit
+        };
+        let keys = 20 + below(200);
+        for round in 1..10 {
+            if below(3) > 0 {
+                let (first, count) = (below(keys), below(keys));
+                for key in (first..(first + count).min(keys)).filter(|_| below(4) > 0) {
+                    // Some have pages of their own.
+                    let length = if key % 40 == 0 { 9_000 } else { 3 };
+                    tables.texts.put(name(key), format!("{round:0length$}"));
+                }
+            }
+            if below(2) == 0 {
+                let (first, count) = (below(keys), below(keys));
+                (first..(first + count).min(keys)).for_each(|key| tables.texts.delete(&name(key)));
+            }
+            tables.commit().unwrap();
+            let written = frozen(&mut tables, round).write().expect("the checkpoint is written");
+            let committed = written.statistics().committed_file_bytes;
+            release(&mut tables, written);
+            let length = fs::metadata(here.join("data.mdb")).unwrap().len();
+            if committed < length && texts(&tables).len() > 10 {
+                let held = texts(&tables);
+                drop(tables);
+                fs::rename(here.join("data.mdb"), directory.join("data.mdb")).unwrap();
+                return (held, committed, length);
+            }
+        }
+    }
+    panic!("no checkpoint gave pages at the end of its file back");
+}
+
+#[test]
+fn a_kill_between_a_checkpoint_and_the_length_of_its_file_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data.mdb");
+    let (held, committed, length) = checkpoint_that_gives_pages_back(directory.path());
+    let cut = |bytes: u64| fs::File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+    // Also when the next start is killed before it has lengthened the file.
+    for _ in 0..2 {
+        cut(committed);
+        let tables = open(directory.path());
+        assert_eq!(fs::metadata(&path).unwrap().len(), length, "the file is as long as its tree says");
+        assert_eq!(texts(&tables), held);
+        assert!(tables.store().fault().is_none());
+    }
+    cut(committed);
+    let mut tables = open(directory.path());
+    for key in 0..300 {
+        tables.numbers.put(key, 7);
+    }
+    tables.commit().unwrap();
+    checkpoint(&mut tables, 100);
+    drop(tables);
+    let tables = open(directory.path());
+    assert_eq!((tables.numbers.iter().count(), texts(&tables)), (300, held), "it goes on as any other");
+}
+
+#[test]
+fn a_short_file_is_refused_from_the_page_on_that_its_tree_uses() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("data.mdb");
+    let (held, committed, _) = checkpoint_that_gives_pages_back(directory.path());
+    let whole = fs::read(&path).unwrap();
+    let (mut opened, mut refused) = (0, 0);
+    let lengths = (1..committed / 4096 - 1).map(|pages| committed - pages * 4096).chain([committed - 1]);
+    for bytes in lengths {
+        fs::write(&path, &whole[..usize::try_from(bytes).unwrap()]).unwrap();
+        match Store::open(directory.path(), &options()) {
+            Ok(store) => {
+                assert_eq!(refused, 0, "less of the file is there than of one that was refused");
+                assert_eq!(texts(&Tables::open(&store)), held);
+                assert!(store.fault().is_none(), "{:?}", store.fault());
+                opened += 1;
+            }
+            Err(StoreError::DamagedFile { reason, .. }) => {
+                assert!(reason.contains("its tree uses page"), "{reason}");
+                assert_eq!(fs::metadata(&path).unwrap().len(), bytes, "what is refused stays as it is");
+                refused += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > opened, "{refused} were refused, {opened} opened");
+}
+
 #[test]
 fn a_snapshot_restores_to_an_equal_state() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -202,9 +202,13 @@ impl Node {
             && surroundings.chance.per_mille(swarm.crash / 10)
             && surroundings.chance.per_mille(swarm.crash_in_operation);
         let before = crashes.then(|| StateFile::remember(&directory));
-        match upkeep.write(Duration::from_millis(now - front.started)) {
+        let committed_bytes = match upkeep.write(Duration::from_millis(now - front.started)) {
             None => return,
-            Some(Ok(written)) => front.written = Some(written),
+            Some(Ok(written)) => {
+                let committed_bytes = written.statistics().committed_file_bytes;
+                front.written = Some(written);
+                committed_bytes
+            }
             Some(Err(error)) if self.disk.is_crashed() || error.needs_restart() => {
                 return self.fail(&error.to_string(), surroundings);
             }
@@ -214,7 +218,7 @@ impl Node {
                 let again = Event::WriteCheckpoint(life, partition);
                 return surroundings.schedule.after(retry_at.saturating_sub(now).max(1), again);
             }
-        }
+        };
         let Some(before) = before else {
             surroundings.schedule.after(1, Event::CheckpointWritten(life, partition));
             return;
@@ -222,7 +226,7 @@ impl Node {
         surroundings.oracles.trace("crashes in a checkpoint", &[self.id.0, partition.0.into()], "");
         self.stop(surroundings);
         let tearing = *surroundings.chance.choose(&[Tearing::Keeps, Tearing::Loses, Tearing::Mixes]);
-        before.settle(&directory, tearing, surroundings.chance);
+        before.settle(&directory, committed_bytes, tearing, surroundings.chance);
         surroundings.schedule.after(surroundings.chance.within(50..3_000), Event::Start(self.id));
     }
 
