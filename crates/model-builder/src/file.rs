@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::process::{Flow, MultiInstance, Node, ProcessBuilder};
+use crate::process::{Attributes, Flow, MultiInstance, Node, ProcessBuilder};
 use crate::xml::{definitions, expression, optional, tag};
 
 impl ProcessBuilder {
@@ -42,7 +42,8 @@ impl ProcessBuilder {
 
     fn process(&self) -> String {
         let structure = Structure::of(self);
-        let content = optional("bpmn:extensionElements", &self.extensions) + &self.scope(None, &structure);
+        let extensions = execution_listeners(&self.execution_listeners) + &self.extensions;
+        let content = optional("bpmn:extensionElements", &extensions) + &self.scope(None, &structure);
         tag("bpmn:process", &[("id", &self.id), ("isExecutable", "true")], &content)
     }
 
@@ -137,11 +138,8 @@ impl Node {
         if !self.ad_hoc.is_empty() {
             xml += &tag("zeebe:adHoc", &borrowed(&self.ad_hoc), "");
         }
-        let listener = |[event_type, job_type]: &[String; 2]| {
-            tag("zeebe:taskListener", &[("eventType", event_type.as_str()), ("type", job_type.as_str())], "")
-        };
-        let listeners: String = self.task_listeners.iter().map(listener).collect();
-        xml += &optional("zeebe:taskListeners", &listeners);
+        xml += &execution_listeners(&self.execution_listeners);
+        xml += &optional("zeebe:taskListeners", &all_of("zeebe:taskListener", &self.task_listeners));
         if !self.script.is_empty() {
             xml += &tag("zeebe:script", &borrowed(&self.script), "");
         }
@@ -166,6 +164,14 @@ impl MultiInstance {
         let is_sequential = self.is_sequential.to_string();
         tag("bpmn:multiInstanceLoopCharacteristics", &[("isSequential", &is_sequential)], &content)
     }
+}
+
+fn execution_listeners(listeners: &[Attributes]) -> String {
+    optional("zeebe:executionListeners", &all_of("zeebe:executionListener", listeners))
+}
+
+fn all_of(name: &str, elements: &[Attributes]) -> String {
+    elements.iter().map(|attributes| tag(name, &borrowed(attributes), "")).collect()
 }
 
 fn borrowed<'a>(attributes: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {

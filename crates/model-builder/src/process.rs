@@ -4,11 +4,16 @@ use std::collections::HashMap;
 
 use crate::xml::tag;
 
+/// Names and values of an XML element.
+pub(crate) type Attributes = Vec<(&'static str, String)>;
+
 /// Builds one executable process. A wrong use (an unknown id, say) is not caught here but when the file is read.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessBuilder {
     pub(crate) id: String,
     pub(crate) extensions: String,
+    /// The attributes of each execution listener of the process itself.
+    pub(crate) execution_listeners: Vec<Attributes>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) index_by_id: HashMap<String, usize>,
@@ -40,8 +45,10 @@ pub(crate) struct Node {
     /// Who is to do a user task.
     pub(crate) assignment: Vec<(&'static str, String)>,
     pub(crate) ad_hoc: Vec<(&'static str, String)>,
-    /// Event type and job type of each listener of a user task.
-    pub(crate) task_listeners: Vec<[String; 2]>,
+    /// The attributes of each listener of a user task.
+    pub(crate) task_listeners: Vec<Attributes>,
+    /// The attributes of each execution listener.
+    pub(crate) execution_listeners: Vec<Attributes>,
     pub(crate) headers: String,
     pub(crate) mappings: String,
     pub(crate) event_definition: String,
@@ -134,7 +141,31 @@ impl ProcessBuilder {
 
     /// Gives the user task that was just added a listener.
     pub fn task_listener(mut self, event_type: &str, job_type: &str) -> Self {
-        self.last().task_listeners.push([event_type, job_type].map(str::to_owned));
+        self.last().task_listeners.push(listener(event_type, job_type));
+        self
+    }
+
+    /// Gives the element that was just added an execution listener (`start` or `end`); the process, when there is none yet.
+    pub fn execution_listener(mut self, event_type: &str, job_type: &str) -> Self {
+        let listeners = match self.nodes.last_mut() {
+            Some(node) => &mut node.execution_listeners,
+            None => &mut self.execution_listeners,
+        };
+        listeners.push(listener(event_type, job_type));
+        self
+    }
+
+    /// Sets the retries of all listeners so far of the element that was just added, or of the process, that have none.
+    pub fn listener_retries(mut self, retries: &str) -> Self {
+        let listeners: Vec<&mut Attributes> = match self.nodes.last_mut() {
+            Some(node) => node.execution_listeners.iter_mut().chain(&mut node.task_listeners).collect(),
+            None => self.execution_listeners.iter_mut().collect(),
+        };
+        for listener in listeners {
+            if !listener.iter().any(|(name, _)| *name == "retries") {
+                listener.push(("retries", retries.to_owned()));
+            }
+        }
         self
     }
 
@@ -354,4 +385,8 @@ impl ProcessBuilder {
     pub(crate) fn last(&mut self) -> &mut Node {
         self.nodes.last_mut().expect("an element must be added before its properties are set")
     }
+}
+
+fn listener(event_type: &str, job_type: &str) -> Attributes {
+    vec![("eventType", event_type.to_owned()), ("type", job_type.to_owned())]
 }
