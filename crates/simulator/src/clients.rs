@@ -1,6 +1,7 @@
 //! The clients of the cluster: they deploy, create, work, publish, cancel and resolve, note the answers, and ask again when
 //! there is none.
 
+mod listeners;
 mod operators;
 mod people;
 
@@ -10,11 +11,12 @@ use std::sync::Arc;
 use engine::Reply;
 use protocol::*;
 
-use crate::model;
+use crate::model::{self, Listened};
 use crate::options::Swarm;
 use crate::oracle::Accounting;
 use chance::Chance;
 
+use listeners::is_of_task;
 use operators::Operators;
 
 const TENANT: &str = "<default>";
@@ -47,8 +49,8 @@ pub struct Clients {
     /// Instances by what their creation was answered, with their correlation key.
     instances: BTreeMap<Key, String>,
     created: u64,
-    /// Jobs that a poll answered and that were not worked on.
-    jobs: Vec<Key>,
+    /// Jobs that a poll answered and that were not worked on, with what they listen to.
+    jobs: Vec<(Key, JobListenerEventType)>,
     /// No new instances from now on, and everything is worked on.
     is_finishing: bool,
     published: u64,
@@ -58,6 +60,8 @@ pub struct Clients {
     answers: BTreeMap<&'static str, (u64, u64)>,
     /// What operators do, if there are any.
     operators: Option<Operators>,
+    /// Whether conditions of start events are evaluated.
+    has_conditions: bool,
 }
 
 #[derive(Clone)]
@@ -74,7 +78,7 @@ impl Clients {
         let mut processes = Vec::new();
         let mut resources = vec![resource(model::CALLED, &model::called())];
         for number in 0..1 + chance.below(3) {
-            let id = format!("process-{number}");
+            let id = Listened::draw(&mut chance).name(&format!("process-{number}"));
             let room = *chance.choose(&[4, 10, 25]);
             resources.push(resource(&id, &model::random(&id, room, &mut chance)));
             processes.push(id);
@@ -85,11 +89,17 @@ impl Clients {
         if chance.one_in(2) {
             resources.push(resource(model::SIGNALLED, &model::started_by_signal()));
         }
+        let has_conditions = chance.one_in(2);
+        if has_conditions {
+            resources.push(resource(model::CONDITIONED, &model::started_by_conditions()));
+        }
         let others = [
             (model::CROWD, model::crowd()),
             (model::UNDONE, model::undone()),
             (model::LISTENING, model::listening()),
             (model::ADVISED, model::advised()),
+            (model::WATCHING, model::watching()),
+            (model::HEARD, model::heard()),
         ];
         for (id, xml) in others {
             if chance.one_in(2) {
@@ -123,6 +133,7 @@ impl Clients {
             payload_bytes: swarm.payload_bytes,
             answers: BTreeMap::new(),
             operators,
+            has_conditions,
         }
     }
 
@@ -152,10 +163,10 @@ impl Clients {
             return self.deploy().into_iter().collect();
         }
         let mut asks = Vec::new();
-        for job in std::mem::take(&mut self.jobs) {
-            asks.extend(self.work(job));
+        for (job, event) in std::mem::take(&mut self.jobs) {
+            asks.extend(if is_of_task(event) { self.hear(job, event) } else { self.work(job) });
         }
-        match self.chance.below(26) {
+        match self.chance.below(29) {
             0..=3 if self.created < if self.is_finishing { INSTANCES_MIN } else { INSTANCES_MAX } => {
                 asks.push(self.create());
             }
@@ -167,6 +178,8 @@ impl Clients {
             19..=22 => asks.extend(self.work_on_user_tasks(accounting)),
             23 => asks.extend(self.broadcast(accounting)),
             24 if !self.is_finishing => asks.extend(self.choose(accounting)),
+            25..=26 => asks.extend(self.change_level(accounting)),
+            27 if self.has_conditions && !self.is_finishing => asks.push(self.evaluate_conditions(accounting)),
             _ => asks.extend(self.operate(accounting)),
         }
         asks
@@ -202,7 +215,9 @@ impl Clients {
         let key = format!("key-{}", self.created);
         let choice = self.chance.below(4);
         let payload = self.payload(&key);
-        let variables = format!(r#"{{"key":"{key}","choice":{choice},"items":[1,2,3],"payload":"{payload}"}}"#);
+        let level = self.chance.below(8);
+        let variables =
+            format!(r#"{{"key":"{key}","choice":{choice},"items":[1,2,3],"level":{level},"payload":"{payload}"}}"#);
         let value = ProcessInstanceCreationValue {
             bpmn_process_id: self.chance.choose(&self.processes).as_str().into(),
             version: -1,
@@ -263,7 +278,9 @@ impl Clients {
             }
             _ => {
                 let (done, back) = (self.chance.below(100), self.chance.below(100));
-                let variables = format!(r#"{{"done":{done},"back":{back}}}"#);
+                let level =
+                    if self.chance.one_in(4) { format!(r#","level":{}"#, self.chance.below(8)) } else { String::new() };
+                let variables = format!(r#"{{"done":{done},"back":{back}{level}}}"#);
                 let value = JobValue { variables: variables.as_str().into(), ..JobValue::default() };
                 ("complete", JobIntent::Complete, value)
             }
@@ -387,7 +404,10 @@ impl Clients {
             (Kind::Create(key), Payload::ProcessInstanceCreation(_, created)) => {
                 self.instances.insert(created.process_instance_key, key);
             }
-            (Kind::Poll, Payload::JobBatch(_, batch)) => self.jobs.extend(&batch.job_keys),
+            (Kind::Poll, Payload::JobBatch(_, batch)) => {
+                let events = batch.jobs.iter().map(|job| job.job_listener_event_type);
+                self.jobs.extend(batch.job_keys.iter().copied().zip(events));
+            }
             _ => {}
         }
     }

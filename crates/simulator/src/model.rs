@@ -1,8 +1,13 @@
 //! Random block-structured processes: every element that waits, and every way to interrupt what waits.
 
+mod listened;
+
 use model_builder::{Event, ProcessBuilder};
 
 use chance::Chance;
+
+use listened::listen;
+pub use listened::{FIRST_RETRIES, Listened};
 
 /// Type of all jobs.
 pub const JOB_TYPE: &str = "work";
@@ -30,9 +35,10 @@ struct Writer<'a> {
     room: usize,
 }
 
-/// A process with a none start event and one end, of about this many elements.
+/// A process with a none start event and one end, of about this many elements; the id says what listens to it.
 pub fn random(id: &str, room: usize, chance: &mut Chance) -> String {
-    let mut writer = Writer { builder: ProcessBuilder::new(id).start("start"), chance, count: 0, room };
+    let builder = listen(ProcessBuilder::new(id), id).start("start");
+    let mut writer = Writer { builder, chance, count: 0, room };
     for _ in 0..3 {
         writer.block(0);
     }
@@ -51,7 +57,9 @@ pub const VERSIONED: &str = "versioned";
 
 /// A version of it, with a job and perhaps a second one, or a wait.
 pub fn versioned(number: u64) -> String {
-    let builder = ProcessBuilder::new(VERSIONED).start("start").service_task("first", JOB_TYPE);
+    let first = Listened::BOTH.name("first");
+    let builder = ProcessBuilder::new(VERSIONED).start("start").service_task(&first, JOB_TYPE);
+    let builder = listen(builder, &first);
     let builder = match number % 3 {
         0 => builder,
         1 => builder.service_task("second", JOB_TYPE),
@@ -78,6 +86,53 @@ pub fn started_by_signal() -> String {
     builder.service_task("signal-task", JOB_TYPE).end("signal-end").to_xml()
 }
 
+/// A process that the conditions of start events start, each once.
+pub const CONDITIONED: &str = "conditioned";
+
+/// Its only version, with two start events that may both hold.
+pub fn started_by_conditions() -> String {
+    let builder = ProcessBuilder::new(CONDITIONED).start_event("high", Event::Condition("=level >= 4", ""));
+    let builder = builder.service_task("task-of-high", JOB_TYPE).end("end-of-high").apart();
+    let builder = builder.start_event("low", Event::Condition("=level < 6 and choice >= 2", ""));
+    builder.service_task("task-of-low", JOB_TYPE).end("end-of-low").to_xml()
+}
+
+/// A process that waits for conditions in every way.
+pub const WATCHING: &str = "watching";
+
+/// Its only version: at once the same variable lets one thing go on, interrupts another and begins a third.
+pub fn watching() -> String {
+    let both = Listened::BOTH;
+    let [sub, watch, task] = [both.name("sub"), both.name("watch"), both.name("task")];
+    let builder = ProcessBuilder::new(WATCHING).start("start").parallel_gateway("fork");
+    let builder = builder.catch_event("enough", Event::Condition("=level >= 5", "")).end("end-enough");
+    let builder = listen(builder.move_to("fork").sub_process(&sub), &sub).start("start-within");
+    let builder = listen(builder.service_task(&task, JOB_TYPE), &task).user_task("person").end("end-within");
+    let builder = builder.boundary("more", &task, Event::Condition("=level >= 3", "")).non_interrupting();
+    let builder = builder.service_task("task-of-more", JOB_TYPE).end("end-more");
+    let builder = builder.boundary("off", "person", Event::Condition("=level >= 7", "update")).end("end-off");
+    let builder = listen(builder.event_sub_process(&watch), &watch);
+    let builder = builder.start_event("low", Event::Condition("=level < 2 and choice >= 1", "")).non_interrupting();
+    let builder = builder.service_task("task-of-low", JOB_TYPE).end("end-low").end_sub_process();
+    let builder = builder.end_sub_process().move_to(&sub).end("end").move_to("fork");
+    let builder = builder.event_based_gateway("which").catch_event("sooner", Event::Condition("=level >= 2", ""));
+    let builder = builder.end("end-sooner").move_to("which").catch_event("later", Event::Duration("PT4S"));
+    builder.end("end-later").to_xml()
+}
+
+/// A process whose user task is listened to in every way.
+pub const HEARD: &str = "heard";
+
+/// Its only version: the time of the task may be over while it is listened to.
+pub fn heard() -> String {
+    let (task, sub) = (Listened::ALL.name("person"), Listened::BOTH.name("around"));
+    let builder = listen(ProcessBuilder::new(HEARD).start("start").sub_process(&sub), &sub).start("start-within");
+    let builder = listen(builder.user_task(&task).assignee("=key"), &task).end("end-within");
+    let builder = builder.boundary("off", &task, Event::Condition("=level >= 7", "")).end("end-off").end_sub_process();
+    let builder = builder.move_to(&sub).boundary("over", &sub, Event::Duration("PT6S")).end("end-over");
+    builder.move_to(&sub).end("end").to_xml()
+}
+
 /// What the ids of ad-hoc sub-processes begin with; behind it are a number and how many of its choices begin at once.
 const AD_HOC: &str = "ad-hoc-";
 /// How many elements an ad-hoc sub-process has to choose from.
@@ -93,7 +148,7 @@ pub struct AdHoc<'a> {
 impl<'a> AdHoc<'a> {
     /// Reads an id, if it is that of one.
     pub fn read(id: &'a str) -> Option<Self> {
-        let (number, at_first) = id.strip_prefix(AD_HOC)?.split_once('-')?;
+        let (number, at_first) = id.strip_prefix(AD_HOC)?.split('_').next()?.split_once('-')?;
         Some(AdHoc { number, at_first: at_first.parse().ok()? })
     }
 
@@ -163,6 +218,10 @@ pub fn advised() -> String {
     builder.apart().user_task(&third).end_sub_process().end("end").to_xml()
 }
 
+/// What events wait for. In the end all of them hold when the variable is high.
+const CONDITIONS: &[&str] =
+    &["=level >= 3", "=level >= 6", "=level >= 2 and choice >= 0", "=done >= 50 and level >= 1"];
+
 const DEPTH_MAX: usize = 3;
 
 impl Writer<'_> {
@@ -170,6 +229,12 @@ impl Writer<'_> {
         self.count += 1;
         self.room = self.room.saturating_sub(1);
         format!("{kind}-{}", self.count)
+    }
+
+    /// The id of an element that may be listened to.
+    fn listened(&mut self, kind: &str) -> String {
+        let id = self.id(kind);
+        Listened::draw(self.chance).name(&id)
     }
 
     fn add(&mut self, change: impl FnOnce(ProcessBuilder) -> ProcessBuilder) {
@@ -183,12 +248,12 @@ impl Writer<'_> {
             6 => self.catch("PT3S"),
             7 => self.catch_message(),
             8 => {
-                let id = self.id("receive");
-                self.add(|builder| builder.receive_task(&id, MESSAGE, "=key"));
+                let id = self.listened("receive");
+                self.add(|builder| listen(builder.receive_task(&id, MESSAGE, "=key"), &id));
             }
             9 => {
-                let id = self.id("call");
-                self.add(|builder| builder.call_activity(&id, CALLED));
+                let id = self.listened("call");
+                self.add(|builder| listen(builder.call_activity(&id, CALLED), &id));
                 if self.chance.one_in(2) {
                     self.boundary(&id, Event::Error(ERROR), true);
                 }
@@ -213,15 +278,16 @@ impl Writer<'_> {
     }
 
     fn task(&mut self) {
-        let id = self.id("task");
-        self.add(|builder| builder.service_task(&id, JOB_TYPE));
+        let id = self.listened("task");
+        self.add(|builder| listen(builder.service_task(&id, JOB_TYPE), &id));
     }
 
     fn user_task(&mut self) {
         let id = self.id("user-task");
+        let id = Listened::draw_task(self.chance).name(&id);
         let is_assigned = self.chance.one_in(2);
         self.add(|builder| {
-            let builder = builder.user_task(&id);
+            let builder = listen(builder.user_task(&id), &id);
             if is_assigned { builder.assignee("=key") } else { builder }
         });
     }
@@ -247,29 +313,30 @@ impl Writer<'_> {
     fn throw(&mut self) {
         let kinds = ["throw", "signal-throw", COMPENSATE, COMPENSATE];
         let kind = *self.chance.choose(&kinds);
-        let id = self.id(kind);
+        let id = if kind == "throw" { self.listened(kind) } else { self.id(kind) };
         let signal = *self.chance.choose(&[SIGNAL, START_SIGNAL]);
         self.add(|builder| match kind {
-            "throw" => builder.throw(&id),
+            "throw" => listen(builder.throw(&id), &id),
             "signal-throw" => builder.signal_throw(&id, signal).input("=key", "thrower"),
             _ => builder.compensation_throw(&id),
         });
     }
 
     fn catch_signal(&mut self) {
-        let id = self.id("signal");
-        self.add(|builder| builder.catch_event(&id, Event::Signal(SIGNAL)));
+        let id = self.listened("signal");
+        self.add(|builder| listen(builder.catch_event(&id, Event::Signal(SIGNAL)), &id));
     }
 
     /// Some of its choices begin at once, others when a client wants it.
     fn ad_hoc_sub_process(&mut self, depth: usize) {
         self.count += 1;
         let at_first = 1 + self.chance.index(CHOICES);
-        let id = format!("{AD_HOC}{}-{at_first}", self.count);
+        let id = Listened::draw(self.chance).name(&format!("{AD_HOC}{}-{at_first}", self.count));
         let choices = AdHoc { number: &self.count.to_string(), at_first }.choices();
         self.add(|builder| {
             let active = format!("=[\"{}\"]", choices[..at_first].join("\",\""));
-            builder.ad_hoc_sub_process(&id, &active).ad_hoc_output("chosen", "=done + 1")
+            let builder = builder.ad_hoc_sub_process(&id, &active).ad_hoc_output("chosen", "=done + 1");
+            listen(builder, &id)
         });
         for choice in &choices {
             self.add(ProcessBuilder::apart);
@@ -304,25 +371,33 @@ impl Writer<'_> {
     }
 
     fn catch(&mut self, duration: &'static str) {
-        let id = self.id("timer");
-        self.add(|builder| builder.catch_event(&id, Event::Duration(duration)));
+        let id = self.listened("timer");
+        let condition = if self.chance.one_in(2) { Some(*self.chance.choose(CONDITIONS)) } else { None };
+        self.add(|builder| {
+            let event = condition.map_or(Event::Duration(duration), |condition| Event::Condition(condition, ""));
+            listen(builder.catch_event(&id, event), &id)
+        });
     }
 
     fn catch_message(&mut self) {
-        let id = self.id("message");
-        self.add(|builder| builder.catch_event(&id, Event::Message(MESSAGE, "=key")));
+        let id = self.listened("message");
+        self.add(|builder| listen(builder.catch_event(&id, Event::Message(MESSAGE, "=key")), &id));
     }
 
     fn task_with_boundary(&mut self) {
-        let id = self.id("task");
-        self.add(|builder| builder.service_task(&id, JOB_TYPE));
+        let id = self.listened("task");
+        self.add(|builder| listen(builder.service_task(&id, JOB_TYPE), &id));
         let (event, is_interrupting) = self.event();
         self.boundary(&id, event, is_interrupting);
     }
 
     fn event(&mut self) -> (Event<'static>, bool) {
         let is_interrupting = self.chance.one_in(2);
-        match self.chance.below(5) {
+        match self.chance.below(7) {
+            5..=6 => {
+                let what = *self.chance.choose(&["", "", "create", "update"]);
+                (Event::Condition(self.chance.copy_of(CONDITIONS), what), is_interrupting)
+            }
             4 => (Event::Signal(SIGNAL), is_interrupting),
             0 => (Event::Duration("PT2S"), is_interrupting),
             1 => (Event::Message(MESSAGE, "=key"), is_interrupting),
@@ -332,17 +407,17 @@ impl Writer<'_> {
     }
 
     fn boundary(&mut self, activity: &str, event: Event<'static>, is_interrupting: bool) {
-        let (boundary, task, end) = (self.id("boundary"), self.id("task"), self.id("end"));
+        let (boundary, task, end) = (self.id("boundary"), self.listened("task"), self.id("end"));
         self.add(|builder| {
             let builder = builder.boundary(&boundary, activity, event);
             let builder = if is_interrupting { builder } else { builder.non_interrupting() };
-            builder.service_task(&task, JOB_TYPE).end(&end).move_to(activity)
+            listen(builder.service_task(&task, JOB_TYPE), &task).end(&end).move_to(activity)
         });
     }
 
     fn sub_process(&mut self, depth: usize) {
-        let (id, start) = (self.id("sub"), self.id("start"));
-        self.add(|builder| builder.sub_process(&id).start(&start));
+        let (id, start) = (self.listened("sub"), self.id("start"));
+        self.add(|builder| listen(builder.sub_process(&id), &id).start(&start));
         self.block(depth + 1);
         let ends = self.chance.below(8);
         let end = self.id(if ends == 3 { COMPENSATE } else { "end" });
@@ -355,10 +430,11 @@ impl Writer<'_> {
             _ => builder.end(&end),
         });
         if self.chance.one_in(3) {
-            let (sub, start, task, end) = (self.id("event-sub"), self.id("start"), self.id("task"), self.id("end"));
+            let (sub, start, task, end) =
+                (self.listened("event-sub"), self.id("start"), self.id("task"), self.id("end"));
             let (event, is_interrupting) = self.event();
             self.add(|builder| {
-                let builder = builder.event_sub_process(&sub).start_event(&start, event);
+                let builder = listen(builder.event_sub_process(&sub), &sub).start_event(&start, event);
                 let builder = if is_interrupting { builder } else { builder.non_interrupting() };
                 builder.service_task(&task, JOB_TYPE).end(&end).end_sub_process()
             });
@@ -374,10 +450,10 @@ impl Writer<'_> {
     }
 
     fn repeated(&mut self, depth: usize) {
-        let (id, start) = (self.id("loop"), self.id("start"));
+        let (id, start) = (self.listened("loop"), self.id("start"));
         let (is_sequential, stops) = (self.chance.one_in(2), self.chance.one_in(3));
         self.add(|builder| {
-            let builder = builder.sub_process(&id);
+            let builder = listen(builder.sub_process(&id), &id);
             let builder = if is_sequential {
                 builder.sequential_multi_instance("=items", "item")
             } else {

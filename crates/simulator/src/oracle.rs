@@ -8,6 +8,7 @@ mod acknowledged;
 mod ad_hoc;
 mod bounded;
 mod compensation;
+mod conditions;
 mod distributed;
 mod due;
 mod exported;
@@ -15,6 +16,7 @@ mod jobs;
 mod kept;
 mod keys;
 mod leaders;
+mod listeners;
 mod lives;
 mod once;
 mod replicas;
@@ -54,11 +56,13 @@ pub struct Oracles {
     ad_hoc: ad_hoc::AdHoc,
     compacted: bounded::Compacted,
     compensation: compensation::Compensation,
+    conditions: conditions::Conditions,
     due: due::Due,
     exported: exported::Exported,
     jobs: jobs::Jobs,
     kept: kept::Kept,
     leaders: leaders::Leaders,
+    listeners: listeners::Listeners,
     lives: lives::Lives,
     signals: signals::Signals,
     streams: streams::Streams,
@@ -81,11 +85,13 @@ impl Oracles {
             ad_hoc: ad_hoc::AdHoc::default(),
             compacted: bounded::Compacted::default(),
             compensation: compensation::Compensation::default(),
+            conditions: conditions::Conditions::default(),
             due: due::Due::default(),
             exported: exported::Exported::default(),
             jobs: jobs::Jobs::default(),
             kept: kept::Kept::default(),
             leaders: leaders::Leaders::default(),
+            listeners: listeners::Listeners::default(),
             lives: lives::Lives::default(),
             signals: signals::Signals::default(),
             streams: streams::Streams::default(),
@@ -115,12 +121,16 @@ impl Oracles {
             self.streams.record(applied.partition, record);
             self.lives.record(record);
             self.variables.record(record);
+            self.conditions.record(applied.partition, record, &self.variables);
+            self.listeners.record(record);
             self.accounting.record(record);
             self.signals.record(applied.partition, record);
             self.user_tasks.record(record);
             self.compensation.record(record);
             self.ad_hoc.record(record);
         }
+        self.conditions.look(applied.partition, applied.now, &self.variables);
+        self.listeners.check();
         self.compare_counts(applied.partition, applied.engine);
         self.signals.check(applied.partition, applied.engine);
         self.ad_hoc.check(applied.partition, applied.engine);
@@ -235,6 +245,7 @@ impl Oracles {
     /// There have been no faults for a while.
     pub fn check_due(&self, now: Timestamp) {
         self.due.check(now);
+        self.conditions.check(now);
     }
 
     /// Something that must happen again in a run of the same seed.
@@ -291,6 +302,7 @@ impl Oracles {
         self.streams.check(partition, rows);
         self.signals.check_end(partition);
         self.user_tasks.check_rows(partition, rows);
+        self.conditions.check_rows(partition, rows);
     }
 
     /// The open streams of a partition.

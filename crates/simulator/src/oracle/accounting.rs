@@ -1,14 +1,15 @@
-//! Accounting: every instance was asked for by a client, a message, a signal or another instance, once, and is completed, terminated or
-//! still active, by the records and by the state alike. An instance that is none of these is lost, and nobody would look for
-//! it; one that nobody asked for does its work twice.
+//! Accounting: every instance was asked for by a client, a message, a signal, a condition or another instance, once, and is
+//! completed, terminated or still active, by the records and by the state alike. An instance that is none of these is lost, and
+//! nobody would look for it; one that nobody asked for does its work twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{Engine, Reply};
 use protocol::{
-    BpmnElementType, Command, IncidentIntent, Key, MessageStartEventSubscriptionIntent, PartitionId, Payload,
-    ProcessEventIntent, ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
-    Record, RecordType, SignalSubscriptionIntent, Text, UserTaskIntent,
+    BpmnElementType, Command, ConditionalEvaluationIntent, ConditionalSubscriptionIntent, IncidentIntent, Key,
+    MessageStartEventSubscriptionIntent, PartitionId, Payload, ProcessEventIntent, ProcessInstanceCreationIntent,
+    ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent, Record, RecordType, SignalSubscriptionIntent, Text,
+    UserTaskIntent,
 };
 
 use crate::model::{AdHoc, SIGNAL_START};
@@ -24,6 +25,7 @@ pub struct Accounting {
     by_command: BTreeSet<Key>,
     by_message: BTreeSet<Key>,
     by_signal: BTreeSet<Key>,
+    by_condition: BTreeSet<Key>,
     called: BTreeSet<Key>,
     begun: BTreeSet<Key>,
     /// Instances of which somebody was told that they are to be cancelled or are terminated.
@@ -38,6 +40,8 @@ pub struct Accounting {
     user_tasks: BTreeSet<Key>,
     /// Waits of element instances for signals.
     signal_subscriptions: BTreeSet<Key>,
+    /// Waits of element instances for conditions that go on or interrupt, with their scopes.
+    conditions: BTreeMap<Key, Key>,
     /// Element instances that live, but for the instances of processes.
     elements: BTreeMap<Key, Element>,
     /// The ids that elements of each process ever had.
@@ -101,6 +105,21 @@ impl Accounting {
                 SignalSubscriptionIntent::Deleted => drop(self.signal_subscriptions.remove(&record.key)),
                 SignalSubscriptionIntent::Migrated => {}
             },
+            Payload::ConditionalEvaluation(ConditionalEvaluationIntent::Evaluated, value) => {
+                for started in &value.started_process_instances {
+                    let key = started.process_instance_key;
+                    assert!(self.by_condition.insert(key), "the instance {key} was started twice by conditions");
+                }
+            }
+            Payload::ConditionalSubscription(intent, value) if value.interrupting && value.scope_key.is_some() => {
+                match intent {
+                    ConditionalSubscriptionIntent::Created => drop(self.conditions.insert(record.key, value.scope_key)),
+                    ConditionalSubscriptionIntent::Triggered | ConditionalSubscriptionIntent::Deleted => {
+                        self.conditions.remove(&record.key);
+                    }
+                    _ => {}
+                }
+            }
             Payload::Process(ProcessIntent::Created, value) => {
                 // Every partition says so, perhaps after the first one has said that it is deleted.
                 let id = value.metadata.bpmn_process_id.clone();
@@ -233,6 +252,11 @@ impl Accounting {
         !self.signal_subscriptions.is_empty()
     }
 
+    /// The scopes of the conditions that element instances wait for, but of those that do not interrupt.
+    pub fn waits_for_conditions(&self) -> impl Iterator<Item = Key> + '_ {
+        self.conditions.values().copied()
+    }
+
     /// The ad-hoc sub-processes that live, with their ids.
     pub fn ad_hoc_sub_processes(&self) -> impl Iterator<Item = (Key, &Text)> + '_ {
         let all = self.elements.iter().filter(|(_, element)| AdHoc::read(&element.id).is_some());
@@ -273,14 +297,11 @@ impl Accounting {
                 totals.terminated
             );
         }
-        let asked_for: BTreeSet<Key> = [&self.by_command, &self.by_message, &self.by_signal, &self.called]
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
+        let kinds = [&self.by_command, &self.by_message, &self.by_signal, &self.by_condition, &self.called];
+        let asked_for: BTreeSet<Key> = kinds.into_iter().flatten().copied().collect();
         let differs: Vec<&Key> = self.begun.symmetric_difference(&asked_for).take(3).collect();
         assert!(differs.is_empty(), "not both asked for and begun: {differs:?}");
-        let kinds = self.by_command.len() + self.by_message.len() + self.by_signal.len() + self.called.len();
+        let kinds: usize = kinds.into_iter().map(BTreeSet::len).sum();
         assert!(kinds == asked_for.len(), "{kinds} beginnings of {} instances", asked_for.len());
         let by_command = self.by_command.len() as u64;
         assert!(by_command <= self.asked, "{} commands created {by_command} instances", self.asked);

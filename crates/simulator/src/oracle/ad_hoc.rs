@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Engine;
 use protocol::{
-    AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, BpmnElementType, Key, PartitionId, Payload,
-    ProcessInstanceIntent, ProcessInstanceModificationIntent, ProcessInstanceValue, Record, RecordType, Text,
+    AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, BpmnElementType, JobListenerEventType, Key,
+    PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceModificationIntent, ProcessInstanceValue, Record,
+    RecordType, Text, UserTaskIntent, UserTaskValue,
 };
 
-use crate::model::AdHoc as Id;
+use crate::model::{AdHoc as Id, Listened};
 
 /// Inner instances that begin before it is said that their elements were chosen.
 const BEGUN_AT_ONCE_MAX: usize = 50;
@@ -38,6 +39,8 @@ pub struct AdHoc {
     living: BTreeMap<Key, Living>,
     /// The ad-hoc sub-process of each inner instance in which nothing has begun.
     empty: BTreeMap<Key, Key>,
+    /// The scope of each element instance that lives.
+    scopes: BTreeMap<Key, Key>,
     /// What operators change is not foreseen.
     modified: BTreeSet<Key>,
 }
@@ -50,6 +53,7 @@ impl AdHoc {
         }
         match &record.payload {
             Payload::ProcessInstance(intent, value) => self.element(*intent, record.key, value),
+            Payload::UserTask(UserTaskIntent::Canceling, task) => self.canceling(task),
             Payload::AdHocSubProcessInstruction(AdHocSubProcessInstructionIntent::Activated, value) => {
                 self.chosen(value);
             }
@@ -62,6 +66,13 @@ impl AdHoc {
 
     fn element(&mut self, intent: ProcessInstanceIntent, key: Key, value: &ProcessInstanceValue) {
         let (id, scope) = (&value.element_id, value.flow_scope_key);
+        match intent {
+            ProcessInstanceIntent::ElementActivating => drop(self.scopes.insert(key, scope)),
+            ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated => {
+                self.scopes.remove(&key);
+            }
+            _ => {}
+        }
         match (intent, value.bpmn_element_type) {
             (ProcessInstanceIntent::ElementActivated, BpmnElementType::AdHocSubProcess) => {
                 let living = self.living.entry(key).or_default();
@@ -111,6 +122,21 @@ impl AdHoc {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What is around a user task ends when those have been asked who listen to its end.
+    fn canceling(&mut self, task: &UserTaskValue) {
+        if Listened::read(&task.element_id).count(JobListenerEventType::Canceling) == 0 {
+            return;
+        }
+        let mut at = task.element_instance_key;
+        while let Some(scope) = self.scopes.get(&at) {
+            if let Some(living) = self.living.get_mut(scope) {
+                living.inner.remove(&at);
+                living.ending.remove(&at);
+            }
+            at = *scope;
         }
     }
 

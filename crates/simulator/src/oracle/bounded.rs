@@ -18,6 +18,7 @@ const STAYS: &[&str] = &[
     "message_start_subscriptions",
     "message_started_processes",
     "signal_receivers",
+    "conditional_start_events",
     "outbox_sequences",
     "inbox_sequences",
     "cluster",
@@ -78,7 +79,8 @@ pub fn left_over(rows: &[String]) -> Vec<&String> {
     let stays = |row: &&String| {
         let table = row.split(' ').next().unwrap_or_default();
         // A start event of a process waits as long as its version is the newest.
-        let is_of_start = table == "signal_subscriptions" && row.contains("catch_event_instance_key: Key(-1)");
+        let is_of_start = table == "signal_subscriptions" && row.contains("catch_event_instance_key: Key(-1)")
+            || table == "conditional_subscriptions" && row.contains("element_instance_key: Key(-1)");
         is_of_start || STAYS.contains(&table)
     };
     rows.iter().filter(|row| !stays(row)).collect()

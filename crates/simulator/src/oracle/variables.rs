@@ -7,14 +7,14 @@ use std::hash::Hasher;
 
 use engine::Reply;
 use protocol::{
-    BpmnElementType, Command, JobBatchIntent, JobIntent, JobValue, Key, Payload, ProcessInstanceIntent,
-    ProcessInstanceValue, Record, RecordType, Text, UserTaskIntent, VariableIntent, VariableValue,
+    BpmnElementType, Command, JobBatchIntent, JobIntent, JobKind, JobValue, Key, Payload, ProcessInstanceIntent,
+    ProcessInstanceValue, Record, RecordType, Text, UserTaskIntent, UserTaskValue, VariableIntent, VariableValue,
 };
 use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
 /// Names that only clients write.
-const OF_CLIENTS: &[&str] = &["key", "choice", "items", "payload", "done", "back", "set", "told", "signalled"];
+const OF_CLIENTS: &[&str] = &["key", "choice", "items", "payload", "done", "back", "set", "told", "signalled", "level"];
 /// Of these, those whose values begin with the correlation key of the instance that they are for.
 const ADDRESSED: &[&str] = &["payload", "told"];
 
@@ -40,6 +40,10 @@ pub struct Variables {
     owners: BTreeMap<Key, String>,
     /// The same, the other way round.
     owned: BTreeMap<String, Key>,
+    /// The process instance of every element instance that ever was.
+    instance_of: BTreeMap<Key, Key>,
+    /// What comes with the change of a user task that is not done, by its element instance: its listeners see it.
+    coming: BTreeMap<Key, Text>,
 }
 
 #[derive(Default)]
@@ -75,6 +79,7 @@ impl Variables {
             Payload::Job(_, value) => &value.variables,
             Payload::UserTask(_, value) => &value.variables,
             Payload::Signal(_, value) => &value.variables,
+            Payload::ConditionalEvaluation(_, value) => &value.variables,
             _ => return,
         };
         let all = all_written(document);
@@ -91,7 +96,9 @@ impl Variables {
         let instance = match &reply.payload {
             Payload::ProcessInstanceCreation(_, value) => value.process_instance_key,
             Payload::ProcessInstanceResult(_, value) => value.process_instance_key,
-            Payload::VariableDocument(_, value) => value.scope_key,
+            Payload::VariableDocument(_, value) => {
+                self.instance_of.get(&value.scope_key).copied().unwrap_or(value.scope_key)
+            }
             _ => return,
         };
         self.must_have(instance, &all, "a client was told that it has");
@@ -113,15 +120,28 @@ impl Variables {
             Payload::Variable(VariableIntent::Created | VariableIntent::Updated, value) => self.variable(value),
             Payload::ProcessInstance(intent, value) => self.element(*intent, record.key, value),
             Payload::Job(JobIntent::Completed, job) => {
-                self.given.insert(job.element_instance_key, all_written(&job.variables));
+                let given = self.given.entry(job.element_instance_key).or_default();
+                given.extend(all_written(&job.variables));
             }
-            Payload::UserTask(UserTaskIntent::Completed, task) => {
-                self.given.insert(task.element_instance_key, all_written(&task.variables));
-            }
+            Payload::UserTask(intent, task) => self.user_task(*intent, task),
             Payload::JobBatch(JobBatchIntent::Activated, batch) => {
                 batch.job_keys.iter().zip(&batch.jobs).for_each(|(key, job)| self.activated(*key, job));
             }
             _ => {}
+        }
+    }
+
+    fn user_task(&mut self, intent: UserTaskIntent, task: &UserTaskValue) {
+        let element = task.element_instance_key;
+        match intent {
+            UserTaskIntent::Completing | UserTaskIntent::Updating => {
+                self.coming.insert(element, task.variables.clone());
+            }
+            UserTaskIntent::Corrected | UserTaskIntent::Migrated => {}
+            _ => drop(self.coming.remove(&element)),
+        }
+        if intent == UserTaskIntent::Completed {
+            self.given.entry(element).or_default().extend(all_written(&task.variables));
         }
     }
 
@@ -130,6 +150,7 @@ impl Variables {
         match intent {
             ProcessInstanceIntent::ElementActivating => {
                 self.scopes.entry(key).or_default().around = Some(value.flow_scope_key);
+                self.instance_of.insert(key, value.process_instance_key);
                 if is_process && value.parent_process_instance_key != Key::NONE {
                     self.callers.insert(key, value.parent_process_instance_key);
                 }
@@ -178,6 +199,24 @@ impl Variables {
         }
     }
 
+    /// Whether what is in a scope can be seen from another, because it is that or lies around it.
+    pub fn sees(&self, from: Key, scope: Key) -> bool {
+        self.outwards(from).any(|(key, _)| key == scope)
+    }
+
+    /// The number that a variable has where it is seen from a scope.
+    pub fn visible(&self, from: Key, name: &str) -> Option<i64> {
+        let found = self.outwards(from).find_map(|(_, scope)| scope.values.iter().find(|(of, _)| of.as_str() == name));
+        found.and_then(|(_, value)| value.parse().ok())
+    }
+
+    /// A scope and those around it, the nearest first.
+    fn outwards(&self, from: Key) -> impl Iterator<Item = (Key, &Scope)> {
+        let first = self.scopes.get_key_value(&from);
+        let around = |(_, scope): &(&Key, &Scope)| scope.around.and_then(|around| self.scopes.get_key_value(&around));
+        std::iter::successors(first, around).map(|(key, scope)| (*key, scope))
+    }
+
     /// The correlation key of an instance, or of the one that called it first.
     fn owner(&self, mut instance: Key) -> Option<&String> {
         while let Some(caller) = self.callers.get(&instance) {
@@ -196,6 +235,11 @@ impl Variables {
             }
             scope = here.around.unwrap_or(Key::NONE);
         }
+        let none = Text::default();
+        let coming =
+            if job.job_kind == JobKind::TaskListener { self.coming.get(&job.element_instance_key) } else { None };
+        let coming = entries(coming.unwrap_or(&none));
+        visible.extend(coming.iter().map(|(name, value)| (name.as_str(), value.get())));
         let given = entries(&job.variables);
         let differs = visible
             .keys()

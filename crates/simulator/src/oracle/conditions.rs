@@ -1,0 +1,203 @@
+//! Conditions: what waits for a condition goes on when a change of variables makes it hold, or when it holds already, once for each
+//! change; and neither before nor for what it does not see. Otherwise an instance misses what it waits for, or acts on what nobody
+//! said.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use protocol::{
+    ConditionalEvaluationIntent, ConditionalEvaluationValue, ConditionalSubscriptionIntent,
+    ConditionalSubscriptionValue, Key, PartitionId, Payload, Record, RecordType, Timestamp, VariableIntent,
+    VariableValue,
+};
+
+use super::variables::Variables;
+
+/// How late something may be triggered while nothing is wrong with the cluster, in milliseconds.
+const LATE_MAX: i64 = 60_000;
+
+struct Waiting {
+    value: ConditionalSubscriptionValue,
+    /// How often it may be triggered.
+    allowed: u64,
+    /// When it held first of the times that it was not triggered for.
+    owed: Option<Timestamp>,
+}
+
+/// Everything that waits for conditions.
+#[derive(Default)]
+pub struct Conditions {
+    /// What element instances wait for.
+    waiting: BTreeMap<Key, Waiting>,
+    /// By their process instances.
+    of_instances: BTreeMap<Key, BTreeSet<Key>>,
+    /// What start events wait for.
+    starts: BTreeMap<Key, ConditionalSubscriptionValue>,
+    /// What is to be looked at on each partition when the variables of a command are set.
+    touched: BTreeMap<PartitionId, BTreeSet<Key>>,
+}
+
+impl Conditions {
+    /// A record that was not seen before; what it says of variables is in `variables` already.
+    pub fn record(&mut self, partition: PartitionId, record: &Record, variables: &Variables) {
+        if record.record_type != RecordType::Event {
+            return;
+        }
+        if let Payload::Variable(intent, value) = &record.payload {
+            return self.variable(partition, *intent, value, variables);
+        }
+        self.look(partition, record.timestamp, variables);
+        match &record.payload {
+            Payload::ConditionalSubscription(intent, value) if value.scope_key.is_none() => match intent {
+                ConditionalSubscriptionIntent::Created => drop(self.starts.insert(record.key, (**value).clone())),
+                _ => drop(self.starts.remove(&record.key)),
+            },
+            Payload::ConditionalSubscription(intent, value) => {
+                self.subscription(*intent, record, value, variables);
+            }
+            Payload::ConditionalEvaluation(ConditionalEvaluationIntent::Evaluated, value) => {
+                self.evaluated(partition, value);
+            }
+            _ => {}
+        }
+    }
+
+    fn variable(
+        &mut self,
+        partition: PartitionId,
+        intent: VariableIntent,
+        value: &VariableValue,
+        variables: &Variables,
+    ) {
+        let event = match intent {
+            VariableIntent::Created => "create",
+            VariableIntent::Updated => "update",
+            _ => return,
+        };
+        for key in self.of_instances.get(&value.process_instance_key).into_iter().flatten() {
+            let Some(waiting) = self.waiting.get_mut(key) else { continue };
+            let of = &waiting.value;
+            let reads = of.variable_names.iter().any(|name| *name == value.name);
+            let is_wanted = of.variable_events.is_empty() || of.variable_events.iter().any(|wanted| **wanted == *event);
+            if reads && is_wanted && variables.sees(of.scope_key, value.scope_key) {
+                waiting.allowed += u64::from(holds(&of.condition, |name| variables.visible(of.scope_key, name)));
+                self.touched.entry(partition).or_default().insert(*key);
+            }
+        }
+    }
+
+    /// The variables of a command are set: what sees a change is to be triggered if it holds now.
+    pub fn look(&mut self, partition: PartitionId, now: Timestamp, variables: &Variables) {
+        for key in self.touched.remove(&partition).unwrap_or_default() {
+            let Some(waiting) = self.waiting.get_mut(&key) else { continue };
+            let of = &waiting.value;
+            if holds(&of.condition, |name| variables.visible(of.scope_key, name)) {
+                waiting.owed.get_or_insert(now);
+            }
+        }
+    }
+
+    fn subscription(
+        &mut self,
+        intent: ConditionalSubscriptionIntent,
+        record: &Record,
+        value: &ConditionalSubscriptionValue,
+        variables: &Variables,
+    ) {
+        let (key, id) = (record.key, &value.catch_event_id);
+        match intent {
+            ConditionalSubscriptionIntent::Created => {
+                let holds = holds(&value.condition, |name| variables.visible(value.scope_key, name));
+                let owed = holds.then_some(record.timestamp);
+                let waiting = Waiting { value: value.clone(), allowed: holds.into(), owed };
+                assert!(self.waiting.insert(key, waiting).is_none(), "'{id}' {key} begins to wait twice");
+                self.of_instances.entry(value.process_instance_key).or_default().insert(key);
+            }
+            ConditionalSubscriptionIntent::Triggered => {
+                let Some(waiting) = self.waiting.get_mut(&key) else { panic!("'{id}' {key} is triggered and unknown") };
+                assert!(
+                    waiting.allowed > 0,
+                    "'{id}' {key} is triggered, and no change made '{}' hold: level is {:?}",
+                    value.condition,
+                    variables.visible(value.scope_key, "level")
+                );
+                waiting.allowed -= 1;
+                waiting.owed = None;
+                if value.interrupting {
+                    self.remove(key);
+                    self.interrupted(value, variables);
+                }
+            }
+            ConditionalSubscriptionIntent::Deleted => self.remove(key),
+            ConditionalSubscriptionIntent::Migrated => {
+                if let Some(waiting) = self.waiting.get_mut(&key) {
+                    waiting.value = value.clone();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What is inside of a scope that an event interrupts may end unseen.
+    fn interrupted(&mut self, value: &ConditionalSubscriptionValue, variables: &Variables) {
+        for key in self.of_instances.get(&value.process_instance_key).into_iter().flatten() {
+            if let Some(waiting) = self.waiting.get_mut(key)
+                && variables.sees(waiting.value.scope_key, value.scope_key)
+            {
+                waiting.owed = None;
+            }
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        let Some(waiting) = self.waiting.remove(&key) else { panic!("{key} is to wait no more, and does not wait") };
+        let instance = waiting.value.process_instance_key;
+        if let Some(keys) = self.of_instances.get_mut(&instance) {
+            keys.remove(&key);
+            if keys.is_empty() {
+                self.of_instances.remove(&instance);
+            }
+        }
+    }
+
+    /// Each start event whose condition holds starts one instance, and no other does.
+    fn evaluated(&self, partition: PartitionId, value: &ConditionalEvaluationValue) {
+        let given: BTreeMap<String, i64> = serde_json::from_str(&value.variables).expect("a client gave numbers");
+        let of = |(key, start): &(&Key, &ConditionalSubscriptionValue)| {
+            let definition = value.process_definition_key;
+            key.partition() == Some(partition)
+                && (definition.is_none() || definition == start.process_definition_key)
+                && holds(&start.condition, |name| given.get(name).copied())
+        };
+        let expected: Vec<Key> = self.starts.iter().filter(of).map(|(_, start)| start.process_definition_key).collect();
+        let started: Vec<Key> =
+            value.started_process_instances.iter().map(|started| started.process_definition_key).collect();
+        assert!(started == expected, "{} started {started:?} on {partition} and not {expected:?}", value.variables);
+    }
+
+    /// Nothing has been wrong for a while, and this is the time.
+    pub fn check(&self, now: Timestamp) {
+        let late = |(_, waiting): &(&Key, &Waiting)| waiting.owed.is_some_and(|at| at.saturating_add(LATE_MAX) < now);
+        if let Some((key, waiting)) = self.waiting.iter().find(late) {
+            let Waiting { value, owed, .. } = waiting;
+            panic!("'{}' {key} waits for '{}', which has held since {owed:?}", value.catch_event_id, value.condition);
+        }
+    }
+
+    /// At the end: the state of a partition has the same subscriptions.
+    pub fn check_rows(&self, partition: PartitionId, rows: &[String]) {
+        let all = self.waiting.keys().chain(self.starts.keys());
+        let here = all.filter(|key| key.partition() == Some(partition)).count();
+        let there = rows.iter().filter(|row| row.starts_with("conditional_subscriptions ")).count();
+        assert!(here == there, "{partition} waits for {there} conditions in its state and for {here} by its records");
+    }
+}
+
+/// Whether a condition holds, which is made of comparisons like `level >= 3` with `and` between them.
+fn holds(condition: &str, value_of: impl Fn(&str) -> Option<i64>) -> bool {
+    condition.trim_start_matches('=').split(" and ").all(|comparison| {
+        let parts: Vec<&str> = comparison.split(' ').collect();
+        let [name, sign, number] = parts[..] else { panic!("'{comparison}' is no comparison") };
+        let number: i64 = number.parse().expect("a number");
+        value_of(name).is_some_and(|value| if sign == "<" { value < number } else { value >= number })
+    })
+}
