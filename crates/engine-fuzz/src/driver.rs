@@ -294,6 +294,9 @@ impl<'a, 'b> Driver<'a, 'b> {
     }
 
     fn evaluate(&mut self) -> Outcome {
+        if self.choices.percent(50) {
+            return self.evaluate_conditions();
+        }
         let decision_key = match self.choices.percent(10) {
             true => self.made_up_key(),
             false => Key::NONE,
@@ -306,6 +309,21 @@ impl<'a, 'b> Driver<'a, 'b> {
             ..DecisionEvaluationValue::default()
         };
         let payload = Payload::DecisionEvaluation(DecisionEvaluationIntent::Evaluate, Box::new(value));
+        let partition = self.partition();
+        self.submit_to(partition, Key::NONE, payload)
+    }
+
+    /// Has the conditions of start events evaluated, of all definitions or of one.
+    fn evaluate_conditions(&mut self) -> Outcome {
+        let of_one = self.choices.percent(30);
+        let process_definition_key = if of_one { self.key(|cluster| &cluster.known.definitions) } else { Key::NONE };
+        let value = ConditionalEvaluationValue {
+            process_definition_key,
+            variables: self.variables(),
+            tenant_id: TENANT.into(),
+            started_process_instances: Vec::new(),
+        };
+        let payload = Payload::ConditionalEvaluation(ConditionalEvaluationIntent::Evaluate, Box::new(value));
         let partition = self.partition();
         self.submit_to(partition, Key::NONE, payload)
     }

@@ -3,6 +3,7 @@
 mod activity;
 mod event;
 mod gateway;
+mod listeners;
 mod people;
 
 use std::collections::BTreeSet;
@@ -121,7 +122,8 @@ impl Writer<'_, '_> {
         let mut content = String::new();
         if self.choices.percent(20) {
             let version_tag = self.choices.pick(TAGS);
-            content += &extensions(&tag("zeebe:versionTag", &[("value", version_tag)], ""));
+            let listeners = self.execution_listeners();
+            content += &extensions(&(tag("zeebe:versionTag", &[("value", version_tag)], "") + &listeners));
         }
         content += &self.scope(0, true);
         tag("bpmn:process", &[("id", id), ("isExecutable", "true")], &content)

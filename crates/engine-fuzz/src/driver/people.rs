@@ -101,8 +101,41 @@ impl Driver<'_, '_> {
         self.submit(key, Payload::AdHocSubProcessInstruction(intent, Box::new(value)))
     }
 
-    /// The worker of an ad-hoc sub-process, or one that takes itself for it, says what is next.
+    /// A listener of a user task, or a worker that takes itself for one, agrees, denies or corrects.
+    fn complete_listener(&mut self) -> Outcome {
+        let key = self.key(|cluster| &cluster.known.jobs);
+        let mut corrections = JobResultCorrections {
+            assignee: self.person(),
+            candidate_users_list: (0..self.choices.size(LIST_MAX)).map(|_| "somebody".into()).collect(),
+            priority: self.choices.pick(&[50, 0, 100, -1, i32::MAX]),
+            due_date: (self.choices.pick(&["2030-01-31T09:00:00Z", "", "yesterday"])).into(),
+            ..JobResultCorrections::default()
+        };
+        let attributes = ["assignee", "candidateUsersList", "priority", "dueDate", "x"];
+        corrections.corrected_attributes =
+            (0..self.choices.size(20)).map(|_| self.choices.pick(&attributes).into()).collect();
+        let is_corrected = self.choices.percent(50);
+        let result = JobResult {
+            result_type: if self.choices.percent(95) {
+                JobResultType::UserTask
+            } else {
+                JobResultType::AdHocSubProcess
+            },
+            denied: self.choices.percent(25),
+            denied_reason: self.person(),
+            corrections: is_corrected.then(|| Box::new(corrections)),
+            ..JobResult::default()
+        };
+        let variables = if self.choices.percent(10) { self.variables() } else { Text::default() };
+        let value = JobValue { variables, result: Some(Box::new(result)), ..JobValue::default() };
+        self.submit(key, Payload::Job(JobIntent::Complete, Arc::new(value)))
+    }
+
+    /// The worker of an ad-hoc sub-process or a listener, or one that takes itself for it, says what is next.
     pub(super) fn complete_with_result(&mut self) -> Outcome {
+        if self.choices.percent(50) {
+            return self.complete_listener();
+        }
         let key = self.key(|cluster| &cluster.known.jobs);
         let ad_hoc = self.cluster.known.of_jobs.get(&key).copied().unwrap_or(Key::NONE);
         let result = JobResult {

@@ -106,7 +106,8 @@ impl Writer<'_, '_> {
         depth: usize,
     ) -> Exit {
         let mappings = self.mappings(true);
-        let mut content = extensions(&format!("{extension}{mappings}"));
+        let listeners = self.execution_listeners();
+        let mut content = extensions(&format!("{extension}{mappings}{listeners}"));
         content += &self.repetition();
         content += inside;
         let id = self.id("a");

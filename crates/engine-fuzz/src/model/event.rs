@@ -107,9 +107,10 @@ impl Writer<'_, '_> {
     /// A start event of a process that waits for something.
     pub(super) fn start_event(&mut self, scope: &mut String) -> Exit {
         let id = self.id("start");
-        let definition = match self.choices.below(4) {
+        let definition = match self.choices.below(5) {
             0 => self.message_definition(false),
             1 => self.signal_definition(false),
+            4 => self.conditional_definition(),
             _ => self.timer_definition(true),
         };
         let mappings = self.mappings(false);
@@ -121,11 +122,12 @@ impl Writer<'_, '_> {
     /// comes.
     fn trigger(&mut self, escalates: bool) -> (String, bool) {
         let is_interrupting = self.choices.percent(50);
-        match self.choices.below(if escalates { 5 } else { 4 }) {
+        match self.choices.below(if escalates { 6 } else { 5 }) {
             0 => (self.timer_definition(!is_interrupting), is_interrupting),
             1 => (self.message_definition(true), is_interrupting),
             2 => (self.code_definition("error", false), true),
             3 => (self.signal_definition(true), is_interrupting),
+            4 => (self.conditional_definition(), is_interrupting),
             _ => (self.code_definition("escalation", false), is_interrupting),
         }
     }
@@ -171,12 +173,13 @@ impl Writer<'_, '_> {
     }
 
     pub(super) fn catch(&mut self, scope: &mut String, from: Exit) -> Exit {
-        let definition = match self.choices.below(3) {
+        let definition = match self.choices.below(4) {
             0 => self.timer_definition(false),
+            3 => self.conditional_definition(),
             1 => self.signal_definition(true),
             _ => self.message_definition(true),
         };
-        let mappings = self.mappings(false);
+        let mappings = self.mappings(false) + &self.execution_listeners();
         self.node(scope, from, "intermediateCatchEvent", &[], &(extensions(&mappings) + &definition))
     }
 
@@ -222,7 +225,7 @@ impl Writer<'_, '_> {
                 extensions(&definition) + &self.message_definition(false)
             }
             11 => {
-                let mappings = self.mappings(false);
+                let mappings = self.mappings(false) + &self.execution_listeners();
                 extensions(&mappings)
             }
             _ => String::new(),

@@ -15,6 +15,9 @@ impl Writer<'_, '_> {
         let is_native = !self.choices.percent(20);
         let mut extension = if is_native { tag("zeebe:userTask", &[], "") } else { String::new() };
         let candidates = ["ada, ben", "=items", "=[text, \"ada\"]", "=results", "=for i in 1..1000 return text"];
+        if is_native {
+            extension += &self.task_listeners();
+        }
         let mut assignment = Vec::new();
         if self.choices.percent(60) {
             assignment.push(("assignee", self.assignee()));
