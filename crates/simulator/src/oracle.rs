@@ -129,7 +129,7 @@ impl Oracles {
             self.compensation.record(record);
             self.ad_hoc.record(record);
         }
-        self.conditions.look(applied.partition, applied.now, &self.variables);
+        self.conditions.check(applied.partition, applied.engine, &self.variables);
         self.listeners.check();
         self.compare_counts(applied.partition, applied.engine);
         self.signals.check(applied.partition, applied.engine);
@@ -245,7 +245,6 @@ impl Oracles {
     /// There have been no faults for a while.
     pub fn check_due(&self, now: Timestamp) {
         self.due.check(now);
-        self.conditions.check(now);
     }
 
     /// Something that must happen again in a run of the same seed.

@@ -1,6 +1,7 @@
 //! Variables change: the conditions that can see it are looked at.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use bpmn::model::{Trigger, VariableEvent};
@@ -28,7 +29,7 @@ pub(crate) struct Change {
 
 /// A subscription that can see a change, with the scopes on the way to it, its own one last.
 struct Candidate {
-    way: Vec<i64>,
+    way: Rc<[i64]>,
     subscription: i64,
 }
 
@@ -56,10 +57,11 @@ pub(crate) fn evaluate(execution: &mut Execution<'_>, process_instance: Key, cha
 fn candidates_of(execution: &Execution<'_>, process_instance: Key, change: &Change) -> Vec<Candidate> {
     let state: &State = &execution.state;
     let mut candidates = Vec::new();
+    let mut ways = Ways { from: change.scope, known: BTreeMap::new() };
     for name in [&*change.name, ANY_VARIABLE] {
         let rows = state.tables.conditional_variables.prefix(&(process_instance.raw(), Arc::from(name)));
         for ((_, _, subscription), scope) in rows {
-            let Some(way) = way_to(execution, change.scope, Key::from_raw(*scope)) else { continue };
+            let Some(way) = ways.to(execution, Key::from_raw(*scope)) else { continue };
             let Some(row) = state.tables.conditional_subscriptions.get(&(*scope, subscription)) else { continue };
             let wanted = &row.value.variable_events;
             if wanted.is_empty() || wanted.iter().any(|wanted| **wanted == *change.event.name()) {
@@ -70,21 +72,38 @@ fn candidates_of(execution: &Execution<'_>, process_instance: Key, change: &Chan
     candidates
 }
 
-/// The scopes from one to another one inside of it, if it is.
-fn way_to(execution: &Execution<'_>, from: Key, to: Key) -> Option<Vec<i64>> {
-    let mut way = Vec::new();
-    let mut at = to;
-    loop {
-        way.push(at.raw());
-        if at == from {
-            break;
+/// The scopes from one to others inside of it, each found once: thousands of subscriptions may lie deep inside of the same.
+struct Ways {
+    from: Key,
+    /// Nothing for a scope that does not lie inside.
+    known: BTreeMap<i64, Option<Rc<[i64]>>>,
+}
+
+impl Ways {
+    /// The scopes to another one, itself last, if it lies inside.
+    fn to(&mut self, execution: &Execution<'_>, scope: Key) -> Option<Rc<[i64]>> {
+        let mut unknown = Vec::new();
+        let mut at = scope;
+        let mut way = loop {
+            if let Some(known) = self.known.get(&at.raw()) {
+                break known.clone();
+            }
+            unknown.push(at.raw());
+            if at == self.from {
+                break Some(Rc::default());
+            }
+            execution.used.count_reads(1);
+            match execution.state.element_instance(at) {
+                Some(instance) => at = instance.value.flow_scope_key,
+                None => break None,
+            }
+        };
+        for scope in unknown.into_iter().rev() {
+            way = way.map(|around| [&*around, &[scope]].concat().into());
+            self.known.insert(scope, way.clone());
         }
-        let instance = execution.state.element_instance(at);
-        execution.used.count_reads(1);
-        at = instance?.value.flow_scope_key;
+        way
     }
-    way.reverse();
-    Some(way)
 }
 
 fn look_at_all(execution: &mut Execution<'_>, process_instance: Key, candidates: &[Candidate]) {
@@ -107,7 +126,7 @@ fn look_at_all(execution: &mut Execution<'_>, process_instance: Key, candidates:
 pub(crate) fn look_at(execution: &mut Execution<'_>, process_instance: Key, subscriptions: &[(Key, Key)]) {
     let candidates = subscriptions.iter();
     let candidates: Vec<Candidate> = candidates
-        .map(|(scope, subscription)| Candidate { way: vec![scope.raw()], subscription: subscription.raw() })
+        .map(|(scope, subscription)| Candidate { way: Rc::from([scope.raw()]), subscription: subscription.raw() })
         .collect();
     look_at_all(execution, process_instance, &candidates);
 }

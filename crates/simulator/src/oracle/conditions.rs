@@ -4,23 +4,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::Engine;
 use protocol::{
     ConditionalEvaluationIntent, ConditionalEvaluationValue, ConditionalSubscriptionIntent,
-    ConditionalSubscriptionValue, Key, PartitionId, Payload, Record, RecordType, Timestamp, VariableIntent,
-    VariableValue,
+    ConditionalSubscriptionValue, Key, PartitionId, Payload, Record, RecordType, VariableIntent, VariableValue,
 };
 
 use super::variables::Variables;
-
-/// How late something may be triggered while nothing is wrong with the cluster, in milliseconds.
-const LATE_MAX: i64 = 60_000;
 
 struct Waiting {
     value: ConditionalSubscriptionValue,
     /// How often it may be triggered.
     allowed: u64,
-    /// When it held first of the times that it was not triggered for.
-    owed: Option<Timestamp>,
+    /// Whether it is to be triggered, because of a change after which it held.
+    is_owed: bool,
 }
 
 /// Everything that waits for conditions.
@@ -45,7 +42,7 @@ impl Conditions {
         if let Payload::Variable(intent, value) = &record.payload {
             return self.variable(partition, *intent, value, variables);
         }
-        self.look(partition, record.timestamp, variables);
+        self.look(partition, variables);
         match &record.payload {
             Payload::ConditionalSubscription(intent, value) if value.scope_key.is_none() => match intent {
                 ConditionalSubscriptionIntent::Created => drop(self.starts.insert(record.key, (**value).clone())),
@@ -86,13 +83,11 @@ impl Conditions {
     }
 
     /// The variables of a command are set: what sees a change is to be triggered if it holds now.
-    pub fn look(&mut self, partition: PartitionId, now: Timestamp, variables: &Variables) {
+    fn look(&mut self, partition: PartitionId, variables: &Variables) {
         for key in self.touched.remove(&partition).unwrap_or_default() {
             let Some(waiting) = self.waiting.get_mut(&key) else { continue };
             let of = &waiting.value;
-            if holds(&of.condition, |name| variables.visible(of.scope_key, name)) {
-                waiting.owed.get_or_insert(now);
-            }
+            waiting.is_owed |= holds(&of.condition, |name| variables.visible(of.scope_key, name));
         }
     }
 
@@ -107,8 +102,7 @@ impl Conditions {
         match intent {
             ConditionalSubscriptionIntent::Created => {
                 let holds = holds(&value.condition, |name| variables.visible(value.scope_key, name));
-                let owed = holds.then_some(record.timestamp);
-                let waiting = Waiting { value: value.clone(), allowed: holds.into(), owed };
+                let waiting = Waiting { value: value.clone(), allowed: holds.into(), is_owed: holds };
                 assert!(self.waiting.insert(key, waiting).is_none(), "'{id}' {key} begins to wait twice");
                 self.of_instances.entry(value.process_instance_key).or_default().insert(key);
             }
@@ -121,7 +115,7 @@ impl Conditions {
                     variables.visible(value.scope_key, "level")
                 );
                 waiting.allowed -= 1;
-                waiting.owed = None;
+                waiting.is_owed = false;
                 if value.interrupting {
                     self.remove(key);
                     self.interrupted(value, variables);
@@ -143,7 +137,7 @@ impl Conditions {
             if let Some(waiting) = self.waiting.get_mut(key)
                 && variables.sees(waiting.value.scope_key, value.scope_key)
             {
-                waiting.owed = None;
+                waiting.is_owed = false;
             }
         }
     }
@@ -174,12 +168,15 @@ impl Conditions {
         assert!(started == expected, "{} started {started:?} on {partition} and not {expected:?}", value.variables);
     }
 
-    /// Nothing has been wrong for a while, and this is the time.
-    pub fn check(&self, now: Timestamp) {
-        let late = |(_, waiting): &(&Key, &Waiting)| waiting.owed.is_some_and(|at| at.saturating_add(LATE_MAX) < now);
-        if let Some((key, waiting)) = self.waiting.iter().find(late) {
-            let Waiting { value, owed, .. } = waiting;
-            panic!("'{}' {key} waits for '{}', which has held since {owed:?}", value.catch_event_id, value.condition);
+    /// After a batch: when no work waits on a partition, everything was triggered that was to be.
+    pub fn check(&mut self, partition: PartitionId, engine: &Engine, variables: &Variables) {
+        self.look(partition, variables);
+        if engine.statistics().work_entries > 0 {
+            return;
+        }
+        let is_missed = |(key, of): &(&Key, &Waiting)| of.is_owed && key.partition() == Some(partition);
+        if let Some((key, Waiting { value, .. })) = self.waiting.iter().find(is_missed) {
+            panic!("'{}' {key} still waits, and a change made '{}' hold", value.catch_event_id, value.condition);
         }
     }
 
