@@ -23,6 +23,9 @@ pub struct NotControllable;
 pub struct Clock {
     controllable: bool,
     setting: RwLock<Setting>,
+    /// How far ahead of the system's time it has been, in milliseconds. The time of partitions never goes back, so a clock that
+    /// is reset goes on from there: if it showed less, what is added to it next would not move the engine.
+    farthest: Mutex<i64>,
     listeners: Mutex<Vec<Listener>>,
     publisher: Mutex<Option<Publisher>>,
 }
@@ -34,6 +37,14 @@ enum Setting {
 }
 
 impl Setting {
+    /// How far it is ahead of the system's time.
+    fn offset(self) -> i64 {
+        match self {
+            Setting::Offset(offset) => offset,
+            Setting::Pinned(time) => time.saturating_sub(system_milliseconds()),
+        }
+    }
+
     fn pinned(self) -> Option<Timestamp> {
         match self {
             Setting::Pinned(time) => Some(time),
@@ -48,6 +59,7 @@ impl Clock {
         Clock {
             controllable,
             setting: RwLock::new(Setting::Offset(0)),
+            farthest: Mutex::new(0),
             listeners: Mutex::default(),
             publisher: Mutex::default(),
         }
@@ -82,7 +94,7 @@ impl Clock {
     /// # Errors
     /// When the clock is not controllable.
     pub fn pin(&self, milliseconds: Timestamp) -> Result<(), NotControllable> {
-        self.change(|_| Setting::Pinned(milliseconds))
+        self.change(|_, _| Setting::Pinned(milliseconds))
     }
 
     /// Moves the clock; a pinned one stays pinned.
@@ -90,28 +102,28 @@ impl Clock {
     /// # Errors
     /// When the clock is not controllable.
     pub fn add(&self, milliseconds: i64) -> Result<(), NotControllable> {
-        self.change(|setting| match setting {
+        self.change(|setting, _| match setting {
             Setting::Offset(offset) => Setting::Offset(offset.saturating_add(milliseconds)),
             Setting::Pinned(time) => Setting::Pinned(time.saturating_add(milliseconds)),
         })
     }
 
-    /// Back to the system's time.
+    /// Lets the clock go on: with the system's time, or ahead of it as far as it has ever been.
     ///
     /// # Errors
     /// When the clock is not controllable.
     pub fn reset(&self) -> Result<(), NotControllable> {
-        self.change(|_| Setting::Offset(0))
+        self.change(|_, farthest| Setting::Offset(farthest))
     }
 
-    fn change(&self, change: impl FnOnce(Setting) -> Setting) -> Result<(), NotControllable> {
+    fn change(&self, change: impl FnOnce(Setting, i64) -> Setting) -> Result<(), NotControllable> {
         if !self.controllable {
             return Err(NotControllable);
         }
         let (before, after) = {
             let mut setting = self.setting.write();
             let before = *setting;
-            *setting = change(before);
+            *setting = change(before, self.farthest_with(before));
             (before, *setting)
         };
         self.tell_listeners();
@@ -120,6 +132,13 @@ impl Clock {
             publish(after.pinned());
         }
         Ok(())
+    }
+
+    /// How far ahead the clock has been, also as it is now.
+    fn farthest_with(&self, setting: Setting) -> i64 {
+        let mut farthest = self.farthest.lock();
+        *farthest = setting.offset().max(*farthest);
+        *farthest
     }
 
     fn tell_listeners(&self) {
@@ -133,7 +152,7 @@ impl Clock {
             let mut setting = self.setting.write();
             *setting = match (pinned, *setting) {
                 (Some(time), _) => Setting::Pinned(time),
-                (None, Setting::Pinned(_)) => Setting::Offset(0),
+                (None, stopped @ Setting::Pinned(_)) => Setting::Offset(self.farthest_with(stopped)),
                 (None, offset) => offset,
             };
         }
@@ -186,6 +205,23 @@ mod tests {
         clock.add(86_400_000).expect("controllable");
         assert!(clock.now_milliseconds() > system_milliseconds() + 86_000_000);
         assert_eq!(changes.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_goes_on_from_there() {
+        const DAY: i64 = 86_400_000;
+        let clock = Clock::new(true);
+        clock.add(3 * DAY).expect("controllable");
+        clock.reset().expect("controllable");
+        assert!(clock.now_milliseconds() >= system_milliseconds() + 3 * DAY - 1_000);
+        clock.pin(system_milliseconds() + 5 * DAY).expect("controllable");
+        clock.reset().expect("controllable");
+        let ahead = clock.now_milliseconds() - system_milliseconds();
+        assert!(ahead > 4 * DAY && !clock.is_pinned(), "{ahead}");
+        clock.add(4 * DAY).expect("controllable");
+        clock.add(-20 * DAY).expect("controllable");
+        clock.reset().expect("controllable");
+        assert!(clock.now_milliseconds() >= system_milliseconds() + 8 * DAY, "back to where it was");
     }
 
     #[test]

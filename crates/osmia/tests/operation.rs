@@ -62,6 +62,10 @@ async fn the_clock_moves_only_with_clock_control_and_takes_jobs_with_it() {
     assert_eq!(server.http("POST", "/actuator/clock", "{}").0, 422);
     let (_, body) = server.http("DELETE", "/actuator/clock", "");
     assert!(json(&body)["epochMilli"].as_i64().unwrap() > 1_735_787_045_000);
+    // The engine's time did not go back, so the clock did not either, and what is added moves both.
+    let (code, body) = server.http("POST", "/actuator/clock/add", r#"{"offsetMilli": 120000}"#);
+    assert_eq!(code, 200, "{body}");
+    assert_eq!(activate(&mut client, poll("work", LONG_POLL)).await.len(), 1, "its lock has ended again");
 
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
