@@ -19,6 +19,7 @@ pub const FEATURES: &[&str] = &[
     "script",
     "signal",
     "leaving",
+    "listener",
     "loop",
     "mapping",
     "message",
@@ -76,7 +77,8 @@ pub(super) fn generate(random: &mut Chance, features: &Features) -> Model {
         is_repeated: false,
         is_calm: false,
     };
-    let mut main = maker.container("process", "main", 0);
+    let main = maker.container("process", "main", 0);
+    let mut main = maker.listened(main);
     if main.items.is_empty() {
         main.items.push(maker.task());
     }
@@ -87,7 +89,8 @@ pub(super) fn generate(random: &mut Chance, features: &Features) -> Model {
         }
         maker.budget = CALLED_ITEMS_MAX;
         maker.callee = callee;
-        processes.push(maker.container("process", id, 1));
+        let process = maker.container("process", id, 1);
+        processes.push(maker.listened(process));
     }
     Model { processes }
 }
@@ -370,9 +373,29 @@ impl Maker<'_> {
         self.activity(item, DEPTH_MAX - 1)
     }
 
-    /// An activity with mappings, repetition and boundary events.
+    /// Something with execution listeners, sometimes. Two to one event must not have the same type.
+    fn listened(&mut self, mut item: Item) -> Item {
+        let may_begin = !matches!(item.keyword.as_str(), "on");
+        if !self.features.has("listener") || !self.random.percent(18) {
+            return item;
+        }
+        for event in ["listen.start", "listen.end"] {
+            if event == "listen.start" && !may_begin || !self.random.percent(50) {
+                continue;
+            }
+            let first = self.random.copy_of(&["a", "a@2", "=\"a\"@1", "a@1"]);
+            item = item.with(event, first);
+            if self.random.percent(30) {
+                item = item.with(event, "b@2");
+            }
+        }
+        item
+    }
+
+    /// An activity with mappings, listeners, repetition and boundary events.
     fn activity(&mut self, item: Item, depth: usize) -> Item {
         let item = self.mapped(item);
+        let item = self.listened(item);
         let mut item = self.repeated(item);
         if !self.features.has("boundary") {
             return item;
@@ -526,7 +549,8 @@ impl Maker<'_> {
     fn catch_message(&mut self) -> Item {
         let id = self.id("caught");
         let item = self.message(Item::new("catch", &id));
-        self.mapped_output(item)
+        let item = self.mapped_output(item);
+        self.listened(item)
     }
 
     fn mapped_output(&mut self, item: Item) -> Item {
@@ -540,12 +564,13 @@ impl Maker<'_> {
             return item.with("date", "2030-01-01T00:00:40Z");
         }
         let duration = self.random.copy_of(&["PT10S", "PT20S", "PT30S", "PT0S", "=duration(\"PT20S\")", "=delay"]);
-        item.with("timer", duration)
+        self.listened(item.with("timer", duration))
     }
 
     fn throw(&mut self) -> Item {
         let id = self.id("throw");
         let item = Item::new("throw", &id);
+        let item = self.listened(item);
         if self.random.percent(40) {
             return item;
         }
