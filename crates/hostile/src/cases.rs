@@ -7,6 +7,7 @@ mod deployments;
 mod expressions;
 mod flows;
 mod frames;
+mod listeners;
 mod loops;
 mod names;
 mod people;
@@ -50,6 +51,7 @@ pub fn all() -> Vec<Case> {
         flows::cases(),
         loops::cases(),
         people::cases(),
+        listeners::cases(),
         expressions::cases(),
         decisions::cases(),
         data::cases(),
