@@ -53,6 +53,10 @@ async function pass(request, response) {
   onward.end(body)
 }
 
+// It ends with who started it, also when that was killed.
+const parent = process.ppid
+setInterval(() => process.ppid === parent || process.exit(), 1_000)
+
 const server = createServer((request, response) => pass(request, response).catch(() => response.destroy()))
 server.keepAliveTimeout = 120_000
 server.requestTimeout = 0

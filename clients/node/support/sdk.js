@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Camunda8 } from '@camunda8/sdk'
-import { LOCK_MS, PATIENCE_MS, POLL_MS, modelText, plain, uniqueId } from './server.js'
+import { LOCK_MS, PATIENCE_MS, POLL_MS, modelText, uniqueId } from './server.js'
 
 const address = process.env.OSMIA_HTTP_ADDRESS
 const needsRest = { skip: address ? false : 'OSMIA_HTTP_ADDRESS is not set' }

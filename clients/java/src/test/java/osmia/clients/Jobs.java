@@ -2,6 +2,7 @@ package osmia.clients;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import io.camunda.client.CamundaClient;
 import io.camunda.client.api.response.ActivatedJob;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -19,13 +20,21 @@ final class Jobs {
 
   /** Waits for exactly this many jobs of the type; several polls may be needed. */
   static List<ActivatedJob> poll(String type, int count) {
+    return poll(Server.client(), type, count);
+  }
+
+  private static List<ActivatedJob> poll(CamundaClient client, String type, int count) {
     List<ActivatedJob> jobs = new ArrayList<>();
     long end = System.nanoTime() + PATIENCE.toNanos();
     while (jobs.size() < count && System.nanoTime() < end) {
-      jobs.addAll(activate(type, count - jobs.size(), LOCK, POLL));
+      jobs.addAll(activate(client, type, count - jobs.size(), LOCK, POLL));
     }
     assertEquals(count, jobs.size(), "jobs of type " + type + " activated");
     return jobs;
+  }
+
+  static ActivatedJob pollOne(CamundaClient client, String type) {
+    return poll(client, type, 1).get(0);
   }
 
   static ActivatedJob pollOne(String type) {
@@ -34,7 +43,12 @@ final class Jobs {
 
   /** One poll, which may come back empty. */
   static List<ActivatedJob> activate(String type, int max, Duration lock, Duration patience) {
-    return Server.client()
+    return activate(Server.client(), type, max, lock, patience);
+  }
+
+  private static List<ActivatedJob> activate(
+      CamundaClient client, String type, int max, Duration lock, Duration patience) {
+    return client
         .newActivateJobsCommand()
         .jobType(type)
         .maxJobsToActivate(max)

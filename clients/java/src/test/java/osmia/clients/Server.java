@@ -27,6 +27,11 @@ final class Server {
 
   /** A client of its own; the caller closes it. */
   static CamundaClient connect() {
+    return connect(prefersRest());
+  }
+
+  /** The same, that prefers REST or gRPC. */
+  static CamundaClient connect(boolean prefersRest) {
     String address =
         Optional.ofNullable(System.getenv("OSMIA_GRPC_ADDRESS"))
             .orElseThrow(
@@ -38,7 +43,7 @@ final class Server {
         .applyEnvironmentVariableOverrides(false)
         .grpcAddress(URI.create("http://" + address))
         .restAddress(URI.create("http://" + httpAddress().orElse("0.0.0.0:8080")))
-        .preferRestOverGrpc(prefersRest())
+        .preferRestOverGrpc(prefersRest)
         .defaultRequestTimeout(Duration.ofSeconds(120))
         .build();
   }

@@ -21,6 +21,8 @@ import java.util.Map;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Jobs that listen to what happens to a user task. The client asks for a change over REST whatever it prefers; who listens
@@ -123,6 +125,28 @@ class TaskListenerTest {
     assertEquals(UserTaskState.COMPLETED, task().getState());
   }
 
+  /** Who listens may speak another protocol than who asks. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aListenerAnswersOverGrpcAndOverRest(boolean overRest) {
+    created();
+    long key = task().getUserTaskKey();
+    try (CamundaClient listening = Server.connect(overRest)) {
+      CamundaFuture<?> asked = client.newAssignUserTaskCommand(key).assignee("ann").send();
+      ActivatedJob job = Jobs.pollOne(listening, model.jobType("assigning"));
+      ListenerTest.isOf(job, JobKind.TASK_LISTENER, ListenerEventType.ASSIGNING);
+      assertEquals("ann", job.getUserTask().getAssignee());
+      complete(listening, job, result -> result.deny(true, "not now"));
+      isDenied(asked);
+
+      asked = client.newAssignUserTaskCommand(key).assignee("ann").send();
+      job = Jobs.pollOne(listening, model.jobType("assigning"));
+      complete(listening, job, result -> result.correctAssignee("bob").correctCandidateGroups(List.of()));
+      asked.join();
+      assertEquals("bob", task().getAssignee());
+    }
+  }
+
   @Test
   void denialAndCorrectionsExcludeEachOther() {
     created();
@@ -161,7 +185,12 @@ class TaskListenerTest {
   }
 
   private void complete(ActivatedJob job, UnaryOperator<CompleteUserTaskJobResultStep1> says) {
-    client.newCompleteCommand(job).withResult(result -> says.apply(result.forUserTask())).send().join();
+    complete(client, job, says);
+  }
+
+  private static void complete(
+      CamundaClient listening, ActivatedJob job, UnaryOperator<CompleteUserTaskJobResultStep1> says) {
+    listening.newCompleteCommand(job).withResult(result -> says.apply(result.forUserTask())).send().join();
   }
 
   private void isDenied(CamundaFuture<?> asked) {
