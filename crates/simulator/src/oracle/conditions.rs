@@ -73,7 +73,7 @@ impl Conditions {
         for key in self.of_instances.get(&value.process_instance_key).into_iter().flatten() {
             let Some(waiting) = self.waiting.get_mut(key) else { continue };
             let of = &waiting.value;
-            let reads = of.variable_names.iter().any(|name| *name == value.name);
+            let reads = of.variable_names.contains(&value.name);
             let is_wanted = of.variable_events.is_empty() || of.variable_events.iter().any(|wanted| **wanted == *event);
             if reads && is_wanted && variables.sees(of.scope_key, value.scope_key) {
                 waiting.allowed += u64::from(holds(&of.condition, |name| variables.visible(of.scope_key, name)));
