@@ -109,9 +109,11 @@ impl Controller {
         }
     }
 
-    /// What is acknowledged up to this place would be found by a restart.
+    /// What is acknowledged up to this place would be found by a restart. If the exporter went back meanwhile, it needs the records
+    /// from there on.
     pub fn note_saved(&self, place: RecordPlace) {
-        self.shared.lock().saved = place;
+        let mut progress = self.shared.lock();
+        progress.saved = place.min(progress.kept.acknowledged);
     }
 
     /// The acknowledged place that a restart would find: nothing before it is needed again, whatever happens.
@@ -182,5 +184,7 @@ mod tests {
         let version = controller.version();
         controller.resume_after(place(2, 1));
         assert_eq!((controller.acknowledged(), controller.version()), (place(2, 1), version + 1));
+        controller.note_saved(place(2, 4));
+        assert_eq!(controller.saved(), place(2, 1), "what was saved before it went back is needed again");
     }
 }

@@ -38,6 +38,9 @@ pub struct ExporterLoop {
     store: Option<StoreHandle>,
     /// What lives, as long as it is told.
     living: Option<Living>,
+    /// Records up to there are gone that the exporter did not want to go on behind: what lives has to be told as of there at least, or
+    /// it would come to the same place again.
+    gone: RecordPlace,
     /// The last record that the exporter took.
     exported: RecordPlace,
     /// The last record that the exporter took or that was none of its concern.
@@ -67,6 +70,11 @@ pub(super) struct Retry {
 impl Retry {
     fn new() -> Self {
         Retry { failure: None, pause: RETRY_PAUSE.0 }
+    }
+
+    /// It works, but what failed before may fail again: the next pause goes on growing.
+    fn goes_on(&mut self) {
+        self.failure = None;
     }
 
     fn note(&mut self, result: Result<(), String>, now: Duration) {
@@ -99,6 +107,8 @@ enum Failure {
     State(#[from] Fault),
     #[error("What lives cannot be read: the partition has no checkpoint yet.")]
     NoCheckpoint,
+    #[error("What lives cannot be read: the newest checkpoint ends with record {0}, before those that are gone.")]
+    OldCheckpoint(u64),
 }
 
 impl Failure {
@@ -106,7 +116,7 @@ impl Failure {
         match self {
             Failure::Exporter(error) => error.is_loss(),
             // What was told of the state is not all of it: it is told again from the beginning.
-            Failure::State(_) | Failure::NoCheckpoint => true,
+            Failure::State(_) | Failure::NoCheckpoint | Failure::OldCheckpoint(_) => true,
             Failure::Records(_) => false,
         }
     }
@@ -132,6 +142,7 @@ impl ExporterLoop {
             next: None,
             store: None,
             living: None,
+            gone: RecordPlace::default(),
             exported: acknowledged,
             seen: acknowledged,
             retry: Retry::new(),
@@ -210,6 +221,10 @@ impl ExporterLoop {
             self.flush_retry = Retry::new();
             return self.retry.note(result.map_err(|error| error.to_string()), now);
         }
+        if result.is_ok() && self.living.is_some() {
+            // What fails in the middle of what lives would begin from the start again and again, without a pause that grows.
+            return retry(self).goes_on();
+        }
         retry(self).note(result.map_err(|error| error.to_string()), now);
     }
 
@@ -235,6 +250,9 @@ impl ExporterLoop {
                 let living = self.store.as_ref().map(|store| LivingRecords::of(progress.partition(), store));
                 let records = living.transpose()?.flatten().ok_or(Failure::NoCheckpoint)?;
                 let place = records.place();
+                if place.number < self.gone.number {
+                    return Err(Failure::OldCheckpoint(place.position));
+                }
                 self.living = Some(Living { records, slice: VecDeque::new() });
                 place
             }
@@ -283,6 +301,7 @@ impl ExporterLoop {
                 if gap.records() > 0 {
                     let up_to = gap.up_to;
                     if let Err(error) = progress.call(Call::Export, || exporter.records_missing(up_to, now)) {
+                        self.gone = up_to;
                         self.next = next.ok().flatten();
                         result = Err(error.into());
                         break;
