@@ -18,11 +18,11 @@ const KNOWN: &str = include_str!("../known-expression-differences.txt");
 fn ours_with(case: &Case, variables: &feel::Context) -> String {
     let environment = Environment::at(NOW_MILLISECONDS);
     let evaluation = match case.input {
-        None => match Expression::parse(&case.text) {
+        None => match Expression::parse_strictly(&case.text) {
             Err(_) => return "!".to_owned(),
             Ok(expression) => expression.evaluate(variables, &environment),
         },
-        Some(input) => match UnaryTests::parse(&case.text) {
+        Some(input) => match UnaryTests::parse(&case.text).and_then(UnaryTests::unless_objected) {
             Err(_) => return "!".to_owned(),
             Ok(tests) => tests.evaluate(&Value::from_json(input).unwrap_or_default(), variables, &environment),
         },

@@ -47,7 +47,8 @@ pub(crate) fn expression(node: Node, names: &Names, problems: &mut Problems) -> 
             .add(node, format!("The expression{id} must not be empty. Write a FEEL expression, for instance null."));
         return None;
     };
-    match Expression::parse_with(&text, names) {
+    let parsed = Expression::parse_with(&text, names);
+    match if problems.accepts_slips { parsed } else { parsed.and_then(Expression::unless_objected) } {
         Ok(expression) => Some(expression),
         Err(error) => {
             problems.add(node, format!("FEEL expression: {error}"));
@@ -65,7 +66,8 @@ pub(crate) fn unary_tests(node: Node, names: &Names, problems: &mut Problems) ->
     let Some(text) = expression_text(node).filter(|text| !text.is_empty() && text != "-") else {
         return Ok(None);
     };
-    match UnaryTests::parse_with(&text, INPUT_NAME, names) {
+    let parsed = UnaryTests::parse_with(&text, INPUT_NAME, names);
+    match if problems.accepts_slips { parsed } else { parsed.and_then(UnaryTests::unless_objected) } {
         Ok(tests) => Ok(Some(tests)),
         Err(error) => {
             problems.add(node, format!("FEEL unary-tests: {error}"));

@@ -201,14 +201,17 @@ struct Found {
 /// What all resources hold; nothing when any resource is wrong.
 fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<Found, Rejection> {
     let (mut files, mut graphs, mut documents, mut problems) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let is_strict = execution.state.counters.feature_level.rules().has_strict_expressions;
+    let read_processes = if is_strict { bpmn::parse } else { bpmn::parse_with_slips };
+    let read_decisions = if is_strict { dmn::parse } else { dmn::parse_with_slips };
     for (index, resource) in value.resources.iter().enumerate() {
         let name = resource.resource_name.as_str();
         match resource_type(execution, name)? {
-            ResourceType::Bpmn => match bpmn::parse(name, &resource.resource) {
+            ResourceType::Bpmn => match read_processes(name, &resource.resource) {
                 Ok(processes) => files.push((index, processes)),
                 Err(report) => problems.push(report.paragraph()),
             },
-            ResourceType::Dmn => match dmn::parse(&resource.resource) {
+            ResourceType::Dmn => match read_decisions(&resource.resource) {
                 Ok(graph) => graphs.push((graph, index)),
                 Err(report) => problems.push(decisions::paragraph(name, &report)),
             },

@@ -44,7 +44,7 @@ pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &ExpressionValue) -
         };
         execution.check_not_banned(instance.value.process_instance_key)?;
     }
-    let parsed = Expression::parse(text).map_err(|error| {
+    let parsed = Expression::parse_strictly(text).map_err(|error| {
         Rejection::invalid_argument(format!("Failed to parse expression '{}': {error}", value.expression))
     })?;
     let variables: OwnEntries<Text> =

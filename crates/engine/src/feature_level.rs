@@ -42,6 +42,8 @@ pub(crate) struct Rules {
     pub has_business_ids: bool,
     /// Whether expressions call a built-in function where a local value that is no function has its name.
     pub has_hidden_functions: bool,
+    /// Whether slips are told that expressions hid: `x not in [1]` is refused, `customer["name"]` gives null and a warning.
+    pub has_strict_expressions: bool,
 }
 
 /// All levels in order, from level 1. The rules of one that was released never change.
@@ -58,6 +60,7 @@ static LEVELS: &[Rules] = &[
         has_elements_of_level_4: false,
         has_business_ids: false,
         has_hidden_functions: false,
+        has_strict_expressions: false,
     },
     Rules {
         time_zones: "2026e",
@@ -71,6 +74,7 @@ static LEVELS: &[Rules] = &[
         has_elements_of_level_4: false,
         has_business_ids: false,
         has_hidden_functions: false,
+        has_strict_expressions: false,
     },
     Rules {
         time_zones: "2026e",
@@ -84,6 +88,7 @@ static LEVELS: &[Rules] = &[
         has_elements_of_level_4: false,
         has_business_ids: false,
         has_hidden_functions: false,
+        has_strict_expressions: false,
     },
     Rules {
         time_zones: "2026e",
@@ -97,6 +102,7 @@ static LEVELS: &[Rules] = &[
         has_elements_of_level_4: true,
         has_business_ids: true,
         has_hidden_functions: true,
+        has_strict_expressions: true,
     },
 ];
 

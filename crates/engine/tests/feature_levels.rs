@@ -318,6 +318,39 @@ fn a_level_is_raised_by_a_command_and_never_lowered() {
     partition.check();
 }
 
+/// What was deployed when slips in expressions were accepted goes on meaning what it meant; from level 4 on they are refused.
+#[test]
+fn slips_in_expressions_are_refused_from_level_4_on() {
+    let process = |id: &str| {
+        let model = ProcessBuilder::new(id).start("start").script_task("work", "= a not in [1]", "result").end("end");
+        model.to_xml()
+    };
+    let decision = r#"<definitions xmlns="https://www.omg.org/spec/DMN/20191111/MODEL/" id="g" name="G" namespace="n">
+        <decision id="d" name="D"><variable name="d"/><literalExpression><text>a not in [1]</text></literalExpression></decision>
+        </definitions>"#;
+    let mut partition = Partition::with_options(at(FeatureLevel::new(3).expect("known")));
+    for (name, content) in [("slip.bpmn", process("slip")), ("slip.dmn", decision.to_owned())] {
+        partition.deploy(name, content.as_bytes());
+    }
+    for level in [3, 4] {
+        if level == 4 {
+            partition.submit(Key::NONE, raise(4));
+        }
+        partition.create("slip", "{\"a\":2}", ProcessInstanceCreationIntent::Create);
+        let is_result = |record: &&Record| {
+            matches!(&record.payload, Payload::Variable(VariableIntent::Created, value)
+                if *value.name == *"result" && *value.value == *"false")
+        };
+        let results = partition.records.iter().filter(is_result).count();
+        assert_eq!(results, level as usize - 2, "instances that gave the result at level {level}");
+    }
+    for (name, content) in [("other.bpmn", process("other")), ("other.dmn", decision.replace("\"d\"", "\"e\""))] {
+        let output = partition.deploy(name, content.as_bytes());
+        let rejection = output.replies[0].rejection.as_ref().expect("the expression is a slip");
+        assert!(rejection.reason.contains("not(…) around what is negated"), "{}", rejection.reason);
+    }
+}
+
 /// The settings of level 2 hold, and survive.
 #[test]
 fn the_bytes_of_a_root_instance_are_a_setting() {

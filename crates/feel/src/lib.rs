@@ -58,6 +58,7 @@ struct Compiled {
     source: Arc<evaluate::Source>,
     root: node::Node,
     uses_environment: bool,
+    objection: Option<Box<ParseError>>,
 }
 
 impl Expression {
@@ -69,9 +70,32 @@ impl Expression {
     /// Compiles an expression; the names are recognised in it without backticks, whatever they contain.
     pub fn parse_with(text: &str, names: &Names) -> Result<Expression, ParseError> {
         let parsed = parser::parse(text, names)?;
-        let compiled =
-            Compiled { source: Arc::new(parsed.source), root: parsed.root, uses_environment: parsed.uses_environment };
+        let compiled = Compiled {
+            source: Arc::new(parsed.source),
+            root: parsed.root,
+            uses_environment: parsed.uses_environment,
+            objection: parsed.objection,
+        };
         Ok(Expression { compiled: Arc::new(compiled) })
+    }
+
+    /// Compiles an expression, and refuses what there is an [objection](Expression::objection) to.
+    pub fn parse_strictly(text: &str) -> Result<Expression, ParseError> {
+        Expression::parse(text)?.unless_objected()
+    }
+
+    /// The expression, unless there is an [objection](Expression::objection).
+    pub fn unless_objected(self) -> Result<Expression, ParseError> {
+        match self.objection() {
+            Some(objection) => Err(objection.clone()),
+            None => Ok(self),
+        }
+    }
+
+    /// Why nobody should write this though it can be compiled: a slip such as `x not in [1]`, in which `x not` is a name, and
+    /// null. What was written before this was looked for goes on meaning what it meant.
+    pub fn objection(&self) -> Option<&ParseError> {
+        self.compiled.objection.as_deref()
     }
 
     /// The source text.

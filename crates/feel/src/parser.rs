@@ -76,6 +76,8 @@ pub(crate) struct Parsed<T> {
     pub(crate) root: T,
     pub(crate) source: Source,
     pub(crate) uses_environment: bool,
+    /// What the dialect refuses though it can be read as something.
+    pub(crate) objection: Option<Box<ParseError>>,
 }
 
 pub(crate) fn parse(text: &str, names: &Names) -> Result<Parsed<Node>, ParseError> {
@@ -126,6 +128,7 @@ struct Parser<'a> {
     /// In how many function bodies the cursor is, and the variables that were mentioned in any.
     functions: u32,
     function_variables: BTreeSet<u32>,
+    objection: Option<Box<ParseError>>,
 }
 
 impl<'a> Parser<'a> {
@@ -147,6 +150,7 @@ impl<'a> Parser<'a> {
             uses_environment: false,
             functions: 0,
             function_variables: BTreeSet::new(),
+            objection: None,
         })
     }
 
@@ -159,7 +163,7 @@ impl<'a> Parser<'a> {
             variables: self.variables.into_boxed_slice(),
             function_variables: self.function_variables.into_iter().collect(),
         };
-        Ok(Parsed { root, source, uses_environment: self.uses_environment })
+        Ok(Parsed { root, source, uses_environment: self.uses_environment, objection: self.objection })
     }
 
     fn token(&self) -> Token {

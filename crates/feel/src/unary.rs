@@ -23,6 +23,7 @@ pub struct UnaryTests {
 struct Compiled {
     source: Arc<Source>,
     tests: Vec<Test>,
+    objection: Option<Box<ParseError>>,
 }
 
 /// What a single test compares the input with, when that is written in the text.
@@ -46,7 +47,16 @@ impl UnaryTests {
     /// backticks.
     pub fn parse_with(text: &str, input_name: &str, names: &Names) -> Result<UnaryTests, ParseError> {
         let parsed = parser::parse_unary_tests(text, input_name, names)?;
-        Ok(UnaryTests { compiled: Arc::new(Compiled { source: Arc::new(parsed.source), tests: parsed.root }) })
+        let compiled = Compiled { source: Arc::new(parsed.source), tests: parsed.root, objection: parsed.objection };
+        Ok(UnaryTests { compiled: Arc::new(compiled) })
+    }
+
+    /// The tests, unless there is an objection as to an [expression](crate::Expression::objection).
+    pub fn unless_objected(self) -> Result<UnaryTests, ParseError> {
+        match &self.compiled.objection {
+            Some(objection) => Err((**objection).clone()),
+            None => Ok(self),
+        }
     }
 
     /// The source text.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use osmia_feel::{Environment, Expression, Scope, Value, VariableText};
+use osmia_feel::{Environment, Expression, Scope, UnaryTests, Value, VariableText};
 
 fn parse(text: &str) -> Expression {
     Expression::parse(text).unwrap_or_else(|error| panic!("{error}"))
@@ -94,6 +94,39 @@ fn failed_operations_warn() {
         warnings("date(\"x\")"),
         ["[FUNCTION_INVOCATION_FAILURE] Failed to invoke function 'date': Can't parse \"x\" as a date"]
     );
+}
+
+#[test]
+fn a_name_that_begins_or_ends_with_not_is_objected_to_and_still_compiled() {
+    let objection = |text: &str| Expression::parse_strictly(text).map(|_| ()).map_err(|error| error.to_string());
+    assert_eq!(
+        objection("status not in [\"a\"]").unwrap_err(),
+        "Failed to parse the expression 'status not in [\"a\"]': expected not(…) around what is negated, or backticks around a \
+         name of several words, at line 1, column 8, but found 'not'."
+    );
+    for text in ["not(a in [1])", "`a not` in [1]", "is nothing", "{not a: 1}", "knot in [1]"] {
+        assert_eq!(objection(text), Ok(()), "{text}");
+    }
+    let tests = |text: &str| UnaryTests::parse(text).unwrap().unless_objected().is_ok();
+    assert!(tests("not(1)") && tests("x, -") && !tests("not x"));
+    // What is there already means what it meant.
+    let evaluation = parse("x not in [1]").evaluate(&(), &Environment::at(0)).unwrap();
+    assert_eq!(evaluation.value, Value::Boolean(false));
+}
+
+#[test]
+fn an_entry_is_not_read_with_brackets() {
+    let expression = parse("{a: 1}[\"a\"]");
+    let evaluation = expression.evaluate(&(), &Environment::at(0)).unwrap();
+    assert!(evaluation.value.is_null());
+    assert_eq!(
+        evaluation.warnings[0].to_string(),
+        "[INVALID_TYPE] Expected list but found '{a:1}'. Read an entry of a context as in context.entry, or with get \
+         value(context, key)."
+    );
+    let before = Environment { has_strict_filters: false, ..Environment::at(0) };
+    let evaluation = expression.evaluate(&(), &before).unwrap();
+    assert_eq!((evaluation.value.to_json().as_str(), evaluation.warnings.len()), ("[]", 0));
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn variables(text: &str) -> Variables {
 const NOW_MILLISECONDS: i64 = 1_772_600_767_089;
 
 fn outcome(expression: &str, scope: &Variables) -> String {
-    let Ok(compiled) = Expression::parse(expression) else {
+    let Ok(compiled) = Expression::parse_strictly(expression) else {
         return "!".to_owned();
     };
     match compiled.evaluate(scope, &Environment::at(NOW_MILLISECONDS)) {

@@ -87,9 +87,13 @@ pub(crate) fn evaluate(
 /// another for every command, because each has a position of its own.
 pub(crate) fn environment(execution: &Execution<'_>) -> Environment {
     let parts = [u64::from(execution.state.partition.0), execution.source_position, execution.state.counters.key];
-    let has_hidden_functions = execution.state.counters.feature_level.rules().has_hidden_functions;
-    let seed = feel::seed_of(&parts);
-    Environment { seed, has_hidden_functions, ..environment_at(execution.timestamp, execution.limits) }
+    let rules = execution.state.counters.feature_level.rules();
+    Environment {
+        seed: feel::seed_of(&parts),
+        has_hidden_functions: rules.has_hidden_functions,
+        has_strict_filters: rules.has_strict_expressions,
+        ..environment_at(execution.timestamp, execution.limits)
+    }
 }
 
 /// The limits of one command.

@@ -18,6 +18,7 @@ impl Evaluator<'_> {
             return Ok(kept);
         }
         let base = self.evaluate(&filter.base)?;
+        let is_list = matches!(base, Value::List(_));
         let items = match base {
             Value::List(items) => items,
             Value::Null => {
@@ -50,10 +51,22 @@ impl Evaluator<'_> {
                 }
                 // A number is an index, whichever item it was computed for.
                 Value::Number(_) => return Ok(item_at(&items, &outcome)),
+                Value::Boolean(false) | Value::Null => {}
+                _ if !is_list && self.environment.has_strict_filters => return Ok(self.not_filtered(item)),
                 _ => {}
             }
         }
         Ok(Value::list(kept))
+    }
+
+    #[cold]
+    fn not_filtered(&mut self, value: &Value) -> Value {
+        self.warn(WarningKind::InvalidType, || {
+            let shown: String = value.to_string().chars().take(200).collect();
+            format!(
+                "Expected list but found '{shown}'. Read an entry of a context as in context.entry, or with get value(context, key)."
+            )
+        })
     }
 
     /// The items, or the entries of the items with this name, that a filter keeps of a variable whose text has not been

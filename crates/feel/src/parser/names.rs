@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{ParseError, Parser};
-use crate::lexer::Kind;
+use crate::lexer::{Kind, Token};
 use crate::node::Type;
 use crate::simple_type::SimpleType;
 
@@ -62,6 +62,21 @@ impl Parser<'_> {
             }
             _ => Err(self.error(expected)),
         }
+    }
+
+    /// Objects to a name from this token to the cursor that is known nowhere and begins or ends with `not`: it is a slip for
+    /// `not(…)`, and would be null.
+    pub(super) fn object_to_negation(&mut self, start: usize) {
+        let (first, last) = (start, self.position - 1);
+        let negates = |token: &Token| token.kind == Kind::Word && self.slice(*token) == "not";
+        if first == last || self.objection.is_some() {
+            return;
+        }
+        let Some(token) = [first, last].map(|at| self.tokens[at]).into_iter().find(negates) else {
+            return;
+        };
+        let expected = "not(…) around what is negated, or backticks around a name of several words,";
+        self.objection = Some(Box::new(ParseError::at(self.text, token.start, expected)));
     }
 
     /// A type such as `number`, `list<string>` or `context<a: number>`.

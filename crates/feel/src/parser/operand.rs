@@ -71,12 +71,20 @@ impl Parser<'_> {
 
     /// A name and, if parentheses follow, a call.
     fn named(&mut self) -> Result<Node, ParseError> {
+        let start = self.position;
         let name = self.name("a name")?;
         if self.kind() != Kind::LeftParenthesis {
-            return Ok(self.resolve(name));
+            let node = self.resolve(name);
+            if !matches!(node, Node::Local(_)) {
+                self.object_to_negation(start);
+            }
+            return Ok(node);
         }
         let resolution = self.bindings.resolve(&name);
         let builtin = functions::find(&name);
+        if resolution.local.is_none() && builtin.is_none() {
+            self.object_to_negation(start);
+        }
         let target = match (resolution.local, builtin) {
             (Some(position), None) => Target::Value(Node::Local(position)),
             // `{count: count(items)}` makes a name of its own of many a function.
@@ -313,7 +321,9 @@ impl Parser<'_> {
             match self.kind() {
                 Kind::Dot => {
                     self.advance();
+                    let start = self.position;
                     let name = self.name("the name of an entry")?;
+                    self.object_to_negation(start);
                     operand = join_path(operand, name);
                 }
                 Kind::LeftBracket if !self.ends_range() => operand = self.filter(operand)?,
