@@ -101,6 +101,17 @@ impl Driver<'_, '_> {
         self.submit(key, Payload::AdHocSubProcessInstruction(intent, Box::new(value)))
     }
 
+    /// All listeners agree.
+    pub(super) fn agree(&mut self) -> Outcome {
+        let jobs = self.cluster.known.jobs.clone();
+        self.note(&format!("complete {} jobs", jobs.len()));
+        for key in jobs {
+            let partition = self.cluster.partition_of(key);
+            self.cluster.submit(partition, key, Payload::Job(JobIntent::Complete, Arc::default()))?;
+        }
+        Ok(())
+    }
+
     /// A listener of a user task, or a worker that takes itself for one, agrees, denies or corrects.
     fn complete_listener(&mut self) -> Outcome {
         let key = self.key(|cluster| &cluster.known.jobs);
