@@ -10,7 +10,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use protocol::*;
 
-use crate::random_model::{Block, Ends, Handler, Listened, Waits, block, called, model};
+use crate::random_model::{Block, Ends, Handler, Waits, block, called, model};
 use crate::support::{self, Partition, TENANT};
 use crate::tools::accepted;
 
@@ -491,18 +491,8 @@ proptest! {
 /// begin waits in the queue.
 #[test]
 fn a_modification_between_an_interruption_and_the_work_it_overtook() {
-    let handler = Handler {
-        event: Waits::Timer,
-        is_interrupting: true,
-        then: Box::new(Block::Task { listened: Listened::default() }),
-        inside: None,
-    };
-    let block = Block::SubProcess {
-        inside: Box::new(Block::Task { listened: Listened::default() }),
-        ends: Ends::Plainly,
-        handler: Some(handler),
-        listened: Listened::default(),
-    };
+    let handler = Handler { event: Waits::Timer, is_interrupting: true, then: Box::new(Block::Task), inside: None };
+    let block = Block::SubProcess { inside: Box::new(Block::Task), ends: Ends::Plainly, handler: Some(handler) };
     let create = || Action::Create { at: Vec::new(), until: None };
     let modify = Action::Modify { instance: 23, activate: vec![(30, None)], terminate: Vec::new(), moves: Vec::new() };
     let actions = [

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 /// A piece of a process with one entry and one exit.
 #[derive(Clone, Debug)]
 pub enum Block {
-    Task { listened: Listened },
+    Task,
     UserTask { has_listeners: bool },
     Script,
     Manual,
@@ -22,33 +22,9 @@ pub enum Block {
     Exclusive(Vec<Block>),
     Parallel(Vec<Block>),
     Inclusive { branches: Vec<Block>, leaves: bool },
-    SubProcess { inside: Box<Block>, ends: Ends, handler: Option<Handler>, listened: Listened },
+    SubProcess { inside: Box<Block>, ends: Ends, handler: Option<Handler> },
     Boundary { on: Box<Block>, ends: Ends, handler: Handler },
     Loop { inside: Box<Block>, is_sequential: bool, stops: bool, handler: Option<Handler> },
-}
-
-/// How many jobs come before the work of an element, and how many after it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Listened {
-    start: usize,
-    end: usize,
-}
-
-fn listened() -> impl Strategy<Value = Listened> {
-    prop_oneof![
-        3 => Just(Listened::default()),
-        1 => (0..3_usize, 0..2_usize).prop_map(|(start, end)| Listened { start, end }),
-    ]
-}
-
-impl Listened {
-    /// Gives them to the element that was added last. Two that look the same would be refused.
-    fn write(self, builder: ProcessBuilder) -> ProcessBuilder {
-        let job_type = |number: usize| format!("={}\"work\"", " ".repeat(number));
-        let builder =
-            (0..self.start).fold(builder, |builder, number| builder.execution_listener("start", &job_type(number)));
-        (0..self.end).fold(builder, |builder, number| builder.execution_listener("end", &job_type(number)))
-    }
 }
 
 /// What happens on an event that interrupts a scope or not. In an event sub-process, another one may be directly inside.
@@ -126,7 +102,7 @@ fn nest((outer, inside): (Handler, Option<Handler>)) -> Handler {
 /// When it `nests`, event sub-processes are directly in others, and paths leave the branches of inclusive gateways.
 pub fn block(nests: bool) -> impl Strategy<Value = Block> {
     let leaf = prop_oneof![
-        5 => listened().prop_map(|listened| Block::Task { listened }),
+        5 => Just(Block::Task),
         1 => any::<bool>().prop_map(|has_listeners| Block::UserTask { has_listeners }),
         1 => prop_oneof![Just(Block::Manual), Just(Block::Script)],
         1 => Just(Block::Throw),
@@ -149,8 +125,8 @@ pub fn block(nests: bool) -> impl Strategy<Value = Block> {
                 .prop_map(|(branches, leaves)| Block::Inclusive { branches, leaves }),
             2 => several.prop_map(Block::Parallel),
             1 => (boxed.clone(), boxed.clone()).prop_map(|(first, second)| Block::FirstOfTwo(first, second)),
-            3 => (boxed.clone(), ends(), prop::option::of(handler()), listened())
-                .prop_map(|(inside, ends, handler, listened)| Block::SubProcess { inside, ends, handler, listened }),
+            3 => (boxed.clone(), ends(), prop::option::of(handler()))
+                .prop_map(|(inside, ends, handler)| Block::SubProcess { inside, ends, handler }),
             2 => (boxed.clone(), ends(), handler()).prop_map(|(on, ends, handler)| Block::Boundary { on, ends, handler }),
             1 => (boxed, any::<bool>(), any::<bool>(), prop::option::of(handler())).prop_map(
                 |(inside, is_sequential, stops, handler)| Block::Loop { inside, is_sequential, stops, handler }
@@ -182,9 +158,7 @@ impl Writer {
 
     fn write(&mut self, block: &Block) {
         match block {
-            Block::Task { listened } => {
-                self.leaf("task", |builder, id| listened.write(builder.service_task(id, "work")));
-            }
+            Block::Task => self.leaf("task", |builder, id| builder.service_task(id, "work")),
             Block::UserTask { has_listeners: false } => self.leaf("user", ProcessBuilder::user_task),
             Block::UserTask { has_listeners: true } => self.leaf("user", |builder, id| {
                 let events = ["creating", "assigning", "updating", "completing", "completing", "canceling"];
@@ -209,24 +183,22 @@ impl Writer {
             Block::Inclusive { branches, leaves } => self.write_branches(branches, &INCLUSIVE, *leaves),
             Block::Parallel(blocks) => self.write_branches(blocks, &PARALLEL, false),
             Block::FirstOfTwo(first, second) => self.write_first_of_two(first, second),
-            Block::SubProcess { inside, ends, handler, listened } => {
-                self.write_sub_process(inside, *ends, handler.as_ref(), Around::Listened(*listened));
+            Block::SubProcess { inside, ends, handler } => {
+                self.write_sub_process(inside, *ends, handler.as_ref(), None);
             }
             Block::Boundary { on, ends, handler } => {
                 let activity = match **on {
-                    Block::Task { .. } | Block::UserTask { .. } | Block::Receive | Block::Call
-                        if handler.may_be_at(on) =>
-                    {
+                    Block::Task | Block::UserTask { .. } | Block::Receive | Block::Call if handler.may_be_at(on) => {
                         self.write(on);
                         format!("{}-{}", name_of(on), self.count)
                     }
-                    _ => self.write_sub_process(on, *ends, None, Around::Listened(Listened::default())),
+                    _ => self.write_sub_process(on, *ends, None, None),
                 };
                 self.write_boundary_event(&activity, handler);
             }
             Block::Loop { inside, is_sequential, stops, handler } => {
                 let repeats = Repeats { is_sequential: *is_sequential, stops: *stops };
-                let activity = self.write_sub_process(inside, Ends::Plainly, None, Around::Repeats(repeats));
+                let activity = self.write_sub_process(inside, Ends::Plainly, None, Some(&repeats));
                 if let Some(handler) = handler {
                     self.write_boundary_event(&activity, handler);
                 }
@@ -235,13 +207,18 @@ impl Writer {
     }
 
     /// Writes a sub-process and answers its id; the builder is left at it.
-    fn write_sub_process(&mut self, inside: &Block, ends: Ends, handler: Option<&Handler>, around: Around) -> String {
+    fn write_sub_process(
+        &mut self,
+        inside: &Block,
+        ends: Ends,
+        handler: Option<&Handler>,
+        repeats: Option<&Repeats>,
+    ) -> String {
         let (id, start, end) = (self.id("sub"), self.id("start"), self.id("end"));
         self.add(|builder| builder.sub_process(&id));
-        self.add(|builder| match around {
-            Around::Repeats(repeats) => repeats.write(builder),
-            Around::Listened(listened) => listened.write(builder),
-        });
+        if let Some(repeats) = repeats {
+            self.add(|builder| repeats.write(builder));
+        }
         self.add(|builder| builder.start(&start));
         self.write(inside);
         self.add(|builder| match ends {
@@ -340,12 +317,6 @@ const PARALLEL: Gateway =
 
 /// Begin of the ids of joining parallel gateways.
 pub const PARALLEL_JOIN: &str = "parallel-join";
-
-/// What is particular about a sub-process.
-enum Around {
-    Repeats(Repeats),
-    Listened(Listened),
-}
 
 /// How a sub-process is repeated.
 struct Repeats {
