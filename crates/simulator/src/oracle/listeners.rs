@@ -31,7 +31,7 @@ pub struct Listeners {
     elements: BTreeMap<Key, Transition>,
     /// Of user tasks, by their element instance.
     tasks: BTreeMap<Key, Transition>,
-    /// What ended in this batch although not all had been asked: nobody asks them when an operator modifies an instance.
+    /// What began or ended in this batch although not all had been asked: nobody asks them when an operator modifies an instance.
     unasked: Vec<String>,
     /// An operator modified something in this batch.
     is_modified: bool,
@@ -81,8 +81,14 @@ impl Listeners {
                 self.elements.insert(key, transition(JobListenerEventType::End));
             }
             ElementActivated | ElementCompleted => {
-                if let Some(transition) = self.elements.remove(&key) {
-                    transition.ends(&format!("'{}' {key} is {}", value.element_id, intent.name()));
+                let Some(transition) = self.elements.remove(&key) else { return };
+                let what = format!("'{}' {key} is {}", value.element_id, intent.name());
+                if intent == ElementActivated && transition.done == 0 && transition.open.is_none() && transition.all > 0
+                {
+                    // What a modification begins around the element that it is about has no listeners.
+                    self.unasked.push(format!("{what} after {transition:?}"));
+                } else {
+                    transition.ends(&what);
                 }
             }
             ElementTerminating => {
