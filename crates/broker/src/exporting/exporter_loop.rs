@@ -250,7 +250,8 @@ impl ExporterLoop {
                 let living = self.store.as_ref().map(|store| LivingRecords::of(progress.partition(), store));
                 let records = living.transpose()?.flatten().ok_or(Failure::NoCheckpoint)?;
                 let place = records.place();
-                if place.number < self.gone.number {
+                // Numbers go back when a partition was restored, and positions have gaps of their own.
+                if (place.incarnation, place.number) < (self.gone.incarnation, self.gone.number) {
                     return Err(Failure::OldCheckpoint(place.position));
                 }
                 self.living = Some(Living { records, slice: VecDeque::new() });
