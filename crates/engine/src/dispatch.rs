@@ -231,6 +231,7 @@ fn execution<'a>(
         rounds: 0,
         used: Used::of(limits),
         waiting_joins: Default::default(),
+        last_path: Default::default(),
     }
 }
 

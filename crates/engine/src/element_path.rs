@@ -5,8 +5,12 @@ use protocol::{ElementPath, IncidentIntent, Key, Payload, ProcessInstanceIntent}
 use crate::state::State;
 
 /// What the record of an event keeps of the way to its element instance; nothing where it follows from the record itself.
-pub(crate) fn of(state: &State, key: Key, payload: &Payload) -> Option<Box<ElementPath>> {
+pub(crate) fn of(last: &mut LastPath, state: &State, key: Key, payload: &Payload) -> Option<Box<ElementPath>> {
     let (scope, begins) = match payload {
+        Payload::ProcessInstance(ProcessInstanceIntent::ElementMigrated, _) => {
+            last.clear();
+            return None;
+        }
         Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, value) => {
             let is_process = value.flow_scope_key.is_none();
             if is_process && value.parent_element_instance_key.is_none() {
@@ -30,19 +34,12 @@ pub(crate) fn of(state: &State, key: Key, payload: &Payload) -> Option<Box<Eleme
         }
         _ => return None,
     };
-    let mut path = path_to(state, scope);
-    match begins {
-        // A called process begins a list of its own behind its call activity.
-        Some((key, Some(definition))) => {
-            path.calling_element_path.extend(calling_element(state, scope));
-            path.element_instance_path.push(vec![key]);
-            path.process_definition_path.push(definition);
+    let mut path = last.to(state, scope).clone();
+    if let Some((key, process)) = begins {
+        if process.is_none() && path.element_instance_path.is_empty() {
+            return None;
         }
-        Some((key, None)) => match path.element_instance_path.last_mut() {
-            Some(last) => last.push(key),
-            None => return None,
-        },
-        None => {}
+        extend(&mut path, state, key, process, scope);
     }
     Some(Box::new(path))
 }
@@ -51,26 +48,57 @@ fn is_root(state: &State, process_instance: Key) -> bool {
     state.element_instance(process_instance).is_some_and(|instance| instance.is_root())
 }
 
-/// The way to an element instance that is there.
-fn path_to(state: &State, element_instance: Key) -> ElementPath {
-    let mut path = ElementPath::default();
-    let (mut at, mut keys) = (element_instance, Vec::new());
-    while let Some(instance) = state.element_instance(at) {
-        keys.push(at);
-        if instance.value.flow_scope_key.is_some() {
-            at = instance.value.flow_scope_key;
-            continue;
-        }
-        keys.reverse();
-        path.element_instance_path.push(std::mem::take(&mut keys));
-        path.process_definition_path.push(instance.value.process_definition_key);
-        at = instance.value.parent_element_instance_key;
-        path.calling_element_path.extend(calling_element(state, at));
+/// The way to the element instance behind which something began last, so that elements that begin in each other, as they do
+/// in calls within calls, do not look up all that is around them each time.
+#[derive(Debug, Default)]
+pub(crate) struct LastPath {
+    key: Key,
+    path: ElementPath,
+}
+
+impl LastPath {
+    /// What lies on the ways to elements has changed.
+    pub fn clear(&mut self) {
+        *self = LastPath::default();
     }
-    path.element_instance_path.reverse();
-    path.process_definition_path.reverse();
-    path.calling_element_path.reverse();
-    path
+
+    /// The way to an element instance that is there.
+    fn to(&mut self, state: &State, element_instance: Key) -> &ElementPath {
+        let (mut at, mut above) = (element_instance, Vec::new());
+        while at != self.key || at.is_none() {
+            let Some(instance) = state.element_instance(at) else {
+                self.clear();
+                break;
+            };
+            let value = &instance.value;
+            let is_process = value.flow_scope_key.is_none();
+            let next = if is_process { value.parent_element_instance_key } else { value.flow_scope_key };
+            above.push((at, instance));
+            at = next;
+        }
+        for (key, instance) in above.into_iter().rev() {
+            let value = &instance.value;
+            let process = value.flow_scope_key.is_none().then_some(value.process_definition_key);
+            extend(&mut self.path, state, key, process, value.parent_element_instance_key);
+        }
+        if !self.path.element_instance_path.is_empty() {
+            self.key = element_instance;
+        }
+        &self.path
+    }
+}
+
+/// Adds what lies on the way next: a process, with its definition and the call activity that calls it, or an element.
+fn extend(path: &mut ElementPath, state: &State, key: Key, process: Option<Key>, call_activity: Key) {
+    match (process, path.element_instance_path.last_mut()) {
+        (None, Some(last)) => last.push(key),
+        // A called process begins a list of its own behind its call activity.
+        (process, _) => {
+            path.calling_element_path.extend(calling_element(state, call_activity));
+            path.element_instance_path.push(vec![key]);
+            path.process_definition_path.extend(process);
+        }
+    }
 }
 
 /// The place of a call activity among those of its process.

@@ -14,7 +14,7 @@ use state::StoreError;
 
 use crate::apply::StateView;
 use crate::element::{Step, WaitingJoins};
-use crate::element_path;
+use crate::element_path::{self, LastPath};
 use crate::limits::Limits;
 use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 use crate::payload_bytes::{command_bytes, payload_bytes};
@@ -75,6 +75,7 @@ pub(crate) struct Execution<'a> {
     pub used: Used,
     /// What joining gateways wait for.
     pub waiting_joins: WaitingJoins,
+    pub last_path: LastPath,
 }
 
 /// What a command has used. With much of anything it takes no further step, so that no command holds its partition for
@@ -135,7 +136,7 @@ impl Execution<'_> {
 
     fn record(&mut self, key: Key, record_type: RecordType, payload: Payload) {
         let path = match record_type {
-            RecordType::Event => element_path::of(&self.state, key, &payload),
+            RecordType::Event => element_path::of(&mut self.last_path, &self.state, key, &payload),
             RecordType::Rejection(_) => None,
         };
         let path_bytes = path.as_ref().map_or(0, |path| path.len() * KEY_BYTES);

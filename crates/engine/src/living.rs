@@ -15,7 +15,7 @@ use protocol::{
     TimerIntent, Timestamp, UserTaskIntent, VariableIntent, VariableValue,
 };
 
-use crate::element_path;
+use crate::element_path::{self, LastPath};
 use crate::state::{
     Counters, JobRow, ProcessMessageSubscriptionRow, State, SubscriptionState, Tables, UserTaskRow, UserTaskState,
     VariableRow,
@@ -244,7 +244,7 @@ impl Teller<'_> {
     fn record(&mut self, key: i64, timestamp: Option<Timestamp>, payload: Payload) {
         let Counters { position, records, timestamp: now, .. } = self.state.counters;
         let key = Key::from_raw(key);
-        let path = element_path::of(self.state, key, &payload);
+        let path = element_path::of(&mut LastPath::default(), self.state, key, &payload);
         let record = Record::event(position, timestamp.unwrap_or(now), key, payload);
         self.told.push(Record { number: records, path, ..record });
     }
