@@ -34,6 +34,11 @@ impl Definitions {
         })
     }
 
+    /// What was compiled when it was deployed is not compiled again.
+    pub fn keep_process(&self, definition: Key, process: ExecutableProcess, resource_bytes: usize) {
+        self.processes.get(definition, || Some((Arc::new(process), resource_bytes)));
+    }
+
     pub fn decision_requirements(&self, key: Key, tables: &Tables) -> Option<DecisionRequirementsGraph> {
         self.decision_requirements.get(key, || {
             let row = tables.decision_requirements.get(&key.raw())?;

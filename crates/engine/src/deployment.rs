@@ -35,7 +35,7 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
     }
     check_resources(execution, value)?;
     let key = execution.state.next_key();
-    let Found { processes, graphs, documents } = read_resources(execution, value)?;
+    let Found { processes, compiled, graphs, documents } = read_resources(execution, value)?;
     // What is deployed together is versioned together, so that it can be called as one.
     let is_new = processes
         .iter()
@@ -55,7 +55,7 @@ pub(crate) fn create(execution: &mut Execution<'_>, command: &Command, value: &D
         documents::version(execution, &mut deployed, &document, resource, is_new);
     }
     check_size(execution, &deployed)?;
-    replace_start_events(execution, &deployed)?;
+    replace_start_events(execution, &deployed, compiled)?;
     decisions::emit(execution, &deployed);
     documents::emit(execution, &deployed);
     let payload = Payload::Deployment(DeploymentIntent::Created, Box::new(deployed.clone()));
@@ -88,7 +88,7 @@ fn check_size(execution: &Execution<'_>, deployed: &DeploymentValue) -> Result<(
 
 /// Another partition decided versions and keys; here they only become true.
 fn accept_distributed(execution: &mut Execution<'_>, key: Key, value: &DeploymentValue) {
-    emit_processes(execution, value);
+    emit_processes(execution, value, compile_deployed(value));
     decisions::emit(execution, value);
     documents::emit(execution, value);
     execution.emit(key, Payload::Deployment(DeploymentIntent::Created, Box::new(value.clone())));
@@ -103,14 +103,18 @@ pub(crate) fn fully_distributed(execution: &mut Execution<'_>, key: Key, value: 
 }
 
 /// As [`emit_processes`], where the timers of start events are kept: on the partition that decided the versions.
-fn replace_start_events(execution: &mut Execution<'_>, deployment: &DeploymentValue) -> Outcome {
+fn replace_start_events(
+    execution: &mut Execution<'_>,
+    deployment: &DeploymentValue,
+    compiled: CompiledProcesses,
+) -> Outcome {
     let new = || deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate);
     for metadata in new() {
         if let Some(previous) = latest(execution, metadata) {
             timer::start_event::close(execution, previous);
         }
     }
-    emit_processes(execution, deployment);
+    emit_processes(execution, deployment, compiled);
     for metadata in new() {
         let Some(process) = execution.state.process(metadata.process_definition_key) else { continue };
         let timers = timer::start_event::prepare(execution, &process)?;
@@ -125,7 +129,16 @@ fn latest(execution: &Execution<'_>, metadata: &ProcessMetadata) -> Option<Key> 
     execution.state.tables.latest_processes.get(&name).map(|latest| latest.key)
 }
 
-fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
+/// What another partition found valid, each file read once for all of its processes.
+fn compile_deployed(deployment: &DeploymentValue) -> CompiledProcesses {
+    let processes = deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate);
+    let files: BTreeSet<&str> = processes.map(|metadata| metadata.resource_name.as_str()).collect();
+    let resources = deployment.resources.iter().filter(|resource| files.contains(resource.resource_name.as_str()));
+    let parsed = resources.flat_map(|resource| bpmn::parse_deployed(&resource.resource_name, &resource.resource));
+    parsed.flatten().map(|process| (process.id.clone(), process)).collect()
+}
+
+fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue, mut compiled: CompiledProcesses) {
     let resources = deployment.resources.iter().map(|resource| (&resource.resource_name, resource));
     let resources: BTreeMap<_, _> = resources.collect();
     for metadata in deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate) {
@@ -137,6 +150,9 @@ fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
         }
         let value = ProcessValue { metadata: metadata.clone(), resource: resource.resource.clone() };
         execution.emit(metadata.process_definition_key, Payload::Process(ProcessIntent::Created, Box::new(value)));
+        if let Some(process) = compiled.remove(metadata.bpmn_process_id.as_str()) {
+            execution.state.keep_process(metadata.process_definition_key, process);
+        }
         if let Some(process) = execution.state.process(metadata.process_definition_key) {
             message::start_event::open(execution, metadata, &process);
             signal::start_event::open(execution, metadata, &process);
@@ -188,10 +204,14 @@ fn check_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result
 /// BPMN process id and version tag.
 type Process = (Arc<str>, Option<Arc<str>>);
 
+/// Compiled processes by their ids, which are unique within a deployment.
+type CompiledProcesses = BTreeMap<Arc<str>, ExecutableProcess>;
+
 /// What the resources of a deployment hold, each with the index of its resource.
 struct Found {
     /// Executable processes.
     processes: Vec<(Process, usize)>,
+    compiled: CompiledProcesses,
     /// Graphs of decisions.
     graphs: Vec<(DecisionRequirementsGraph, usize)>,
     /// Forms, and what is only kept.
@@ -242,14 +262,16 @@ fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<
         return Err(Rejection::invalid_argument(bpmn::render_paragraphs(problems)));
     }
     let mut processes: Vec<(Process, usize)> = Vec::new();
+    let mut compiled = CompiledProcesses::new();
     for (index, found) in files {
         check_level(execution, value, index, &found)?;
-        processes.extend(found.into_iter().map(|process| ((process.id, process.version_tag), index)));
+        processes.extend(found.iter().map(|process| ((process.id.clone(), process.version_tag.clone()), index)));
+        compiled.extend(found.into_iter().map(|process| (process.id.clone(), process)));
     }
     check_processes(execution, value, &processes)?;
     decisions::check(execution, value, &graphs)?;
     documents::check(execution, value, &documents)?;
-    Ok(Found { processes, graphs, documents })
+    Ok(Found { processes, compiled, graphs, documents })
 }
 
 /// A partition executes nothing that replicas of its level do not know.

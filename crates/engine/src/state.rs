@@ -411,6 +411,13 @@ impl State {
         self.definitions.process(definition, &self.tables)
     }
 
+    /// A process that was just deployed need not be compiled again.
+    pub(crate) fn keep_process(&self, definition: Key, process: bpmn::model::ExecutableProcess) {
+        if let Some(row) = self.tables.processes.get(&definition.raw()) {
+            self.definitions.keep_process(definition, process, row.resource.len());
+        }
+    }
+
     /// The compiled graph of decisions.
     pub fn decision_requirements(&self, key: Key) -> Option<dmn::DecisionRequirementsGraph> {
         self.definitions.decision_requirements(key, &self.tables)
