@@ -37,8 +37,18 @@ pub struct FlowControlOptions {
     pub held_commands: usize,
     /// Bytes of commands in flight, of all users' commands together. Those that wait for room may take as much again.
     pub inflight_limit_bytes: usize,
-    /// Bytes of changes that wait in memory for their checkpoint.
+    /// Bytes of changes of all partitions that wait in memory for their checkpoint: the memory of a node does not grow with the
+    /// number of its partitions.
     pub state_limit_bytes: u64,
+}
+
+impl FlowControlOptions {
+    /// A partition's share of [`Self::state_limit_bytes`], with room for the changes of a large command.
+    pub(crate) fn state_limit_of(&self, partition_count: u16) -> u64 {
+        const SMALLEST_SHARE_BYTES: u64 = 16 << 20;
+        let all = self.state_limit_bytes;
+        (all / u64::from(partition_count.max(1))).max(all.min(SMALLEST_SHARE_BYTES))
+    }
 }
 
 impl Default for FlowControlOptions {

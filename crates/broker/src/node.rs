@@ -26,7 +26,7 @@ use crate::disk::{DiskThread, DiskView};
 use crate::entrance::{Entrance, Health};
 use crate::exporting::{self, ExporterLoop, ExporterProgress, ExporterThread, Exporters, Keeper, PositionsFile};
 use crate::feature_levels::Member;
-use crate::flow_control::Limiter;
+use crate::flow_control::{FlowControlOptions, Limiter};
 use crate::held::Held;
 use crate::inbox::{Inbound, QueuedCommand, Work};
 use crate::maintenance::{Maintenance, MaintenanceThread};
@@ -327,8 +327,10 @@ impl Node {
         opened: Vec<Opened>,
         channels: &Channels,
     ) -> Result<(), StartError> {
-        let policy =
-            CheckpointPolicy { interval: options.checkpoint_interval, overlay_bytes: options.checkpoint_bytes as u64 };
+        let policy = CheckpointPolicy {
+            interval: options.checkpoint_interval,
+            overlay_bytes: options.checkpoint_bytes_of_each(),
+        };
         let resend_interval = options.outbox_resend_interval.as_millis();
         let settings = SettingsValue {
             root_variable_bytes_max: options.root_variable_bytes_limit.unwrap_or_default(),
@@ -599,12 +601,17 @@ fn open_partitions(
     let mut opened = Vec::new();
     for partition in (1..=options.partition_count).map(PartitionId) {
         let first_level = directory.first_level;
-        let engine_options = EngineOptions { first_level, ..EngineOptions::new(partition, options.partition_count) };
+        let engine_options = EngineOptions {
+            first_level,
+            // Other work is admitted up to twice as much.
+            continuation_overlay_bytes_max: options.flow_control.state_limit_of(options.partition_count) / 2,
+            ..EngineOptions::new(partition, options.partition_count)
+        };
         let paths = &directory.paths;
         let guard = Guard {
             refused: RefusedCommands::read(&paths.refused(partition), partition)?,
             note: ApplyingNote::open(&paths.applying(partition), partition)?,
-            times: CommandTimes::default(),
+            times: CommandTimes::of(partition),
         };
         let engine = Engine::open(engine_options, &paths.state(partition))?;
         let left_out = applying::reason_to_leave_out(&**log, paths, partition, &guard, &engine);
@@ -664,8 +671,11 @@ fn segment_bytes(options: &NodeOptions, disk: &DiskView) -> u64 {
 
 fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound>) -> Shared {
     let entrance = |id| {
-        let limiter = Arc::new(Limiter::new(id, options.flow_control.clone(), directory.disk.clone()));
-        let held = Held::new(options.flow_control.held_commands, options.flow_control.inflight_limit_bytes);
+        let flow_control = &options.flow_control;
+        let state_limit_bytes = flow_control.state_limit_of(options.partition_count);
+        let own = FlowControlOptions { state_limit_bytes, ..flow_control.clone() };
+        let limiter = Arc::new(Limiter::new(id, own, directory.disk.clone()));
+        let held = Held::new(flow_control.held_commands, flow_control.inflight_limit_bytes);
         Arc::new(Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit), held))
     };
     Shared {

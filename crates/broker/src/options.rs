@@ -47,7 +47,7 @@ pub struct NodeOptions {
     pub batch_limit_bytes: usize,
     /// Time between two checkpoints of a partition that changes.
     pub checkpoint_interval: Duration,
-    /// Bytes of changes that start a checkpoint before its time.
+    /// Bytes of changes of all partitions that start a checkpoint before its time. Each partition has an equal share.
     pub checkpoint_bytes: usize,
     /// What job streams may hold undelivered.
     pub stream_window: StreamWindow,
@@ -91,5 +91,35 @@ impl Default for NodeOptions {
             write_throttle: None,
             exporter_stuck_after: Duration::from_secs(10),
         }
+    }
+}
+
+impl NodeOptions {
+    /// A partition's share of [`Self::checkpoint_bytes`]. It is never so small that a checkpoint would cost more than what it
+    /// writes.
+    pub(crate) fn checkpoint_bytes_of_each(&self) -> u64 {
+        const SMALLEST_SHARE_BYTES: u64 = 4 << 20;
+        let all = self.checkpoint_bytes as u64;
+        (all / u64::from(self.partition_count.max(1))).max(all.min(SMALLEST_SHARE_BYTES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_take_no_more_memory_because_there_are_more_partitions() {
+        for partition_count in [1, 2, 3, 8, 10] {
+            let options = NodeOptions { partition_count, ..NodeOptions::default() };
+            let state_limit = options.flow_control.state_limit_of(partition_count);
+            assert!(state_limit * u64::from(partition_count) <= options.flow_control.state_limit_bytes);
+            assert!(options.checkpoint_bytes_of_each() * u64::from(partition_count) <= options.checkpoint_bytes as u64);
+            assert!(options.checkpoint_bytes_of_each() * 2 < state_limit, "a checkpoint is under way before work is refused");
+        }
+        let many = NodeOptions { partition_count: 1_000, ..NodeOptions::default() };
+        assert_eq!(many.checkpoint_bytes_of_each(), 4 << 20);
+        let small = NodeOptions { partition_count: 1_000, checkpoint_bytes: 1_000, ..NodeOptions::default() };
+        assert_eq!(small.checkpoint_bytes_of_each(), 1_000, "what a test wants is not made larger");
     }
 }

@@ -68,7 +68,7 @@ use crate::state::{Counters, EarlyVariables, OutboxRow, State, Tables};
 const SCHEMA: Schema = Schema { version: SCHEMA_VERSION, oldest_reader: 1, steps: &[] };
 /// The version of the tables' layout.
 pub const SCHEMA_VERSION: u32 = 1;
-/// Bytes of changes in memory above which interrupted work waits: other work is admitted up to twice as much.
+/// Bytes of changes in memory above which interrupted work waits, if the options do not say less.
 const CONTINUATION_OVERLAY_BYTES_MAX: u64 = 80 << 20;
 
 /// The settings of an engine.
@@ -86,6 +86,8 @@ pub struct EngineOptions {
     pub limits: Option<Limits>,
     /// What a mistake of the engine itself leads to.
     pub broken_invariant: BrokenInvariant,
+    /// For the leader: bytes of changes in memory above which interrupted work waits for the next checkpoint.
+    pub continuation_overlay_bytes_max: u64,
 }
 
 impl EngineOptions {
@@ -97,6 +99,7 @@ impl EngineOptions {
             first_level: FeatureLevel::NEWEST,
             limits: None,
             broken_invariant: BrokenInvariant::default(),
+            continuation_overlay_bytes_max: CONTINUATION_OVERLAY_BYTES_MAX,
         }
     }
 }
@@ -329,7 +332,7 @@ impl Engine {
     /// Whether so much changed since the last checkpoint that self-sustaining work must wait for the next one.
     fn awaits_checkpoint(&self) -> bool {
         // Without a file there is no checkpoint to wait for.
-        self.overlay_bytes() > CONTINUATION_OVERLAY_BYTES_MAX && self.state.tables.store().file_bytes() > 0
+        self.overlay_bytes() > self.options.continuation_overlay_bytes_max && self.state.tables.store().file_bytes() > 0
     }
 
     /// For the leader: unacknowledged commands for `partition` after a position, to be sent again.
