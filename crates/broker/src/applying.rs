@@ -185,7 +185,7 @@ impl Watch for Watching<'_> {
         if decision == Decision::Process {
             planted::strike(command);
         }
-        self.times.begin();
+        self.times.begin(command, process_instance);
         decision
     }
 }

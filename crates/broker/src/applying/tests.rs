@@ -14,7 +14,8 @@ fn end_at(path: &Path, index: u64) -> Option<Ended> {
     let found = note.ended().cloned();
     note.begin(index);
     let instance = Key::new(PARTITION, 17);
-    let mut watching = Watching { note: &note, refused: &[], times: &CommandTimes::default(), index, commands: 9 };
+    let mut watching =
+        Watching { note: &note, refused: &[], times: &CommandTimes::of(PartitionId(1)), index, commands: 9 };
     assert_eq!(watching.before(4, &cancel(instance), instance), Decision::Process);
     std::mem::forget(note);
     found
@@ -148,10 +149,11 @@ fn a_refused_command_is_noted_and_not_processed() {
     let command = cancel(Key::new(PARTITION, 1));
     let refused = [RefusedCommand { index: 5, checksum: 0, number: Some(2) }];
     let mut watching =
-        Watching { note: &note, refused: &refused, times: &CommandTimes::default(), index: 5, commands: 3 };
+        Watching { note: &note, refused: &refused, times: &CommandTimes::of(PartitionId(1)), index: 5, commands: 3 };
     let decisions = [1, 2, 3].map(|number| watching.before(number, &command, Key::NONE) == Decision::Process);
     assert_eq!(decisions, [true, false, true]);
     let all = [RefusedCommand { index: 5, checksum: 0, number: None }];
-    let mut watching = Watching { note: &note, refused: &all, times: &CommandTimes::default(), index: 5, commands: 3 };
+    let mut watching =
+        Watching { note: &note, refused: &all, times: &CommandTimes::of(PartitionId(1)), index: 5, commands: 3 };
     assert!([1, 2, 3].iter().all(|number| watching.before(*number, &command, Key::NONE) != Decision::Process));
 }

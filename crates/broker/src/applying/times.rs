@@ -7,30 +7,71 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use protocol::{Command, Key, PartitionId};
+
+/// A command that takes longer is told, with its name.
+const LONG: Duration = Duration::from_millis(100);
 /// Classes of durations: up to 1 µs, 2 µs, 4 µs and so on; the last takes what is longer than half a minute.
 const CLASSES: usize = 26;
 
+/// A command under way.
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    began: Instant,
+    value_type: &'static str,
+    intent: &'static str,
+    key: Key,
+    process_instance: Key,
+}
+
 /// Counts commands by how long they took.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CommandTimes {
-    began: Cell<Option<Instant>>,
+    partition: PartitionId,
+    under_way: Cell<Option<UnderWay>>,
     longest: Cell<Duration>,
     counts: [Cell<usize>; CLASSES],
 }
 
 impl CommandTimes {
+    /// Nothing of a partition has been counted yet.
+    pub fn of(partition: PartitionId) -> Self {
+        CommandTimes { partition, under_way: Cell::default(), longest: Cell::default(), counts: Default::default() }
+    }
+
     /// A command begins.
     #[inline]
-    pub fn begin(&self) {
-        self.began.set(Some(Instant::now()));
+    pub fn begin(&self, command: &Command, process_instance: Key) {
+        self.under_way.set(Some(UnderWay {
+            began: Instant::now(),
+            value_type: command.payload.value_type().name(),
+            intent: command.payload.intent_name(),
+            key: command.key,
+            process_instance,
+        }));
     }
 
     /// The command that began last has ended, if that was not said already.
     #[inline]
     pub fn end(&self) {
-        if let Some(began) = self.began.take() {
-            self.count(began.elapsed());
+        if let Some(ended) = self.under_way.take() {
+            let duration = ended.began.elapsed();
+            self.count(duration);
+            if duration >= LONG {
+                self.tell(&ended, duration);
+            }
         }
+    }
+
+    /// Others waited for it meanwhile: whoever looks for the reason finds it here.
+    #[cold]
+    fn tell(&self, ended: &UnderWay, duration: Duration) {
+        let UnderWay { value_type, intent, key, process_instance, .. } = *ended;
+        let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(
+            partition = %self.partition, milliseconds, key = key.raw(), process_instance = process_instance.raw(),
+            "{value_type} {intent} was one long command"
+        );
     }
 
     /// The longest since the start.
@@ -56,11 +97,13 @@ impl CommandTimes {
 
 #[cfg(test)]
 mod tests {
+    use protocol::{Payload, WorkIntent};
+
     use super::*;
 
     #[test]
     fn each_duration_is_counted_in_the_class_that_holds_it() {
-        let times = CommandTimes::default();
+        let times = CommandTimes::of(PartitionId(1));
         for nanoseconds in [0, 1, 999, 1_000, 1_001, 2_000, 2_001, 4_000, 3_600_000_000_000] {
             times.count(Duration::from_nanos(nanoseconds));
         }
@@ -73,9 +116,10 @@ mod tests {
 
     #[test]
     fn a_command_is_counted_once_it_has_ended() {
-        let times = CommandTimes::default();
+        let times = CommandTimes::of(PartitionId(1));
         times.end();
-        times.begin();
+        let payload = Payload::Work(WorkIntent::Continue, Box::default());
+        times.begin(&Command::of_system(Key::NONE, payload), Key::NONE);
         assert_eq!(times.take().count(), 0, "nothing has ended");
         times.end();
         times.end();

@@ -41,7 +41,7 @@ impl Stage {
         let (maintenance, receiver) = crossbeam_channel::unbounded();
         let policy = CheckpointPolicy { interval: SOON, overlay_bytes: u64::MAX };
         let note = ApplyingNote::open(&directory.join("applying"), PARTITION).expect("new");
-        let guard = Guard { note, refused: RefusedCommands::default(), times: CommandTimes::default() };
+        let guard = Guard { note, refused: RefusedCommands::default(), times: CommandTimes::of(PARTITION) };
         let slot = Slot::new(shared.clone(), entrance, partition, guard, writer, maintenance, policy);
         Stage { shared, inbox, slot, records, applied: 0, _maintenance: receiver }
     }
