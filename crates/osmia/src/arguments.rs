@@ -108,6 +108,18 @@ pub(crate) struct Start {
     /// How long searches find instances that were cancelled or terminated, like 30d [default: for ever]
     #[arg(long, value_name = "AGE")]
     read_model_keep_terminated: Option<String>,
+    /// What of the doings of people who are logged in is noted in the audit log [default: all]
+    #[arg(long, value_name = "LIST")]
+    read_model_audit_users: Option<String>,
+    /// The same of programs that are logged in [default: none]
+    #[arg(long, value_name = "LIST")]
+    read_model_audit_clients: Option<String>,
+    /// The same of whoever is not logged in [default: all, not create process-instance, not evaluate decision]
+    #[arg(long, value_name = "LIST")]
+    read_model_audit_anonymous: Option<String>,
+    /// The same of the engine itself [default: user-tasks]
+    #[arg(long, value_name = "LIST")]
+    read_model_audit_engine: Option<String>,
     /// Let the management port change the clock, for tests
     #[arg(long)]
     clock_control: bool,
@@ -163,6 +175,10 @@ impl Start {
             ("read-model-url", self.read_model_url),
             ("read-model-keep-completed", self.read_model_keep_completed),
             ("read-model-keep-terminated", self.read_model_keep_terminated),
+            ("read-model-audit-users", self.read_model_audit_users),
+            ("read-model-audit-clients", self.read_model_audit_clients),
+            ("read-model-audit-anonymous", self.read_model_audit_anonymous),
+            ("read-model-audit-engine", self.read_model_audit_engine),
             ("clock-control", switch(self.clock_control)),
             ("demo", switch(self.demo)),
             ("request-timeout", self.request_timeout),

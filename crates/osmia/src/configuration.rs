@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
-use values::{age, backlog_bytes, bytes, directory, number, port, root_variable_bytes, switch, working_time};
+use values::{age, backlog_bytes, bytes, directory, doings, number, port, root_variable_bytes, switch, working_time};
 
 /// A setting: its name and the variables of Camunda with the same meaning, the more specific ones first.
 pub(crate) struct Setting {
@@ -71,6 +71,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("read-model-url", &[]),
     setting("read-model-keep-completed", &[]),
     setting("read-model-keep-terminated", &[]),
+    setting("read-model-audit-users", &[]),
+    setting("read-model-audit-clients", &[]),
+    setting("read-model-audit-anonymous", &[]),
+    setting("read-model-audit-engine", &[]),
     setting("clock-control", &["CAMUNDA_SYSTEM_CLOCKCONTROLLED", "ZEEBE_CLOCK_CONTROLLED"]),
     setting("demo", &[]),
     setting(
@@ -143,6 +147,8 @@ pub(crate) struct Configuration {
     pub read_model: ReadModelKind,
     /// How long searches find what ended.
     pub read_model_retention: readmodel::Retention,
+    /// What is noted of whose doings.
+    pub read_model_audited: readmodel::Audited,
     pub clock_control: bool,
     pub demo: bool,
     pub request_timeout: Duration,
@@ -285,6 +291,7 @@ impl Configuration {
                 completed: sources.get("read-model-keep-completed", age)?,
                 terminated: sources.get("read-model-keep-terminated", age)?,
             },
+            read_model_audited: audited(sources)?,
             clock_control: sources.get("clock-control", switch)?.unwrap_or(false),
             demo: sources.get("demo", switch)?.unwrap_or(false),
             request_timeout: sources.get("request-timeout", working_time)?.unwrap_or(Duration::from_secs(15)),
@@ -329,6 +336,17 @@ fn log_filter(asked: &str) -> String {
         .chain(quiet.map(|(library, level)| format!("{library}={level}")))
         .collect::<Vec<_>>()
         .join(",")
+}
+
+fn audited(sources: &Sources) -> Result<readmodel::Audited, ConfigurationError> {
+    let default = readmodel::Audited::default();
+    let noted = |name, default| Ok(sources.get(name, doings)?.unwrap_or(default));
+    Ok(readmodel::Audited {
+        users: noted("read-model-audit-users", default.users)?,
+        clients: noted("read-model-audit-clients", default.clients)?,
+        anonymous: noted("read-model-audit-anonymous", default.anonymous)?,
+        engine: noted("read-model-audit-engine", default.engine)?,
+    })
 }
 
 fn tls(sources: &Sources) -> Result<Option<gateway::TlsFiles>, ConfigurationError> {
@@ -420,6 +438,19 @@ mod tests {
         let error = read(&[], &[("ZEEBE_BROKER_CLUSTER_CLUSTERSIZE", "3")], None).expect_err("a cluster").to_string();
         assert!(error.contains("single nodes"), "{error}");
         assert!(read(&[("tls-key", "k.pem")], &[], None).is_err());
+    }
+
+    #[test]
+    fn what_the_audit_log_notes_can_be_chosen_for_each_kind_of_actor() {
+        let audited = |file: &str| read(&[], &[], Some(file)).map(|of| of.read_model_audited);
+        let default = readmodel::Audited::default();
+        assert_eq!(audited("partitions: 1\n").expect("valid"), default);
+        let file = "read-model: {type: sqlite, audit-anonymous: 'user-tasks, not assign', audit-clients: all}\n";
+        let anonymous = readmodel::Noted::read("update user-task, complete, unassign").expect("valid");
+        let chosen = readmodel::Audited { anonymous, clients: readmodel::Noted::ALL, ..default };
+        assert_eq!(audited(file).expect("valid"), chosen);
+        let refusal = audited("read-model-audit-engine: everything\n").unwrap_err().to_string();
+        assert!(refusal.contains("'everything', but it must be a list of what is noted"), "{refusal}");
     }
 
     #[test]

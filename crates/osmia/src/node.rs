@@ -50,7 +50,7 @@ pub(crate) async fn start(start: Start) -> Outcome {
     let mut options = node_options(&configuration)?;
     let read_model = read_model(&configuration, &options)?;
     if let Some(model) = &read_model {
-        options.exporters.push(model.consumer(configuration.read_model_retention)?);
+        options.exporters.push(model.consumer(configuration.read_model_retention, configuration.read_model_audited)?);
     }
     let node = tokio::task::spawn_blocking(move || Node::start(options)).await??;
     managed.node_started(node.client(), node.clock(), node.exporters());

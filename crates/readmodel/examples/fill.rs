@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use exporters::{Arguments, Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Role};
 use osmia_readmodel::query::{Condition, Direction, Entity, PROCESS_INSTANCES, Page, Search, Sort, Test, Value};
-use osmia_readmodel::{ReadModel, Retention};
+use osmia_readmodel::{Audited, ReadModel, Retention};
 use protocol::{
     BpmnElementType, JobIntent, JobValue, Key, PartitionId, Payload, ProcessInstanceIntent as Intent,
     ProcessInstanceValue, Record, RecordSource, VariableIntent, VariableValue,
@@ -85,7 +85,7 @@ struct Feed {
 
 impl Feed {
     fn open(model: &Arc<ReadModel>, retention: Retention) -> Feed {
-        let configuration = model.consumer(retention).expect("a good name");
+        let configuration = model.consumer(retention, Audited::default()).expect("a good name");
         let mut exporter = (configuration.factory)();
         let mut context = Context {
             name: configuration.name.clone(),

@@ -204,7 +204,7 @@ pub(crate) struct DecisionInstanceRow {
 }
 
 /// What somebody did.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AuditRow {
     pub entity: i64,
     pub entity_type: u8,
@@ -219,6 +219,18 @@ pub(crate) struct AuditRow {
     pub element_instance: Option<i64>,
     pub user_task: Option<i64>,
     pub batch_operation: Option<i64>,
+    pub job: Option<i64>,
+    pub decision: Option<i64>,
+    pub decision_id: Option<Text>,
+    pub requirements: Option<i64>,
+    pub requirements_id: Option<Text>,
+    pub deployment: Option<i64>,
+    pub form: Option<i64>,
+    pub resource: Option<i64>,
+    /// What the entity is called, or why it was refused.
+    pub description: Option<Text>,
+    /// Of what belongs to no process; of the others it is that of the definition.
+    pub tenant: Option<Text>,
 }
 
 /// How the counters of an element change.

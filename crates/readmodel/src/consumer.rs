@@ -12,6 +12,7 @@ use exporters::{Context, Delivery, Exporter, ExporterError, Opening, PartitionEx
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use protocol::{PartitionId, Payload, PurgeIntent, Record, RecordPlace, Timestamp};
 
+use crate::audited::Audited;
 use crate::check::Check;
 use crate::database;
 use crate::fold::Fold;
@@ -40,6 +41,7 @@ pub const NAME: &str = "read-model";
 pub(crate) struct ReadModelExporter {
     pub model: Arc<ReadModel>,
     pub retention: Retention,
+    pub audited: Audited,
 }
 
 impl Exporter for ReadModelExporter {
@@ -52,6 +54,7 @@ impl Exporter for ReadModelExporter {
             partition,
             source: self.model.source().clone(),
             retention: self.retention,
+            audited: self.audited,
             progress: self.model.progress(partition),
             metrics: PartitionMetrics::new(partition),
             check: None,
@@ -69,6 +72,7 @@ struct PartitionConsumer {
     progress: Arc<Progress>,
     metrics: PartitionMetrics,
     retention: Retention,
+    audited: Audited,
     /// The check of the file as it was found, begun once.
     check: Option<Check>,
     /// When to look what the check came to; none when that is known.
@@ -90,9 +94,19 @@ struct Open {
     waiting_since: Option<Duration>,
     /// When the next transaction may begin.
     not_before: Duration,
+    /// Where a transaction was put off, because it would have ended amid variables that somebody set.
+    put_off_at: Option<RecordPlace>,
     /// When what was written is to be made durable, if anything was.
     checkpoint_at: Option<Duration>,
     deletion: Deletion,
+}
+
+impl Open {
+    /// Whether a transaction would end amid variables that somebody set, of which records behind them say so. These are there
+    /// already, so they come before the next flush; if none came, there are none.
+    fn is_amid_variables(&mut self) -> bool {
+        self.fold.is_amid_variables() && self.put_off_at.replace(self.taken) != Some(self.taken)
+    }
 }
 
 impl PartitionConsumer {
@@ -207,7 +221,7 @@ impl PartitionExporter for PartitionConsumer {
         } else {
             opening.controller.set_remark(history.remark());
         }
-        let fold = Fold::new(&store.database, self.partition);
+        let fold = Fold::new(&store.database, self.partition, self.audited);
         let mut fold = fold.map_err(Self::failed(&mut self.damage, "read its rows"))?;
         fold.is_told_living = is_rebuilding;
         self.progress.reached(place.position);
@@ -220,6 +234,7 @@ impl PartitionExporter for PartitionConsumer {
             taken: place,
             waiting_since: None,
             not_before,
+            put_off_at: None,
             checkpoint_at: None,
             deletion,
         });
@@ -277,7 +292,8 @@ impl PartitionExporter for PartitionConsumer {
         if open.fold.batch.rows() > 0 {
             open.waiting_since.get_or_insert(now);
         }
-        if open.fold.batch.rows() >= BATCH_ROWS_MAX || open.fold.batch.bytes >= BATCH_BYTES_MAX {
+        let is_full = open.fold.batch.rows() >= BATCH_ROWS_MAX || open.fold.batch.bytes >= BATCH_BYTES_MAX;
+        if is_full && !open.fold.is_amid_variables() {
             self.commit(now)?;
         }
         Ok(())
@@ -294,7 +310,10 @@ impl PartitionExporter for PartitionConsumer {
 
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
         self.look_at_check(now)?;
-        let Some(open) = &self.open else { return Ok(()) };
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if open.is_amid_variables() {
+            return Ok(());
+        }
         if open.not_before <= now || self.progress.is_awaited() {
             self.commit(now)?;
         }
@@ -305,7 +324,10 @@ impl PartitionExporter for PartitionConsumer {
     }
 
     fn close(&mut self, now: Duration) -> Result<(), ExporterError> {
-        self.checkpoint(now)?;
+        // What is not written comes again.
+        if !self.open.as_ref().is_some_and(|open| open.fold.is_amid_variables()) {
+            self.checkpoint(now)?;
+        }
         (self.open, self.check) = (None, None);
         Ok(())
     }

@@ -21,6 +21,7 @@ use protocol::{
     Record, RecordPlace, RecordType, Text, VariableIntent, VariableValue,
 };
 
+use crate::audited::Audited;
 use crate::batch::{Batch, VariableRow};
 use crate::database::{Database, Result};
 use crate::dictionary::{Dictionary, names_of};
@@ -40,11 +41,13 @@ pub(crate) struct Fold {
     is_first: bool,
     /// Whether what it takes is what lives, and no news: such things are not counted again.
     pub is_told_living: bool,
+    audited: Audited,
+    set_variables: audit::SetVariables,
 }
 
 impl Fold {
     /// Goes on from what was written.
-    pub fn new(database: &Database, partition: PartitionId) -> Result<Fold> {
+    pub fn new(database: &Database, partition: PartitionId, audited: Audited) -> Result<Fold> {
         let dictionary = Dictionary::read(database)?;
         let is_first = partition == PartitionId::DEPLOYMENT;
         Ok(Fold {
@@ -54,6 +57,8 @@ impl Fold {
             partition,
             is_first,
             is_told_living: false,
+            audited,
+            set_variables: audit::SetVariables::default(),
         })
     }
 
@@ -68,10 +73,10 @@ impl Fold {
 
     /// Takes a record into the batch.
     pub fn take(&mut self, database: &Database, record: &Record, place: RecordPlace) -> Result<()> {
-        self.audit(record);
         if record.record_type == RecordType::Event {
             self.event(database, record)?;
         }
+        self.audit(record);
         self.batch.place = Some(place);
         Ok(())
     }
@@ -130,7 +135,7 @@ impl Fold {
         }
         rebuild::forget(database)?;
         transaction.commit()?;
-        *self = Fold::new(database, self.partition)?;
+        *self = Fold::new(database, self.partition, self.audited)?;
         self.batch.definitions += 1;
         Ok(())
     }

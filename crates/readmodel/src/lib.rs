@@ -3,6 +3,7 @@
 //! A fold of each partition's records into an SQLite file, or into a schema of a PostgreSQL server, written by a consumer of the
 //! record stream, and read by searches over all partitions at once. It knows nothing of protocols: searches are values (`query`), and answers are rows.
 
+mod audited;
 mod batch;
 mod check;
 mod comparable;
@@ -28,6 +29,7 @@ mod postgresql;
 #[cfg(test)]
 mod testing;
 
+pub use audited::{Audited, Noted};
 pub use consumer::NAME;
 pub use database::ServerError;
 pub use model::{Busy, READERS, ReadModel};

@@ -144,6 +144,20 @@ CREATE TABLE condition(
 CREATE INDEX condition_of_instance ON condition(process_instance_key);
 ";
 
+/// From 5 to 6: who did what with all that can be noted, and not with user tasks and running instances alone.
+const TO_6: &str = "
+ALTER TABLE audit_log ADD COLUMN job_key INTEGER;
+ALTER TABLE audit_log ADD COLUMN decision_definition_key INTEGER;
+ALTER TABLE audit_log ADD COLUMN decision_definition_id TEXT;
+ALTER TABLE audit_log ADD COLUMN decision_requirements_key INTEGER;
+ALTER TABLE audit_log ADD COLUMN decision_requirements_id TEXT;
+ALTER TABLE audit_log ADD COLUMN deployment_key INTEGER;
+ALTER TABLE audit_log ADD COLUMN form_key INTEGER;
+ALTER TABLE audit_log ADD COLUMN resource_key INTEGER;
+ALTER TABLE audit_log ADD COLUMN description TEXT;
+ALTER TABLE audit_log ADD COLUMN tenant_id TEXT;
+";
+
 /// Whether files of this version can be brought to the present one.
 pub(crate) fn is_known(version: i64) -> bool {
     (1..=SCHEMA_VERSION).contains(&version)
@@ -151,7 +165,8 @@ pub(crate) fn is_known(version: i64) -> bool {
 
 /// What brings tables of this version to the present one, step by step.
 pub(crate) fn steps_from(version: i64) -> impl Iterator<Item = &'static str> {
-    [(2, TO_2), (3, TO_3), (4, TO_4), (5, TO_5)].into_iter().filter(move |(to, _)| *to > version).map(|(_, step)| step)
+    let steps = [(2, TO_2), (3, TO_3), (4, TO_4), (5, TO_5), (6, TO_6)];
+    steps.into_iter().filter(move |(to, _)| *to > version).map(|(_, step)| step)
 }
 
 /// Brings a file to the present format. Each step is one transaction, with its version.
@@ -174,6 +189,9 @@ pub(crate) fn migrate(connection: &Connection, version: i64) -> rusqlite::Result
     }
     if version < 5 {
         connection.execute_batch(&format!("BEGIN; {TO_5} PRAGMA user_version = 5; COMMIT;"))?;
+    }
+    if version < 6 {
+        connection.execute_batch(&format!("BEGIN; {TO_6} PRAGMA user_version = 6; COMMIT;"))?;
     }
     Ok(())
 }
@@ -286,12 +304,12 @@ mod tests {
         assert_eq!(server.psql(&url, indexes), present);
         let forms = "SELECT count(*) || ' ' || max(form_id) FROM osmia_1.start_form";
         assert_eq!(server.psql(&url, forms), "20 ask", "what processes begin with is known of those that were there");
-        assert_eq!(server.psql(&url, "SELECT version FROM osmia_1.format"), "5");
+        assert_eq!(server.psql(&url, "SELECT version FROM osmia_1.format"), "6");
 
-        server.psql(&url, "UPDATE osmia_1.format SET version = 6");
+        server.psql(&url, "UPDATE osmia_1.format SET version = 7");
         let error = source.open(PartitionId(1), None).expect_err("a later version").to_string();
-        assert!(error.contains("has the format 6, and this version has 5"), "{error}");
-        server.psql(&url, "UPDATE osmia_1.format SET version = 5, cluster = 'other'");
+        assert!(error.contains("has the format 7, and this version has 6"), "{error}");
+        server.psql(&url, "UPDATE osmia_1.format SET version = 6, cluster = 'other'");
         let error = source.open(PartitionId(1), None).expect_err("another cluster").to_string();
         assert!(error.contains("of the cluster other, but this node is of the cluster of-tests"), "{error}");
         assert_eq!(server.psql(&url, "SELECT count(*) FROM osmia_1.place"), "1", "nothing was taken away");

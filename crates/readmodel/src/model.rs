@@ -8,6 +8,7 @@ use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use exporters::{ExporterConfiguration, ExporterError};
 use protocol::PartitionId;
 
+use crate::audited::Audited;
 use crate::consumer::{NAME, ReadModelExporter};
 use crate::progress::Progress;
 use crate::query::Readers;
@@ -70,14 +71,18 @@ impl ReadModel {
         Ok(Arc::new(ReadModel { source, partitions, tasks }))
     }
 
-    /// The consumer that fills it, and deletes what is not kept.
+    /// The consumer that fills it, notes who did what, and deletes what is not kept.
     ///
     /// # Errors
     /// Never for the name that it has.
-    pub fn consumer(self: &Arc<Self>, retention: Retention) -> Result<ExporterConfiguration, ExporterError> {
+    pub fn consumer(
+        self: &Arc<Self>,
+        retention: Retention,
+        audited: Audited,
+    ) -> Result<ExporterConfiguration, ExporterError> {
         let model = self.clone();
         let factory = Arc::new(move || {
-            Box::new(ReadModelExporter { model: model.clone(), retention }) as Box<dyn exporters::Exporter>
+            Box::new(ReadModelExporter { model: model.clone(), retention, audited }) as Box<dyn exporters::Exporter>
         });
         ExporterConfiguration::of_factory(NAME, factory, serde_json::Map::new())
     }

@@ -58,7 +58,7 @@ const WITHOUT_INSTANCE: [&str; 4] = [
     // A subscription of a definition that is deleted.
     "DELETE FROM message_subscription WHERE key IN (SELECT key FROM message_subscription \
      WHERE state = 2 AND process_instance_key IS NULL AND last_updated_date < ?1 LIMIT ?2)",
-    // Of what was refused, the instance is not known.
+    // Of what is deployed there is no instance, and of what was refused it is not always known.
     "DELETE FROM audit_log WHERE key IN (SELECT key FROM audit_log \
      WHERE process_instance_key IS NULL AND time < ?1 LIMIT ?2)",
     "DELETE FROM job_count WHERE (time, type, worker) IN (SELECT time, type, worker FROM job_count WHERE time < ?1 LIMIT ?2)",

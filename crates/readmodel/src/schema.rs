@@ -5,7 +5,7 @@
 //! [`enumerations`](crate::enumerations), and keys are those of the engine.
 
 /// The version of the tables. Files of older ones are brought to it (`migration.rs`).
-pub(crate) const SCHEMA_VERSION: i64 = 5;
+pub(crate) const SCHEMA_VERSION: i64 = 6;
 
 /// Marks the file as a read model, so that no other SQLite file is taken for one.
 pub(crate) const APPLICATION_ID: i64 = 0x4F53_4D52;
@@ -293,7 +293,17 @@ CREATE TABLE audit_log(
     process_instance_key INTEGER,
     element_instance_key INTEGER,
     user_task_key INTEGER,
-    batch_operation_key INTEGER
+    batch_operation_key INTEGER,
+    job_key INTEGER,
+    decision_definition_key INTEGER,
+    decision_definition_id TEXT,
+    decision_requirements_key INTEGER,
+    decision_requirements_id TEXT,
+    deployment_key INTEGER,
+    form_key INTEGER,
+    resource_key INTEGER,
+    description TEXT,
+    tenant_id TEXT
 );
 CREATE INDEX audit_log_of_instance ON audit_log(process_instance_key);
 CREATE INDEX audit_log_of_task ON audit_log(user_task_key) WHERE user_task_key IS NOT NULL;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use exporters::{
     Context, Controller, Delivery, ExporterError, Kept, Opening, PartitionExporter, RecordFilter, Resume, Role,
 };
-use osmia_readmodel::{ReadModel, Retention};
+use osmia_readmodel::{Audited, ReadModel, Retention};
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, Record, RecordPlace,
     RecordSource,
@@ -17,7 +17,7 @@ const PARTITION: PartitionId = PartitionId(1);
 
 fn consumer(directory: &Path) -> Box<dyn PartitionExporter> {
     let model = ReadModel::new(directory, [PARTITION]).expect("threads can be started");
-    let configuration = model.consumer(Retention::default()).expect("a good name");
+    let configuration = model.consumer(Retention::default(), Audited::default()).expect("a good name");
     let mut exporter = (configuration.factory)();
     let mut context = Context {
         name: configuration.name.clone(),

@@ -8,7 +8,7 @@ use exporters::{Context, Controller, Delivery, ExporterConfiguration, Kept, Open
 use osmia_readmodel::query::{
     Condition, Cursor, Direction, Found, PROCESS_INSTANCES, Page, Readers, Search, Sort, Value,
 };
-use osmia_readmodel::{PostgreSql, ReadModel, Retention};
+use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use proptest::prelude::*;
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
@@ -172,7 +172,7 @@ impl Place {
 /// Folds all records. At each crash, what the consumer had in memory is lost.
 fn fold(place: &Place, records: &[Vec<Record>], crashes: &[usize]) -> Arc<ReadModel> {
     let model = place.model();
-    let configuration = model.consumer(Retention::default()).expect("a good name");
+    let configuration = model.consumer(Retention::default(), Audited::default()).expect("a good name");
     for (partition, records) in PARTITIONS.into_iter().zip(records) {
         let source = RecordSource::new(partition);
         let mut crashes = crashes.iter().map(|crash| crash % records.len());

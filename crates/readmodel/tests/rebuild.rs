@@ -7,8 +7,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use exporters::{Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Resume, Role};
-use osmia_readmodel::query::{Condition, PROCESS_INSTANCES, Search};
-use osmia_readmodel::{PostgreSql, ReadModel, Retention};
+use osmia_readmodel::query::{AUDIT_LOGS, Condition, PROCESS_INSTANCES, Search};
+use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use postgresql::PostgreSqlServer;
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
@@ -22,7 +22,7 @@ fn place(position: u64) -> RecordPlace {
 }
 
 fn consumer(model: &Arc<ReadModel>) -> Box<dyn PartitionExporter> {
-    let configuration = model.consumer(Retention::default()).expect("a good name");
+    let configuration = model.consumer(Retention::default(), Audited::default()).expect("a good name");
     let mut exporter = (configuration.factory)();
     let mut context = Context {
         name: configuration.name.clone(),
@@ -101,6 +101,17 @@ fn seen(model: &ReadModel) -> (Vec<i64>, i64) {
     receiver.recv_timeout(Duration::from_secs(60)).expect("an answer")
 }
 
+/// How many entries say who did what.
+fn entries(model: &ReadModel) -> u64 {
+    let (sender, receiver) = mpsc::channel();
+    let look = move |readers: &mut osmia_readmodel::query::Readers| {
+        let found = Search::new(&AUDIT_LOGS, Condition::always()).run(readers).expect("rows");
+        sender.send(found.total).expect("somebody waits");
+    };
+    model.search(look).expect("nobody else searches");
+    receiver.recv_timeout(Duration::from_secs(60)).expect("an answer")
+}
+
 fn keys(numbers: &[u64]) -> Vec<i64> {
     numbers.iter().map(|number| Key::new(PARTITION, *number).raw()).collect()
 }
@@ -131,13 +142,15 @@ fn check(model: &Arc<ReadModel>) {
     let mut again = consumer(model);
     let (resume, controller) = open(&mut *again, 0);
     assert_eq!(resume, Resume::FromState);
-    for record in [definition(), instance(12, 100, ElementActivating), instance(13, 100, ElementActivating)] {
+    let told = Record { position: 100, ..definition() };
+    for record in [told, instance(12, 100, ElementActivating), instance(13, 100, ElementActivating)] {
         again.take_living(&record, second).expect("it is taken");
     }
     again.living_told(place(100), 1_700_000_000_000, second).expect("it is written");
     let remark = controller.remark().expect("what is gone is said");
     assert!(remark.contains("2023-11-14T22:13:20Z: searches lack what ended before"), "{remark}");
     assert_eq!(seen(model), (keys(&[10, 12, 13]), 2), "what had ended stays, and what lives is counted once");
+    assert_eq!(entries(model), 1, "that the definition lives is no news of who deployed it");
     export(&mut *again, &instance(14, 101, ElementActivating));
     export(&mut *again, &instance(12, 102, ElementCompleted));
     again.close(second).expect("it is written");

@@ -7,7 +7,7 @@ use exporters::{
     Context, Controller, Delivery, ExporterError, Kept, Opening, PartitionExporter, RecordFilter, Resume, Role,
 };
 use osmia_readmodel::query::{Condition, Failure, Found, PROCESS_INSTANCES, Readers, Search};
-use osmia_readmodel::{PostgreSql, ReadModel, Retention};
+use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use proptest::prelude::*;
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
@@ -36,7 +36,7 @@ struct Node {
 
 impl Node {
     fn new(model: &Arc<ReadModel>) -> Node {
-        let configuration = model.consumer(Retention::default()).expect("a good name");
+        let configuration = model.consumer(Retention::default(), Audited::default()).expect("a good name");
         let mut exporter = (configuration.factory)();
         let mut context = Context {
             name: configuration.name.clone(),

@@ -7,8 +7,8 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use osmia_readmodel::ReadModel;
 use osmia_readmodel::query::{Condition, FORMS, Search, Sort, Test, USER_TASKS, VARIABLES, Value, VariableScope};
+use osmia_readmodel::{Audited, ReadModel};
 use proptest::prelude::*;
 use protocol::{
     BpmnElementType, FormIntent, FormMetadata, FormValue, Key, PartitionId, Payload, ProcessInstanceIntent,
@@ -169,7 +169,7 @@ fn text(text: &str) -> Value {
 
 /// The history in both kinds of read models.
 fn both() -> [(Arc<ReadModel>, Option<tempfile::TempDir>); 2] {
-    folded(&[history().0, without_tasks()], &[])
+    folded(Audited::default(), &[history().0, without_tasks()], &[])
 }
 
 /// What the other partition has.
@@ -280,11 +280,12 @@ fn sees_variables(model: &ReadModel) {
 fn a_process_begins_with_the_newest_form_that_is_left() {
     let mut records = history();
     let start_form = |records: &Records| {
-        let [of_file, of_server] = folded(&[records.0.clone(), without_tasks()], &[]).map(|(model, _directory)| {
-            let forms = found(&model, Search::new(&FORMS, Condition::always()));
-            assert_eq!(forms.len(), 2, "a deleted form can be read");
-            ask(&model, |readers| readers.start_form(key(1).raw())).expect("readable")
-        });
+        let [of_file, of_server] =
+            folded(Audited::default(), &[records.0.clone(), without_tasks()], &[]).map(|(model, _directory)| {
+                let forms = found(&model, Search::new(&FORMS, Condition::always()));
+                assert_eq!(forms.len(), 2, "a deleted form can be read");
+                ask(&model, |readers| readers.start_form(key(1).raw())).expect("readable")
+            });
         assert_eq!(of_file, of_server);
         of_file
     };
@@ -353,7 +354,7 @@ proptest! {
             }
             records.task(number, intent, value);
         }
-        for (model, _directory) in &folded(&[records.0, without_tasks()], &crashes) {
+        for (model, _directory) in &folded(Audited::default(), &[records.0, without_tasks()], &crashes) {
         let tasks = found(model, Search::new(&USER_TASKS, Condition::always()));
         let shown: BTreeMap<u64, (String, String, i32)> = tasks
             .iter()

@@ -56,6 +56,15 @@ pub(super) fn root_variable_bytes(text: &str) -> Value<u64> {
     }
 }
 
+/// What is noted in the audit log.
+pub(super) fn doings(text: &str) -> Value<readmodel::Noted> {
+    readmodel::Noted::read(text).ok_or(
+        "a list of what is noted, like 'user-tasks, cancel process-instance' or 'all, not variable': all, none, deployed-resources, \
+         user-tasks, admin, process-instance, variable, incident, decision, resource, user-task, or create, cancel, modify, migrate, \
+         update, resolve, evaluate, delete, assign, unassign and complete, with one of them behind it or alone",
+    )
+}
+
 /// What an exporter may hold back: at least a segment of records, and the one behind it.
 pub(super) fn backlog_bytes(text: &str) -> Value<u64> {
     match bytes(text)? {

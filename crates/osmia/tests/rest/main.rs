@@ -1,5 +1,6 @@
 //! The REST API over real sockets: what clients get, and what those get who hold the protocol loosely.
 
+mod audit_log;
 mod business_ids;
 mod described;
 mod forms;

@@ -26,7 +26,8 @@ fn insert(database: &Database, key: i64, parent: Option<i64>, root: i64, end: Op
              INSERT INTO user_task_candidate VALUES ({key}, {key} + 7, 0, 'a');
              INSERT INTO message_subscription VALUES ({key} + 4, 0, 7, 'p', {key}, {key} + 1, 'e', 'm', 'c', 2, 1, 't');
              INSERT INTO timer VALUES ({key} + 6, {key}, {key} + 1, 'e', 1, 1);
-             INSERT INTO audit_log VALUES ({key} + 9, {key} + 7, 1, 1, 1, 1, 1, 1, NULL, 1, {key}, {key} + 1, {key} + 7, NULL);
+             INSERT INTO audit_log(key, entity_key, entity_type, operation_type, result, category, time, actor_type,
+                 process_instance_key) VALUES ({key} + 9, {key} + 7, 1, 1, 1, 1, 1, 1, {key});
              INSERT INTO condition VALUES ({key} + 8, {key}, {key} + 1, 'e', '=x', '[]');
              INSERT INTO correlated_message_subscription VALUES ({key} + 5, 1, 1, 'm', 'c', 1, 7, 'p', {key}, 1, 'e', 't');
              INSERT INTO decision_instance(id, evaluation_key, instance_key, decision_definition_key,

@@ -6,15 +6,18 @@ use crate::batch::Batch;
 use crate::database::Of::{Integer, Text};
 use crate::database::{Bound, Database, Result, Write};
 
-static AUDITS: LazyLock<Write<14>> = LazyLock::new(|| {
+static AUDITS: LazyLock<Write<24>> = LazyLock::new(|| {
     Write::insert(
         [
             Integer, Integer, Integer, Integer, Integer, Integer, Integer, Integer, Text, Integer, Integer, Integer, Integer,
-            Integer,
+            Integer, Integer, Integer, Text, Integer, Text, Integer, Integer, Integer, Text, Text,
         ],
         "INSERT INTO audit_log(key, entity_key, entity_type, operation_type, result, category, time, actor_type, actor_id,
-             process_definition_key, process_instance_key, element_instance_key, user_task_key, batch_operation_key)",
-        "{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, {14}",
+             process_definition_key, process_instance_key, element_instance_key, user_task_key, batch_operation_key,
+             job_key, decision_definition_key, decision_definition_id, decision_requirements_key, decision_requirements_id,
+             deployment_key, form_key, resource_key, description, tenant_id)",
+        "{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {11}, {12}, {13}, {14}, {15}, {16}, {17}, {18}, {19}, {20},
+             {21}, {22}, {23}, {24}",
         "ON CONFLICT DO NOTHING",
     )
 });
@@ -50,6 +53,16 @@ pub(super) fn write(database: &Database, batch: &Batch) -> Result<()> {
             row.element_instance.into(),
             row.user_task.into(),
             row.batch_operation.into(),
+            row.job.into(),
+            row.decision.into(),
+            row.decision_id.as_deref().into(),
+            row.requirements.into(),
+            row.requirements_id.as_deref().into(),
+            row.deployment.into(),
+            row.form.into(),
+            row.resource.into(),
+            row.description.as_deref().into(),
+            row.tenant.as_deref().into(),
         ]
     });
     database.write(&AUDITS, audits)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use exporters::{Context, Controller, Delivery, ExporterConfiguration, Kept, Opening, PartitionExporter, Resume, Role};
 use osmia_readmodel::query::Readers;
-use osmia_readmodel::{PostgreSql, ReadModel, Retention};
+use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use protocol::{PartitionId, Record, RecordPlace, RecordSource};
 
 use super::postgresql::PostgreSqlServer;
@@ -13,22 +13,26 @@ use super::postgresql::PostgreSqlServer;
 pub const PARTITIONS: [PartitionId; 2] = [PartitionId(1), PartitionId(2)];
 
 /// A read model of these records in a file and one on a server. At each crash, what the consumer had in memory is lost.
-pub fn folded(records: &[Vec<Record>], crashes: &[usize]) -> [(Arc<ReadModel>, Option<tempfile::TempDir>); 2] {
+pub fn folded(
+    audited: Audited,
+    records: &[Vec<Record>],
+    crashes: &[usize],
+) -> [(Arc<ReadModel>, Option<tempfile::TempDir>); 2] {
     let directory = tempfile::tempdir().expect("a directory");
     let in_file = ReadModel::new(directory.path(), PARTITIONS).expect("threads can be started");
     let url = PostgreSqlServer::shared().new_database();
     let server = PostgreSql::new(&url, || Some("of-tests".to_owned())).expect("an address");
     let on_server = ReadModel::on_server(server, PARTITIONS).expect("threads can be started");
-    fold(&in_file, records, crashes);
-    fold(&on_server, records, crashes);
+    fold(&in_file, audited, records, crashes);
+    fold(&on_server, audited, records, crashes);
     [(in_file, Some(directory)), (on_server, None)]
 }
 
-fn fold(model: &Arc<ReadModel>, records: &[Vec<Record>], crashes: &[usize]) {
-    let configuration = model.consumer(Retention::default()).expect("a good name");
+fn fold(model: &Arc<ReadModel>, audited: Audited, records: &[Vec<Record>], crashes: &[usize]) {
+    let configuration = model.consumer(Retention::default(), audited).expect("a good name");
     for (partition, records) in PARTITIONS.into_iter().zip(records) {
         let source = RecordSource::new(partition);
-        let mut crashes = crashes.iter().map(|crash| crash % records.len());
+        let mut crashes = crashes.iter().map(|crash| crash % records.len().max(1));
         let (mut consumer, _) = opened(&configuration, partition);
         let mut crash = crashes.next();
         let mut index = 0;
@@ -45,8 +49,8 @@ fn fold(model: &Arc<ReadModel>, records: &[Vec<Record>], crashes: &[usize]) {
                 drop(consumer);
                 let (again, place) = opened(&configuration, partition);
                 consumer = again;
-                assert!(place.position as usize <= index);
-                index = place.position as usize;
+                assert!(place.number as usize <= index);
+                index = place.number as usize;
             }
         }
         consumer.close(Duration::from_secs(1_000)).expect("it is written");

@@ -6,7 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.camunda.client.CamundaClient;
 import io.camunda.client.api.CamundaFuture;
 import io.camunda.client.api.response.ActivatedJob;
+import io.camunda.client.api.search.enums.AuditLogEntityTypeEnum;
 import io.camunda.client.api.search.enums.AuditLogOperationTypeEnum;
+import io.camunda.client.api.search.enums.AuditLogResultEnum;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Map;
@@ -104,5 +106,47 @@ class SearchSince89Test {
             .items()
             .isEmpty());
     assertEquals(List.of(), client.newUserTaskEffectiveVariableSearchRequest(task).send().join().items());
+  }
+
+  @Test
+  void whatWasDoneWithAnInstanceAndItsModelIsWrittenDown() {
+    Model model = Model.deploy("one-task");
+    long instance = model.create();
+    client.newSetVariablesCommand(instance).variables(Map.of("paper", "A4")).send().join();
+    client.newCancelInstanceCommand(instance).send().join();
+
+    var written =
+        client
+            .newAuditLogSearchRequest()
+            .filter(search -> search.processInstanceKey(Long.toString(instance)))
+            .sort(sort -> sort.auditLogKey())
+            .send()
+            .join()
+            .items();
+    assertEquals(
+        List.of(
+            "CREATE VARIABLE paper " + AuditLogResultEnum.SUCCESS,
+            "CANCEL PROCESS_INSTANCE null " + AuditLogResultEnum.SUCCESS),
+        written.stream()
+            .map(
+                each ->
+                    String.join(
+                        " ",
+                        each.getOperationType().name(),
+                        each.getEntityType().name(),
+                        each.getEntityDescription(),
+                        each.getResult().name()))
+            .toList());
+    var deployed =
+        client
+            .newAuditLogSearchRequest()
+            .filter(
+                search ->
+                    search.processDefinitionId(model.id()).entityType(AuditLogEntityTypeEnum.RESOURCE))
+            .send()
+            .join()
+            .items();
+    assertEquals(
+        List.of(AuditLogOperationTypeEnum.CREATE), deployed.stream().map(each -> each.getOperationType()).toList());
   }
 }
