@@ -29,6 +29,8 @@ pub use progress::{ExporterPosition, ExporterProgress, ExporterState, ExporterSt
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// How much longer it waits for one that does not come back. What such a one had not acknowledged comes again.
 pub(crate) const ABANDON_LIMIT: Duration = Duration::from_secs(10);
+/// After so long, records are read although the exporter rests, so that not too many are left for the end of a long rest.
+const REST_MAX: Duration = Duration::from_millis(10);
 
 /// A look at all exporters of a node.
 #[derive(Clone)]
@@ -64,8 +66,10 @@ impl Exporters {
 pub(crate) struct ExporterThread {
     pub shared: Arc<Shared>,
     pub exporter: ExporterLoop,
-    /// Told that there are new records, or that something was acknowledged.
-    pub woken: Receiver<()>,
+    /// Told that there are new records.
+    pub written: Receiver<()>,
+    /// Told that something was acknowledged, or that the exporter has something to do.
+    pub called: Receiver<()>,
     /// Closed when the node stops.
     pub stop: Receiver<()>,
     /// Of the node.
@@ -77,6 +81,8 @@ impl ExporterThread {
     pub fn run(mut self) {
         loop {
             self.exporter.set_role(self.role());
+            // They are about to be read.
+            let _ = self.written.try_recv();
             let more = self.exporter.turn(self.started.elapsed(), self.clock());
             if self.shared.is_crashed() {
                 return;
@@ -108,14 +114,21 @@ impl ExporterThread {
     }
 
     /// Waits for new records, the end, or a moment when there is something to do. While the exporter fails, new records change
-    /// nothing.
+    /// nothing; while it rests, they are read from time to time, because it costs as much to be woken for one as to read some.
     fn wait(&self) {
-        let never = crossbeam_channel::never();
-        let woken = if self.exporter.is_failing() { &never } else { &self.woken };
-        let until = |at: Duration| crossbeam_channel::after(at.saturating_sub(self.started.elapsed()));
-        let timer = self.exporter.deadline().map_or_else(crossbeam_channel::never, until);
+        let (never, now) = (crossbeam_channel::never(), self.started.elapsed());
+        let rest = self.exporter.rests_until().filter(|until| *until > now).map(|until| until.min(now + REST_MAX));
+        let (written, called) = match (self.exporter.is_failing(), rest) {
+            (true, _) => (&never, &never),
+            (false, Some(_)) => (&never, &self.called),
+            (false, None) => (&self.written, &self.called),
+        };
+        let until = |at: Duration| crossbeam_channel::after(at.saturating_sub(now));
+        let at = [self.exporter.deadline(), rest].into_iter().flatten().min();
+        let timer = at.map_or_else(crossbeam_channel::never, until);
         crossbeam_channel::select! {
-            recv(woken) -> _ => {}
+            recv(written) -> _ => {}
+            recv(called) -> _ => {}
             recv(self.stop) -> _ => {}
             recv(timer) -> _ => {}
         }

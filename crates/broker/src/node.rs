@@ -292,12 +292,13 @@ impl Node {
             let name = &configuration.name;
             let (file, kept) = PositionsFile::open(self.directory.paths.exporter_positions(name))?;
             let keeper = Arc::new(Keeper::new(file, kept));
-            for ((log, woken), state) in records.iter().zip(&channels.exporters).zip(states) {
+            for ((log, written), state) in records.iter().zip(&channels.exporters).zip(states) {
                 let partition = log.partition();
-                let (wake, woken) = woken[index].clone();
+                let written = written[index].1.clone();
+                let (call, called) = crossbeam_channel::bounded(1);
                 // A full channel means that the thread already knows.
                 let wake = move || {
-                    let _ = wake.try_send(());
+                    let _ = call.try_send(());
                 };
                 let progress = Arc::new(ExporterProgress::new(name, keeper.kept(partition), log.clone(), now, wake));
                 self.exporters.push(progress.clone());
@@ -305,7 +306,7 @@ impl Node {
                     ExporterLoop::new(exporter.partition(partition), filter.clone(), progress, keeper.clone())
                         .with_state(state.clone());
                 let (shared, stop) = (self.shared.clone(), channels.stop_exporters.clone());
-                let thread = ExporterThread { shared, exporter, woken, stop, started };
+                let thread = ExporterThread { shared, exporter, written, called, stop, started };
                 let alive = alive.clone();
                 self.threads.start(
                     &self.shared,

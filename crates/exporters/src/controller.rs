@@ -25,7 +25,7 @@ pub struct Kept {
 )]
 pub struct MetadataTooLong(pub usize);
 
-/// Called after each acknowledgement.
+/// Called after each acknowledgement, and to end a rest.
 type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Keeps the place up to which an exporter needs no record of a partition again. Clones share it, so an exporter may
@@ -49,7 +49,8 @@ struct Progress {
 }
 
 impl Controller {
-    /// Goes on from what is kept; `wake` is called after each acknowledgement, on the thread that made it.
+    /// Goes on from what is kept; `wake` is called after each acknowledgement, on the thread that made it, and by
+    /// [`Controller::wake`].
     pub fn new(kept: Kept, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let saved = kept.acknowledged;
         Controller {
@@ -119,6 +120,12 @@ impl Controller {
     /// The acknowledged place that a restart would find: nothing before it is needed again, whatever happens.
     pub fn saved(&self) -> RecordPlace {
         self.shared.lock().saved
+    }
+
+    /// Has the exporter's thread look at once whether there is something to do, though it rests
+    /// ([`PartitionExporter::rests_until`](crate::PartitionExporter::rests_until)).
+    pub fn wake(&self) {
+        (self.wake)();
     }
 
     /// What operators should know, in a sentence, as long as it is true: it stands in the health of the node.

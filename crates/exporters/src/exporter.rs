@@ -148,6 +148,13 @@ pub trait PartitionExporter: Send {
     /// at after every call and after at most 1,000 records.
     fn flush_at(&self) -> Option<Duration>;
 
+    /// Until when it does not want to be woken for each record that is written: many are handed over together then, which costs
+    /// less. What was written meanwhile comes a few milliseconds late at most, or at once after [`Controller::wake`]. None, or
+    /// a time that is over, when records are to come as they are written.
+    fn rests_until(&self) -> Option<Duration> {
+        None
+    }
+
     /// The time that the exporter asked for has come: what it kept back may be sent now.
     ///
     /// # Errors

@@ -225,6 +225,7 @@ impl PartitionExporter for PartitionConsumer {
         let mut fold = fold.map_err(Self::failed(&mut self.damage, "read its rows"))?;
         fold.is_told_living = is_rebuilding;
         self.progress.reached(place.position);
+        self.progress.folded_by(opening.controller.clone());
         let deletion = Deletion::new(self.retention);
         let not_before = Duration::ZERO;
         self.open = Some(Open {
@@ -303,18 +304,24 @@ impl PartitionExporter for PartitionConsumer {
         let open = self.open.as_ref()?;
         let is_behind = self.progress.position() < open.taken.position;
         // Who waits for this is not kept waiting for the sake of a larger transaction.
-        let at = if self.progress.is_awaited() { Duration::ZERO } else { open.not_before };
+        let at = if self.progress.is_awaited_at(open.taken.position) { Duration::ZERO } else { open.not_before };
         let commit = is_behind.then_some(at);
         [commit, open.checkpoint_at, open.deletion.at(), self.look_at].into_iter().flatten().min()
     }
 
+    fn rests_until(&self) -> Option<Duration> {
+        let open = self.open.as_ref()?;
+        // What somebody waits for may be in the next record.
+        (!self.progress.is_awaited()).then_some(open.not_before)
+    }
+
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
         self.look_at_check(now)?;
-        let Some(open) = &mut self.open else { return Ok(()) };
+        let Some(open) = &self.open else { return Ok(()) };
         if open.is_amid_variables() {
             return Ok(());
         }
-        if open.not_before <= now || self.progress.is_awaited() {
+        if open.not_before <= now || self.progress.is_awaited_at(open.taken.position) {
             self.commit(now)?;
         }
         if self.open.as_ref().and_then(|open| open.checkpoint_at).is_some_and(|at| at <= now) {

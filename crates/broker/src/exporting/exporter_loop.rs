@@ -182,6 +182,11 @@ impl ExporterLoop {
         [self.retry.at(), self.flush_at(), self.keeper.save_at(self.progress.partition())].into_iter().flatten().min()
     }
 
+    /// Until when new records need not be told.
+    pub fn rests_until(&self) -> Option<Duration> {
+        self.reader.as_ref().and_then(|_| self.exporter.rests_until())
+    }
+
     fn flush_at(&self) -> Option<Duration> {
         let wanted = self.reader.as_ref().and_then(|_| self.exporter.flush_at())?;
         Some(wanted.max(self.flush_not_before).max(self.flush_retry.at().unwrap_or_default()))

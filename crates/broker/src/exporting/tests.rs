@@ -28,6 +28,7 @@ struct Told {
     flush_at: Option<Duration>,
     /// Where it says that it goes on.
     own_place: Option<RecordPlace>,
+    rests_until: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -56,6 +57,10 @@ impl PartitionExporter for Flushed {
 
     fn flush_at(&self) -> Option<Duration> {
         self.0.lock().flush_at
+    }
+
+    fn rests_until(&self) -> Option<Duration> {
+        self.0.lock().rests_until
     }
 
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
@@ -200,6 +205,17 @@ fn an_exporter_is_flushed_when_it_wants_and_left_alone_when_it_wants_nothing() {
     write(&mut writer, 4..=3 + 2 * TURN_RECORDS as u64);
     assert!(director.turn(SECOND * 2, 0), "there are more");
     assert_eq!((told.lock().flushes.len(), acknowledged(&director)), (2, 3 + TURN_RECORDS as u64));
+}
+
+#[test]
+fn an_exporter_may_rest_once_it_is_open() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, _writer) = records(directory.path());
+    let (mut director, told) = director(directory.path(), &log);
+    told.lock().rests_until = Some(SECOND);
+    assert_eq!(director.rests_until(), None, "it has to be opened first");
+    director.turn(START, 0);
+    assert_eq!(director.rests_until(), Some(SECOND));
 }
 
 #[test]

@@ -1,0 +1,88 @@
+//! When the consumer writes what it took, and when it does not want to be woken for records.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use exporters::{Arguments, Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Role};
+use osmia_readmodel::{ReadModel, Retention};
+use protocol::{Key, PartitionId, Payload, Record, RecordPlace, RecordSource, VariableIntent, VariableValue};
+
+const PARTITION: PartitionId = PartitionId(1);
+const MOMENT: Duration = Duration::from_micros(1);
+
+/// A consumer, and how often it is called.
+fn consumer(model: &Arc<ReadModel>) -> (Box<dyn PartitionExporter>, Arc<AtomicU64>) {
+    let configuration = model.consumer(Retention::default()).expect("a good name");
+    let mut exporter = (configuration.factory)();
+    let mut context = Context {
+        name: configuration.name.clone(),
+        arguments: Arguments::new(&configuration.name, configuration.arguments.clone()),
+        filter: RecordFilter::default(),
+        directory: "/nowhere".into(),
+    };
+    exporter.configure(&mut context).expect("there is nothing to configure");
+    let mut consumer = exporter.partition(PARTITION);
+    let called = Arc::new(AtomicU64::new(0));
+    let calls = called.clone();
+    let call = move || {
+        calls.fetch_add(1, Ordering::Relaxed);
+    };
+    let opening = Opening {
+        partition: PARTITION,
+        incarnation: 1,
+        role: Role::Leader,
+        acknowledged: RecordPlace::default(),
+        beginning: RecordPlace::default(),
+        metadata: Arc::from(&[][..]),
+        controller: Controller::new(Kept::default(), call),
+    };
+    consumer.open(opening).expect("it opens");
+    (consumer, called)
+}
+
+fn take(consumer: &mut dyn PartitionExporter, position: u64, now: Duration) {
+    let value = VariableValue {
+        name: "amount".into(),
+        value: "12".into(),
+        scope_key: Key::new(PARTITION, 1),
+        process_instance_key: Key::new(PARTITION, 1),
+        process_definition_key: Key::new(PARTITION, 2),
+        bpmn_process_id: "order".into(),
+        tenant_id: protocol::DEFAULT_TENANT.into(),
+    };
+    let payload = Payload::Variable(VariableIntent::Created, Box::new(value));
+    let record = Record::event(position, 1, Key::new(PARTITION, position), payload);
+    consumer.export(&Delivery { record: &record, source: &RecordSource::new(PARTITION) }, now).expect("it is taken");
+}
+
+#[test]
+fn after_a_transaction_the_consumer_rests_unless_somebody_waits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let model = ReadModel::new(directory.path(), [PARTITION]).expect("threads can be started");
+    let (mut consumer, called) = consumer(&model);
+    let progress = model.progress(PARTITION);
+    assert_eq!(consumer.rests_until(), Some(Duration::ZERO), "the first record is written at once");
+    take(&mut *consumer, 1, Duration::ZERO);
+    assert_eq!(consumer.flush_at(), Some(Duration::ZERO));
+    consumer.flush(Duration::ZERO).expect("it is written");
+    assert_eq!(progress.position(), 1);
+    let rests_until = consumer.rests_until().expect("nobody waits");
+    assert!(rests_until > MOMENT, "{rests_until:?}");
+    take(&mut *consumer, 2, MOMENT);
+    assert_eq!(consumer.flush_at(), Some(rests_until), "with what else comes until then");
+
+    let told = Arc::new(AtomicU64::new(0));
+    let tells = told.clone();
+    progress.when(4, move || {
+        tells.fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!(called.load(Ordering::Relaxed), 1, "it learns that somebody waits");
+    assert_eq!(consumer.rests_until(), None, "what is waited for may come next");
+    assert_eq!(consumer.flush_at(), Some(rests_until), "it is not there yet");
+    take(&mut *consumer, 4, MOMENT);
+    assert_eq!(consumer.flush_at(), Some(Duration::ZERO));
+    consumer.flush(MOMENT).expect("it is written");
+    assert_eq!((told.load(Ordering::Relaxed), progress.position()), (1, 4));
+    assert!(consumer.rests_until() > Some(MOMENT), "nobody waits any more");
+}
