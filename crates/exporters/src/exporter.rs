@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{PartitionId, Record, RecordPlace, RecordSource, Timestamp};
+use protocol::{PartitionId, Record, RecordPlace, RecordSource, Subject, Timestamp};
 
 use crate::{Arguments, Controller, ExporterError, RecordFilter, WrittenFile};
 
@@ -117,6 +117,17 @@ pub trait PartitionExporter: Send {
     /// # Errors
     /// When the record was not taken. It comes again, after a pause that grows.
     fn export(&mut self, delivery: &Delivery<'_>, now: Duration) -> Result<(), ExporterError>;
+
+    /// Whether it wants records about this. The others are not read, and it is told when they are behind.
+    fn wants(&self, _subject: &Subject) -> bool {
+        true
+    }
+
+    /// The last records up to this place were none that it wants. `true` when it acknowledges the place itself; otherwise the node
+    /// takes care of that as soon as everything before them is acknowledged.
+    fn passed(&mut self, _place: RecordPlace) -> bool {
+        false
+    }
 
     /// Takes the next record of what lives, after [`Resume::FromState`]. It is no part of the stream: it says how things are at
     /// the place that [`PartitionExporter::living_told`] names in the end. After an [`ExporterError::Lost`] all of them come

@@ -18,6 +18,11 @@ macro_rules! intents {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text),* }
             }
+
+            /// The code in the record schema.
+            pub const fn code(self) -> u32 {
+                match self { $(Self::$variant => $code),* }
+            }
         }
     )*};
 }

@@ -29,7 +29,7 @@ pub use element_path::ElementPath;
 pub use intent::*;
 pub use key::{Key, PartitionId, Timestamp};
 pub use payload::{Payload, ValueType};
-pub use record::{BROKER_VERSION, Record, RecordPlace, RecordSource, RecordType};
+pub use record::{BROKER_VERSION, Record, RecordPlace, RecordSource, RecordType, Subject};
 pub use rejection::{Rejection, RejectionType};
 pub use routing::partition_for_correlation_key;
 pub use text::Text;

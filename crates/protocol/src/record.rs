@@ -51,6 +51,19 @@ pub enum RecordType {
     Rejection(#[n(0)] Rejection),
 }
 
+/// What a record is about, for those who need not read all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// When it happened.
+    pub timestamp: Timestamp,
+    /// Whether it is a fact, and not a refusal.
+    pub is_event: bool,
+    /// The code of the value type.
+    pub value_type: u32,
+    /// The code of the intent.
+    pub intent: u32,
+}
+
 /// One entry of a partition's record stream.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct Record {
@@ -121,6 +134,32 @@ impl Record {
         let mut peek = || {
             decoder.array()?;
             Ok((decoder.u64()?, decoder.u64()?))
+        };
+        peek().map_err(|error: minicbor::decode::Error| DecodeError { kind: "record", reason: error.to_string() })
+    }
+
+    /// What the record that `encoded` begins with is about, without reading its value.
+    ///
+    /// # Errors
+    /// When it begins with something else.
+    pub fn peek_subject(encoded: &[u8]) -> Result<Subject, DecodeError> {
+        let mut decoder = minicbor::Decoder::new(encoded);
+        let mut peek = || {
+            decoder.array()?;
+            // Position, number, source position and key.
+            for _ in 0..4 {
+                decoder.skip()?;
+            }
+            let timestamp = decoder.i64()?;
+            decoder.array()?;
+            let is_event = decoder.u32()? == 0;
+            // What the type has with it, and the operation reference.
+            decoder.skip()?;
+            decoder.skip()?;
+            decoder.array()?;
+            let value_type = decoder.u32()?;
+            decoder.array()?;
+            Ok(Subject { timestamp, is_event, value_type, intent: decoder.u32()? })
         };
         peek().map_err(|error: minicbor::decode::Error| DecodeError { kind: "record", reason: error.to_string() })
     }

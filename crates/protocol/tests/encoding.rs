@@ -201,6 +201,15 @@ fn records_look_as_exporters_of_zeebe_write_them() {
         ..Record::event(12, 1_700_000_000_000, Key::new(PartitionId(2), 5), payload)
     };
     assert_eq!(Record::peek(&encode_to_vec(&record)).expect("a record"), (12, 7));
+    let job = ValueType::Job as u32;
+    let subject = Subject { timestamp: 1_700_000_000_000, is_event: false, value_type: job, intent: 1 };
+    assert_eq!(Record::peek_subject(&encode_to_vec(&record)).expect("a record"), subject);
+    let flow = Payload::ProcessInstance(ProcessInstanceIntent::SequenceFlowDeleted, Arc::default());
+    let event = Record { operation_reference: Some(u64::MAX), ..Record::event(12, -1, Key::NONE, flow) };
+    let process_instance = ValueType::ProcessInstance as u32;
+    let subject = Subject { timestamp: -1, is_event: true, value_type: process_instance, intent: 15 };
+    assert_eq!(Record::peek_subject(&encode_to_vec(&event)).expect("a record"), subject);
+    assert!(Record::peek_subject(&encode_to_vec(&event)[..9]).is_err(), "it ends too early");
     let source = RecordSource { incarnation: 3, broker_version: "8.8.1".into(), ..RecordSource::new(PartitionId(2)) };
     let json = record.to_json(&source).expect("valid");
     for part in [

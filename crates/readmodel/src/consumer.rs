@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use exporters::{Context, Delivery, Exporter, ExporterError, Opening, PartitionExporter, Resume};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use protocol::{PartitionId, Payload, PurgeIntent, Record, RecordPlace, Timestamp};
+use protocol::{PartitionId, Payload, PurgeIntent, Record, RecordPlace, Subject, Timestamp};
 
 use crate::audited::Audited;
 use crate::check::Check;
@@ -298,6 +298,18 @@ impl PartitionExporter for PartitionConsumer {
             self.commit(now)?;
         }
         Ok(())
+    }
+
+    fn wants(&self, subject: &Subject) -> bool {
+        Fold::reads(subject)
+    }
+
+    fn passed(&mut self, place: RecordPlace) -> bool {
+        let Some(open) = &mut self.open else { return false };
+        // It is written with what comes before it, and acknowledged like that.
+        open.fold.batch.place = Some(place);
+        open.taken = place;
+        true
     }
 
     fn flush_at(&self) -> Option<Duration> {

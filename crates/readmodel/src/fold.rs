@@ -17,8 +17,9 @@ mod user_task;
 use std::collections::HashMap;
 
 use protocol::{
-    DecisionIntent, DecisionRequirementsIntent, Key, PartitionId, Payload, ProcessIntent, ProcessValue, PurgeIntent,
-    Record, RecordPlace, RecordType, Text, VariableIntent, VariableValue,
+    DecisionIntent, DecisionRequirementsIntent, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent,
+    ProcessValue, PurgeIntent, Record, RecordPlace, RecordType, Subject, Text, ValueType, VariableIntent,
+    VariableValue,
 };
 
 use crate::audited::Audited;
@@ -28,6 +29,28 @@ use crate::dictionary::{Dictionary, names_of};
 use crate::enumerations::{DEFINITION_STATES, number_of};
 use crate::rebuild;
 use crate::schema::tables;
+
+/// What rows are made of.
+const READ: [ValueType; 18] = [
+    ValueType::ProcessInstance,
+    ValueType::Variable,
+    ValueType::Job,
+    ValueType::JobBatch,
+    ValueType::Incident,
+    ValueType::Process,
+    ValueType::DecisionRequirements,
+    ValueType::Decision,
+    ValueType::Form,
+    ValueType::UserTask,
+    ValueType::DecisionEvaluation,
+    ValueType::ProcessMessageSubscription,
+    ValueType::Purge,
+    ValueType::Timer,
+    ValueType::ConditionalSubscription,
+    ValueType::MessageStartEventSubscription,
+    ValueType::ProcessInstanceModification,
+    ValueType::ProcessInstanceMigration,
+];
 
 /// The fold of one partition's records.
 #[derive(Debug)]
@@ -68,6 +91,16 @@ impl Fold {
         self.batch = Batch::default();
         if self.incidents.len() > INCIDENTS_KEPT_MAX {
             self.incidents.clear();
+        }
+    }
+
+    /// Whether records about this are taken into rows: the rest need not be read.
+    pub fn reads(subject: &Subject) -> bool {
+        let is_among = |intents: &[ProcessInstanceIntent]| intents.iter().any(|of| of.code() == subject.intent);
+        match READ.iter().find(|of| **of as u32 == subject.value_type) {
+            Some(ValueType::ProcessInstance) => subject.is_event && is_among(&process_instance::READ),
+            Some(_) => true,
+            None => false,
         }
     }
 

@@ -86,3 +86,20 @@ fn after_a_transaction_the_consumer_rests_unless_somebody_waits() {
     assert_eq!((told.load(Ordering::Relaxed), progress.position()), (1, 4));
     assert!(consumer.rests_until() > Some(MOMENT), "nobody waits any more");
 }
+
+#[test]
+fn what_is_passed_need_not_come_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let model = ReadModel::new(directory.path(), [PARTITION]).expect("threads can be started");
+    let (mut consumer, _) = consumer(&model);
+    take(&mut *consumer, 1, Duration::ZERO);
+    let place = RecordPlace { incarnation: 1, position: 9, number: 5 };
+    assert!(consumer.passed(place), "it acknowledges that itself");
+    consumer.flush(Duration::ZERO).expect("it is written");
+    assert_eq!(model.progress(PARTITION).position(), 9, "searches need not wait for it");
+    consumer.close(MOMENT).expect("it is written");
+    drop(consumer);
+    consumer = self::consumer(&model).0;
+    assert_eq!(model.progress(PARTITION).position(), 9, "it goes on there");
+    consumer.close(MOMENT).expect("nothing is left");
+}

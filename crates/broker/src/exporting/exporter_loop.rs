@@ -14,7 +14,7 @@ use state::StoreHandle;
 
 use super::progress::Call;
 use super::{ExporterProgress, ExporterState, Keeper};
-use crate::record_log::{Read, RecordLogError, RecordReader};
+use crate::record_log::{Next, Read, RecordLogError, RecordReader};
 
 /// Records that are exported before the exporter may flush.
 pub(super) const TURN_RECORDS: usize = 1_000;
@@ -301,21 +301,30 @@ impl ExporterLoop {
         let (mut exported, mut skipped, mut timestamp) = (0, 0, None);
         let mut result = Ok(true);
         for _ in 0..TURN_RECORDS {
-            let next = self.next.take().map_or_else(|| reader.next(), |read| Ok(Some(read)));
+            let kept = self.next.take().map(Next::Read);
+            let next = kept.map_or_else(|| reader.next(|subject| exporter.wants(subject)), |read| Ok(Some(read)));
             if let Some(gap) = reader.take_gap() {
                 progress.note_gap(gap);
                 if gap.records() > 0 {
                     let up_to = gap.up_to;
                     if let Err(error) = progress.call(Call::Export, || exporter.records_missing(up_to, now)) {
                         self.gone = up_to;
-                        self.next = next.ok().flatten();
+                        self.next = match next {
+                            Ok(Some(Next::Read(read))) => Some(read),
+                            _ => None,
+                        };
                         result = Err(error.into());
                         break;
                     }
                 }
             }
             let read = match next {
-                Ok(Some(read)) => read,
+                Ok(Some(Next::Read(read))) => read,
+                Ok(Some(Next::Passed(place, at))) => {
+                    skipped += 1;
+                    (self.seen, timestamp) = (place, Some(at));
+                    continue;
+                }
                 Ok(None) => {
                     result = Ok(false);
                     break;
@@ -339,6 +348,9 @@ impl ExporterLoop {
             }
             exported += 1;
             (self.exported, self.seen) = (read.place(), read.place());
+        }
+        if skipped > 0 && self.seen > self.exported && exporter.passed(self.seen) {
+            self.exported = self.seen;
         }
         progress.exported.store(self.exported.position, Ordering::Relaxed);
         if let Some(timestamp) = timestamp {

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use exporters::{Controller, Delivery, Opening, PartitionExporter, RecordKind, Resume};
 use parking_lot::Mutex;
-use protocol::{Key, PartitionId, Payload, Record, RecordPlace, VariableIntent, VariableValue};
+use protocol::{Key, PartitionId, Payload, Record, RecordPlace, Subject, VariableIntent, VariableValue};
 
 use super::exporter_loop::TURN_RECORDS;
 use super::*;
@@ -28,6 +28,11 @@ struct Told {
     flush_at: Option<Duration>,
     /// Where it says that it goes on.
     own_place: Option<RecordPlace>,
+    /// Of this intent it wants no records.
+    unwanted: Option<VariableIntent>,
+    /// It acknowledges what it passes, as what it takes.
+    keeps_what_is_passed: bool,
+    passed: Vec<u64>,
     rests_until: Option<Duration>,
 }
 
@@ -53,6 +58,19 @@ impl PartitionExporter for Flushed {
         let at = now + told.delay;
         told.flush_at.get_or_insert(at);
         Ok(())
+    }
+
+    fn wants(&self, subject: &Subject) -> bool {
+        self.0.lock().unwanted.is_none_or(|unwanted| unwanted.code() != subject.intent)
+    }
+
+    fn passed(&mut self, place: RecordPlace) -> bool {
+        let mut told = self.0.lock();
+        told.passed.push(place.position);
+        if told.keeps_what_is_passed {
+            told.unacknowledged = Some(place);
+        }
+        told.keeps_what_is_passed
     }
 
     fn flush_at(&self) -> Option<Duration> {
@@ -87,6 +105,10 @@ impl PartitionExporter for Flushed {
 }
 
 fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
+    write_of(writer, VariableIntent::Created, positions);
+}
+
+fn write_of(writer: &mut RecordWriter, intent: VariableIntent, positions: impl IntoIterator<Item = u64>) {
     for position in positions {
         let value = VariableValue {
             name: "amount".into(),
@@ -97,7 +119,7 @@ fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
             bpmn_process_id: "order".into(),
             tenant_id: protocol::DEFAULT_TENANT.into(),
         };
-        let payload = Payload::Variable(VariableIntent::Created, Box::new(value));
+        let payload = Payload::Variable(intent, Box::new(value));
         writer.append(&Record { source_position: 1, ..Record::event(position, 1, Key::NONE, payload) });
     }
     writer.flush().expect("the disk has room");
@@ -205,6 +227,36 @@ fn an_exporter_is_flushed_when_it_wants_and_left_alone_when_it_wants_nothing() {
     write(&mut writer, 4..=3 + 2 * TURN_RECORDS as u64);
     assert!(director.turn(SECOND * 2, 0), "there are more");
     assert_eq!((told.lock().flushes.len(), acknowledged(&director)), (2, 3 + TURN_RECORDS as u64));
+}
+
+#[test]
+fn records_that_an_exporter_does_not_want_are_passed() {
+    for keeps in [false, true] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (log, mut writer) = records(directory.path());
+        let (mut director, told) = director(directory.path(), &log);
+        {
+            let mut told = told.lock();
+            (told.unwanted, told.keeps_what_is_passed) = (Some(VariableIntent::Updated), keeps);
+            told.delay = SECOND;
+        }
+        write(&mut writer, [1]);
+        write_of(&mut writer, VariableIntent::Updated, [2]);
+        write(&mut writer, [3]);
+        write_of(&mut writer, VariableIntent::Updated, 4..=5);
+        director.turn(START, 0);
+        assert_eq!(told.lock().taken, [1, 3]);
+        assert_eq!(told.lock().passed, [5]);
+        assert_eq!(acknowledged(&director), 0, "what it took is not acknowledged");
+        director.turn(SECOND, 0);
+        assert_eq!(acknowledged(&director), 5);
+        // Behind what is acknowledged, the node moves the place, unless the exporter keeps it itself.
+        write_of(&mut writer, VariableIntent::Updated, 6..=7);
+        director.turn(SECOND * 2, 0);
+        assert_eq!(acknowledged(&director), if keeps { 5 } else { 7 });
+        assert_eq!(director.progress().position(0).exported, if keeps { 7 } else { 3 });
+        assert_eq!(told.lock().passed, [5, 7]);
+    }
 }
 
 #[test]

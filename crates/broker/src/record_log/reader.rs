@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use protocol::{Record, RecordPlace, RecordSource};
+use protocol::{Record, RecordPlace, RecordSource, Subject, Timestamp};
 
 use super::format::{self, Frame, RecordLogError};
 use super::{RecordLog, Segment, SegmentFile};
@@ -32,6 +32,15 @@ impl Read {
     pub fn place(&self) -> RecordPlace {
         self.record.place(self.source.incarnation)
     }
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// A record.
+    Read(Read),
+    /// A record that is not wanted, and when it happened.
+    Passed(RecordPlace, Timestamp),
 }
 
 /// Records do not follow each other: what should be between them is not in the stream.
@@ -91,8 +100,8 @@ impl RecordReader {
         self.gap.take()
     }
 
-    /// The next record, if one is written.
-    pub fn next(&mut self) -> Result<Option<Read>, RecordLogError> {
+    /// The next record, if one is written. It is read only if it is wanted.
+    pub fn next(&mut self, wants: impl Fn(&Subject) -> bool) -> Result<Option<Next>, RecordLogError> {
         loop {
             if self.last.position >= self.log.last_position() {
                 return Ok(None);
@@ -106,12 +115,14 @@ impl RecordReader {
                 self.last = self.last.max(place.segment.last);
                 continue;
             };
-            match place.read(readable, self.last.position)? {
-                Some(record) => {
-                    let source = place.segment.source.clone();
+            match place.read(readable, self.last.position, &wants)? {
+                Some(next) => {
                     self.place = Some(place);
-                    self.follow(record.place(source.incarnation));
-                    return Ok(Some(Read { record, source }));
+                    self.follow(match &next {
+                        Next::Read(read) => read.place(),
+                        Next::Passed(place, _) => *place,
+                    });
+                    return Ok(Some(next));
                 }
                 None if complete => {
                     let after = self.log.segment_after(place.segment.base);
@@ -163,7 +174,12 @@ impl Place {
     }
 
     /// The next record behind a position in the segment, of which `readable` bytes are complete.
-    fn read(&mut self, readable: u64, after_position: u64) -> Result<Option<Record>, RecordLogError> {
+    fn read(
+        &mut self,
+        readable: u64,
+        after_position: u64,
+        wants: impl Fn(&Subject) -> bool,
+    ) -> Result<Option<Next>, RecordLogError> {
         let mut needed_bytes = format::FRAME_HEADER_BYTES;
         loop {
             let offset = self.offset + self.consumed as u64;
@@ -173,11 +189,18 @@ impl Place {
                     needed_bytes = format::FRAME_HEADER_BYTES;
                     continue;
                 }
-                Frame::Complete { record, frame_bytes, .. } => {
-                    let record = protocol::decode(record);
-                    let record = record.map_err(|error| self.damaged(offset, &error.to_string()))?;
+                Frame::Complete { position, number, record, frame_bytes } => {
+                    let source = &self.segment.source;
+                    let next = Record::peek_subject(record).and_then(|subject| {
+                        if wants(&subject) {
+                            return Ok(Next::Read(Read { record: protocol::decode(record)?, source: source.clone() }));
+                        }
+                        let place = RecordPlace { incarnation: source.incarnation, position, number };
+                        Ok(Next::Passed(place, subject.timestamp))
+                    });
+                    let next = next.map_err(|error| self.damaged(offset, &error.to_string()))?;
                     self.consumed += frame_bytes;
-                    return Ok(Some(record));
+                    return Ok(Some(next));
                 }
                 Frame::Damaged { problem } => return Err(self.damaged(offset, problem)),
                 Frame::Partial { needed_bytes: needed } => needed_bytes = needed_bytes.max(needed),

@@ -42,9 +42,17 @@ fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
     writer.flush().expect("the disk has room");
 }
 
+/// The next record.
+fn next(reader: &mut RecordReader) -> Option<Read> {
+    reader.next(|_| true).expect("readable").map(|next| match next {
+        Next::Read(read) => read,
+        Next::Passed(..) => panic!("all are wanted"),
+    })
+}
+
 fn read(log: &Arc<RecordLog>, after: u64) -> Vec<u64> {
     let mut reader = RecordReader::after(log.clone(), place(after));
-    let positions = std::iter::from_fn(|| reader.next().expect("readable")).map(|read| read.record.position).collect();
+    let positions = std::iter::from_fn(|| next(&mut reader)).map(|read| read.record.position).collect();
     assert_eq!(reader.take_gap(), None);
     positions
 }
@@ -67,7 +75,7 @@ fn read_on(log: &Arc<RecordLog>, after: RecordPlace) -> (Vec<u64>, Vec<(u64, u64
     let mut reader = RecordReader::after(log.clone(), after);
     let (mut positions, mut gaps) = (Vec::new(), Vec::new());
     loop {
-        let read = reader.next().expect("readable");
+        let read = next(&mut reader);
         gaps.extend(reader.take_gap().map(|gap| (gap.after.number, gap.up_to.number)));
         match read {
             Some(read) => positions.push(read.record.position),
@@ -99,9 +107,9 @@ fn a_reader_follows_the_writer() {
     let (log, mut writer) = open(options(directory.path(), 300), 0);
     let mut reader = RecordReader::after(log, place(0));
     for position in 1..=50 {
-        assert_eq!(reader.next().expect("readable"), None);
+        assert_eq!(next(&mut reader), None);
         write(&mut writer, [position]);
-        assert_eq!(reader.next().expect("readable").map(|read| read.record.position), Some(position));
+        assert_eq!(next(&mut reader).map(|read| read.record.position), Some(position));
     }
 }
 
@@ -360,9 +368,8 @@ fn records_keep_the_version_that_made_them() {
     let (log, mut writer) = open(of("8.9.2"), 3);
     write(&mut writer, 4..=5);
     let mut reader = RecordReader::after(log.clone(), place(0));
-    let versions: Vec<String> = std::iter::from_fn(|| reader.next().expect("readable"))
-        .map(|read| read.source.broker_version.to_string())
-        .collect();
+    let versions: Vec<String> =
+        std::iter::from_fn(|| next(&mut reader)).map(|read| read.source.broker_version.to_string()).collect();
     assert_eq!(versions, ["8.9.0", "8.9.0", "8.9.0", "8.9.2", "8.9.2"]);
     assert_eq!(reader.take_gap(), None);
 }
@@ -385,7 +392,7 @@ fn what_a_restore_forgot_is_not_read_any_more() {
         assert_eq!(log.resume_after(new), new);
         let mut reader = RecordReader::after(log.clone(), place(6));
         let incarnations: Vec<u64> =
-            std::iter::from_fn(|| reader.next().expect("readable")).map(|read| read.place().incarnation).collect();
+            std::iter::from_fn(|| next(&mut reader)).map(|read| read.place().incarnation).collect();
         assert_eq!(incarnations, [1, 2, 2]);
     }
     let error = RecordLog::open(options(directory.path(), 300), place(20)).expect_err("an older state").to_string();
@@ -443,7 +450,7 @@ fn a_raised_incarnation_begins_with_its_own_record() {
     let check = |log: &Arc<RecordLog>| {
         let mut reader = RecordReader::after(log.clone(), place(0));
         let incarnations: Vec<u64> =
-            std::iter::from_fn(|| reader.next().expect("readable")).map(|read| read.place().incarnation).collect();
+            std::iter::from_fn(|| next(&mut reader)).map(|read| read.place().incarnation).collect();
         assert_eq!((incarnations, reader.take_gap()), (vec![1, 2, 2, 3, 4, 4], None));
         assert_eq!(log.incarnation(), 4);
     };

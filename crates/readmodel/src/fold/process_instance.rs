@@ -10,6 +10,15 @@ use crate::enumerations::{
     ACTIVE, COMPLETED, ELEMENT_TYPES, ERROR_TYPES, INCIDENT_STATES, PROCESS, TERMINATED, number_of,
 };
 
+/// What lies between the begin and the end of an element changes nothing that is kept.
+pub(super) const READ: [ProcessInstanceIntent; 5] = [
+    ProcessInstanceIntent::ElementActivating,
+    ProcessInstanceIntent::ElementMigrated,
+    ProcessInstanceIntent::ElementCompleted,
+    ProcessInstanceIntent::ElementTerminated,
+    ProcessInstanceIntent::SequenceFlowTaken,
+];
+
 impl Fold {
     pub(super) fn process_instance(
         &mut self,
@@ -28,7 +37,7 @@ impl Fold {
                 self.batch.sequence_flows.insert((value.process_instance_key.raw(), element));
                 return Ok(());
             }
-            // What lies between the begin and the end of an element changes nothing that is kept.
+            // Not among those that are read.
             _ => return Ok(()),
         };
         let element = self.element(database, value)?;
