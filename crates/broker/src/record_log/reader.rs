@@ -82,6 +82,8 @@ impl fmt::Display for Gap {
 struct Place {
     file: Box<dyn SegmentFile>,
     segment: Segment,
+    /// Up to here, records were complete when that was asked last.
+    readable: u64,
     /// Where in the file `buffer` starts.
     offset: u64,
     buffer: Vec<u8>,
@@ -110,28 +112,29 @@ impl RecordReader {
                 Some(place) => place,
                 None => self.enter(self.log.segment_for(self.last.position))?,
             };
+            if let Some(next) = place.read(self.last.position, &wants)? {
+                self.place = Some(place);
+                self.follow(match &next {
+                    Next::Read(read) => read.place(),
+                    Next::Passed(place, _) => *place,
+                });
+                return Ok(Some(next));
+            }
+            // Only now it is asked how far it can be read, because that takes a lock.
             let Some((readable, complete)) = self.log.readable(place.segment.base) else {
                 // Deleted: everything in it was acknowledged, so go on behind it.
                 self.last = self.last.max(place.segment.last);
                 continue;
             };
-            match place.read(readable, self.last.position, &wants)? {
-                Some(next) => {
-                    self.place = Some(place);
-                    self.follow(match &next {
-                        Next::Read(read) => read.place(),
-                        Next::Passed(place, _) => *place,
-                    });
-                    return Ok(Some(next));
-                }
-                None if complete => {
-                    let after = self.log.segment_after(place.segment.base);
-                    self.place = after.map(|after| self.enter(after)).transpose()?;
-                }
-                None => {
-                    self.place = Some(place);
-                    return Ok(None);
-                }
+            if readable > place.readable {
+                place.readable = readable;
+                self.place = Some(place);
+            } else if complete {
+                let after = self.log.segment_after(place.segment.base);
+                self.place = after.map(|after| self.enter(after)).transpose()?;
+            } else {
+                self.place = Some(place);
+                return Ok(None);
             }
         }
     }
@@ -170,16 +173,12 @@ impl Place {
     fn open(log: &RecordLog, segment: Segment) -> Result<Place, RecordLogError> {
         let file = log.options.files.open(&segment.path);
         let file = file.map_err(|error| RecordLogError::io("open", &segment.path, error))?;
-        Ok(Place { file, offset: segment.header_bytes, segment, buffer: Vec::new(), consumed: 0 })
+        let (offset, readable) = (segment.header_bytes, segment.length_bytes);
+        Ok(Place { file, segment, readable, offset, buffer: Vec::new(), consumed: 0 })
     }
 
-    /// The next record behind a position in the segment, of which `readable` bytes are complete.
-    fn read(
-        &mut self,
-        readable: u64,
-        after_position: u64,
-        wants: impl Fn(&Subject) -> bool,
-    ) -> Result<Option<Next>, RecordLogError> {
+    /// The next record behind a position in the part of the segment that can be read.
+    fn read(&mut self, after_position: u64, wants: impl Fn(&Subject) -> bool) -> Result<Option<Next>, RecordLogError> {
         let mut needed_bytes = format::FRAME_HEADER_BYTES;
         loop {
             let offset = self.offset + self.consumed as u64;
@@ -205,23 +204,23 @@ impl Place {
                 Frame::Damaged { problem } => return Err(self.damaged(offset, problem)),
                 Frame::Partial { needed_bytes: needed } => needed_bytes = needed_bytes.max(needed),
             }
-            if offset >= readable {
+            if offset >= self.readable {
                 return Ok(None);
             }
-            if offset + needed_bytes as u64 > readable {
+            if offset + needed_bytes as u64 > self.readable {
                 return Err(self.damaged(offset, "a record is longer than the file"));
             }
-            self.fill(readable, needed_bytes)?;
+            self.fill(needed_bytes)?;
         }
     }
 
-    fn fill(&mut self, readable: u64, needed_bytes: usize) -> Result<(), RecordLogError> {
+    fn fill(&mut self, needed_bytes: usize) -> Result<(), RecordLogError> {
         self.buffer.drain(..self.consumed);
         self.offset += self.consumed as u64;
         self.consumed = 0;
         let filled = self.buffer.len();
         let wanted = needed_bytes.max(READ_BYTES);
-        let left = usize::try_from(readable - self.offset).unwrap_or(usize::MAX);
+        let left = usize::try_from(self.readable - self.offset).unwrap_or(usize::MAX);
         self.buffer.resize(wanted.min(left), 0);
         let read = self.file.read_exact_at(&mut self.buffer[filled..], self.offset + filled as u64);
         read.map_err(|error| {
