@@ -28,7 +28,7 @@ const BATCH_ROWS_MAX: usize = 20_000;
 const BATCH_BYTES_MAX: usize = 16 << 20;
 /// After each row that it wrote, the next transaction waits so much longer, and at least as long as the last one took.
 const PAUSE_PER_ROW: Duration = Duration::from_micros(250);
-const PAUSE_MAX: Duration = Duration::from_millis(40);
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// How often what was written is made durable: often, so that there is never much of it, which would hold up the log.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked what the check of the file came to.
