@@ -115,7 +115,10 @@ mod tests {
             let state_limit = options.flow_control.state_limit_of(partition_count);
             assert!(state_limit * u64::from(partition_count) <= options.flow_control.state_limit_bytes);
             assert!(options.checkpoint_bytes_of_each() * u64::from(partition_count) <= options.checkpoint_bytes as u64);
-            assert!(options.checkpoint_bytes_of_each() * 2 < state_limit, "a checkpoint is under way before work is refused");
+            assert!(
+                options.checkpoint_bytes_of_each() * 2 < state_limit,
+                "a checkpoint is under way before work is refused"
+            );
         }
         let many = NodeOptions { partition_count: 1_000, ..NodeOptions::default() };
         assert_eq!(many.checkpoint_bytes_of_each(), 4 << 20);

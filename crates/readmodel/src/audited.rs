@@ -122,6 +122,13 @@ pub struct Audited {
     pub engine: Noted,
 }
 
+impl Audited {
+    /// Whether this is noted of anybody.
+    pub(crate) fn is_noted(&self, doing: Doing) -> bool {
+        [self.users, self.clients, self.anonymous, self.engine].into_iter().any(|noted| noted.has(doing))
+    }
+}
+
 impl Default for Audited {
     /// Of people everything, and of programs nothing. Who is not logged in may be one or the other, so what programs do all
     /// the time is left out, which would cost a row each time.

@@ -301,13 +301,13 @@ impl PartitionExporter for PartitionConsumer {
     }
 
     fn wants(&self, subject: &Subject) -> bool {
-        Fold::reads(subject)
+        self.open.as_ref().is_none_or(|open| open.fold.reads(subject))
     }
 
     fn passed(&mut self, place: RecordPlace) -> bool {
         let Some(open) = &mut self.open else { return false };
         // It is written with what comes before it, and acknowledged like that.
-        open.fold.batch.place = Some(place);
+        open.fold.pass(place);
         open.taken = place;
         true
     }
@@ -329,7 +329,7 @@ impl PartitionExporter for PartitionConsumer {
 
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
         self.look_at_check(now)?;
-        let Some(open) = &self.open else { return Ok(()) };
+        let Some(open) = &mut self.open else { return Ok(()) };
         if open.is_amid_variables() {
             return Ok(());
         }

@@ -22,7 +22,7 @@ use protocol::{
     VariableValue,
 };
 
-use crate::audited::Audited;
+use crate::audited::{Audited, Doing};
 use crate::batch::{Batch, VariableRow};
 use crate::database::{Database, Result};
 use crate::dictionary::{Dictionary, names_of};
@@ -30,9 +30,8 @@ use crate::enumerations::{DEFINITION_STATES, number_of};
 use crate::rebuild;
 use crate::schema::tables;
 
-/// What rows are made of.
-const READ: [ValueType; 18] = [
-    ValueType::ProcessInstance,
+/// What rows are made of, beside process instances and, if they are noted, their creations.
+const READ: [ValueType; 19] = [
     ValueType::Variable,
     ValueType::Job,
     ValueType::JobBatch,
@@ -50,6 +49,8 @@ const READ: [ValueType; 18] = [
     ValueType::MessageStartEventSubscription,
     ValueType::ProcessInstanceModification,
     ValueType::ProcessInstanceMigration,
+    ValueType::Resource,
+    ValueType::VariableDocument,
 ];
 
 /// The fold of one partition's records.
@@ -95,13 +96,21 @@ impl Fold {
     }
 
     /// Whether records about this are taken into rows: the rest need not be read.
-    pub fn reads(subject: &Subject) -> bool {
+    pub fn reads(&self, subject: &Subject) -> bool {
         let is_among = |intents: &[ProcessInstanceIntent]| intents.iter().any(|of| of.code() == subject.intent);
-        match READ.iter().find(|of| **of as u32 == subject.value_type) {
-            Some(ValueType::ProcessInstance) => subject.is_event && is_among(&process_instance::READ),
-            Some(_) => true,
-            None => false,
+        if subject.value_type == ValueType::ProcessInstance as u32 {
+            return !subject.is_event || is_among(&process_instance::READ) || is_among(&audit::READ);
         }
+        if subject.value_type == ValueType::ProcessInstanceCreation as u32 {
+            return self.audited.is_noted(Doing::CreateInstance);
+        }
+        READ.iter().any(|of| *of as u32 == subject.value_type)
+    }
+
+    /// Passes records that are not read, up to a place.
+    pub fn pass(&mut self, place: RecordPlace) {
+        self.end_variables();
+        self.batch.place = Some(place);
     }
 
     /// Takes a record into the batch.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use exporters::{Arguments, Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Role};
-use osmia_readmodel::{ReadModel, Retention};
+use osmia_readmodel::{Audited, Noted, ReadModel, Retention};
 use protocol::{Key, PartitionId, Payload, Record, RecordPlace, RecordSource, VariableIntent, VariableValue};
 
 const PARTITION: PartitionId = PartitionId(1);
@@ -13,7 +13,9 @@ const MOMENT: Duration = Duration::from_micros(1);
 
 /// A consumer, and how often it is called.
 fn consumer(model: &Arc<ReadModel>) -> (Box<dyn PartitionExporter>, Arc<AtomicU64>) {
-    let configuration = model.consumer(Retention::default()).expect("a good name");
+    // Whose doing variables are is not looked for in the records behind them.
+    let none = Audited { users: Noted::NONE, clients: Noted::NONE, anonymous: Noted::NONE, engine: Noted::NONE };
+    let configuration = model.consumer(Retention::default(), none).expect("a good name");
     let mut exporter = (configuration.factory)();
     let mut context = Context {
         name: configuration.name.clone(),

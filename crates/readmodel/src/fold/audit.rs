@@ -12,6 +12,9 @@ use crate::audited::{Doing, Noted};
 use crate::batch::AuditRow;
 use crate::enumerations::{ACTOR_TYPES, AUDIT_RESULTS, number_of};
 
+/// What is read for the audit log alone.
+pub(super) const READ: [ProcessInstanceIntent; 1] = [ProcessInstanceIntent::ElementTerminating];
+
 /// Variables that a command set, as long as it may turn out that somebody set them from outside: which are not the outcome of
 /// something else, says a record behind them.
 #[derive(Debug, Default)]
@@ -58,6 +61,11 @@ impl Fold {
     /// Whether the last record may be one in the midst of variables that somebody set.
     pub(crate) fn is_amid_variables(&self) -> bool {
         !self.set_variables.records.is_empty()
+    }
+
+    /// What is passed says nothing of the variables before it.
+    pub(super) fn end_variables(&mut self) {
+        self.set_variables.records.clear();
     }
 
     fn note_variables(&mut self, record: &Record, noted: Noted) {
