@@ -87,7 +87,7 @@ impl Admission {
             Payload::Job(JobIntent::Complete | JobIntent::Fail, _)
             | Payload::UserTask(UserTaskIntent::Complete, _)
             | Payload::ProcessInstance(ProcessInstanceIntent::Cancel, _) => Admission::Preferred,
-            Payload::Deployment(DeploymentIntent::Create, _) => Admission::Deployment,
+            Payload::Deployment(DeploymentIntent::Create, _) | Payload::GlobalListener(..) => Admission::Deployment,
             Payload::Job(JobIntent::Yield | JobIntent::TimeOut | JobIntent::RecurAfterBackoff, _)
             | Payload::Deployment(DeploymentIntent::Distribute, _)
             | Payload::JobStream(..)
@@ -100,6 +100,7 @@ impl Admission {
             | Payload::Settings(..)
             | Payload::Node(..)
             | Payload::Cluster(..)
+            | Payload::GlobalListenerBatch(..)
             | Payload::Purge(..)
             | Payload::Clock(..) => Admission::Internal,
             Payload::Job(..)

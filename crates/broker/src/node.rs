@@ -349,7 +349,9 @@ impl Node {
         let mut slots: Vec<Vec<Slot>> = (0..count).map(|_| Vec::new()).collect();
         for (entrance, opened) in self.shared.entrances.iter().zip(opened) {
             entrance.set_feature_level(opened.engine.feature_level());
-            let partition = Partition::new(entrance.id, opened.engine, partition_options).with_cluster_id(&cluster_id);
+            let partition = Partition::new(entrance.id, opened.engine, partition_options)
+                .with_cluster_id(&cluster_id)
+                .with_global_listeners(options.global_listeners.clone());
             let maintenance = channels.maintenance.0.clone();
             remark_refused(entrance, &opened.guard, partition.engine());
             let (shared, entrance_of) = (self.shared.clone(), entrance.clone());

@@ -1,10 +1,12 @@
 //! How a node is set up.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::FeatureLevel;
 use exporters::ExporterConfiguration;
+use protocol::GlobalListenerValue;
 
 use crate::disk::DiskOptions;
 use crate::flow_control::FlowControlOptions;
@@ -33,6 +35,9 @@ pub struct NodeOptions {
     /// Whether no two living instances of a process that nobody called may have the same business id; none for what the
     /// partitions have.
     pub unique_business_ids: Option<bool>,
+    /// The listeners of the user tasks of all processes that the configuration of the cluster defines; those that clients define
+    /// are besides these.
+    pub global_listeners: Arc<[GlobalListenerValue]>,
     /// Whether the clock may be changed.
     pub clock_control: bool,
     /// How much a partition takes at once.
@@ -76,6 +81,7 @@ impl Default for NodeOptions {
             first_feature_level: FeatureLevel::NEWEST,
             root_variable_bytes_limit: None,
             unique_business_ids: None,
+            global_listeners: Arc::default(),
             clock_control: false,
             flow_control: FlowControlOptions::default(),
             disk: DiskOptions::default(),

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use engine::{Engine, Fault, JobsAvailable, OutgoingCommand, Output, Push, Reply, Unwatched, Watch};
-use protocol::{Command, CommandBatch, Key, PartitionId, Record, SettingsValue, Text, Timestamp};
+use protocol::{Command, CommandBatch, GlobalListenerValue, Key, PartitionId, Record, SettingsValue, Text, Timestamp};
 
 pub use crate::partition_time::{Moment, PartitionTime};
 
@@ -95,6 +96,8 @@ pub struct Partition {
     options: PartitionOptions,
     /// What the cluster is called if it has no id yet.
     cluster_id: Option<Text>,
+    /// The global listeners that the configuration of the cluster defines.
+    global_listeners: Arc<[GlobalListenerValue]>,
     time: PartitionTime,
     leading: Option<Leading>,
 }
@@ -138,12 +141,17 @@ impl Partition {
     /// A partition on top of its recovered engine. It does not lead yet.
     pub fn new(id: PartitionId, engine: Engine, options: PartitionOptions) -> Self {
         let time = PartitionTime::new(engine.last_timestamp());
-        Partition { id, engine, options, cluster_id: None, time, leading: None }
+        Partition { id, engine, options, cluster_id: None, global_listeners: Arc::default(), time, leading: None }
     }
 
     /// Leading the first partition, it gives the cluster this id, unless that has one.
     pub fn with_cluster_id(self, cluster_id: &str) -> Self {
         Partition { cluster_id: Some(cluster_id.into()), ..self }
+    }
+
+    /// Leading the first partition, it has the configuration of the cluster define these global listeners.
+    pub fn with_global_listeners(self, global_listeners: Arc<[GlobalListenerValue]>) -> Self {
+        Partition { global_listeners, ..self }
     }
 
     /// The partition.
@@ -196,6 +204,7 @@ impl Partition {
             .submit
             .extend(self.cluster_id.as_ref().and_then(|cluster_id| self.engine.bootstrap_command(cluster_id)));
         effects.submit.extend(self.options.settings.and_then(|settings| self.engine.settings_command(settings)));
+        effects.submit.extend(self.engine.global_listeners_command(&self.global_listeners));
     }
 
     /// This node does not lead the partition any more.

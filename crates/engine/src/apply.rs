@@ -12,6 +12,7 @@ mod conditional;
 mod decision;
 mod distribution;
 mod document;
+mod global_listener;
 mod incident;
 mod job;
 mod job_stream;
@@ -183,6 +184,8 @@ fn apply_event(state: &mut State, key: Key, payload: &Payload) {
         Payload::Cluster(intent, value) => partition::apply_cluster(state, *intent, value),
         Payload::Clock(intent, value) => partition::apply_clock(state, *intent, *value),
         Payload::Purge(intent, value) => purge::apply(state, *intent, *value),
+        Payload::GlobalListener(intent, value) => global_listener::apply(state, *intent, value),
+        Payload::GlobalListenerBatch(intent, _) => global_listener::apply_batch(state, *intent),
         Payload::Error(intent, value) => apply_error(state, *intent, value),
         Payload::Timer(intent, value) => timer::apply(state, key, *intent, value),
         Payload::ProcessEvent(intent, value) => process_event::apply(state, key, *intent, value),

@@ -9,12 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use protocol::{
     AdHocSubProcessInstructionIntent, ClockIntent, ClusterIntent, Command, ConditionalEvaluationIntent,
     ConditionalSubscriptionIntent, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue,
-    ExpressionIntent, FeatureLevelIntent, IncarnationIntent, IncidentIntent, JobBatchIntent, JobIntent,
-    JobStreamIntent, JobValue, Key, MessageBatchIntent, MessageCorrelationIntent, MessageIntent,
-    MessageSubscriptionIntent, NodeIntent, OutboxIntent, Payload, ProcessInstanceCreationIntent, ProcessInstanceIntent,
-    ProcessInstanceMigrationIntent, ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, PurgeIntent,
-    Rejection, RejectionType, ResourceDeletionIntent, ResourceIntent, SettingsIntent, SignalIntent, TimerIntent,
-    Timestamp, UserTaskIntent, UserTaskValue, VariableDocumentIntent, WorkIntent, WorkValue,
+    ExpressionIntent, FeatureLevelIntent, GlobalListenerBatchIntent, GlobalListenerIntent, IncarnationIntent,
+    IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent, JobValue, Key, MessageBatchIntent,
+    MessageCorrelationIntent, MessageIntent, MessageSubscriptionIntent, NodeIntent, OutboxIntent, Payload,
+    ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceMigrationIntent,
+    ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, PurgeIntent, Rejection, RejectionType,
+    ResourceDeletionIntent, ResourceIntent, SettingsIntent, SignalIntent, TimerIntent, Timestamp, UserTaskIntent,
+    UserTaskValue, VariableDocumentIntent, WorkIntent, WorkValue,
 };
 
 use crate::apply::StateView;
@@ -28,8 +29,8 @@ use crate::state::{State, WorkRow};
 use crate::watch::Decision;
 use crate::{
     BrokenInvariant, EngineOptions, Fault, ad_hoc_sub_process, conditional, decision_evaluation, deployment,
-    expression_evaluation, incident, job, job_stream, message, partition, process_instance, refused, resource,
-    resource_deletion, signal, timer, user_task, variable,
+    expression_evaluation, global_listener, incident, job, job_stream, message, partition, process_instance, refused,
+    resource, resource_deletion, signal, timer, user_task, variable,
 };
 
 /// How much of the output belonged to the commands before.
@@ -323,6 +324,7 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         Payload::Clock(ClockIntent::Pin, value) => partition::pin_clock::pin(execution, *value),
         Payload::Purge(PurgeIntent::Purge, value) => partition::purge::purge(execution, *value),
         Payload::Expression(ExpressionIntent::Evaluate, value) => expression_evaluation::evaluate(execution, value),
+        Payload::GlobalListener(..) | Payload::GlobalListenerBatch(..) => handle_global_listener(execution, command),
         Payload::Clock(ClockIntent::Reset, _) => partition::reset_clock::reset(execution),
         _ => not_a_command(command),
     }
@@ -339,6 +341,20 @@ fn handle_condition(execution: &mut Execution<'_>, command: &Command) -> Outcome
         }
         Payload::ConditionalEvaluation(ConditionalEvaluationIntent::Evaluate, value) => {
             conditional::evaluation::evaluate(execution, value)
+        }
+        _ => not_a_command(command),
+    }
+}
+
+/// What is done with the listeners of all user tasks.
+fn handle_global_listener(execution: &mut Execution<'_>, command: &Command) -> Outcome {
+    match &command.payload {
+        Payload::GlobalListener(
+            intent @ (GlobalListenerIntent::Create | GlobalListenerIntent::Update | GlobalListenerIntent::Delete),
+            value,
+        ) => global_listener::change(execution, command, *intent, value),
+        Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, value) => {
+            global_listener::configure(execution, command, value)
         }
         _ => not_a_command(command),
     }

@@ -20,10 +20,14 @@ const ACKNOWLEDGED_PER_COMMAND_MAX: usize = 10_000;
 /// Sends a command to every other partition; when all have it, the distribution is finished.
 pub(crate) fn start(execution: &mut Execution<'_>, key: Key, payload: Payload) {
     let command = Command::new(key, payload).following(&execution.origin);
+    let queue = match &command.payload {
+        Payload::GlobalListener(..) | Payload::GlobalListenerBatch(..) => "GLOBAL_LISTENERS",
+        _ => "DEPLOYMENT",
+    };
     let value = |partition_id, command_of| {
         Box::new(CommandDistributionValue {
             partition_id,
-            queue_id: "DEPLOYMENT".into(),
+            queue_id: queue.into(),
             value_type: command.payload.value_type().name().into(),
             intent: command.payload.intent_name().into(),
             command: command_of,
@@ -238,6 +242,9 @@ fn distributed_to(execution: &mut Execution<'_>, key: Key, partition: PartitionI
         Payload::Deployment(_, deployment) => crate::deployment::fully_distributed(execution, key, deployment),
         Payload::ResourceDeletion(_, deletion) => {
             crate::resource_deletion::fully_distributed(execution, key, deletion, command.request);
+        }
+        Payload::GlobalListener(..) => {
+            crate::global_listener::answer(execution, command.payload.clone(), command.request);
         }
         _ => {}
     }

@@ -21,7 +21,7 @@ mod user_task;
 
 pub(crate) use activate_at::{ActivateInstruction, Activations, ScopeVariables, scopes_of};
 pub(crate) use inclusive_gateway::WaitingJoins;
-pub(crate) use job_worker_task::{create_job, evaluate as evaluate_job};
+pub(crate) use job_worker_task::{create_job, evaluate as evaluate_job, job_of};
 pub(crate) use terminate::{begin as begin_termination, cancel_job, finish_termination, interrupt_children};
 pub(crate) use terminate_at_once::Terminations;
 pub(crate) use user_task::{continue_as_user_task, list_text};

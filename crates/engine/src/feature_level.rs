@@ -44,6 +44,8 @@ pub(crate) struct Rules {
     pub has_hidden_functions: bool,
     /// Whether slips are told that expressions hid: `x not in [1]` is refused, `customer["name"]` gives null and a warning.
     pub has_strict_expressions: bool,
+    /// Whether the user tasks of all processes can have listeners besides those of their models.
+    pub has_global_listeners: bool,
 }
 
 /// All levels in order, from level 1. The rules of one that was released never change.
@@ -61,6 +63,7 @@ static LEVELS: &[Rules] = &[
         has_business_ids: false,
         has_hidden_functions: false,
         has_strict_expressions: false,
+        has_global_listeners: false,
     },
     Rules {
         time_zones: "2026e",
@@ -75,6 +78,7 @@ static LEVELS: &[Rules] = &[
         has_business_ids: false,
         has_hidden_functions: false,
         has_strict_expressions: false,
+        has_global_listeners: false,
     },
     Rules {
         time_zones: "2026e",
@@ -89,6 +93,7 @@ static LEVELS: &[Rules] = &[
         has_business_ids: false,
         has_hidden_functions: false,
         has_strict_expressions: false,
+        has_global_listeners: false,
     },
     Rules {
         time_zones: "2026e",
@@ -103,6 +108,22 @@ static LEVELS: &[Rules] = &[
         has_business_ids: true,
         has_hidden_functions: true,
         has_strict_expressions: true,
+        has_global_listeners: false,
+    },
+    Rules {
+        time_zones: "2026e",
+        limits: &Limits::OF_LEVEL_1,
+        has_settings: true,
+        has_routing: true,
+        modification_waits_for_tokens: true,
+        has_message_correlation: true,
+        has_expression_evaluation: true,
+        has_purge: true,
+        has_elements_of_level_4: true,
+        has_business_ids: true,
+        has_hidden_functions: true,
+        has_strict_expressions: true,
+        has_global_listeners: true,
     },
 ];
 
@@ -139,7 +160,7 @@ impl FeatureLevel {
     /// The first level that there was.
     pub const OLDEST: FeatureLevel = FeatureLevel(1);
     /// The last one that this build knows.
-    pub const NEWEST: FeatureLevel = FeatureLevel(4);
+    pub const NEWEST: FeatureLevel = FeatureLevel(5);
 
     /// The level with this number.
     ///

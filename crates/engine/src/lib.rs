@@ -22,6 +22,7 @@ mod event;
 mod execution;
 mod expression_evaluation;
 mod feature_level;
+mod global_listener;
 mod incident;
 mod job;
 mod job_stream;
@@ -58,8 +59,9 @@ use std::sync::Arc;
 
 use ::state::{Checkpoint, Retired, Schema, Store, StoreError, StoreOptions, Written};
 use protocol::{
-    ClusterIntent, ClusterValue, Command, CommandBatch, JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource,
-    PartitionId, Payload, Record, RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
+    ClusterIntent, ClusterValue, Command, CommandBatch, GlobalListenerBatchIntent, GlobalListenerBatchValue,
+    GlobalListenerValue, JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record,
+    RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
 };
 
 use crate::state::{Counters, EarlyVariables, OutboxRow, State, Tables};
@@ -412,6 +414,18 @@ impl Engine {
         is_wanted.then(|| Command::of_system(Key::NONE, Payload::Settings(SettingsIntent::Change, settings)))
     }
 
+    /// For a leader: the command that makes these global listeners those that the configuration of the cluster defines; `None` when
+    /// they are already, when another partition decides, or when the feature level has none.
+    pub fn global_listeners_command(&self, configured: &[GlobalListenerValue]) -> Option<Command> {
+        let is_wanted = self.state.partition == PartitionId::DEPLOYMENT
+            && self.state.counters.feature_level.rules().has_global_listeners
+            && !global_listener::is_configured(&self.state, configured);
+        let value =
+            GlobalListenerBatchValue { global_listener_batch_key: Key::NONE, task_listeners: configured.to_vec() };
+        let payload = Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, Box::new(value));
+        is_wanted.then(|| Command::of_system(Key::NONE, payload))
+    }
+
     /// What a command is about, as far as the state shows.
     pub fn subject(&self, command: &Command) -> Subject {
         watch::subject(&self.state, command)
@@ -443,13 +457,14 @@ impl Engine {
         self.state.tables.release(written)
     }
 
-    /// Compares what is counted of each root process instance with what is there. It looks at everything, so it is for
-    /// tests and simulations.
+    /// Compares what is counted, of each root process instance and of what goes by global listeners, with what is there. It looks
+    /// at everything, so it is for tests and simulations.
     ///
     /// # Errors
     /// When a count is wrong.
     pub fn audit(&self) -> Result<(), String> {
-        self.state.audit_usage()
+        self.state.audit_usage()?;
+        self.state.audit_global_listeners()
     }
 
     /// A hash over the whole state: equal on replicas that applied the same.

@@ -79,6 +79,8 @@ pub struct Limits {
     pub name_bytes_max: usize,
     /// Characters of a business id; a creation with a longer one is refused.
     pub business_id_characters_max: usize,
+    /// Listeners that the user tasks of all processes have; one more is refused.
+    pub global_listeners_max: usize,
 }
 
 impl Limits {
@@ -117,6 +119,7 @@ impl Limits {
         incident_message_bytes_max: 10_000,
         name_bytes_max: 512,
         business_id_characters_max: 256,
+        global_listeners_max: 100,
     };
 }
 

@@ -1,8 +1,8 @@
 //! What lives, told as records: for who lost what it made of the record stream.
 //!
 //! The state of a checkpoint is read in slices, beside the engine, which goes on. The records say what a fold of the stream up to
-//! that checkpoint would know of what lives: definitions, element instances, variables, jobs, user tasks, incidents, open
-//! subscriptions and timers. They are no part of the stream: all have the place of the checkpoint.
+//! that checkpoint would know of what lives: definitions, global listeners, element instances, variables, jobs, user tasks,
+//! incidents, open subscriptions and timers. They are no part of the stream: all have the place of the checkpoint.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use ::state::{StoreHandle, Table, TableKey, TableValue};
 use protocol::{
     ConditionalSubscriptionIntent, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsValue, FormIntent,
-    FormValue, IncidentIntent, JobIntent, Key, MessageStartEventSubscriptionIntent, PartitionId, Payload,
-    ProcessInstanceIntent, ProcessIntent, ProcessMessageSubscriptionIntent, ProcessValue, Record, RecordPlace,
+    FormValue, GlobalListenerIntent, IncidentIntent, JobIntent, Key, MessageStartEventSubscriptionIntent, PartitionId,
+    Payload, ProcessInstanceIntent, ProcessIntent, ProcessMessageSubscriptionIntent, ProcessValue, Record, RecordPlace,
     TimerIntent, Timestamp, UserTaskIntent, VariableIntent, VariableValue,
 };
 
@@ -36,6 +36,7 @@ enum Stage {
     DecisionRequirements(Behind<i64>),
     Decisions(Behind<i64>),
     Forms(Behind<i64>),
+    GlobalListeners,
     ElementInstances(Behind<i64>),
     Variables(Behind<(i64, Arc<str>)>),
     Jobs(Behind<i64>),
@@ -164,12 +165,21 @@ impl Teller<'_> {
                 self.record(*key, None, Payload::Decision(DecisionIntent::Created, Box::new(row.value.clone())));
                 0
             }),
-            Stage::Forms(behind) => stage!(&tables.forms, behind, Forms, Stage::ElementInstances(None), |key, row| {
+            Stage::Forms(behind) => stage!(&tables.forms, behind, Forms, Stage::GlobalListeners, |key, row| {
                 let resource: Arc<[u8]> = row.resource.as_slice().into();
                 let value = FormValue { metadata: row.metadata.clone(), resource };
                 self.record(*key, None, Payload::Form(FormIntent::Created, Box::new(value)));
                 row.resource.len()
             }),
+            Stage::GlobalListeners => {
+                // There are few.
+                let listeners = state.global_listeners(state.counters.global_listeners);
+                for listener in listeners.iter().flat_map(|row| &row.listeners) {
+                    let payload = Payload::GlobalListener(GlobalListenerIntent::Created, Box::new(listener.clone()));
+                    self.record(listener.global_listener_key.raw(), None, payload);
+                }
+                Stage::ElementInstances(None)
+            }
             living => self.tell_living(living),
         }
     }

@@ -53,6 +53,10 @@ pub(crate) fn payload_bytes(payload: &Payload) -> u64 {
         Payload::Expression(_, value) => {
             value.expression.len() + value.variables.len() + value.result_value.len() + texts(&value.warnings)
         }
+        Payload::GlobalListener(_, value) => crate::global_listener::bytes_of(value),
+        Payload::GlobalListenerBatch(_, value) => {
+            value.task_listeners.iter().map(crate::global_listener::bytes_of).sum()
+        }
         Payload::Work(_, value) => return value.commands.iter().map(command_bytes).sum(),
         Payload::Outbox(_, value) => return value.command.as_deref().map_or(0, command_bytes),
         Payload::CommandDistribution(_, value) => return value.command.as_deref().map_or(0, command_bytes),

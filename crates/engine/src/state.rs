@@ -11,6 +11,7 @@ pub(crate) use due::{Due, queue_of, still_due};
 pub(crate) use rows::*;
 pub(crate) use usage::{EarlyVariables, Usage, item_bytes, living_of, variable_bytes};
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bpmn::model::Behavior;
@@ -206,6 +207,11 @@ state::tables! {
         /// Living instances that nobody called, by ((tenant, BPMN process id, business id), process instance), if they have a
         /// business id. It has more bytes than other names, and the tenant fewer.
         pub business_ids: state::Table<(BusinessId, i64), ()> = 140,
+        /// The listeners of the user tasks of all processes, by configuration: of the current one, and of those by which something
+        /// goes that has begun.
+        pub global_listeners: state::Table<i64, GlobalListenersRow> = 150,
+        /// How many changes of user tasks go by a configuration.
+        pub pinned_global_listeners: state::Table<i64, u32> = 151,
     }
 }
 
@@ -287,6 +293,9 @@ pub(crate) struct Counters {
     #[n(22)]
     #[cbor(default)]
     pub business_ids_are_unique: bool,
+    /// The configuration of the global listeners; none while there are none, and then no lookup is made.
+    #[n(23)]
+    pub global_listeners: Option<Key>,
 }
 
 impl Counters {
@@ -316,6 +325,7 @@ impl Counters {
             correlation_partition_count: None,
             awaited_correlations: 0,
             business_ids_are_unique: false,
+            global_listeners: None,
         }
     }
 }
@@ -433,6 +443,33 @@ impl State {
 
     pub fn user_task(&self, key: Key) -> Option<Arc<UserTaskRow>> {
         self.tables.user_tasks.get(&key.raw())
+    }
+
+    /// The global listeners of a configuration, in the order in which they run.
+    pub fn global_listeners(&self, configuration: Option<Key>) -> Option<Arc<GlobalListenersRow>> {
+        self.tables.global_listeners.get(&configuration?.raw())
+    }
+
+    /// Compares how many changes of user tasks are counted for each configuration of global listeners with those that there are.
+    pub fn audit_global_listeners(&self) -> Result<(), String> {
+        let mut found: BTreeMap<i64, u32> = BTreeMap::new();
+        let transitions = self.tables.user_tasks.iter().filter_map(|(_, task)| task.transition.as_ref()?.listeners);
+        transitions.for_each(|pinned| *found.entry(pinned.raw()).or_default() += 1);
+        let counted: BTreeMap<i64, u32> =
+            self.tables.pinned_global_listeners.iter().map(|(key, count)| (key, *count)).collect();
+        if counted != found {
+            return Err(format!(
+                "changes of user tasks go by the global listeners {found:?}, but {counted:?} is counted"
+            ));
+        }
+        let current = self.counters.global_listeners.map(Key::raw);
+        let kept: BTreeSet<i64> = self.tables.global_listeners.iter().map(|(key, _)| key).collect();
+        let used: BTreeSet<i64> = found.into_keys().chain(current).collect();
+        if kept == used {
+            Ok(())
+        } else {
+            Err(format!("the global listeners {kept:?} are kept, but {used:?} are used"))
+        }
     }
 
     /// The variables of a scope itself, in the order of their names.

@@ -19,6 +19,7 @@ use protocol::{
 
 use crate::element::{Step, finish_termination};
 use crate::execution::{Execution, Failure, Outcome};
+use crate::global_listener;
 use crate::state::{ElementInstance, UserTaskRow, UserTaskState, VariableUpdate};
 use crate::variable::document::{self, Reach};
 
@@ -80,7 +81,8 @@ fn begin(
         UserTaskIntent::Completing => ListenerEventType::Completing,
         _ => ListenerEventType::Assigning,
     };
-    if !listener::has_any(execution, value.element_instance_key, event)? {
+    let configuration = global_listener::current(execution);
+    if !listener::has_any(execution, value.element_instance_key, event, configuration)? {
         emit(execution, intent, value);
         return finish(execution, key, asking);
     }
@@ -162,8 +164,10 @@ fn finish_variables(
 pub(crate) fn cancel(execution: &mut Execution<'_>, instance: &ElementInstance) -> Outcome<bool> {
     let Some(key) = begin_cancellation(execution, instance) else { return Ok(false) };
     let is_banned = execution.state.is_banned(instance.value.process_instance_key);
-    let element = execution.state.user_task(key).map_or(Key::NONE, |task| task.value.element_instance_key);
-    if !is_banned && listener::has_any(execution, element, ListenerEventType::Canceling)? {
+    let Some(task) = execution.state.user_task(key) else { return Ok(false) };
+    let (element, event) = (task.value.element_instance_key, ListenerEventType::Canceling);
+    let configuration = task.transition.as_ref().and_then(|transition| transition.listeners);
+    if !is_banned && listener::has_any(execution, element, event, configuration)? {
         listener::go_on(execution, key)?;
         return Ok(true);
     }

@@ -146,6 +146,7 @@ fn history(level: FeatureLevel) -> Partition {
     partition.create("order", "{\"id\":\"a\"}", ProcessInstanceCreationIntent::Create);
     partition.create("order", "{\"id\":\"b\"}", ProcessInstanceCreationIntent::Create);
     elements_of_level_4(&mut partition);
+    global_listeners(&mut partition);
     partition.check();
     partition
 }
@@ -219,6 +220,42 @@ fn business_ids(partition: &mut Partition) {
         let payload = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(value));
         partition.submit(Key::NONE, payload);
     }
+}
+
+/// Of what changed with level 5: listeners of all user tasks, which run around those of the model, and by which a change goes that
+/// has begun. The other partition never acknowledges any of it.
+fn global_listeners(partition: &mut Partition) {
+    let listener = |id: &str, after_non_global| GlobalListenerValue {
+        id: id.into(),
+        job_type: "global".into(),
+        event_types: vec![GlobalListenerEventType::All],
+        after_non_global,
+        priority: if after_non_global { 1 } else { GlobalListenerValue::DEFAULT_PRIORITY },
+        ..GlobalListenerValue::default()
+    };
+    let change = |partition: &mut Partition, intent, value| {
+        partition.submit(Key::NONE, Payload::GlobalListener(intent, Box::new(value)));
+    };
+    for (id, is_after) in [("before", false), ("after", true), ("after", true)] {
+        change(partition, GlobalListenerIntent::Create, listener(id, is_after));
+    }
+    partition.create("approval", "{\"amount\":2}", ProcessInstanceCreationIntent::Create);
+    let complete = |partition: &mut Partition| {
+        let created = |record: &Record| match &record.payload {
+            Payload::Job(JobIntent::Created, value) if &*value.job_type == "global" => Some(record.key),
+            _ => None,
+        };
+        let Some(job) = partition.records.iter().rev().find_map(created) else { return };
+        partition.job(job, JobIntent::Complete, JobValue::default());
+    };
+    complete(partition);
+    change(partition, GlobalListenerIntent::Delete, listener("after", true));
+    change(partition, GlobalListenerIntent::Update, listener("before", true));
+    complete(partition);
+    let instance = partition.instance;
+    partition.submit(instance, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
+    change(partition, GlobalListenerIntent::Delete, listener("before", true));
+    complete(partition);
 }
 
 fn listeners_and_conditions(partition: &mut Partition) {

@@ -29,6 +29,15 @@ fn what_lives_is_told_in_slices_as_of_the_checkpoint() {
     let handle = partition.engine.store().handle();
     assert!(LivingRecords::of(PartitionId(1), &handle).expect("it can be read").is_none(), "there is no checkpoint");
     partition.deploy("order.bpmn", MODEL.as_bytes());
+    for id in ["a", "b"] {
+        let listener = GlobalListenerValue {
+            id: id.into(),
+            job_type: id.into(),
+            event_types: vec![GlobalListenerEventType::All],
+            ..GlobalListenerValue::default()
+        };
+        partition.submit(Key::NONE, Payload::GlobalListener(GlobalListenerIntent::Create, Box::new(listener)));
+    }
     let mut begun = BTreeMap::new();
     for number in 0..INSTANCES {
         partition.time += 1;
@@ -71,6 +80,7 @@ fn what_lives_is_told_in_slices_as_of_the_checkpoint() {
     assert_eq!(seen, begun, "each instance is told with the time at which it began");
     let expected = BTreeMap::from([
         (("PROCESS", "CREATED"), 1),
+        (("GLOBAL_LISTENER", "CREATED"), 2),
         (("PROCESS_INSTANCE", "ELEMENT_ACTIVATING"), 2 * INSTANCES),
         (("VARIABLE", "CREATED"), INSTANCES),
         (("JOB", "CREATED"), INSTANCES),

@@ -145,9 +145,49 @@ fn take(partition: &mut Partition, directory: &Path, step: &str) -> Output {
             let intent = ConditionalEvaluationIntent::Evaluate;
             partition.submit(Key::NONE, Payload::ConditionalEvaluation(intent, Box::new(value)))
         }
+        "assign" => {
+            let value = UserTaskValue { assignee: second.into(), ..UserTaskValue::default() };
+            user_task(partition, first, UserTaskIntent::Assign, value)
+        }
+        "finish-task" => user_task(partition, first, UserTaskIntent::Complete, UserTaskValue::default()),
+        "listener" => listener(partition, first, second),
         "wait" => partition.advance(first.parse().expect("milliseconds")),
         other => panic!("'{other}' is no step"),
     }
+}
+
+fn user_task(partition: &mut Partition, element: &str, intent: UserTaskIntent, value: UserTaskValue) -> Output {
+    let created = partition.records.iter().rev().find(|record| {
+        matches!(&record.payload, Payload::UserTask(UserTaskIntent::Creating, task) if &*task.element_id == element)
+    });
+    let key = created.expect("a user task").key;
+    partition.submit(key, Payload::UserTask(intent, Box::new(value)))
+}
+
+/// A change of a global listener: its id, which is its job type too, its event types, and what is not as usual.
+fn listener(partition: &mut Partition, verb: &str, words: &str) -> Output {
+    let mut words = words.split(' ');
+    let id = words.next().unwrap_or("");
+    let events = words.next().into_iter().flat_map(|events| events.split(','));
+    let event_type = |name: &str| GlobalListenerEventType::EVERY.into_iter().find(|of| of.name() == name);
+    let mut value = GlobalListenerValue {
+        id: id.into(),
+        job_type: id.into(),
+        event_types: events.map(|name| event_type(name).expect("an event type")).collect(),
+        ..GlobalListenerValue::default()
+    };
+    for word in words {
+        match word.split_once('=') {
+            Some(("priority", priority)) => value.priority = priority.parse().expect("a number"),
+            _ => value.after_non_global = word == "after",
+        }
+    }
+    let intent = match verb {
+        "create" => GlobalListenerIntent::Create,
+        "update" => GlobalListenerIntent::Update,
+        _ => GlobalListenerIntent::Delete,
+    };
+    partition.submit(Key::NONE, Payload::GlobalListener(intent, Box::new(value)))
 }
 
 fn number(text: &str) -> u64 {

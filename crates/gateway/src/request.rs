@@ -8,6 +8,7 @@ pub(crate) mod conditional;
 pub(crate) mod creation;
 pub(crate) mod decision;
 pub(crate) mod expression;
+pub(crate) mod global_listener;
 pub(crate) mod incident;
 pub(crate) mod job;
 pub(crate) mod message;

@@ -10,6 +10,7 @@ mod conditional;
 mod consistency;
 mod decision;
 mod expression;
+mod global_listener;
 mod incident;
 mod job;
 mod json;

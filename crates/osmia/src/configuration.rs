@@ -3,6 +3,7 @@
 //! Every setting has one name. `grpc-port` is the flag `--grpc-port`, the variable `OSMIA_GRPC_PORT` and the key
 //! `grpc-port` of the file; where Camunda has a variable for the same thing, it is understood too.
 
+mod global_listeners;
 mod sources;
 mod unknown;
 mod values;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use protocol::GlobalListenerValue;
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
 use values::{age, backlog_bytes, bytes, directory, doings, number, port, root_variable_bytes, switch, working_time};
@@ -161,6 +163,8 @@ pub(crate) struct Configuration {
     pub log: String,
     pub log_format: LogFormat,
     pub exporters: BTreeMap<String, ExporterConfiguration>,
+    /// Listeners of the user tasks of all processes.
+    pub global_listeners: Vec<GlobalListenerValue>,
     /// Names of variables of the environment that look like settings and have no effect.
     pub unknown_variables: Vec<String>,
 }
@@ -255,6 +259,8 @@ pub(crate) enum ConfigurationError {
     UselessReadModelUrl,
     #[error("The exporter '{name}' has no type. Set exporters.{name}.type, for example to json-lines.")]
     NoExporterType { name: String },
+    #[error("global-listeners.user-task[{number}] {reason}.")]
+    GlobalListener { number: usize, reason: String },
 }
 
 impl Configuration {
@@ -305,6 +311,7 @@ impl Configuration {
             log: log_filter(sources.get("log", |text| Ok(text.to_lowercase()))?.as_deref().unwrap_or(DEFAULT_LOG)),
             log_format: sources.get("log-format", LogFormat::read)?.unwrap_or_default(),
             exporters: sources.exporters()?,
+            global_listeners: sources.global_listeners()?,
         };
         configuration.check_ports()?;
         if configuration.demo && configuration.tls.is_some() {

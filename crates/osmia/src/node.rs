@@ -232,6 +232,7 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
         clock_control: configuration.clock_control,
         advertised_address: (configuration.host.clone(), configuration.grpc_port),
         exporters: exporters(configuration)?,
+        global_listeners: configuration.global_listeners.as_slice().into(),
         ..usual
     })
 }

@@ -182,6 +182,13 @@ intents! {
     PurgeIntent {
         Purge = 0 "PURGE", Purged = 1 "PURGED",
     }
+    GlobalListenerIntent {
+        Create = 0 "CREATE", Created = 1 "CREATED", Update = 2 "UPDATE", Updated = 3 "UPDATED", Delete = 4 "DELETE",
+        Deleted = 5 "DELETED",
+    }
+    GlobalListenerBatchIntent {
+        Configure = 0 "CONFIGURE", Configured = 1 "CONFIGURED",
+    }
     ClockIntent {
         Pin = 0 "PIN", Pinned = 1 "PINNED", Reset = 2 "RESET", Resetted = 3 "RESETTED",
     }

@@ -108,6 +108,8 @@ value_types! {
     Cluster = 207 "CLUSTER" ClusterIntent,
     Expression = 220 "EXPRESSION" ExpressionIntent,
     Purge = 221 "PURGE" PurgeIntent,
+    GlobalListener = 222 "GLOBAL_LISTENER" GlobalListenerIntent,
+    GlobalListenerBatch = 223 "GLOBAL_LISTENER_BATCH" GlobalListenerBatchIntent,
     ConditionalSubscription = 230 "CONDITIONAL_SUBSCRIPTION" ConditionalSubscriptionIntent,
     ConditionalEvaluation = 231 "CONDITIONAL_EVALUATION" ConditionalEvaluationIntent,
     Scale = 253 "SCALE",
@@ -231,6 +233,10 @@ pub enum Payload {
     Expression(#[n(0)] ExpressionIntent, #[n(1)] Box<ExpressionValue>),
     #[n(221)]
     Purge(#[n(0)] PurgeIntent, #[n(1)] PurgeValue),
+    #[n(222)]
+    GlobalListener(#[n(0)] GlobalListenerIntent, #[n(1)] Box<GlobalListenerValue>),
+    #[n(223)]
+    GlobalListenerBatch(#[n(0)] GlobalListenerBatchIntent, #[n(1)] Box<GlobalListenerBatchValue>),
     #[n(230)]
     ConditionalSubscription(#[n(0)] ConditionalSubscriptionIntent, #[n(1)] Box<ConditionalSubscriptionValue>),
     #[n(231)]
@@ -289,6 +295,8 @@ impl Payload {
             Self::Resource(..) => ValueType::Resource,
             Self::Expression(..) => ValueType::Expression,
             Self::Purge(..) => ValueType::Purge,
+            Self::GlobalListener(..) => ValueType::GlobalListener,
+            Self::GlobalListenerBatch(..) => ValueType::GlobalListenerBatch,
             Self::ConditionalSubscription(..) => ValueType::ConditionalSubscription,
             Self::ConditionalEvaluation(..) => ValueType::ConditionalEvaluation,
         }
@@ -345,6 +353,8 @@ impl Payload {
             Self::Resource(intent, _) => intent.name(),
             Self::Expression(intent, _) => intent.name(),
             Self::Purge(intent, _) => intent.name(),
+            Self::GlobalListener(intent, _) => intent.name(),
+            Self::GlobalListenerBatch(intent, _) => intent.name(),
             Self::ConditionalSubscription(intent, _) => intent.name(),
             Self::ConditionalEvaluation(intent, _) => intent.name(),
         }
@@ -403,6 +413,8 @@ impl Serialize for Payload {
             Self::Resource(_, value) => value.serialize(serializer),
             Self::Expression(_, value) => value.serialize(serializer),
             Self::Purge(_, value) => value.serialize(serializer),
+            Self::GlobalListener(_, value) => value.serialize(serializer),
+            Self::GlobalListenerBatch(_, value) => value.serialize(serializer),
             Self::ConditionalSubscription(_, value) => value.serialize(serializer),
             Self::ConditionalEvaluation(_, value) => value.serialize(serializer),
         }

@@ -114,6 +114,7 @@ fn payloads_are_numbered_like_their_value_types() {
         Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::default()),
         Payload::RuntimeInstruction(RuntimeInstructionIntent::Interrupted, Box::default()),
         Payload::CompensationSubscription(CompensationSubscriptionIntent::Created, Box::default()),
+        Payload::GlobalListener(GlobalListenerIntent::Create, Box::default()),
         Payload::ConditionalSubscription(ConditionalSubscriptionIntent::Created, Box::default()),
         Payload::ConditionalEvaluation(ConditionalEvaluationIntent::Evaluate, Box::default()),
     ];

@@ -52,6 +52,12 @@ pub const JOB_KINDS: Enumeration = &["BPMN_ELEMENT", "EXECUTION_LISTENER", "TASK
 pub const LISTENER_EVENT_TYPES: Enumeration =
     &["UNSPECIFIED", "START", "END", "CREATING", "ASSIGNING", "UPDATING", "COMPLETING", "CANCELING"];
 
+/// What global listeners listen to, in the words of clients.
+pub const GLOBAL_EVENT_TYPES: Enumeration = &["all", "creating", "assigning", "updating", "completing", "canceling"];
+
+/// Where global listeners are defined.
+pub const LISTENER_SOURCES: Enumeration = &["CONFIGURATION", "API"];
+
 /// What an element instance waits for.
 pub const WAIT_STATE_TYPES: Enumeration = &["JOB", "MESSAGE", "TIMER", "CONDITION"];
 

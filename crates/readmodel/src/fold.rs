@@ -7,6 +7,7 @@ mod audit;
 mod condition;
 mod decision;
 pub(crate) mod form;
+mod global_listener;
 mod job;
 mod message;
 mod process_instance;
@@ -31,7 +32,7 @@ use crate::rebuild;
 use crate::schema::tables;
 
 /// What rows are made of, beside process instances and, if they are noted, their creations.
-const READ: [ValueType; 19] = [
+const READ: [ValueType; 20] = [
     ValueType::Variable,
     ValueType::Job,
     ValueType::JobBatch,
@@ -40,6 +41,7 @@ const READ: [ValueType; 19] = [
     ValueType::DecisionRequirements,
     ValueType::Decision,
     ValueType::Form,
+    ValueType::GlobalListener,
     ValueType::UserTask,
     ValueType::DecisionEvaluation,
     ValueType::ProcessMessageSubscription,
@@ -151,6 +153,10 @@ impl Fold {
             }
             Payload::Form(intent, value) => {
                 form::write(database, *intent, value)?;
+                self.batch.definitions += 1;
+            }
+            Payload::GlobalListener(intent, value) => {
+                global_listener::write(database, *intent, value)?;
                 self.batch.definitions += 1;
             }
             Payload::UserTask(intent, value) => self.user_task(database, record, *intent, value)?,

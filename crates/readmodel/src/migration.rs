@@ -144,7 +144,8 @@ CREATE TABLE condition(
 CREATE INDEX condition_of_instance ON condition(process_instance_key);
 ";
 
-/// From 5 to 6: who did what with all that can be noted, and not with user tasks and running instances alone.
+/// From 5 to 6: who did what with all that can be noted, and not with user tasks and running instances alone, and listeners of the
+/// user tasks of all processes, of which there were none before.
 const TO_6: &str = "
 ALTER TABLE audit_log ADD COLUMN job_key INTEGER;
 ALTER TABLE audit_log ADD COLUMN decision_definition_key INTEGER;
@@ -156,6 +157,21 @@ ALTER TABLE audit_log ADD COLUMN form_key INTEGER;
 ALTER TABLE audit_log ADD COLUMN resource_key INTEGER;
 ALTER TABLE audit_log ADD COLUMN description TEXT;
 ALTER TABLE audit_log ADD COLUMN tenant_id TEXT;
+CREATE TABLE global_listener(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    retries INTEGER NOT NULL,
+    event_types TEXT NOT NULL,
+    after_non_global INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    source INTEGER NOT NULL
+);
+CREATE TABLE global_listener_event(
+    listener_key INTEGER NOT NULL,
+    event_type INTEGER NOT NULL,
+    PRIMARY KEY (listener_key, event_type)
+) WITHOUT ROWID;
 ";
 
 /// Whether files of this version can be brought to the present one.
@@ -285,7 +301,7 @@ mod tests {
              DROP INDEX process_instance_by_definition_and_start, variable_by_value, decision_instance_without_instance;
              CREATE INDEX variable_by_value ON variable(name, comparable);
              DROP TABLE form, start_form, user_task, user_task_candidate, timer, job_count, history, audit_log,
-             usage_count, usage_assignee, condition;
+             usage_count, usage_assignee, condition, global_listener, global_listener_event;
              ALTER TABLE process_instance DROP COLUMN business_id;
              ALTER TABLE job DROP COLUMN denied_reason;
              ALTER TABLE job DROP COLUMN is_denied;

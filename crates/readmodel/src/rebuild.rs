@@ -61,6 +61,8 @@ pub(crate) fn begin(database: &Database) -> Result<()> {
     database.execute("UPDATE form SET is_deleted = 1", &[])?;
     database.execute("DELETE FROM decision_definition", &[])?;
     database.execute("DELETE FROM decision_requirements", &[])?;
+    database.execute("DELETE FROM global_listener", &[])?;
+    database.execute("DELETE FROM global_listener_event", &[])?;
     database.execute("DELETE FROM message_subscription WHERE process_instance_key IS NULL AND state = 0", &[])?;
     transaction.commit()?;
     while retention::delete_living(database)? {}

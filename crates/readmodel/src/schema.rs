@@ -327,6 +327,21 @@ CREATE TABLE condition(
     events TEXT NOT NULL
 );
 CREATE INDEX condition_of_instance ON condition(process_instance_key);
+CREATE TABLE global_listener(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    retries INTEGER NOT NULL,
+    event_types TEXT NOT NULL,
+    after_non_global INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    source INTEGER NOT NULL
+);
+CREATE TABLE global_listener_event(
+    listener_key INTEGER NOT NULL,
+    event_type INTEGER NOT NULL,
+    PRIMARY KEY (listener_key, event_type)
+) WITHOUT ROWID;
 ";
 
 /// The same for PostgreSQL, with a table for what a file says of itself. Texts are ordered by their bytes there too.

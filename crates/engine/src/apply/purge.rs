@@ -87,6 +87,8 @@ fn empty_execution(tables: &mut Tables) {
         conditional_variables,
         conditional_counts,
         conditional_start_events,
+        global_listeners,
+        pinned_global_listeners,
     );
 }
 

@@ -2,7 +2,7 @@
 
 use protocol::{Key, Text, UserTaskIntent, UserTaskValue, VariableDocumentIntent, VariableDocumentValue};
 
-use super::{broken, change_element, not_an_event};
+use super::{broken, change_element, global_listener, not_an_event};
 use crate::state::{State, UserTaskRow, UserTaskState, UserTaskTransition, VariableUpdate};
 
 /// The states that a change has which listeners can run in.
@@ -92,7 +92,8 @@ fn change_transition(state: &mut State, element_instance: Key, change: impl FnOn
 
 /// Nobody has it before it is assigned.
 fn create(state: &mut State, key: Key, value: &UserTaskValue) {
-    let transition = UserTaskTransition { initial_assignee: value.assignee.clone(), ..transition_to(value) };
+    let listeners = global_listener::pin(state);
+    let transition = UserTaskTransition { initial_assignee: value.assignee.clone(), listeners, ..transition_to(value) };
     let row = UserTaskRow {
         state: UserTaskState::Creating,
         value: UserTaskValue { assignee: Text::default(), ..kept(value) },
@@ -109,6 +110,7 @@ fn transition_to(value: &UserTaskValue) -> UserTaskTransition {
         initial_assignee: Text::default(),
         awaiting: value.awaiting,
         listeners_done: 0,
+        listeners: None,
     }
 }
 
@@ -138,9 +140,10 @@ fn check(state: &mut State, key: Key, expected: &[UserTaskState]) -> bool {
 /// A transition of a task that rests begins.
 fn begin(state: &mut State, key: Key, to: UserTaskState, value: &UserTaskValue) {
     if check(state, key, &[UserTaskState::Created]) {
+        let listeners = global_listener::pin(state);
         state.tables.user_tasks.update(&key.raw(), |task| {
             task.state = to;
-            task.transition = Some(Box::new(transition_to(value)));
+            task.transition = Some(Box::new(UserTaskTransition { listeners, ..transition_to(value) }));
         });
     }
 }
@@ -148,9 +151,11 @@ fn begin(state: &mut State, key: Key, to: UserTaskState, value: &UserTaskValue) 
 /// The task is to end, whatever it is about to become.
 fn cancel(state: &mut State, key: Key, value: &UserTaskValue) {
     if check(state, key, &[&CHANGING[..], &[UserTaskState::Created]].concat()) {
+        unpin(state, key);
+        let listeners = global_listener::pin(state);
         state.tables.user_tasks.update(&key.raw(), |task| {
             task.state = UserTaskState::Canceling;
-            task.transition = Some(Box::new(transition_to(value)));
+            task.transition = Some(Box::new(UserTaskTransition { listeners, ..transition_to(value) }));
             task.variable_update = None;
         });
     }
@@ -188,6 +193,7 @@ fn migrate(state: &mut State, key: Key, value: &UserTaskValue) {
 /// The task rests again, as it is now.
 fn settle(state: &mut State, key: Key, from: &[UserTaskState], value: &UserTaskValue) {
     if check(state, key, from) {
+        unpin(state, key);
         let value = kept(value);
         state.tables.user_tasks.update(&key.raw(), |task| {
             task.state = UserTaskState::Created;
@@ -199,6 +205,13 @@ fn settle(state: &mut State, key: Key, from: &[UserTaskState], value: &UserTaskV
 
 fn remove(state: &mut State, key: Key, from: UserTaskState) {
     if check(state, key, &[from]) {
+        unpin(state, key);
         state.tables.user_tasks.delete(&key.raw());
     }
+}
+
+/// The change that was under way, if one was, needs its global listeners no more.
+fn unpin(state: &mut State, key: Key) {
+    let pinned = state.user_task(key).and_then(|task| task.transition.as_ref()?.listeners);
+    global_listener::unpin(state, pinned);
 }

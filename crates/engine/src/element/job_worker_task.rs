@@ -42,7 +42,7 @@ pub(crate) fn evaluate(
 }
 
 /// The job of the element.
-pub(super) fn job_of(token: &Token, job_type: Text, retries: i32, custom_headers: Text) -> JobValue {
+pub(crate) fn job_of(token: &Token, job_type: Text, retries: i32, custom_headers: Text) -> JobValue {
     let value = token.value();
     JobValue {
         job_type,

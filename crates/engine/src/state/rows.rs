@@ -5,11 +5,11 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode};
 use protocol::{
     BpmnElementType, ClusterValue, Command, CommandDistributionValue, CompensationSubscriptionValue,
-    ConditionalSubscriptionValue, DecisionRequirementsMetadata, DecisionValue, FormMetadata, IncidentValue, JobIntent,
-    JobStreamValue, JobValue, Key, MessageCorrelationValue, MessageStartEventSubscriptionValue,
-    MessageSubscriptionValue, MessageValue, ProcessInstanceValue, ProcessMessageSubscriptionValue, ProcessMetadata,
-    Request, ResourceMetadata, SignalSubscriptionValue, StreamId, Text, TimerValue, Timestamp, UserTaskValue,
-    VariableDocumentValue,
+    ConditionalSubscriptionValue, DecisionRequirementsMetadata, DecisionValue, FormMetadata, GlobalListenerValue,
+    IncidentValue, JobIntent, JobStreamValue, JobValue, Key, MessageCorrelationValue,
+    MessageStartEventSubscriptionValue, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
+    ProcessMessageSubscriptionValue, ProcessMetadata, Request, ResourceMetadata, SignalSubscriptionValue, StreamId,
+    Text, TimerValue, Timestamp, UserTaskValue, VariableDocumentValue,
 };
 
 use super::Usage;
@@ -326,6 +326,17 @@ pub(crate) struct UserTaskTransition {
     /// How many of its listeners are done.
     #[n(3)]
     pub listeners_done: u32,
+    /// The configuration of global listeners that it goes by; none when there were none.
+    #[n(4)]
+    pub listeners: Option<Key>,
+}
+
+/// The global listeners of a configuration.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub(crate) struct GlobalListenersRow {
+    /// In the order in which they run.
+    #[n(0)]
+    pub listeners: Vec<GlobalListenerValue>,
 }
 
 /// The wish to set variables in the scope of a user task.
@@ -582,6 +593,7 @@ state::cbor_values!(
         let variables = row.variable_update.as_ref().map_or(0, |update| update.value.variables.len());
         300 + crate::user_task::bytes_of(&row.value) + transition + variables
     },
+    GlobalListenersRow => |row| row.listeners.iter().map(crate::global_listener::bytes_of).sum(),
     IncidentRow => |row| row.value.error_message.len(),
     ProcessRow => |row| row.resource.len(),
     DecisionRequirementsRow => |row| row.resource.len(),

@@ -1,20 +1,23 @@
 //! Task listeners: jobs that run one after the other while a task changes. When the last one is done the change happens, unless
 //! one of them denies it. Who asked for the change is answered then.
 
+use std::sync::Arc;
+
 use bpmn::model::{Behavior, Listener, ListenerEventType};
 use feel::json;
 use protocol::{
-    JobKind, JobResult, JobResultType, JobValue, Key, Payload, Rejection, Request, Text, UserTaskIntent, UserTaskValue,
-    VariableDocumentIntent,
+    GlobalListenerValue, JobKind, JobResult, JobResultType, JobValue, Key, Payload, Rejection, Request, Text,
+    UserTaskIntent, UserTaskValue, VariableDocumentIntent,
 };
 
 use super::{ASSIGNEE, VARIABLES, check_attributes, check_size, emit, set_attribute};
-use crate::element::{Token, create_job, list_text};
+use crate::element::{Token, create_job, job_of, list_text};
 use crate::execution::{Execution, Failure, Outcome};
+use crate::global_listener;
 use crate::incident;
 use crate::job::delivery::{self, JobQueue};
 use crate::listener;
-use crate::state::{State, UserTaskRow, UserTaskState, UserTaskTransition};
+use crate::state::{GlobalListenersRow, State, UserTaskRow, UserTaskState, UserTaskTransition};
 use crate::variable::document::Entry;
 
 /// What the headers of the engine are called.
@@ -36,19 +39,45 @@ const fn event_type(state: UserTaskState) -> ListenerEventType {
     }
 }
 
-/// The listeners of an element to an event, in the order of the model.
-fn listeners(token: &Token, event_type: ListenerEventType) -> impl Iterator<Item = &Listener> {
-    let listeners = match &token.element().behavior {
+/// What listens to a change of a user task.
+#[derive(Clone, Copy)]
+enum TaskListener<'a> {
+    OfModel(&'a Listener),
+    Global(&'a GlobalListenerValue),
+}
+
+/// The listeners to an event in the order in which they run: global ones, those of the model, and global ones that run behind
+/// these.
+fn listeners<'a>(
+    token: &'a Token,
+    global: &'a [GlobalListenerValue],
+    event: ListenerEventType,
+) -> impl Iterator<Item = TaskListener<'a>> {
+    let of_model = match &token.element().behavior {
         Behavior::UserTask(task) => &task.listeners[..],
         _ => &[],
     };
-    listeners.iter().filter(move |listener| listener.event_type == event_type)
+    let of_model = of_model.iter().filter(move |listener| listener.event_type == event);
+    let before = global_listener::listening(global, event, false).map(TaskListener::Global);
+    let after = global_listener::listening(global, event, true).map(TaskListener::Global);
+    before.chain(of_model.map(TaskListener::OfModel)).chain(after)
 }
 
-/// Whether anything listens to what happens to the task of an element instance.
-pub(super) fn has_any(execution: &Execution<'_>, element_instance: Key, event: ListenerEventType) -> Outcome<bool> {
+/// The global listeners that a change goes by.
+fn global_listeners(row: Option<&Arc<GlobalListenersRow>>) -> &[GlobalListenerValue] {
+    row.map_or(&[], |row| &row.listeners)
+}
+
+/// Whether anything listens to what happens to the task of an element instance, by a configuration of global listeners.
+pub(super) fn has_any(
+    execution: &Execution<'_>,
+    element_instance: Key,
+    event: ListenerEventType,
+    configuration: Option<Key>,
+) -> Outcome<bool> {
     let token = Token::find(execution, element_instance)?;
-    Ok(token.is_some_and(|token| listeners(&token, event).next().is_some()))
+    let global = execution.state.global_listeners(configuration);
+    Ok(token.is_some_and(|token| listeners(&token, global_listeners(global.as_ref()), event).next().is_some()))
 }
 
 /// The next listener of the change runs; when there is none any more, the change happens.
@@ -56,11 +85,12 @@ pub(super) fn go_on(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(task) = execution.state.user_task(key) else { return Ok(()) };
     let Some(transition) = &task.transition else { return Ok(()) };
     let Some(token) = Token::find(execution, task.value.element_instance_key)? else { return Ok(()) };
-    let done = transition.listeners_done as usize;
-    let Some(listener) = listeners(&token, event_type(task.state)).nth(done) else {
+    let (done, event) = (transition.listeners_done as usize, event_type(task.state));
+    let global = execution.state.global_listeners(transition.listeners);
+    let Some(listener) = listeners(&token, global_listeners(global.as_ref()), event).nth(done) else {
         return super::finish(execution, key, transition.awaiting);
     };
-    if let Some(queue) = create(execution, &token, listener, &task.value, transition) {
+    if let Some(queue) = create(execution, &token, (listener, event), &task.value, transition) {
         delivery::deliver(execution, &queue);
     }
     Ok(())
@@ -68,21 +98,30 @@ pub(super) fn go_on(execution: &mut Execution<'_>, key: Key) -> Outcome {
 
 /// The first listener to the creation of a task runs; the queue of its job is to be delivered. `None` when it has none.
 pub(super) fn begin_creation(execution: &mut Execution<'_>, token: &Token, key: Key) -> Option<Option<JobQueue>> {
-    let listener = listeners(token, ListenerEventType::Creating).next()?;
+    let event = ListenerEventType::Creating;
     let task = execution.state.user_task(key)?;
     let transition = task.transition.as_ref()?;
-    Some(create(execution, token, listener, &task.value, transition))
+    let global = execution.state.global_listeners(transition.listeners);
+    let listener = listeners(token, global_listeners(global.as_ref()), event).next()?;
+    Some(create(execution, token, (listener, event), &task.value, transition))
 }
 
 /// The job of a listener; without one when it stops with an incident.
 fn create(
     execution: &mut Execution<'_>,
     token: &Token,
-    listener: &Listener,
+    (listener, event): (TaskListener<'_>, ListenerEventType),
     resting: &UserTaskValue,
     transition: &UserTaskTransition,
 ) -> Option<JobQueue> {
-    match listener::evaluate(execution, token, JobKind::TaskListener, listener) {
+    let job = match listener {
+        TaskListener::OfModel(listener) => listener::evaluate(execution, token, JobKind::TaskListener, listener),
+        TaskListener::Global(listener) => {
+            let job = job_of(token, listener.job_type.clone(), listener.retries, Text::default());
+            Ok(JobValue { job_kind: JobKind::TaskListener, job_listener_event_type: event, ..job })
+        }
+    };
+    match job {
         Ok(job) => {
             let custom_headers = headers(resting, transition);
             Some(create_job(execution, JobValue { custom_headers, ..job }))
@@ -167,7 +206,7 @@ pub(crate) fn variables_of_change(state: &State, element_instance: Key) -> Text 
 }
 
 /// The task that the job of a listener is about, and what it is to be.
-fn task_of(execution: &Execution<'_>, job: &JobValue) -> Option<std::sync::Arc<UserTaskRow>> {
+fn task_of(execution: &Execution<'_>, job: &JobValue) -> Option<Arc<UserTaskRow>> {
     let instance = execution.state.element_instance(job.element_instance_key)?;
     execution.state.user_task(instance.user_task)
 }

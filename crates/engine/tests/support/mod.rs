@@ -300,6 +300,11 @@ fn describe_record(record: &Record) -> String {
             let kind = if value.interrupting { "interrupting" } else { "non-interrupting" };
             format!("{} {} reads {} {kind}", value.catch_event_id, value.condition, words.join(","))
         }
+        Payload::GlobalListener(_, value) => {
+            let events: Vec<&str> = value.event_types.iter().map(|of| of.name()).collect();
+            let place = if value.after_non_global { "after" } else { "before" };
+            format!("{} {} priority {} {place}", value.id, events.join(","), value.priority)
+        }
         Payload::ConditionalEvaluation(_, value) => format!("starts {}", value.started_process_instances.len()),
         Payload::Error(_, error) => error.exception_message.to_string(),
         _ => String::new(),

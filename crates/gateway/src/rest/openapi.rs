@@ -102,6 +102,7 @@ fn rendered(operation: &Operation, described: Described) -> Value {
 }
 
 fn path_parameter(name: &str) -> Value {
-    let schema = if name == "decisionEvaluationInstanceKey" { json!({"type": "string"}) } else { shape::key() };
+    let is_text = matches!(name, "decisionEvaluationInstanceKey" | "id");
+    let schema = if is_text { json!({"type": "string"}) } else { shape::key() };
     json!({"name": name, "in": "path", "required": true, "schema": schema})
 }

@@ -11,8 +11,9 @@ use super::response::ApiBody;
 use super::routes::Existing;
 use super::search::{Asked, Read};
 use super::{
-    activation, ad_hoc_sub_process, clock, cluster, conditional, consistency, decision, expression, incident, job,
-    message, modification, older_client, process_instance, resource, response, search, signal, user_task, variable,
+    activation, ad_hoc_sub_process, clock, cluster, conditional, consistency, decision, expression, global_listener,
+    incident, job, message, modification, older_client, process_instance, resource, response, search, signal,
+    user_task, variable,
 };
 use crate::activation::{Activation, ActivationContext};
 use crate::answers::LargeAnswer;
@@ -91,6 +92,9 @@ impl Shared {
             }
             Existing::EvaluateDecision => self.evaluate(taken, caller).await,
             Existing::EvaluateExpression => self.evaluate_expression(taken, caller).await,
+            Existing::CreateGlobalTaskListener
+            | Existing::UpdateGlobalTaskListener
+            | Existing::DeleteGlobalTaskListener => self.change_global_listener(taken, caller).await,
             Existing::Read(read) => self.read(read, taken, caller).await,
         }
     }
@@ -253,6 +257,23 @@ impl Shared {
         reserved.settle(text.len())?;
         slot.put(reserved);
         Ok(consistency::reached(response::counted_json(text, slot), done.at))
+    }
+
+    async fn change_global_listener(&self, taken: Taken<'_>, caller: &Caller) -> Answered {
+        let (existing, id) = (taken.existing, taken.parameters.first());
+        let (body, _) = self.receive(taken, caller).await?;
+        let (request, status) = match existing {
+            Existing::CreateGlobalTaskListener => (global_listener::creation(&body)?, StatusCode::CREATED),
+            Existing::UpdateGlobalTaskListener => (global_listener::update(id, &body)?, StatusCode::OK),
+            _ => (global_listener::deletion(id, &body)?, StatusCode::NO_CONTENT),
+        };
+        let done = self.execute(request).await?;
+        let mut answer = match status {
+            StatusCode::NO_CONTENT => response::empty(status),
+            _ => response::json(global_listener::rendered(&done.value)),
+        };
+        *answer.status_mut() = status;
+        Ok(consistency::reached(answer, done.at))
     }
 
     async fn change_clock(&self, taken: Taken<'_>, caller: &Caller) -> Answered {

@@ -45,6 +45,9 @@ pub(super) enum Existing {
     UnassignUserTask,
     UpdateUserTask,
     EvaluateExpression,
+    CreateGlobalTaskListener,
+    UpdateGlobalTaskListener,
+    DeleteGlobalTaskListener,
     /// What only reads.
     Read(Read),
 }
@@ -85,6 +88,9 @@ impl Existing {
         ("unassignUserTask", Existing::UnassignUserTask),
         ("updateUserTask", Existing::UpdateUserTask),
         ("evaluateExpression", Existing::EvaluateExpression),
+        ("createGlobalTaskListener", Existing::CreateGlobalTaskListener),
+        ("updateGlobalTaskListener", Existing::UpdateGlobalTaskListener),
+        ("deleteGlobalTaskListener", Existing::DeleteGlobalTaskListener),
     ];
 
     /// The operation with a name, if it exists here.

@@ -6,11 +6,13 @@ use std::path::Path;
 use figment::Figment;
 use figment::providers::{Format, Yaml};
 use figment::value::{Dict, Value};
+use protocol::GlobalListenerValue;
 use serde_json::{Map, Value as Json};
 
-use super::{ConfigurationError, ExporterConfiguration, SETTINGS, unknown};
+use super::{ConfigurationError, ExporterConfiguration, SETTINGS, global_listeners, unknown};
 
 const EXPORTERS: &str = "exporters";
+const GLOBAL_LISTENERS: &str = "global-listeners";
 /// May be one value, or an object of the settings whose names begin like this.
 const READ_MODEL: &str = "read-model";
 /// What names of variables about exporters begin with, here and on the reference; a later one overrides an earlier one.
@@ -60,6 +62,7 @@ pub(crate) struct Sources {
     environment: Environment,
     file: BTreeMap<String, String>,
     file_exporters: BTreeMap<String, Map<String, Json>>,
+    file_global_listeners: Vec<Json>,
 }
 
 /// No configuration is larger. What is nested takes the square of its depth to be read.
@@ -79,7 +82,13 @@ impl Sources {
         environment: Environment,
         file: Option<&Path>,
     ) -> Result<Self, ConfigurationError> {
-        let mut sources = Sources { flags, environment, file: BTreeMap::new(), file_exporters: BTreeMap::new() };
+        let mut sources = Sources {
+            flags,
+            environment,
+            file: BTreeMap::new(),
+            file_exporters: BTreeMap::new(),
+            file_global_listeners: Vec::new(),
+        };
         if let Some(path) = file {
             sources.read_file(path)?;
         }
@@ -108,6 +117,9 @@ impl Sources {
                     };
                     self.file_exporters.insert(name.clone(), settings);
                 }
+            } else if key == GLOBAL_LISTENERS {
+                let listeners = serde_json::to_value(&value).unwrap_or_default();
+                self.file_global_listeners = global_listeners::of_file(listeners).map_err(failed)?;
             } else if let (READ_MODEL, Some(parts)) = (&*key, value.as_dict()) {
                 for (part, value) in parts {
                     let name = if part == "type" { READ_MODEL.to_owned() } else { format!("{READ_MODEL}-{part}") };
@@ -124,7 +136,8 @@ impl Sources {
     fn take(&mut self, path: &Path, key: &str, name: &str, value: &Value) -> Result<(), ConfigurationError> {
         let failed = |reason: String| ConfigurationError::File { path: path.to_owned(), reason };
         if !SETTINGS.iter().any(|setting| setting.name == name) {
-            let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).chain([EXPORTERS]).collect();
+            let known: Vec<_> =
+                SETTINGS.iter().map(|setting| setting.name).chain([EXPORTERS, GLOBAL_LISTENERS]).collect();
             let (path, known) = (path.to_owned(), known.join(", "));
             return Err(ConfigurationError::UnknownKey { path, key: key.to_owned(), known });
         }
@@ -181,6 +194,11 @@ impl Sources {
     /// A variable of Camunda, however it is split into words.
     pub(crate) fn camunda_variable(&self, name: &str) -> Option<String> {
         self.environment.relaxed.get(&relaxed(name)).cloned()
+    }
+
+    /// The listeners of the user tasks of all processes that the file defines.
+    pub(crate) fn global_listeners(&self) -> Result<Vec<GlobalListenerValue>, ConfigurationError> {
+        global_listeners::read(&self.file_global_listeners)
     }
 
     /// The exporters of the file, completed and overridden by variables such as `OSMIA_EXPORTERS_<NAME>_<SETTING>`.

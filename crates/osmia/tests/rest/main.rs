@@ -4,6 +4,7 @@ mod audit_log;
 mod business_ids;
 mod described;
 mod forms;
+mod global_listeners;
 mod http;
 mod jobs;
 mod listeners;

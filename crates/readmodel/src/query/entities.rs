@@ -2,9 +2,9 @@
 
 use super::entity::{Entity, Field, Kind, Scope, exists, field, null, shown};
 use crate::enumerations::{
-    DECISION_TYPES, DEFINITION_STATES, ELEMENT_TYPES, ERROR_TYPES, EVALUATION_STATES, INCIDENT_STATES, INSTANCE_STATES,
-    JOB_KINDS, JOB_STATES, LISTENER_EVENT_TYPES, SUBSCRIPTION_STATES, SUBSCRIPTION_TYPES, USER_TASK_STATES,
-    WAIT_STATE_TYPES,
+    DECISION_TYPES, DEFINITION_STATES, ELEMENT_TYPES, ERROR_TYPES, EVALUATION_STATES, GLOBAL_EVENT_TYPES,
+    INCIDENT_STATES, INSTANCE_STATES, JOB_KINDS, JOB_STATES, LISTENER_EVENT_TYPES, LISTENER_SOURCES,
+    SUBSCRIPTION_STATES, SUBSCRIPTION_TYPES, USER_TASK_STATES, WAIT_STATE_TYPES,
 };
 
 const DEFINITIONS: &str = "SELECT key FROM process_definition";
@@ -244,6 +244,27 @@ pub static FORMS: Entity = Entity {
         shown("schema", "r.content", Kind::Text),
         field("version", "r.version", Kind::Integer),
         field("formKey", "r.key", Kind::Key),
+    ],
+};
+
+const OF_LISTENER_EVENTS: &str = "r.key IN (SELECT x.listener_key FROM global_listener_event x WHERE {})";
+
+/// Listeners of the user tasks of all processes.
+pub static GLOBAL_LISTENERS: Entity = Entity {
+    name: "global task listener",
+    from: "global_listener r",
+    key: "r.key",
+    key_field: "id",
+    scope: Scope::Same,
+    fields: &[
+        field("id", "r.id", Kind::Text),
+        field("source", "r.source", Kind::Enumeration(LISTENER_SOURCES)),
+        exists("eventTypes", Kind::Enumeration(GLOBAL_EVENT_TYPES), OF_LISTENER_EVENTS, "x.event_type"),
+        shown("eventTypes", "r.event_types", Kind::List),
+        field("type", "r.type", Kind::Text),
+        field("retries", "r.retries", Kind::Integer).unsorted(),
+        field("afterNonGlobal", "(r.after_non_global > 0)", Kind::Boolean),
+        field("priority", "r.priority", Kind::Integer).required(),
     ],
 };
 

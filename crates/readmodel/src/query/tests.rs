@@ -44,8 +44,11 @@ const MORE: &str = "
     INSERT INTO user_task VALUES (81, 100, 111, 2, 1, 'p', '[\"work\"]', '', 5, NULL, NULL, 9, NULL, 71, 50, '{}'),
         (82, 100, 120, 2, 5, NULL, '', '[\"p\",\"c\"]', 5, 8, 7, NULL, 'x', NULL, 7, '');
     INSERT INTO user_task_candidate VALUES (100, 81, 0, 'work'), (100, 82, 1, 'p'), (100, 82, 1, 'c');
+    INSERT INTO global_listener VALUES (101, 'p', 'work', 3, '[\"all\"]', 0, 50, 1), (102, 'Q', 'a*b', 1, '[\"creating\",\"completing\"]', 1, 7, 0);
+    INSERT INTO global_listener_event VALUES (101, 0), (102, 1), (102, 4);
     INSERT INTO timer VALUES (91, 100, 120, 'task', 9, 1), (92, 200, 210, 'border', 5, -1);";
-const ENTITIES: [&Entity; 16] = [
+const ENTITIES: [&Entity; 17] = [
+    &GLOBAL_LISTENERS,
     &WAIT_STATES,
     &USER_TASKS,
     &FORMS,

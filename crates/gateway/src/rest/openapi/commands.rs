@@ -1,6 +1,6 @@
 //! What commands take and answer.
 
-use readmodel::enumerations::{JOB_KINDS, LISTENER_EVENT_TYPES};
+use readmodel::enumerations::{JOB_KINDS, LISTENER_EVENT_TYPES, LISTENER_SOURCES};
 
 use super::shape::Shape::{Any, Binaries, Boolean, Integer, Key, Long, Names, Object, Objects, Text, Texts, Variables};
 use super::shape::{Property, always, nullable, optional, schema_of_object};
@@ -173,6 +173,16 @@ const DEPLOYED: &[Property] = &[
             always("resourceKey", Key),
         ]),
     ),
+];
+
+const GLOBAL_LISTENER: &[Property] = &[
+    always("id", Text),
+    always("source", Names(LISTENER_SOURCES)),
+    always("eventTypes", Texts),
+    always("type", Text),
+    always("retries", Integer),
+    always("afterNonGlobal", Boolean),
+    always("priority", Integer),
 ];
 
 const BROKERS: &[Property] = &[
@@ -595,6 +605,37 @@ const COMMANDS: &[Command] = &[
         ]),
     },
     Command {
+        name: "createGlobalTaskListener",
+        summary: "Defines a listener of the user tasks of all processes.",
+        request: Some(&[
+            always("id", Text),
+            always("type", Text),
+            always("eventTypes", Texts),
+            optional("retries", Integer),
+            optional("afterNonGlobal", Boolean),
+            optional("priority", Integer),
+        ]),
+        answer: Some(GLOBAL_LISTENER),
+    },
+    Command {
+        name: "updateGlobalTaskListener",
+        summary: "Changes a listener of the user tasks of all processes. What is not said gets its usual value.",
+        request: Some(&[
+            always("type", Text),
+            always("eventTypes", Texts),
+            optional("retries", Integer),
+            optional("afterNonGlobal", Boolean),
+            optional("priority", Integer),
+        ]),
+        answer: Some(GLOBAL_LISTENER),
+    },
+    Command {
+        name: "deleteGlobalTaskListener",
+        summary: "Deletes a listener of the user tasks of all processes.",
+        request: None,
+        answer: None,
+    },
+    Command {
         name: "evaluateExpression",
         summary: "Evaluates a FEEL expression, which begins with an equals sign, with the variables of an element instance and others.",
         request: Some(&[
@@ -628,7 +669,11 @@ pub(super) fn described(name: &str) -> Described {
         summary: command.summary.to_owned(),
         request: command.request.map(|properties| (media_type, schema_of_object(properties))),
         query: Vec::new(),
-        status: if command.answer.is_some() { "200" } else { "204" },
+        status: match command.answer {
+            Some(_) if name == "createGlobalTaskListener" => "201",
+            Some(_) => "200",
+            None => "204",
+        },
         answer: command.answer.map(answer),
     }
 }

@@ -1,8 +1,8 @@
 //! What reading operations take and answer, by the entities that are read.
 
 use readmodel::query::{
-    AUDIT_LOGS, DECISION_INSTANCES, Entity, FORMS, Field, INCIDENTS, Kind, PROCESS_INSTANCES, SEQUENCE_FLOWS,
-    USER_TASKS, VARIABLE, VARIABLES,
+    AUDIT_LOGS, DECISION_INSTANCES, Entity, FORMS, Field, GLOBAL_LISTENERS, INCIDENTS, Kind, PROCESS_INSTANCES,
+    SEQUENCE_FLOWS, USER_TASKS, VARIABLE, VARIABLES,
 };
 use serde_json::{Value, json};
 
@@ -31,6 +31,9 @@ pub(super) fn described(name: &str, read: Read) -> Described {
         Read::AuditOfTask => search(&AUDIT_LOGS),
         Read::Get(of) => get(of),
         Read::GetVariable => get(&VARIABLE),
+        Read::GetGlobalListener => {
+            Described { summary: "The global task listener with this id.".to_owned(), ..get(&GLOBAL_LISTENERS) }
+        }
         Read::GetDecisionInstance => {
             let mut described = get(&DECISION_INSTANCES);
             if let Some((_, schema)) = &mut described.answer {
@@ -162,6 +165,11 @@ pub(super) fn filter(of: &'static Entity) -> Value {
         let variable = object([("name", json!({"type": "string"}), true), ("value", condition(Kind::Value), true)]);
         schema["properties"]["variables"] = or_null(array(variable));
         schema["properties"]["tags"] = or_null(array(json!({"type": "string"})));
+    }
+    if std::ptr::eq(of, &GLOBAL_LISTENERS) {
+        // Each of them is met by one of the event types.
+        let each = schema["properties"]["eventTypes"].take();
+        schema["properties"]["eventTypes"] = or_null(array(each));
     }
     if std::ptr::eq(of, &USER_TASKS) {
         for name in ["processInstanceVariables", "localVariables"] {

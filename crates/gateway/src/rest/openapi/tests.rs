@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::object::ASKED;
 use super::super::{
-    ad_hoc_sub_process, clock, conditional, decision, expression, incident, job, message, modification,
-    process_instance, resource, signal, user_task, variable,
+    ad_hoc_sub_process, clock, conditional, decision, expression, global_listener, incident, job, message,
+    modification, process_instance, resource, signal, user_task, variable,
 };
 use super::*;
 
@@ -35,7 +35,7 @@ fn asked(read: impl FnOnce(&[u8]) -> bool, body: &Value) -> BTreeSet<String> {
 #[test]
 fn commands_take_the_properties_that_are_described() {
     type Reader = fn(&[u8]) -> bool;
-    let readers: [(&str, Reader); 22] = [
+    let readers: [(&str, Reader); 24] = [
         ("createProcessInstance", |body| process_instance::creation(body).is_ok()),
         ("cancelProcessInstance", |body| process_instance::cancellation("1", body).is_ok()),
         ("modifyProcessInstance", |body| modification::modification("1", body).is_ok()),
@@ -57,6 +57,8 @@ fn commands_take_the_properties_that_are_described() {
         ("assignUserTask", |body| user_task::assignment("1", body).is_ok()),
         ("updateUserTask", |body| user_task::update("1", body).is_ok()),
         ("evaluateExpression", |body| expression::evaluation(body).is_ok()),
+        ("createGlobalTaskListener", |body| global_listener::creation(body).is_ok()),
+        ("updateGlobalTaskListener", |body| global_listener::update("a", body).is_ok()),
         ("deleteResource", |body| resource::deletion("1", body).is_ok()),
     ];
     for (name, read) in readers.into_iter().chain([("pinClock", (|body| clock::pin(body).is_ok()) as Reader)]) {

@@ -1,7 +1,7 @@
 //! Filters of searches.
 
 use readmodel::query::{
-    Condition, Entity, Field, Kind, PROCESS_INSTANCES, Test, USER_TASKS, Value, VariableScope, moment,
+    Condition, Entity, Field, GLOBAL_LISTENERS, Kind, PROCESS_INSTANCES, Test, USER_TASKS, Value, VariableScope, moment,
 };
 use serde_json::value::RawValue;
 
@@ -77,6 +77,13 @@ fn group(entity: &'static Entity, filter: Object<'_>, depth: usize) -> Result<Co
             "tags" if is_of_instances || is_of_tasks => {
                 let tags: Vec<protocol::Text> = list(&name, value)?;
                 conditions.extend(tags.into_iter().map(|tag| Condition::Tag(tag.to_string())));
+            }
+            // A list of conditions, each of which one of the event types meets.
+            "eventTypes" if std::ptr::eq(entity, &GLOBAL_LISTENERS) => {
+                let field = entity.field(&name).ok_or_else(|| unknown(&name))?;
+                for given in list::<Vec<&RawValue>>(&name, value)? {
+                    conditions.push(Condition::All(vec![Condition::Is(field, tests(field, given)?)]));
+                }
             }
             _ => {
                 let field = entity.field(&name).filter(|field| field.is_filter()).ok_or_else(|| unknown(&name))?;
@@ -325,6 +332,11 @@ mod tests {
         ] {
             assert_eq!(tested(&USER_TASKS, filter), [test], "{filter}");
         }
+        let events = condition(&GLOBAL_LISTENERS, r#"{"eventTypes":["all",{"$neq":"creating"}]}"#).expect("a filter");
+        let Condition::All(events) = events else { panic!("{events:?}") };
+        assert_eq!(events.len(), 2, "each may be met by another one");
+        let wrong = condition(&GLOBAL_LISTENERS, r#"{"eventTypes":["done"]}"#).expect_err("there is no such event");
+        assert!(wrong.detail.contains("'done' for enum field 'eventTypes'"), "{wrong:?}");
         assert_eq!(tested(&JOBS, r#"{"retries":{"$gt":1,"$lt":3}}"#).len(), 2);
     }
 

@@ -4,16 +4,18 @@ use hyper::StatusCode;
 use protocol::{Key, PartitionId};
 use readmodel::query::{
     AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES,
-    DECISION_REQUIREMENTS, ELEMENT_INSTANCES, Entity, FORMS, Failure, INCIDENTS, JOBS, MESSAGE_SUBSCRIPTIONS, Models,
-    PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, SEQUENCE_FLOWS, Scope, Search, TaskPlace, Test, USER_TASKS,
-    VARIABLE, VARIABLES, Value, WAIT_STATES,
+    DECISION_REQUIREMENTS, ELEMENT_INSTANCES, Entity, FORMS, Failure, GLOBAL_LISTENERS, INCIDENTS, JOBS,
+    MESSAGE_SUBSCRIPTIONS, Models, PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, SEQUENCE_FLOWS, Scope, Search,
+    TaskPlace, Test, USER_TASKS, VARIABLE, VARIABLES, Value, WAIT_STATES,
 };
 
 use super::{Searcher, answer, request};
 use crate::request::job::UpdateJobRetries;
+use crate::rest::global_listener::path_id;
 use crate::rest::json::JsonObject;
 use crate::rest::object::path_key;
 use crate::rest::problem::Problem;
+use crate::validation::excerpt;
 
 /// What an operation reads.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +30,8 @@ pub(in crate::rest) enum Read {
     Get(&'static Entity),
     /// Its instance key is a text.
     GetDecisionInstance,
+    /// The global listener with the id in the path.
+    GetGlobalListener,
     GetVariable,
     GetSequenceFlows,
     GetCallHierarchy,
@@ -117,6 +121,8 @@ impl Read {
         ("getAuditLog", Read::Get(&AUDIT_LOGS)),
         ("searchUserTaskAuditLogs", Read::AuditOfTask),
         ("getUsageMetrics", Read::UsageMetrics),
+        ("searchGlobalTaskListeners", Read::Search(&GLOBAL_LISTENERS)),
+        ("getGlobalTaskListener", Read::GetGlobalListener),
         ("searchMessageSubscriptions", Read::Search(&MESSAGE_SUBSCRIPTIONS)),
         ("searchCorrelatedMessageSubscriptions", Read::Search(&CORRELATED_MESSAGE_SUBSCRIPTIONS)),
     ];
@@ -195,6 +201,7 @@ impl Searcher {
                 self.get(&VARIABLE, key).await
             }
             Read::GetDecisionInstance => self.decision_instance(asked.parameter.to_owned()).await,
+            Read::GetGlobalListener => self.global_listener(path_id(asked.parameter)?).await,
             Read::GetSequenceFlows => {
                 let key = path_key("processInstanceKey", asked.parameter)?;
                 self.sequence_flows(key).await
@@ -343,6 +350,21 @@ impl Searcher {
             item.push(b',');
             item.extend_from_slice(with_rules(&details).get(1..).unwrap_or("}").as_bytes());
             Ok(Ok(Answered::Json(item)))
+        })
+        .await
+    }
+
+    async fn global_listener(&self, id: String) -> Result<Answered, Problem> {
+        let mut search = Search::new(&GLOBAL_LISTENERS, Condition::always());
+        if let Some(field) = GLOBAL_LISTENERS.field("id") {
+            search.condition = Condition::equal(field, Value::Text(id.clone()));
+        }
+        self.ask(move |readers| {
+            let found = search.first(readers)?;
+            Ok(found.map(Answered::Json).ok_or_else(|| {
+                let detail = format!("Global task listener with id '{}' not found", excerpt(&id));
+                Problem { title: "NOT_FOUND".into(), ..Problem::new(StatusCode::NOT_FOUND, detail) }
+            }))
         })
         .await
     }
