@@ -93,10 +93,7 @@ impl World {
         let elements = parsed[0].elements.iter().skip(1).map(|element| element.id.to_string());
         let ids: BTreeSet<String> = elements.chain(parsed[0].flows.iter().map(|flow| flow.id.to_string())).collect();
         let ids: Vec<[String; 2]> = ids.into_iter().map(|id| [id.clone(), format!("{id}-two")]).collect();
-        let rename = |text: String, [first, second]: &[String; 2]| {
-            text.replace(&format!("\"{first}\""), &format!("\"{second}\""))
-        };
-        let second = ids.iter().fold(first.clone(), rename);
+        let second = renamed(&first, &ids);
         for (name, content) in [("called.bpmn", &called()), ("random.bpmn", &first), ("random.bpmn", &second)] {
             accepted(&partition.deploy(name, content.as_bytes()));
         }
@@ -385,6 +382,20 @@ impl World {
             .collect();
         assert!(left.is_empty(), "ended instances leave nothing: {left:#?}");
     }
+}
+
+/// The model with the second id of each pair in place of the first: where an element has it, and wherever it is referred to.
+fn renamed(model: &str, ids: &[[String; 2]]) -> String {
+    const ATTRIBUTES: [&str; 5] = ["id", "sourceRef", "targetRef", "default", "attachedToRef"];
+    const ELEMENTS: [&str; 2] = ["bpmn:incoming", "bpmn:outgoing"];
+    ids.iter().fold(model.to_owned(), |model, [first, second]| {
+        let model = ATTRIBUTES.iter().fold(model, |model, name| {
+            model.replace(&format!(" {name}=\"{first}\""), &format!(" {name}=\"{second}\""))
+        });
+        ELEMENTS
+            .iter()
+            .fold(model, |model, name| model.replace(&format!("<{name}>{first}</"), &format!("<{name}>{second}</")))
+    })
 }
 
 fn pick(keys: &[Key], number: u8) -> Key {

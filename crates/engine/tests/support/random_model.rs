@@ -25,6 +25,14 @@ pub enum Block {
     SubProcess { inside: Box<Block>, ends: Ends, handler: Option<Handler> },
     Boundary { on: Box<Block>, ends: Ends, handler: Handler },
     Loop { inside: Box<Block>, is_sequential: bool, stops: bool, handler: Option<Handler> },
+    Listened { block: Box<Block>, listeners: Listeners },
+}
+
+/// How many execution listeners the first element of a block has for its start and for its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Listeners {
+    start: usize,
+    end: usize,
 }
 
 /// What happens on an event that interrupts a scope or not. In an event sub-process, another one may be directly inside.
@@ -103,7 +111,7 @@ fn nest((outer, inside): (Handler, Option<Handler>)) -> Handler {
 pub fn block(nests: bool) -> impl Strategy<Value = Block> {
     let leaf = prop_oneof![
         5 => Just(Block::Task),
-        1 => any::<bool>().prop_map(|has_listeners| Block::UserTask { has_listeners }),
+        2 => any::<bool>().prop_map(|has_listeners| Block::UserTask { has_listeners }),
         1 => prop_oneof![Just(Block::Manual), Just(Block::Script)],
         1 => Just(Block::Throw),
         1 => Just(Block::Broadcast),
@@ -131,6 +139,9 @@ pub fn block(nests: bool) -> impl Strategy<Value = Block> {
             1 => (boxed, any::<bool>(), any::<bool>(), prop::option::of(handler())).prop_map(
                 |(inside, is_sequential, stops, handler)| Block::Loop { inside, is_sequential, stops, handler }
             ),
+            2 => (inner.clone().prop_map(Box::new), 0..3_usize, 0..2_usize).prop_map(
+                |(block, start, end)| Block::Listened { block, listeners: Listeners { start, end } }
+            ),
         ]
     })
 }
@@ -139,6 +150,8 @@ pub fn block(nests: bool) -> impl Strategy<Value = Block> {
 struct Writer {
     builder: ProcessBuilder,
     count: usize,
+    /// Those of the element that comes next.
+    listeners: Listeners,
 }
 
 impl Writer {
@@ -154,6 +167,19 @@ impl Writer {
     fn leaf(&mut self, kind: &str, change: impl FnOnce(ProcessBuilder, &str) -> ProcessBuilder) {
         let id = self.id(kind);
         self.add(|builder| change(builder, &id));
+        self.listen(true);
+    }
+
+    /// Gives the element that was added its listeners. Two for the same event must not look the same.
+    fn listen(&mut self, may_end: bool) {
+        let Listeners { start, end } = std::mem::take(&mut self.listeners);
+        let counts = [("start", start), ("end", if may_end { end } else { 0 })];
+        for (event, number) in
+            counts.into_iter().flat_map(|(event, count)| (0..count).map(move |number| (event, number)))
+        {
+            let job_type = format!("={}\"work\"", " ".repeat(number));
+            self.add(|builder| builder.execution_listener(event, &job_type));
+        }
     }
 
     fn write(&mut self, block: &Block) {
@@ -176,7 +202,9 @@ impl Writer {
             Block::Call => self.leaf("call", |builder, id| builder.call_activity(id, "called")),
             Block::Link => {
                 let (throw, catch) = (self.id("link"), self.id("arrival"));
-                self.add(|builder| builder.link_throw(&throw, &throw).link_catch(&catch, &throw));
+                self.add(|builder| builder.link_throw(&throw, &throw));
+                self.listen(true);
+                self.add(|builder| builder.link_catch(&catch, &throw));
             }
             Block::Sequence(blocks) => blocks.iter().for_each(|block| self.write(block)),
             Block::Exclusive(blocks) => self.write_branches(blocks, &EXCLUSIVE, false),
@@ -186,11 +214,16 @@ impl Writer {
             Block::SubProcess { inside, ends, handler } => {
                 self.write_sub_process(inside, *ends, handler.as_ref(), None);
             }
+            Block::Listened { block, listeners } => {
+                self.listeners = *listeners;
+                self.write(block);
+            }
             Block::Boundary { on, ends, handler } => {
-                let activity = match **on {
-                    Block::Task | Block::UserTask { .. } | Block::Receive | Block::Call if handler.may_be_at(on) => {
+                let bare = on.without_listeners();
+                let activity = match bare {
+                    Block::Task | Block::UserTask { .. } | Block::Receive | Block::Call if handler.may_be_at(bare) => {
                         self.write(on);
-                        format!("{}-{}", name_of(on), self.count)
+                        format!("{}-{}", name_of(bare), self.count)
                     }
                     _ => self.write_sub_process(on, *ends, None, None),
                 };
@@ -216,6 +249,7 @@ impl Writer {
     ) -> String {
         let (id, start, end) = (self.id("sub"), self.id("start"), self.id("end"));
         self.add(|builder| builder.sub_process(&id));
+        self.listen(true);
         if let Some(repeats) = repeats {
             self.add(|builder| repeats.write(builder));
         }
@@ -262,7 +296,9 @@ impl Writer {
     fn write_first_of_two(&mut self, first: &Block, second: &Block) {
         let (gateway, timer, message) = (self.id("gateway"), self.id("timer"), self.id("message"));
         let join = self.id("join");
-        self.add(|builder| builder.event_based_gateway(&gateway).catch_event(&timer, event(Waits::Timer)));
+        self.add(|builder| builder.event_based_gateway(&gateway));
+        self.listen(false);
+        self.add(|builder| builder.catch_event(&timer, event(Waits::Timer)));
         self.write(first);
         self.add(|builder| {
             builder.exclusive_gateway(&join).move_to(&gateway).catch_event(&message, event(Waits::Message))
@@ -276,6 +312,7 @@ impl Writer {
         let (fork, join) = (self.id("fork"), self.id(gateway.join));
         let (leave, nowhere) = (self.id("leave"), self.id("nowhere"));
         self.add(|builder| (gateway.write)(builder, &fork));
+        self.listen(false);
         for (index, block) in blocks.iter().enumerate() {
             self.add(|builder| {
                 let builder = builder.move_to(&fork);
@@ -336,6 +373,15 @@ impl Repeats {
     }
 }
 
+impl Block {
+    fn without_listeners(&self) -> &Block {
+        match self {
+            Block::Listened { block, .. } => block.without_listeners(),
+            block => block,
+        }
+    }
+}
+
 impl Handler {
     /// Escalations come out of scopes and calls only, and a receive task has its message for itself.
     fn may_be_at(&self, activity: &Block) -> bool {
@@ -376,7 +422,8 @@ fn event(waits: Waits) -> Event<'static> {
 }
 
 pub fn model(block: &Block) -> String {
-    let mut writer = Writer { builder: ProcessBuilder::new("random").start("start"), count: 0 };
+    let mut writer =
+        Writer { builder: ProcessBuilder::new("random").start("start"), count: 0, listeners: Listeners::default() };
     writer.write(block);
     writer.builder.end("end").to_xml()
 }
