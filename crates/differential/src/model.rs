@@ -44,7 +44,9 @@
 //! `escalation=CODE` or `escalation`, `signal=NAME`, `link=NAME`, `terminate`, `compensation` or `compensation=ACTIVITY`, and
 //! `type=JOB-TYPE` for a thrown message. Every activity takes `in.TARGET=SOURCE` and `out.TARGET=SOURCE`, and `each=LIST [sequential] [element=…] [collect=…
 //! result=…] [until=…]` makes it run several times. Everything takes `listen.start=TYPE` and `listen.end=TYPE`, also
-//! `TYPE@RETRIES`: execution listeners. A native user task takes `listen.creating=TYPE` and so on too: task listeners.
+//! `TYPE@RETRIES`: execution listeners. A native user task takes `listen.creating=TYPE` and so on too: task listeners. Of
+//! what an item becomes besides, `join-listen=TYPE` means the start of the gateway that joins, and `start-listen=TYPE` the end
+//! of the start event that is made.
 
 mod read;
 mod xml;

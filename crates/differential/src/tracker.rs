@@ -88,6 +88,8 @@ pub struct Job {
     pub element: usize,
     /// Its type.
     pub job_type: String,
+    /// What it is for, as the records name it.
+    pub kind: String,
     /// The intent of its last record.
     pub state: String,
     /// Attempts left.
@@ -295,7 +297,8 @@ impl Tracker {
             }
             None => {
                 let job_type = record.text("type").to_owned();
-                self.jobs.push(Job { key: record.key(), element, job_type, state, retries });
+                let kind = record.text("jobKind").to_owned();
+                self.jobs.push(Job { key: record.key(), element, job_type, kind, state, retries });
             }
         }
     }

@@ -73,7 +73,7 @@ fn scope(container: &Item, definitions: &mut Definitions) -> Result<Scope, Model
     let mut exits = Vec::new();
     if inner.first().is_none_or(|item| item.keyword != "start") {
         let id = format!("{}-start", container.id);
-        scope.node("startEvent", &id);
+        scope.node("startEvent", &id).extensions = listeners_of_part(container, "start-listen", "end");
         exits = vec![exit(&id)];
     }
     let exits = scope.sequence(&inner, exits, definitions)?;
@@ -221,7 +221,8 @@ impl Scope {
             return Ok(open);
         }
         let join = format!("{id}-join");
-        self.node(if tag == "eventBasedGateway" { "exclusiveGateway" } else { tag }, &join);
+        let node = self.node(if tag == "eventBasedGateway" { "exclusiveGateway" } else { tag }, &join);
+        node.extensions = listeners_of_part(item, "join-listen", "start");
         self.connect(open, &join);
         Ok(vec![exit(&join)])
     }
@@ -233,14 +234,14 @@ impl Scope {
         definitions: &mut Definitions,
     ) -> Result<Vec<Exit>, ModelError> {
         let (begin, split) = (format!("{}-begin", item.id), item.id.as_str());
-        self.node("exclusiveGateway", &begin);
+        self.node("exclusiveGateway", &begin).extensions = listeners_of_part(item, "join-listen", "start");
         self.connect(exits, &begin);
         let items: Vec<&Item> = item.items.iter().collect();
         let exits = self.sequence(&items, vec![exit(&begin)], definitions)?;
         if exits.is_empty() {
             return Ok(exits);
         }
-        self.node("exclusiveGateway", split);
+        self.node("exclusiveGateway", split).extensions = listeners(item);
         self.connect(exits, split);
         self.connect(vec![Exit { condition: item.get("cond").map(str::to_owned), ..exit(split) }], &begin);
         Ok(vec![Exit { is_default: true, ..exit(split) }])
@@ -350,6 +351,7 @@ impl Scope {
         let mut start = Item { id: format!("{}-start", item.id), items: Vec::new(), ..item.clone() };
         start.attributes.retain(|(name, _)| !name.starts_with("listen."));
         inner.event("startEvent", &start, definitions);
+        inner.nodes[0].extensions += &listeners_of_part(item, "start-listen", "end");
         if item.has("non-interrupting") {
             inner.nodes[0].attributes.push(("isInterrupting", "false".to_owned()));
         }
@@ -525,16 +527,27 @@ fn extensions(item: &Item) -> String {
 fn listeners(item: &Item) -> String {
     let (mut of_element, mut of_task) = (String::new(), String::new());
     for (event_type, text) in item.prefixed("listen.") {
-        let (job_type, retries) = text.split_once('@').unwrap_or((text, ""));
-        let attributes = [("eventType", event_type), ("type", job_type), ("retries", retries)];
-        let said = if retries.is_empty() { &attributes[..2] } else { &attributes };
         if item.keyword == "user" && !matches!(event_type, "start" | "end") {
-            of_task += &tag("zeebe:taskListener", said, "");
+            of_task += &listener("zeebe:taskListener", event_type, text);
         } else {
-            of_element += &tag("zeebe:executionListener", said, "");
+            of_element += &listener("zeebe:executionListener", event_type, text);
         }
     }
     optional("zeebe:executionListeners", &of_element) + &optional("zeebe:taskListeners", &of_task)
+}
+
+/// Execution listeners of what an item becomes besides, such as the join of a gateway.
+fn listeners_of_part(item: &Item, attribute: &str, event_type: &str) -> String {
+    let of_part = item.attributes.iter().filter(|(name, _)| name == attribute);
+    let listeners: String = of_part.map(|(_, text)| listener("zeebe:executionListener", event_type, text)).collect();
+    optional("zeebe:executionListeners", &listeners)
+}
+
+/// One whose job is given as `TYPE` or `TYPE@RETRIES`.
+fn listener(name: &str, event_type: &str, text: &str) -> String {
+    let (job_type, retries) = text.split_once('@').unwrap_or((text, ""));
+    let attributes = [("eventType", event_type), ("type", job_type), ("retries", retries)];
+    tag(name, if retries.is_empty() { &attributes[..2] } else { &attributes }, "")
 }
 
 fn user_task(item: &Item) -> String {

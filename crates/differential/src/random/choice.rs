@@ -1,6 +1,6 @@
 //! Chooses the next step by what is there on the reference's side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::step::{Choice, CreateOptions, Modification, Step, UserTaskVerb};
 use crate::tracker::Tracker;
@@ -21,6 +21,8 @@ pub(super) struct Chooser<'a> {
     pub(super) targets: BTreeMap<String, Vec<String>>,
     /// What can be chosen in ad-hoc sub-processes.
     pub(super) choices: BTreeMap<String, Vec<String>>,
+    /// User tasks whose changes wait for listeners.
+    pub(super) with_listeners: BTreeSet<String>,
 }
 
 impl Chooser<'_> {
@@ -32,10 +34,9 @@ impl Chooser<'_> {
             (0..tracker.incidents.len()).filter(|index| tracker.incidents[*index].is_open).collect();
         let open_instances = tracker.instances.iter().filter(|instance| instance.is_open).count();
         let waits = !tracker.subscriptions.is_empty() || !tracker.start_subscriptions.is_empty();
-        // The reference keeps the timers of an activity that cannot complete, and refuses them for ever.
-        let is_stuck = incidents
-            .iter()
-            .any(|index| tracker.elements[tracker.incidents[*index].element].state == "ELEMENT_COMPLETING");
+        // The reference keeps the timers of what waits for an incident or a listener before it completes, and refuses them
+        // until then.
+        let is_stuck = tracker.elements.iter().any(|element| element.state == "ELEMENT_COMPLETING");
         let tasks: Vec<usize> = tracker.user_tasks.iter().map(|(_, element)| *element).collect();
         let tasks: Vec<usize> = tasks.into_iter().filter(|element| tracker.elements[*element].is_open()).collect();
         let ad_hoc: Vec<usize> = (0..tracker.elements.len()).filter(|index| is_ad_hoc(tracker, *index)).collect();
@@ -95,6 +96,16 @@ impl Chooser<'_> {
     pub(super) fn cleanup(tracker: &Tracker) -> Vec<Step> {
         let open = tracker.instances.iter().filter(|instance| instance.is_open && !instance.is_called);
         open.map(|instance| Step::Cancel { instance: instance.label.clone() }).collect()
+    }
+
+    /// What lets cancelled instances end that wait for the listeners of their user tasks.
+    pub(super) fn last_listeners(tracker: &Tracker) -> Vec<Step> {
+        let open = tracker.jobs.iter().filter(|job| job.is_open() && tracker.elements[job.element].is_open());
+        let complete = |job: &crate::tracker::Job| {
+            let job = tracker.name(job.element);
+            Step::Complete { job, variables: String::new(), result: None }
+        };
+        open.map(complete).collect()
     }
 
     fn create(&mut self) -> Step {
@@ -183,16 +194,42 @@ impl Chooser<'_> {
         Step::Decide { job: tracker.name(element), variables: self.result(), is_fulfilled, choice }
     }
 
+    /// What the worker of a task listener says: mostly that the change may happen, as it is or corrected.
+    fn listen(&mut self, job: String) -> Step {
+        let corrections = [
+            "{\"assignee\":\"ben\"}",
+            "{\"assignee\":\"\"}",
+            "{\"priority\":7,\"candidateUsersList\":[\"ada\"]}",
+            "{\"dueDate\":\"2031-01-01T00:00:00Z\",\"candidateGroupsList\":[\"g\"]}",
+            "{\"followUpDate\":\"\"}",
+        ];
+        let result = match self.random.index(10) {
+            0..4 => None,
+            4..6 => Some("{\"denied\":true,\"deniedReason\":\"no\"}".to_owned()),
+            6 => Some("{\"denied\":false}".to_owned()),
+            _ => Some(format!("{{\"corrections\":{}}}", self.random.copy_of(&corrections))),
+        };
+        let variables = if result.is_none() && self.random.percent(10) { self.result() } else { String::new() };
+        Step::Complete { job, variables, result }
+    }
+
     fn job(&mut self, tracker: &Tracker, jobs: &[usize]) -> Step {
         let element = *self.random.choose(jobs);
         let job = tracker.name(element);
-        if tracker.elements[element].element_type == "AD_HOC_SUB_PROCESS" && self.random.percent(80) {
+        let mut of_element = tracker.jobs.iter().filter(|job| job.element == element && job.is_open());
+        let kind = of_element.next().map(|job| job.kind.as_str()).unwrap_or_default();
+        if kind == "TASK_LISTENER" && self.random.percent(75) {
+            return self.listen(job);
+        }
+        if kind == "AD_HOC_SUB_PROCESS" && self.random.percent(80) {
             return self.decide(tracker, element);
         }
-        let variables = self.result();
+        let element_type = tracker.elements[element].element_type.as_str();
+        // The reference forgets what a listener of a parallel gateway brings.
+        let variables = if element_type == "PARALLEL_GATEWAY" { String::new() } else { self.result() };
         // The reference fails internally on errors that are thrown from the jobs of throw and end events.
-        let throws =
-            !matches!(tracker.elements[element].element_type.as_str(), "END_EVENT" | "INTERMEDIATE_THROW_EVENT");
+        let is_event = matches!(element_type, "END_EVENT" | "INTERMEDIATE_THROW_EVENT");
+        let throws = !is_event || kind == "EXECUTION_LISTENER";
         match self.random.index(if throws { 102 } else { 87 }) {
             0..70 => Step::Complete { job, variables, result: None },
             70..83 => {
@@ -256,8 +293,10 @@ impl Chooser<'_> {
     fn set(&mut self, tracker: &Tracker) -> Step {
         let open: Vec<usize> = (0..tracker.elements.len()).filter(|index| tracker.elements[*index].is_open()).collect();
         let from = if open.is_empty() { (0..tracker.elements.len()).collect() } else { open };
-        let scope = tracker.name(*self.random.choose(&from));
-        Step::Set { scope, variables: self.result_object(), local: self.random.percent(50), later: false }
+        let scope = *self.random.choose(&from);
+        let later = self.with_listeners.contains(&tracker.elements[scope].id);
+        let (variables, local) = (self.result_object(), self.random.percent(50));
+        Step::Set { scope: tracker.name(scope), variables, local, later }
     }
 
     fn result_object(&mut self) -> String {
@@ -266,14 +305,22 @@ impl Chooser<'_> {
     }
 
     /// Indexes of the instances that may be modified. Where a scope has not begun or cannot complete because of an
-    /// incident, the reference accepts what should begin in it and then forgets it.
+    /// incident or a listener, the reference accepts what should begin in it and then forgets it.
     fn modifiable(&self, tracker: &Tracker) -> Vec<usize> {
-        let is_stuck = |index: usize| {
-            tracker.incidents.iter().filter(|incident| incident.is_open).any(|incident| {
-                let element = &tracker.elements[incident.element];
-                let scopes =
-                    ["PROCESS", "SUB_PROCESS", "AD_HOC_SUB_PROCESS", "EVENT_SUB_PROCESS", "MULTI_INSTANCE_BODY"];
-                element.instance == index && scopes.contains(&element.element_type.as_str())
+        let scopes = ["PROCESS", "SUB_PROCESS", "AD_HOC_SUB_PROCESS", "EVENT_SUB_PROCESS", "MULTI_INSTANCE_BODY"];
+        let waits = |index: usize| {
+            let element = &tracker.elements[index];
+            let has_incident =
+                || tracker.incidents.iter().any(|incident| incident.is_open && incident.element == index);
+            matches!(element.state.as_str(), "ELEMENT_ACTIVATING" | "ELEMENT_COMPLETING") || has_incident()
+        };
+        let is_stuck = |instance: usize| {
+            (0..tracker.elements.len()).any(|index| {
+                let element = &tracker.elements[index];
+                // It also forgets tasks that wait for their canceling listeners when what is around them is ended.
+                let is_ending = element.state == "ELEMENT_TERMINATING";
+                let is_scope = scopes.contains(&element.element_type.as_str());
+                element.instance == instance && (is_ending || is_scope && waits(index))
             })
         };
         let may = |index: &usize| {

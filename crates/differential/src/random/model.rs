@@ -1,5 +1,8 @@
 //! Random models.
 
+mod activities;
+mod events;
+
 use crate::model::{Item, Model};
 use chance::Chance;
 
@@ -9,6 +12,7 @@ pub const FEATURES: &[&str] = &[
     "boundary",
     "call",
     "compensation",
+    "decision",
     "error",
     "escalation",
     "event-sub-process",
@@ -18,7 +22,9 @@ pub const FEATURES: &[&str] = &[
     "job-kinds",
     "script",
     "signal",
+    "start",
     "leaving",
+    "link",
     "listener",
     "loop",
     "mapping",
@@ -28,6 +34,7 @@ pub const FEATURES: &[&str] = &[
     "nested",
     "parallel",
     "sub-process",
+    "task-listener",
     "terminate",
     "throw",
     "timer",
@@ -76,12 +83,17 @@ pub(super) fn generate(random: &mut Chance, features: &Features) -> Model {
         is_bound: false,
         is_repeated: false,
         is_calm: false,
+        is_signalled: false,
+        is_inclusive: false,
+        undone: Vec::new(),
     };
     let main = maker.container("process", "main", 0);
     let mut main = maker.listened(main);
     if main.items.is_empty() {
         main.items.push(maker.task());
     }
+    let starts = maker.start_events();
+    main.items.extend(starts);
     let mut processes = vec![main];
     for (id, callee) in [("called", Some("leaf")), ("leaf", None)] {
         if !std::mem::take(&mut maker.calls) {
@@ -116,6 +128,12 @@ struct Maker<'a> {
     is_repeated: bool,
     /// Inside an event sub-process where no escalation may be thrown.
     is_calm: bool,
+    /// On the path of a signal, where none may be thrown that might lead there again without end.
+    is_signalled: bool,
+    /// Inside a branch of any inclusive gateway: nobody sees the way to its join from a link event that throws.
+    is_inclusive: bool,
+    /// Activities of this scope that have compensation handlers.
+    undone: Vec<String>,
 }
 
 impl Maker<'_> {
@@ -127,9 +145,13 @@ impl Maker<'_> {
     /// A process or sub-process with what is inside.
     fn container(&mut self, keyword: &str, id: &str, depth: usize) -> Item {
         let was_bound = std::mem::replace(&mut self.is_bound, false);
+        let was_inclusive = std::mem::replace(&mut self.is_inclusive, false);
+        let undone = std::mem::take(&mut self.undone);
         let item = self.unbound_container(keyword, id, depth);
+        self.undone = undone;
+        self.is_inclusive = was_inclusive;
         self.is_bound = was_bound;
-        item
+        self.started(item)
     }
 
     fn unbound_container(&mut self, keyword: &str, id: &str, depth: usize) -> Item {
@@ -156,7 +178,17 @@ impl Maker<'_> {
 
     fn sequence(&mut self, depth: usize) -> Vec<Item> {
         let count = 1 + self.random.index(if depth == 0 { 4 } else { 3 });
-        (0..count).filter_map(|_| self.node(depth)).collect()
+        let mut items = Vec::new();
+        for _ in 0..count {
+            let Some(item) = self.node(depth) else { break };
+            let link = item.get("link").map(str::to_owned);
+            items.push(item);
+            if let Some(link) = link {
+                let landed = Item::new("catch", &format!("{link}-landed")).with("link", &link);
+                items.push(self.listened(landed));
+            }
+        }
+        items
     }
 
     /// What can come next, each with how often it does.
@@ -168,6 +200,7 @@ impl Maker<'_> {
             (30, "service"),
             (5 * has("job-kinds"), "job-kind"),
             (6 * has("script"), "script"),
+            (5 * has("decision"), "decision"),
             (5, "manual"),
             (10 * deep * has("exclusive"), "exclusive"),
             (10 * deep * has("parallel"), "parallel"),
@@ -180,13 +213,19 @@ impl Maker<'_> {
             (6 * has("timer"), "catch-timer"),
             (4 * has("throw"), "throw"),
             (4 * has("signal"), "catch-signal"),
-            (3 * has("signal"), "signal"),
+            (3 * has("signal") * usize::from(!self.is_signalled), "signal"),
             (8 * has("user-task"), "user"),
             (7 * deep * has("ad-hoc"), "ad-hoc"),
             (5 * has("escalation") * loud, "escalate"),
             (4 * has("compensation"), "compensate"),
-            (6 * has("call") * loud * usize::from(self.callee.is_some()), "call"),
+            (4 * has("link") * usize::from(!self.is_inclusive), "link"),
+            (6 * has("call") * usize::from(self.may_call()), "call"),
         ]
+    }
+
+    /// What is called may throw whatever must not be thrown here.
+    fn may_call(&self) -> bool {
+        self.callee.is_some() && !self.is_calm && !self.is_signalled
     }
 
     fn node(&mut self, depth: usize) -> Option<Item> {
@@ -205,6 +244,7 @@ impl Maker<'_> {
                 self.activity(item, depth)
             }
             "script" => self.script(depth),
+            "decision" => self.decision(depth),
             "manual" => self.manual(),
             "exclusive" | "parallel" | "inclusive" => self.gateway(kind, depth),
             "events" => self.event_gateway(depth),
@@ -215,9 +255,14 @@ impl Maker<'_> {
             }
             "loop" => {
                 let id = self.id("loop");
-                let mut items = vec![self.task()];
+                // A loop has no end unless something in it waits.
+                let mut first = self.task();
+                first.attributes.retain(|(name, _)| name != "each");
+                let mut items = vec![first];
                 items.extend(self.sequence(depth + 1));
-                Item::new("loop", &id).with("cond", "=again = true").containing(items)
+                let item = Item::new("loop", &id).with("cond", "=again = true").containing(items);
+                let item = self.joined(item);
+                self.listened(item)
             }
             "receive" => {
                 let id = self.id("receive");
@@ -227,14 +272,11 @@ impl Maker<'_> {
             "catch-message" => self.catch_message(),
             "catch-timer" => self.catch_timer(),
             "throw" => self.throw(),
-            "catch-signal" => {
-                let id = self.id("signalled");
-                let item = self.signal(Item::new("catch", &id));
-                self.mapped_output(item)
-            }
+            "catch-signal" => self.catch_signal(&mut Vec::new()),
             "signal" => {
                 let id = self.id("signal");
-                self.signal(Item::new("throw", &id))
+                let item = self.signal(Item::new("throw", &id));
+                self.listened(item)
             }
             "user" => {
                 let item = self.user_task();
@@ -243,236 +285,17 @@ impl Maker<'_> {
             "ad-hoc" => self.ad_hoc(depth),
             "compensate" => {
                 let id = self.id("compensate");
-                Item::new("throw", &id).with("compensation", "")
+                let item = self.compensating(Item::new("throw", &id));
+                self.listened(item)
+            }
+            "link" => {
+                let id = self.id("link");
+                let item = Item::new("throw", &id).with("link", &id);
+                self.listened(item)
             }
             "escalate" => self.escalate(),
             _ => self.call(depth),
         })
-    }
-
-    fn escalate(&mut self) -> Item {
-        let id = self.id("escalate");
-        let code = self.random.copy_of(&["S1", "S2", "S3"]);
-        Item::new("throw", &id).with("escalation", code)
-    }
-
-    fn signal(&mut self, item: Item) -> Item {
-        let name = self.random.copy_of(&["s1", "s2", "=\"s1\"", "=key"]);
-        item.with("signal", name)
-    }
-
-    fn user_task(&mut self) -> Item {
-        let id = self.id("user");
-        let mut item = Item::new("user", &id);
-        if self.random.percent(85) {
-            item = item.switch("native");
-            if self.random.percent(25) {
-                item = item.with("priority", self.random.copy_of(&["70", "=choice + 40", "=missing"]));
-            }
-        }
-        if self.random.percent(40) {
-            item = item.with("assignee", self.random.copy_of(&["ada", "=key", "=missing", "=\"\""]));
-        }
-        if self.random.percent(20) {
-            item = item.with("users", self.random.copy_of(&["ada, ben", "=[key]", "=items"]));
-        }
-        if self.random.percent(15) {
-            item =
-                item.with("due", self.random.copy_of(&["2030-01-31T09:00:00Z", "=\"2030-01-31T09:00:00Z\"", "=null"]));
-        }
-        item
-    }
-
-    /// What can be chosen has no events attached, whose paths would need an end event.
-    fn ad_hoc(&mut self, depth: usize) -> Item {
-        let id = self.id("ad-hoc");
-        let was_bound = std::mem::replace(&mut self.is_bound, false);
-        let mut choices = Vec::new();
-        for _ in 0..1 + self.random.index(3) {
-            let choice = self.choice(depth);
-            choices.push(choice);
-        }
-        self.is_bound = was_bound;
-        let mut item = Item::new("ad-hoc", &id);
-        if self.random.percent(25) {
-            item = item.with("type", self.random.copy_of(&["a", "b"]));
-        } else {
-            let ids: Vec<String> = choices.iter().map(|choice| format!("\"{}\"", choice.id)).collect();
-            let first = ids.first().cloned().unwrap_or_default();
-            let lists = [format!("=[{}]", ids.join(", ")), format!("=[{first}, {first}]"), format!("=[{first}]")];
-            let list = match self.random.index(8) {
-                0 => "=items".to_owned(),
-                1 => "=[]".to_owned(),
-                2 => String::new(),
-                _ => self.random.choose(&lists).clone(),
-            };
-            if !list.is_empty() {
-                item = item.with("active", &list);
-            }
-            if self.random.percent(35) {
-                let gathered = self.random.copy_of(&["=result", "=x", "={r: result}"]);
-                item = item.with("gather", "gathered").with("gathered", gathered);
-            }
-            if self.random.percent(30) {
-                item = item.with("done", self.random.copy_of(&["=result = 1", "=done", "=choice > 0"]));
-                if self.random.percent(40) {
-                    item = item.switch("keeping");
-                }
-            }
-        }
-        self.activity(item.containing(choices), depth)
-    }
-
-    fn choice(&mut self, depth: usize) -> Item {
-        match self.random.index(10) {
-            0..3 => {
-                let id = self.id("chosen");
-                let item = Item::new("service", &id).with("type", "a");
-                self.mapped(item)
-            }
-            3..5 if self.features.has("user-task") => self.user_task(),
-            5 => {
-                let id = self.id("chosen");
-                let item = Item::new("service", &id).with("type", "b");
-                self.repeated(item)
-            }
-            6..9 => {
-                let id = self.id("within");
-                self.container("sub", &id, depth + 2)
-            }
-            _ => {
-                let id = self.id("chosen");
-                Item::new("task", &id)
-            }
-        }
-    }
-
-    fn manual(&mut self) -> Item {
-        let keyword = self.random.copy_of(&["manual", "task"]);
-        let id = self.id(keyword);
-        self.activity(Item::new(keyword, &id), DEPTH_MAX - 1)
-    }
-
-    fn script(&mut self, depth: usize) -> Item {
-        let id = self.id("script");
-        // Variables of the mappings, the loops and the steps; some expressions fail without them.
-        let expression = self.random.copy_of(&["=x", "=x + 1", "=again", "={a: x, b: [y]}", "=assert(x, x > 1)"]);
-        let result = self.random.copy_of(&["x", "y", "s"]);
-        let item = Item::new("script", &id).with("expression", expression).with("variable", result);
-        self.activity(item, depth)
-    }
-
-    fn task(&mut self) -> Item {
-        let id = self.id("task");
-        let job_type = self.random.copy_of(&["a", "b", "=\"a\"", "=jobType"]);
-        let retries = self.random.copy_of(&["1", "2", "3", "=1 + 1"]);
-        let mut item = Item::new("service", &id).with("type", job_type).with("retries", retries);
-        if self.random.percent(15) {
-            item = item.with("header.kind", "x y");
-        }
-        self.activity(item, DEPTH_MAX - 1)
-    }
-
-    /// Something with execution listeners, sometimes. Two to one event must not have the same type.
-    fn listened(&mut self, mut item: Item) -> Item {
-        let may_begin = !matches!(item.keyword.as_str(), "on");
-        if !self.features.has("listener") || !self.random.percent(18) {
-            return item;
-        }
-        for event in ["listen.start", "listen.end"] {
-            if event == "listen.start" && !may_begin || !self.random.percent(50) {
-                continue;
-            }
-            let first = self.random.copy_of(&["a", "a@2", "=\"a\"@1", "a@1"]);
-            item = item.with(event, first);
-            if self.random.percent(30) {
-                item = item.with(event, "b@2");
-            }
-        }
-        item
-    }
-
-    /// An activity with mappings, listeners, repetition and boundary events.
-    fn activity(&mut self, item: Item, depth: usize) -> Item {
-        let item = self.mapped(item);
-        let item = self.listened(item);
-        let mut item = self.repeated(item);
-        if !self.features.has("boundary") {
-            return item;
-        }
-        let mut percent = 30;
-        let mut caught = Vec::new();
-        while self.random.percent(percent) {
-            if let Some(boundary) = self.boundary(depth, &mut caught) {
-                item.items.push(boundary);
-            }
-            percent = percent * 2 / 3;
-        }
-        if self.features.has("compensation") && self.random.percent(20) {
-            let undo = self.compensation();
-            item.items.push(undo);
-        }
-        item
-    }
-
-    /// A compensation boundary event with its handler.
-    fn compensation(&mut self) -> Item {
-        let id = self.id("undo");
-        let keyword = self.random.copy_of(&["service", "service", "manual", "sub"]);
-        let handler = Item::new(keyword, &format!("{id}-handler"));
-        let handler = match keyword {
-            "service" => handler.with("type", "a"),
-            "sub" => handler.containing([Item::new("service", &format!("{id}-task")).with("type", "b")]),
-            _ => handler,
-        };
-        let handler = self.mapped(handler);
-        let handler = self.repeated(handler);
-        Item::new("on", &id).with("compensation", "").containing([handler])
-    }
-
-    fn mapped(&mut self, mut item: Item) -> Item {
-        if !self.features.has("mapping") {
-            return item;
-        }
-        let sources = ["=choice", "=key", "={a: choice, b: items}", "=missing", "=assert(ok, ok = true)", "fixed"];
-        while self.random.percent(12) {
-            let source = self.random.copy_of(&sources);
-            let target = self.random.copy_of(&["in.x", "in.y", "in.choice", "in.o.p"]);
-            item = item.with(target, source);
-        }
-        let sources = ["=result", "=x", "=choice + 1", "=assert(ok, ok = true)", "={r: result}"];
-        while self.random.percent(12) {
-            let source = self.random.copy_of(&sources);
-            let target = self.random.copy_of(&["out.z", "out.choice", "out.o.q", "out.x"]);
-            item = item.with(target, source);
-        }
-        item
-    }
-
-    fn repeated(&mut self, mut item: Item) -> Item {
-        if !self.features.has("multi-instance") || !self.random.percent(14) {
-            return item;
-        }
-        let items = self.random.copy_of(&["=items", "=items", "=[1, 2]", "=[]", "=more"]);
-        item = item.with("each", items);
-        if self.random.percent(50) {
-            item = item.switch("sequential");
-        }
-        if self.random.percent(70) {
-            item = item.with("element", "item");
-        }
-        if self.random.percent(60) {
-            let result = self.random.copy_of(&["=result", "=item", "=loopCounter", "={i: item}"]);
-            item = item.with("collect", "results").with("result", result);
-        }
-        // The reference forgets instances that begin after an early end, which happens when nothing waits.
-        let passes = matches!(item.keyword.as_str(), "manual" | "task") || item.has("expression");
-        let waits = item.has("sequential") || !passes;
-        if waits && self.random.percent(25) {
-            let until = self.random.copy_of(&["=numberOfCompletedInstances >= 1", "=result = 1", "=done"]);
-            item = item.with("until", until);
-        }
-        item
     }
 
     fn gateway(&mut self, kind: &str, depth: usize) -> Item {
@@ -481,8 +304,9 @@ impl Maker<'_> {
         let id = self.id(if may_leave || is_inclusive && self.is_repeated { LEAVING } else { kind });
         let count = 2 + self.random.index(2);
         let with_default = self.random.percent(75);
-        let was_bound = self.is_bound;
+        let (was_bound, was_inclusive) = (self.is_bound, self.is_inclusive);
         self.is_bound |= is_inclusive && !may_leave;
+        self.is_inclusive |= is_inclusive;
         let mut branches = Vec::new();
         for index in 0..count {
             let mut branch = Item::new("branch", "");
@@ -505,8 +329,9 @@ impl Maker<'_> {
             }
             branches.push(branch);
         }
-        self.is_bound = was_bound;
-        Item::new(kind, &id).containing(branches)
+        (self.is_bound, self.is_inclusive) = (was_bound, was_inclusive);
+        let item = self.joined(Item::new(kind, &id).containing(branches));
+        self.listened(item)
     }
 
     /// A gateway that leads right into the next one.
@@ -517,190 +342,5 @@ impl Maker<'_> {
             Some(kind) => self.gateway(kind, depth),
             None => self.manual(),
         }
-    }
-
-    fn event_gateway(&mut self, depth: usize) -> Item {
-        let id = self.id("events");
-        let count = 2 + self.random.index(2);
-        let branches: Vec<Item> = (0..count)
-            .map(|_| {
-                let timer = self.features.has("timer");
-                let message = self.features.has("message");
-                let catch = if timer && (!message || self.random.percent(50)) {
-                    self.catch_timer()
-                } else {
-                    self.catch_message()
-                };
-                let mut items = vec![catch];
-                items.extend(self.sequence(depth + 1));
-                Item::new("branch", "").containing(items)
-            })
-            .collect();
-        Item::new("events", &id).containing(branches)
-    }
-
-    fn message(&mut self, item: Item) -> Item {
-        self.messages += 1;
-        let number = if self.random.percent(30) { 1 } else { self.messages };
-        let key = self.random.copy_of(&["=key", "=key", "=\"k1\"", "=choice", "=x"]);
-        item.with("message", &format!("m{number}")).with("key", key)
-    }
-
-    fn catch_message(&mut self) -> Item {
-        let id = self.id("caught");
-        let item = self.message(Item::new("catch", &id));
-        let item = self.mapped_output(item);
-        self.listened(item)
-    }
-
-    fn mapped_output(&mut self, item: Item) -> Item {
-        if self.features.has("mapping") && self.random.percent(20) { item.with("out.z", "=result") } else { item }
-    }
-
-    fn catch_timer(&mut self) -> Item {
-        let id = self.id("wait");
-        let item = Item::new("catch", &id);
-        if self.random.percent(20) {
-            return item.with("date", "2030-01-01T00:00:40Z");
-        }
-        let duration = self.random.copy_of(&["PT10S", "PT20S", "PT30S", "PT0S", "=duration(\"PT20S\")", "=delay"]);
-        self.listened(item.with("timer", duration))
-    }
-
-    fn throw(&mut self) -> Item {
-        let id = self.id("throw");
-        let item = Item::new("throw", &id);
-        let item = self.listened(item);
-        if self.random.percent(40) {
-            return item;
-        }
-        let item = item.with("type", "a");
-        self.mapped(item)
-    }
-
-    fn call(&mut self, depth: usize) -> Item {
-        let id = self.id("call");
-        self.calls = true;
-        let callee = self.callee.unwrap_or("nowhere");
-        let process = match self.random.index(5) {
-            0 => format!("=\"{callee}\""),
-            1 => "nowhere".to_owned(),
-            _ => callee.to_owned(),
-        };
-        let mut item = Item::new("call", &id).with("process", &process);
-        if self.random.percent(40) {
-            item = item.with("all-child", self.random.copy_of(&["true", "false"]));
-        }
-        if self.random.percent(40) {
-            item = item.with("all-parent", self.random.copy_of(&["true", "false"]));
-        }
-        self.activity(item, depth)
-    }
-
-    /// The end of a path.
-    fn end(&mut self) -> Vec<Item> {
-        if self.is_bound {
-            return Vec::new();
-        }
-        let has = |name: &str| usize::from(self.features.has(name));
-        let kinds = [
-            (4, "none"),
-            (5 * has("error"), "error"),
-            (4 * has("escalation") * usize::from(!self.is_calm), "escalation"),
-            (4 * has("terminate"), "terminate"),
-            (3 * has("compensation"), "compensation"),
-            (2 * has("throw"), "message"),
-            (2 * has("signal"), "signal"),
-            (has("leaving") * has("exclusive"), "exclusive"),
-            (has("leaving") * has("inclusive"), "inclusive"),
-            (has("leaving") * has("parallel"), "parallel"),
-        ];
-        let Some(kind) = self.random.weighted(&kinds).copied() else { return Vec::new() };
-        let id = self.id("end");
-        let item = Item::new("end", &id);
-        vec![match kind {
-            "error" => item.with("error", self.random.copy_of(&["E1", "E2", "=\"E1\""])),
-            "escalation" => item.with("escalation", self.random.copy_of(&["S1", "S2"])),
-            "terminate" => item.switch("terminate"),
-            "compensation" => item.switch("compensation"),
-            "message" => item.with("type", "a"),
-            "signal" => self.signal(item),
-            // The path ends in a gateway.
-            "exclusive" | "inclusive" | "parallel" => return vec![Item::new(kind, &id), Item::new("stop", "")],
-            _ => item,
-        }]
-    }
-
-    /// What a boundary event or event sub-process waits for; each error and escalation once in a scope.
-    fn trigger(&mut self, item: Item, caught: &mut Vec<String>) -> Option<Item> {
-        let has = |name: &str| usize::from(self.features.has(name));
-        let kinds = [
-            (4 * has("timer"), "timer"),
-            (4 * has("message"), "message"),
-            (5 * has("error"), "error"),
-            (4 * has("escalation"), "escalation"),
-            (4 * has("signal"), "signal"),
-        ];
-        let kind = *self.random.weighted(&kinds)?;
-        let code = match kind {
-            "error" => self.random.copy_of(&["E1", "E2", ""]),
-            "escalation" => self.random.copy_of(&["S1", "S2", ""]),
-            _ => "",
-        };
-        if matches!(kind, "error" | "escalation") {
-            let caught_code = format!("{kind} {code}");
-            if caught.contains(&caught_code) {
-                return None;
-            }
-            caught.push(caught_code);
-        }
-        let non_interrupting = kind != "error" && self.random.percent(45);
-        let item = match kind {
-            "timer" if non_interrupting && self.random.percent(40) => {
-                item.with("cycle", self.random.copy_of(&["R2/PT10S", "R/PT30S", "R1/PT20S"]))
-            }
-            "timer" => item.with("timer", self.random.copy_of(&["PT10S", "PT20S", "PT60S"])),
-            "message" => self.message(item),
-            "signal" => self.signal(item),
-            _ => item.with(kind, code),
-        };
-        let item = self.mapped_output(item);
-        Some(if non_interrupting { item.switch("non-interrupting") } else { item })
-    }
-
-    fn boundary(&mut self, depth: usize, caught: &mut Vec<String>) -> Option<Item> {
-        let id = self.id("on");
-        let mut item = self.trigger(Item::new("on", &id), caught)?;
-        if self.is_bound || self.random.percent(40) {
-            item = item.switch("rejoin");
-        }
-        let was_repeated = self.is_repeated;
-        self.is_repeated |= item.has("non-interrupting");
-        if self.random.percent(60) {
-            item.items = self.sequence(depth + 1);
-        }
-        self.is_repeated = was_repeated;
-        if self.random.percent(20) {
-            item.items.extend(self.end());
-        }
-        Some(item)
-    }
-
-    fn event_sub_process(&mut self, depth: usize, caught: &mut Vec<String>) -> Option<Item> {
-        let id = self.id("event");
-        let mut item = self.trigger(Item::new("event", &id), caught)?;
-        // On the reference, an escalation from inside triggers the same event sub-process again, or stops there.
-        let catches_escalation = item.attributes.iter().any(|(name, _)| name == "escalation");
-        let was_calm = self.is_calm;
-        self.is_calm |= catches_escalation;
-        item.items = self.sequence(depth + 1);
-        if self.random.percent(20) {
-            item.items.extend(self.end());
-        }
-        if self.features.has("nested") && depth < DEPTH_MAX {
-            item.items.extend(self.event_sub_processes(depth + 1));
-        }
-        self.is_calm = was_calm;
-        Some(item)
     }
 }

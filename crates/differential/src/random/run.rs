@@ -1,6 +1,6 @@
 //! Runs a random model on both sides at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::choice::Chooser;
 use chance::Chance;
@@ -14,7 +14,12 @@ use crate::session::Session;
 use crate::step::Step;
 
 const FILE: &str = "random.bpmn";
+/// The decisions that business rule tasks of the models call, which are deployed with them.
+const DECISIONS_FILE: &str = "decisions.dmn";
+const DECISIONS: &str = include_str!("decisions.dmn");
 const STEPS_MAX: usize = 40;
+/// How often listeners that hold up a cancellation are completed at the end.
+const LISTENER_ROUNDS_MAX: usize = 3;
 
 /// The two sides of a comparison.
 pub struct Sides<'a> {
@@ -50,16 +55,22 @@ impl std::fmt::Display for Finding {
         for line in self.case.model.to_string().lines() {
             writeln!(f, "  {line}")?;
         }
-        writeln!(f, "\n> deploy {FILE}")?;
+        writeln!(f, "\n> {}", deployment())?;
         self.case.steps.iter().try_for_each(|step| writeln!(f, "> {step}"))?;
         writeln!(f, "\n  reference -, ours +\n{}", self.shown)
     }
 }
 
+fn deployment() -> Step {
+    Step::Deploy { files: vec![DECISIONS_FILE.to_owned(), FILE.to_owned()] }
+}
+
 fn files(model: &Model) -> Files {
     // A model that the generator or the shrinking made wrong cannot be deployed, on both sides alike.
     let xml = model.to_xml().unwrap_or_default();
-    Files { inline: BTreeMap::from([(FILE.to_owned(), xml.into_bytes())]), ..Files::default() }
+    let inline = [(FILE, xml.as_str()), (DECISIONS_FILE, DECISIONS)];
+    let inline = inline.map(|(name, content)| (name.to_owned(), content.as_bytes().to_owned()));
+    Files { inline: BTreeMap::from(inline), ..Files::default() }
 }
 
 /// How the sides have taken a step.
@@ -106,7 +117,7 @@ impl<'a> Pair<'a> {
         if reference == ours {
             return Ok(Taken::Same);
         }
-        Ok(match known::reason(model, &reference, &ours) {
+        Ok(match known::reason(model, step, &reference, &ours) {
             Some(reason) => Taken::Known(reason),
             None => Taken::Differs(show(&reference, &ours) + &show_reasons(&self.reference.reason, &self.ours.reason)),
         })
@@ -123,7 +134,7 @@ pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<Outc
     let files = files(&model);
     let mut pair = Pair::new(sides, &files)?;
     let mut steps = Vec::new();
-    let deploy = Step::Deploy { files: vec![FILE.to_owned()] };
+    let deploy = deployment();
     if let Taken::Differs(shown) = pair.take(&model, &deploy)? {
         let finding = Some(Finding { case: Case { model, steps }, shown });
         return Ok(Outcome { finding, known: None, steps: 1 });
@@ -134,15 +145,23 @@ pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<Outc
     }
     let targets = if features.has("modify") { modification_targets(&model) } else { BTreeMap::new() };
     let choices = choices(&model);
-    let mut chooser = Chooser { random: &mut random, now: crate::START_MILLISECONDS, targets, choices };
+    let with_listeners = updated_with_listeners(&model);
+    let mut chooser = Chooser { random: &mut random, now: crate::START_MILLISECONDS, targets, choices, with_listeners };
     let mut planned = Vec::new();
+    let mut listener_rounds = 0;
     while steps.len() < STEPS_MAX || !planned.is_empty() {
         let step = planned.pop().unwrap_or_else(|| chooser.next(&pair.reference.tracker));
         if let Step::Time { milliseconds } = &step {
             chooser.now += milliseconds;
         }
         steps.push(step.clone());
-        match pair.take(&model, &step)? {
+        let in_step = |error: DriverError| {
+            // The side is gone, so the case cannot be made smaller.
+            let case = Case { model: model.clone(), steps: steps.clone() };
+            let shown = format!("seed {seed}:\n\n{}", Finding { case, shown: String::new() });
+            DriverError { problem: format!("{} (in the last step of {shown})", error.problem), ..error }
+        };
+        match pair.take(&model, &step).map_err(in_step)? {
             Taken::Same => {}
             Taken::Known(reason) => return Ok(Outcome { known: Some(reason), steps: steps.len(), finding: None }),
             Taken::Differs(shown) => {
@@ -153,6 +172,9 @@ pub fn run(sides: &mut Sides<'_>, seed: u64, features: &Features) -> Result<Outc
         }
         if steps.len() == STEPS_MAX {
             planned = Chooser::cleanup(&pair.reference.tracker);
+        } else if steps.len() > STEPS_MAX && planned.is_empty() && listener_rounds < LISTENER_ROUNDS_MAX {
+            listener_rounds += 1;
+            planned = Chooser::last_listeners(&pair.reference.tracker);
         }
     }
     Ok(Outcome { steps: steps.len(), ..Outcome::default() })
@@ -166,6 +188,8 @@ fn modification_targets(model: &Model) -> BTreeMap<String, Vec<String>> {
             match item.keyword.as_str() {
                 "parallel" | "inclusive" => *has_joins = true,
                 "on" | "event" | "branch" | "loop" | "goto" | "stop" | "start" => {}
+                // A scope is empty for the reference when a path ends in a gateway, whatever else has begun in it.
+                "exclusive" if item.items.is_empty() => {}
                 _ => targets.push(item.id.clone()),
             }
             // What begins in an ad-hoc sub-process by a modification is another matter.
@@ -183,6 +207,21 @@ fn modification_targets(model: &Model) -> BTreeMap<String, Vec<String>> {
         }
     }
     by_process
+}
+
+/// User tasks whose changes wait for listeners.
+fn updated_with_listeners(model: &Model) -> BTreeSet<String> {
+    fn collect(items: &[Item], found: &mut BTreeSet<String>) {
+        for item in items {
+            if item.has("listen.updating") {
+                found.insert(item.id.clone());
+            }
+            collect(&item.items, found);
+        }
+    }
+    let mut found = BTreeSet::new();
+    model.processes.iter().for_each(|process| collect(&process.items, &mut found));
+    found
 }
 
 /// What can be chosen in each ad-hoc sub-process.
@@ -208,7 +247,7 @@ fn choices(model: &Model) -> BTreeMap<String, Vec<String>> {
 pub fn replay(sides: &mut Sides<'_>, case: &Case) -> Result<Option<Finding>, DriverError> {
     let files = files(&case.model);
     let mut pair = Pair::new(sides, &files)?;
-    let deploy = Step::Deploy { files: vec![FILE.to_owned()] };
+    let deploy = deployment();
     for (index, step) in std::iter::once(&deploy).chain(&case.steps).enumerate() {
         match pair.take(&case.model, step)? {
             Taken::Same => {}
