@@ -46,6 +46,14 @@ pub(crate) struct Rules {
     pub has_strict_expressions: bool,
     /// Whether the user tasks of all processes can have listeners besides those of their models.
     pub has_global_listeners: bool,
+    /// Whether an ad-hoc sub-process looks at its completion condition with its own variables, and not with those that are local
+    /// to the inner instance that completes.
+    pub ad_hoc_conditions_see_ad_hoc_variables: bool,
+    /// Whether an ad-hoc sub-process goes on behind an event sub-process in it as behind an inner instance: its result is gathered,
+    /// the completion condition looked at and the worker asked again.
+    pub ad_hoc_sub_processes_count_events: bool,
+    /// Whether what is being terminated is refused as what is gone: its variables are not set, and it is not cancelled again.
+    pub terminating_is_gone: bool,
 }
 
 /// All levels in order, from level 1. The rules of one that was released never change.
@@ -64,6 +72,9 @@ static LEVELS: &[Rules] = &[
         has_hidden_functions: false,
         has_strict_expressions: false,
         has_global_listeners: false,
+        ad_hoc_conditions_see_ad_hoc_variables: false,
+        ad_hoc_sub_processes_count_events: false,
+        terminating_is_gone: false,
     },
     Rules {
         time_zones: "2026e",
@@ -79,6 +90,9 @@ static LEVELS: &[Rules] = &[
         has_hidden_functions: false,
         has_strict_expressions: false,
         has_global_listeners: false,
+        ad_hoc_conditions_see_ad_hoc_variables: false,
+        ad_hoc_sub_processes_count_events: false,
+        terminating_is_gone: false,
     },
     Rules {
         time_zones: "2026e",
@@ -94,6 +108,9 @@ static LEVELS: &[Rules] = &[
         has_hidden_functions: false,
         has_strict_expressions: false,
         has_global_listeners: false,
+        ad_hoc_conditions_see_ad_hoc_variables: false,
+        ad_hoc_sub_processes_count_events: false,
+        terminating_is_gone: false,
     },
     Rules {
         time_zones: "2026e",
@@ -109,6 +126,9 @@ static LEVELS: &[Rules] = &[
         has_hidden_functions: true,
         has_strict_expressions: true,
         has_global_listeners: false,
+        ad_hoc_conditions_see_ad_hoc_variables: false,
+        ad_hoc_sub_processes_count_events: false,
+        terminating_is_gone: false,
     },
     Rules {
         time_zones: "2026e",
@@ -124,6 +144,9 @@ static LEVELS: &[Rules] = &[
         has_hidden_functions: true,
         has_strict_expressions: true,
         has_global_listeners: true,
+        ad_hoc_conditions_see_ad_hoc_variables: true,
+        ad_hoc_sub_processes_count_events: true,
+        terminating_is_gone: true,
     },
 ];
 

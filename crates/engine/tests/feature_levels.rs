@@ -388,6 +388,93 @@ fn slips_in_expressions_are_refused_from_level_4_on() {
     }
 }
 
+fn keys_of_jobs(partition: &Partition, job_type: &str) -> Vec<Key> {
+    let is_created = |record: &&Record| matches!(&record.payload, Payload::Job(JobIntent::Created, job) if *job.job_type == *job_type);
+    partition.records.iter().filter(is_created).map(|record| record.key).collect()
+}
+
+/// From level 5 on, an ad-hoc sub-process gathers the result of an event sub-process, too, and its completion condition sees its own
+/// variables instead of those that are local to what completes.
+#[test]
+fn ad_hoc_sub_processes_count_events_from_level_5_on() {
+    let model = ProcessBuilder::new("p")
+        .start("start")
+        .ad_hoc_sub_process("ad", "=[\"a\"]")
+        .ad_hoc_output("all", "=result")
+        .service_task("a", "work")
+        .event_sub_process("note")
+        .start_event("noted", Event::Message("note", "=k"))
+        .non_interrupting()
+        .end("done")
+        .end_sub_process()
+        .end_sub_process()
+        .end("end")
+        .to_xml();
+    let condition =
+        "<bpmn:completionCondition xsi:type=\"bpmn:tFormalExpression\">=result = 1</bpmn:completionCondition>";
+    let model = model.replace("</bpmn:adHocSubProcess>", &format!("{condition}</bpmn:adHocSubProcess>"));
+    for level in [4, 5] {
+        let mut partition = Partition::with_options(at(FeatureLevel::new(level).expect("known")));
+        partition.deploy("p.bpmn", model.as_bytes());
+        partition.create("p", "{\"k\":\"1\",\"result\":0}", ProcessInstanceCreationIntent::Create);
+        let message = MessageValue {
+            name: "note".into(),
+            correlation_key: "1".into(),
+            tenant_id: TENANT.into(),
+            ..MessageValue::default()
+        };
+        partition.submit(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(message)));
+        let is_gathered = |record: &Record| matches!(&record.payload, Payload::Variable(VariableIntent::Updated, value) if *value.name == *"all");
+        assert_eq!(partition.records.iter().any(is_gathered), level == 5, "gathered at level {level}");
+        let job = keys_of_jobs(&partition, "work")[0];
+        let value = JobValue { variables: "{\"result\":1}".into(), ..JobValue::default() };
+        partition.job(job, JobIntent::Complete, value);
+        let has_ended = |record: &Record| {
+            matches!(&record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value)
+                if *value.element_id == *"ad")
+        };
+        assert_eq!(partition.records.iter().any(has_ended), level == 4, "fulfilled at level {level}");
+        partition.check();
+    }
+}
+
+/// From level 5 on, what waits for the canceling listeners of its user tasks is gone for who cancels it or sets its variables.
+#[test]
+fn what_is_being_terminated_is_gone_from_level_5_on() {
+    let model = ProcessBuilder::new("p").start("start").user_task("t").task_listener("canceling", "bye").end("end");
+    for level in [4, 5] {
+        let mut partition = Partition::with_options(at(FeatureLevel::new(level).expect("known")));
+        partition.deploy("p.bpmn", model.to_xml().as_bytes());
+        partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
+        let instance = partition.instance;
+        let mut refusal = |payload: Payload| {
+            let rejection = partition.submit(instance, payload).replies[0].rejection.clone();
+            rejection.map(|rejection| rejection.rejection_type)
+        };
+        let cancel = || Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+        assert_eq!(refusal(cancel()), None, "the first cancellation at level {level}");
+        let expected = if level == 4 { RejectionType::InvalidState } else { RejectionType::NotFound };
+        assert_eq!(refusal(cancel()), Some(expected), "the second cancellation at level {level}");
+        let value = VariableDocumentValue {
+            scope_key: instance,
+            variables: "{\"x\":1}".into(),
+            tenant_id: TENANT.into(),
+            update_semantics: VariableDocumentUpdateSemantics::Local,
+        };
+        let update = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));
+        let expected = (level == 5).then_some(RejectionType::NotFound);
+        assert_eq!(refusal(update), expected, "variables at level {level}");
+        let job = keys_of_jobs(&partition, "bye")[0];
+        partition.job(job, JobIntent::Complete, JobValue::default());
+        let has_ended = |record: &Record| {
+            record.key == instance
+                && matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminated, _))
+        };
+        assert!(partition.records.iter().any(has_ended), "it has ended at level {level}");
+        partition.check();
+    }
+}
+
 /// The settings of level 2 hold, and survive.
 #[test]
 fn the_bytes_of_a_root_instance_are_a_setting() {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bpmn::model::{AdHocSubProcess, Behavior, ElementIndex};
 use protocol::{
-    AdHocSubProcessActivateElement, AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, ErrorType,
-    JobKind, JobResult, JobValue, Key, Payload, ProcessInstanceIntent, Rejection, Text,
+    AdHocSubProcessActivateElement, AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, BpmnElementType,
+    ErrorType, JobKind, JobResult, JobValue, Key, Payload, ProcessInstanceIntent, Rejection, Text,
 };
 
 use super::activate::{Stop, activated};
@@ -267,6 +267,13 @@ pub(crate) fn job_completed(execution: &mut Execution<'_>, job: &JobValue, varia
     Ok(())
 }
 
+/// Whether an ad-hoc sub-process goes on behind this event sub-process in it as behind an inner instance.
+pub(super) fn is_counted_event_sub_process(execution: &Execution<'_>, token: &Token) -> bool {
+    execution.state.counters.feature_level.rules().ad_hoc_sub_processes_count_events
+        && token.value().bpmn_element_type == BpmnElementType::EventSubProcess
+        && enclosing(token).is_some()
+}
+
 /// The result of an inner instance goes into the output collection. Returns whether the ad-hoc sub-process comes to its end
 /// with it.
 pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
@@ -274,8 +281,13 @@ pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> 
     if let Some((name, element)) = &ad_hoc.output {
         collect_output(execution, token, name, element)?;
     }
+    let rules = execution.state.counters.feature_level.rules();
+    let scope = match rules.ad_hoc_conditions_see_ad_hoc_variables {
+        true => token.value().flow_scope_key,
+        false => token.key,
+    };
     match &ad_hoc.completion_condition {
-        Some(condition) => expression::boolean(execution, token.key, condition).map_err(|problem| {
+        Some(condition) => expression::boolean(execution, scope, condition).map_err(|problem| {
             extract_problem(format!("Failed to evaluate completion condition. {}", problem.message))
         }),
         None => Ok(false),

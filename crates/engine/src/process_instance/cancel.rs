@@ -27,11 +27,13 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
     }
     // A banned instance can be cancelled, and again when its end was interrupted by what it is banned for.
     if instance.lifecycle == Lifecycle::Terminating && !execution.state.is_banned(key) {
-        return Err(Rejection::invalid_state(format!(
+        let reason = format!(
             "Expected to cancel a process instance with key '{key}', but it is in state '{}': a cancellation is in progress already",
             instance.lifecycle.name()
-        ))
-        .into());
+        );
+        let is_gone = execution.state.counters.feature_level.rules().terminating_is_gone;
+        let rejection = if is_gone { Rejection::not_found(reason) } else { Rejection::invalid_state(reason) };
+        return Err(rejection.into());
     }
     execution.reply(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, instance.value.clone()));
     element::begin_termination(execution, key, instance)

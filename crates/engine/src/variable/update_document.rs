@@ -4,6 +4,7 @@ use protocol::{Payload, Rejection, VariableDocumentIntent, VariableDocumentUpdat
 
 use super::document::{self, Reach};
 use crate::execution::{Execution, Outcome};
+use crate::state::Lifecycle;
 use crate::user_task::update;
 
 pub(crate) fn update(execution: &mut Execution<'_>, value: &VariableDocumentValue) -> Outcome {
@@ -15,6 +16,14 @@ pub(crate) fn update(execution: &mut Execution<'_>, value: &VariableDocumentValu
         .into());
     };
     execution.check_not_banned(instance.value.process_instance_key)?;
+    let rules = execution.state.counters.feature_level.rules();
+    if rules.terminating_is_gone && instance.lifecycle == Lifecycle::Terminating {
+        return Err(Rejection::not_found(format!(
+            "Expected to update variables for element with key '{}', but it is being terminated; update those of an element around it",
+            value.scope_key
+        ))
+        .into());
+    }
     let entries = document::split(&value.variables, execution.limits.name_bytes_max)?;
     let reach = match value.update_semantics {
         VariableDocumentUpdateSemantics::Local => Reach::Local,
