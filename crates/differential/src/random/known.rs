@@ -20,6 +20,7 @@ const MIXED_UP: &str = "an event finds an event sub-process beside it that waits
 const NOT_CAUGHT: &str = "an event sub-process does not catch an error from inside of it";
 const ORDERED: &str = "a signal reaches those that wait in the order in which they began to wait";
 const KEPT: &str = "a compensation handler uses up no token that waits at a join";
+const NOT_OPENED: &str = "a message subscription is not opened of what ends in the command in which it begins";
 const SIGNALLED: &str = "a signal begins something in the scope that the event that threw it was the last in";
 const NOT_YET_UNDONE: &str = "an event that waits for a listener undoes only what was completed before it began";
 const REMEMBERED_LATER: &str = "what may be undone is remembered when the inner instance of a loop can complete";
@@ -51,6 +52,7 @@ pub(super) fn reason(model: &Model, step: &Step, reference: &[String], ours: &[S
         (catches_its_own_error(model, reference, ours), NOT_CAUGHT),
         (signals_in_other_order(model, step, reference, ours), ORDERED),
         (fails_at_signal(reference, ours), SIGNALLED),
+        (opens_in_vain(reference, ours), NOT_OPENED),
         (uses_up_token(model, reference, ours), KEPT),
         (undoes_later_work(model, step, reference, ours), NOT_YET_UNDONE),
         (remembers_early(reference, ours), REMEMBERED_LATER),
@@ -129,15 +131,15 @@ fn mixes_up_events(model: &Model, reference: &[String], ours: &[String]) -> bool
         item.keyword == "event" && ours.iter().any(begins)
     };
     let theirs = only_in(reference, ours);
-    let begins_anew = |item: &Item| {
-        let happens = |line: &str, what: &str| parts(line) == Some((item.id.as_str(), what));
-        theirs.iter().any(|line| happens(line, "ACTIVATING EVENT_SUB_PROCESS"))
-            && ours.iter().any(|line| happens(line, "TERMINATED"))
-    };
+    let happens = |line: &str, item: &Item, what: &str| parts(line) == Some((item.id.as_str(), what));
+    let ends = |item: &Item| ours.iter().any(|line| happens(line, item, "TERMINATED"));
+    let begins_anew =
+        |item: &Item| theirs.iter().any(|line| happens(line, item, "ACTIVATING EVENT_SUB_PROCESS")) && ends(item);
     let waits = |item: &Item| item.keyword == "event" && item.has("listen.start");
     let is_around = |item: &Item| {
-        let loses = theirs.iter().all(|line| line.contains(": VARIABLE ")) && item.items.iter().any(begins);
-        item.items.iter().any(|inner| waits(inner) && (loses || begins_anew(inner)))
+        let are_variables = theirs.iter().all(|line| line.contains(": VARIABLE "));
+        let loses = |inner: &Item| are_variables && (ends(inner) || item.items.iter().any(begins));
+        item.items.iter().any(|inner| waits(inner) && (loses(inner) || begins_anew(inner)))
     };
     any_item(&model.processes, &is_around)
 }
@@ -168,17 +170,17 @@ fn signals_in_other_order(model: &Model, step: &Step, reference: &[String], ours
             && are_jobs(&only_ours)
             && any_item(&model.processes, &waits_for_signal);
     }
-    ours.iter().any(is_broadcast) && theirs.is_empty() && only_ours.is_empty()
+    ours.iter().any(|line| is_broadcast(line)) && theirs.is_empty() && only_ours.is_empty()
 }
 
-fn is_broadcast(line: &String) -> bool {
+fn is_broadcast(line: &str) -> bool {
     line.starts_with("signal ") && line.contains(": SIGNAL BROADCASTED")
 }
 
 /// Whether the reference fails internally when a signal begins something in the scope that the event that threw it was the last in.
 fn fails_at_signal(reference: &[String], ours: &[String]) -> bool {
     let begins = |line: &String| line.ends_with(": ACTIVATING EVENT_SUB_PROCESS");
-    reference == ["= refused PROCESSING_ERROR"] && ours.iter().any(is_broadcast) && ours.iter().any(begins)
+    reference == ["= refused PROCESSING_ERROR"] && ours.iter().any(|line| is_broadcast(line)) && ours.iter().any(begins)
 }
 
 /// Whether the reference completes a scope in which a token waits at a join, because a compensation handler has used it up.
@@ -188,6 +190,16 @@ fn uses_up_token(model: &Model, reference: &[String], ours: &[String]) -> bool {
     let completes = theirs.first().is_some_and(|line| line.ends_with(": COMPLETING"));
     let has_join = || any_item(&model.processes, &|item| item.keyword == "parallel");
     completes && only_in(ours, reference).is_empty() && ours.iter().any(is_handled) && has_join()
+}
+
+/// Whether the reference opens what is closed at once, because the element that waits ends in the step in which it begins.
+fn opens_in_vain(reference: &[String], ours: &[String]) -> bool {
+    let theirs = only_in(reference, ours);
+    let is_in_vain = |line: &&str| {
+        let ended = format!("{}: TERMINATED", owner_of(line));
+        line.contains(": MESSAGE_SUBSCRIPTION ") && ours.contains(&ended)
+    };
+    !theirs.is_empty() && theirs.iter().all(is_in_vain) && only_in(ours, reference).is_empty()
 }
 
 /// Whether the reference undoes what was completed while the event that undoes it waited for its listener.
@@ -367,6 +379,9 @@ mod tests {
         assert_eq!(reason("publish m k PT0S", "", &format!("{stops}\n{result}")), Some(MIXED_UP));
         assert_eq!(reason("publish m k PT0S", "main u: TERMINATED", stops), None);
         let ended = "main p: TERMINATED";
+        let opened = "main p: MESSAGE_SUBSCRIPTION CREATED m 'k'";
+        assert_eq!(reason("time PT1S", &format!("{ended}\n{opened}"), ended), Some(NOT_OPENED));
+        assert_eq!(reason("time PT1S", opened, ""), None);
         let resolved = format!("main p: INCIDENT RESOLVED EXTRACT_VALUE_ERROR\n{ended}");
         assert_eq!(reason("time PT1S", ended, &resolved), Some(RESOLVED));
         assert_eq!(reason("time PT1S", "main u: TERMINATED", &resolved.replace(" p:", " u:")), None);
