@@ -312,6 +312,22 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
         }
         Payload::Outbox(OutboxIntent::Acknowledge, value) => distribution::acknowledged(execution, value),
         Payload::Work(WorkIntent::Continue, value) => continue_work(execution, value),
+        Payload::FeatureLevel(..)
+        | Payload::Incarnation(..)
+        | Payload::Settings(..)
+        | Payload::Node(..)
+        | Payload::Cluster(..)
+        | Payload::Clock(..) => handle_partition(execution, command),
+        Payload::Purge(PurgeIntent::Purge, value) => partition::purge::purge(execution, *value),
+        Payload::Expression(ExpressionIntent::Evaluate, value) => expression_evaluation::evaluate(execution, value),
+        Payload::GlobalListener(..) | Payload::GlobalListenerBatch(..) => handle_global_listener(execution, command),
+        _ => not_a_command(command),
+    }
+}
+
+/// What is done with the partition itself.
+fn handle_partition(execution: &mut Execution<'_>, command: &Command) -> Outcome {
+    match &command.payload {
         Payload::FeatureLevel(FeatureLevelIntent::Raise, value) => {
             partition::raise_feature_level::raise(execution, *value)
         }
@@ -322,9 +338,6 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
             partition::bootstrap_cluster::bootstrap(execution, command, value)
         }
         Payload::Clock(ClockIntent::Pin, value) => partition::pin_clock::pin(execution, *value),
-        Payload::Purge(PurgeIntent::Purge, value) => partition::purge::purge(execution, *value),
-        Payload::Expression(ExpressionIntent::Evaluate, value) => expression_evaluation::evaluate(execution, value),
-        Payload::GlobalListener(..) | Payload::GlobalListenerBatch(..) => handle_global_listener(execution, command),
         Payload::Clock(ClockIntent::Reset, _) => partition::reset_clock::reset(execution),
         _ => not_a_command(command),
     }

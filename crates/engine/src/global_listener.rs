@@ -281,11 +281,6 @@ pub(crate) fn listening(
     listeners.iter().filter(move |listener| listener.after_non_global == is_after && listener.listens_to(event))
 }
 
-/// The order in which they run: first those with a higher priority, then by their ids.
-pub(crate) fn sort(listeners: &mut [GlobalListenerValue]) {
-    listeners.sort_by(|one, other| other.priority.cmp(&one.priority).then_with(|| one.id.cmp(&other.id)));
-}
-
 /// About the bytes of a listener in a record or row.
 pub(crate) fn bytes_of(value: &GlobalListenerValue) -> usize {
     /// Its numbers.

@@ -6,7 +6,6 @@
 use protocol::{GlobalListenerBatchIntent, GlobalListenerIntent, GlobalListenerValue, Key};
 
 use super::{broken, count_up, not_an_event, take_one};
-use crate::global_listener;
 use crate::state::{GlobalListenersRow, State};
 
 pub(super) fn apply(state: &mut State, intent: GlobalListenerIntent, value: &GlobalListenerValue) {
@@ -39,13 +38,12 @@ fn change(state: &mut State, of: &GlobalListenerValue, is_there: bool, becomes: 
         return broken(state, format!("global listener '{}' {state_of_it}", of.id));
     }
     listeners.extend(becomes.cloned());
-    global_listener::sort(&mut listeners);
     state.counters.global_listeners = (!listeners.is_empty()).then_some(of.config_key);
     if let Some(replaced) = current {
         drop_unused(state, replaced);
     }
     if !listeners.is_empty() {
-        state.tables.global_listeners.put(of.config_key.raw(), GlobalListenersRow { listeners });
+        state.tables.global_listeners.put(of.config_key.raw(), GlobalListenersRow::of(listeners));
     }
 }
 

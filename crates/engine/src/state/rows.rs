@@ -339,6 +339,14 @@ pub(crate) struct GlobalListenersRow {
     pub listeners: Vec<GlobalListenerValue>,
 }
 
+impl GlobalListenersRow {
+    /// Those with a higher priority run first, then by their ids.
+    pub fn of(mut listeners: Vec<GlobalListenerValue>) -> Self {
+        listeners.sort_by(|one, other| other.priority.cmp(&one.priority).then_with(|| one.id.cmp(&other.id)));
+        GlobalListenersRow { listeners }
+    }
+}
+
 /// The wish to set variables in the scope of a user task.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct VariableUpdate {

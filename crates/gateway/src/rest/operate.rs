@@ -35,17 +35,7 @@ impl Shared {
             Existing::GetAuthentication => Ok(response::json(cluster::authentication())),
             Existing::PinClock | Existing::ResetClock => self.change_clock(taken, caller).await,
             Existing::CreateDeployment => self.deploy(taken, caller).await,
-            Existing::DeleteResource => {
-                let key = taken.parameters.first();
-                let wants_nothing = older_client::expects_no_content(taken.headers);
-                let (body, _) = self.receive(taken, caller).await?;
-                let done = self.execute(resource::deletion(key, &body)?).await?;
-                let answer = match wants_nothing {
-                    true => response::empty(StatusCode::OK),
-                    false => response::json(resource::deleted(done.value)),
-                };
-                Ok(consistency::reached(answer, done.at))
-            }
+            Existing::DeleteResource => self.delete_resource(taken, caller).await,
             Existing::GetResource | Existing::GetResourceContent => self.fetch(taken, caller).await,
             Existing::CompleteUserTask => self.change(taken, caller, user_task::completion).await,
             Existing::AssignUserTask => self.change(taken, caller, user_task::assignment).await,
@@ -97,6 +87,18 @@ impl Shared {
             | Existing::DeleteGlobalTaskListener => self.change_global_listener(taken, caller).await,
             Existing::Read(read) => self.read(read, taken, caller).await,
         }
+    }
+
+    async fn delete_resource(&self, taken: Taken<'_>, caller: &Caller) -> Answered {
+        let key = taken.parameters.first();
+        let wants_nothing = older_client::expects_no_content(taken.headers);
+        let (body, _) = self.receive(taken, caller).await?;
+        let done = self.execute(resource::deletion(key, &body)?).await?;
+        let answer = match wants_nothing {
+            true => response::empty(StatusCode::OK),
+            false => response::json(resource::deleted(done.value)),
+        };
+        Ok(consistency::reached(answer, done.at))
     }
 
     /// Has something done to what the key in the path names. There is nothing to tell when it is done.
