@@ -309,8 +309,13 @@ impl Teller<'_> {
             UserTaskState::Canceling => Some(UserTaskIntent::Canceling),
         };
         let created = (row.value.creation_timestamp > 0).then_some(row.value.creation_timestamp);
+        let mut value = row.value.clone();
+        if let Some(transition) = row.transition.as_ref().filter(|_| row.state == UserTaskState::Creating) {
+            // Its creation says who is to get it.
+            value.assignee = transition.initial_assignee.clone();
+        }
         for intent in [Some(UserTaskIntent::Created), change].into_iter().flatten() {
-            self.record(key, created, Payload::UserTask(intent, Box::new(row.value.clone())));
+            self.record(key, created, Payload::UserTask(intent, Box::new(value.clone())));
         }
     }
 

@@ -155,7 +155,7 @@ static JOBS: LazyLock<[[Write<20>; 2]; 2]> =
 fn job(is_moved: bool, has_state: bool) -> Write<20> {
     let mut update = String::from(
         "ON CONFLICT(key) DO UPDATE SET worker = excluded.worker, retries = excluded.retries, deadline = excluded.deadline,
-             last_update_time = excluded.last_update_time, end_time = coalesce(excluded.end_time, job.end_time),
+             last_update_time = excluded.last_update_time,
              is_denied = coalesce(excluded.is_denied, job.is_denied),
              denied_reason = coalesce(excluded.denied_reason, job.denied_reason),
              error_code = excluded.error_code, error_message = excluded.error_message, custom_headers = excluded.custom_headers",
@@ -164,8 +164,11 @@ fn job(is_moved: bool, has_state: bool) -> Write<20> {
         update.push_str(", element = excluded.element");
     }
     if has_state {
-        update
-            .push_str(", state = excluded.state, has_failed_with_retries_left = excluded.has_failed_with_retries_left");
+        // A job that goes on, because the incident of an error is resolved, has no end.
+        update.push_str(
+            ", state = excluded.state, end_time = excluded.end_time,
+             has_failed_with_retries_left = excluded.has_failed_with_retries_left",
+        );
     }
     Write::insert(
         [

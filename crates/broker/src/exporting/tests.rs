@@ -1,9 +1,13 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use engine::{Engine, EngineOptions, Output};
 use exporters::{Controller, Delivery, Opening, PartitionExporter, RecordKind, Resume};
 use parking_lot::Mutex;
-use protocol::{Key, PartitionId, Payload, Record, RecordPlace, Subject, VariableIntent, VariableValue};
+use protocol::{
+    Command, CommandBatch, Key, PartitionId, Payload, ProcessInstanceIntent, Record, RecordPlace, Subject,
+    VariableIntent, VariableValue,
+};
 
 use super::exporter_loop::TURN_RECORDS;
 use super::*;
@@ -360,4 +364,127 @@ fn an_exporter_that_does_not_come_back_is_reported_by_those_who_watch() {
         progress.call(progress::Call::Export, || progress.watch(SECOND * second, SECOND * 10));
         assert_eq!(state(), ExporterState::Opening);
     }
+}
+
+/// A state with a checkpoint behind as many records as commands were refused.
+struct Checkpointed {
+    engine: Engine,
+    batches: u64,
+}
+
+impl Checkpointed {
+    fn new(directory: &Path) -> Checkpointed {
+        let engine = Engine::open(EngineOptions::new(PARTITION, 1), directory).expect("a new state");
+        Checkpointed { engine, batches: 0 }
+    }
+
+    fn go_on(&mut self, commands: Vec<Command>) {
+        self.batches += 1;
+        let batch = CommandBatch { timestamp: 1, commands };
+        self.engine.apply(self.batches, &batch, &mut Output::default()).expect("the state is sound");
+        let checkpoint = self.engine.freeze().expect("none is under way");
+        let written = checkpoint.write().expect("the disk takes it");
+        drop(checkpoint);
+        drop(self.engine.release(written).expect("it can be read"));
+    }
+
+    fn refuse(&mut self, commands: u64) {
+        let cancel = || Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::default());
+        self.go_on((0..commands).map(|_| Command::new(Key::new(PARTITION, 1), cancel())).collect());
+    }
+}
+
+/// An exporter that is told what lives when records are missing, and in what order it was told things.
+#[derive(Clone, Default)]
+struct Rebuilt(Arc<Mutex<(bool, Vec<String>)>>);
+
+impl PartitionExporter for Rebuilt {
+    fn open(&mut self, _: Opening) -> Result<Resume, ExporterError> {
+        let lacks = self.0.lock().0;
+        Ok(if lacks { Resume::FromState } else { Resume::After(place(0)) })
+    }
+
+    fn export(&mut self, delivery: &Delivery<'_>, _: Duration) -> Result<(), ExporterError> {
+        self.0.lock().1.push(format!("record {}", delivery.record.number));
+        Ok(())
+    }
+
+    fn living_told(&mut self, place: RecordPlace, _: Timestamp, _: Duration) -> Result<(), ExporterError> {
+        let mut told = self.0.lock();
+        told.0 = false;
+        told.1.push(format!("living up to {} of {}", place.number, place.incarnation));
+        Ok(())
+    }
+
+    fn records_missing(&mut self, up_to: RecordPlace, _: Duration) -> Result<(), ExporterError> {
+        let mut told = self.0.lock();
+        told.0 = true;
+        told.1.push(format!("missing up to {}", up_to.number));
+        Err(ExporterError::lost("rebuilt", "go on", "records are missing"))
+    }
+
+    fn flush_at(&self) -> Option<Duration> {
+        None
+    }
+
+    fn flush(&mut self, _: Duration) -> Result<(), ExporterError> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: Duration) -> Result<(), ExporterError> {
+        Ok(())
+    }
+}
+
+/// Records 1 to 4, and from 8 on, in a state whose newest checkpoint ends with record 4; and what the exporter was told when it
+/// came to the hole and was opened again.
+fn at_a_hole(directory: &Path, state: &mut Checkpointed) -> (ExporterLoop, Rebuilt, RecordWriter) {
+    let (log, mut writer) = records(directory);
+    state.refuse(4);
+    assert_eq!(state.engine.record_place().number, 4);
+    write(&mut writer, 1..=4);
+    write(&mut writer, 8..=9);
+    let rebuilt = Rebuilt::default();
+    let (file, kept) = PositionsFile::open(directory.join("rebuilt.positions")).expect("readable");
+    let keeper = Arc::new(Keeper::new(file, kept));
+    let progress = ExporterProgress::new("rebuilt", keeper.kept(PARTITION), log, 0, || {});
+    let director = ExporterLoop::new(Box::new(rebuilt.clone()), RecordFilter::default(), Arc::new(progress), keeper)
+        .with_state(state.engine.store().handle());
+    (director, rebuilt, writer)
+}
+
+/// Lets it try again, when the pauses after its failures are over, until it has told so much.
+fn until_told(director: &mut ExporterLoop, rebuilt: &Rebuilt, count: usize) {
+    for second in 1..100 {
+        if rebuilt.0.lock().1.len() >= count {
+            return;
+        }
+        director.turn(SECOND * second * 10, 0);
+    }
+}
+
+#[test]
+fn what_lives_is_told_of_a_checkpoint_behind_the_records_that_are_missing() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut state = Checkpointed::new(&directory.path().join("state"));
+    let (mut director, rebuilt, _writer) = at_a_hole(directory.path(), &mut state);
+    let before: Vec<String> =
+        (1..=4).map(|number| format!("record {number}")).chain(["missing up to 7".into()]).collect();
+    // The newest checkpoint ends before the hole: what lives would be told of it again and again.
+    until_told(&mut director, &rebuilt, 6);
+    assert_eq!(rebuilt.0.lock().1, before);
+    let ExporterState::Failing(reason) = director.progress().position(0).state else { panic!("it waits") };
+    assert!(reason.contains("the newest checkpoint ends with record"), "{reason}");
+    // Also of one in the midst of it.
+    state.refuse(2);
+    director.turn(SECOND * 2_000, 0);
+    assert_eq!(rebuilt.0.lock().1, before);
+    state.refuse(2);
+    assert_eq!(state.engine.record_place().number, 8);
+    for second in 3_000..3_003 {
+        director.turn(SECOND * second, 0);
+    }
+    let behind = rebuilt.0.lock().1.split_off(before.len());
+    assert_eq!(behind.first().map(String::as_str), Some("living up to 8 of 1"));
+    assert!(!behind.iter().any(|told| told.starts_with("missing")), "it does not come to the hole again: {behind:?}");
 }

@@ -148,9 +148,17 @@ async fn errors_go_to_who_catches_them_or_become_an_incident() {
     connection.done("POST", &error, r#"{"errorCode":"E","errorMessage":"m","variables":{"a":1}}"#);
     connection.refused(("POST", &error, r#"{"errorCode":"E"}"#), 409, "INVALID_STATE", "'THROW_ERROR' rejected");
 
+    let search = format!(r#"{{"filter":{{"jobKey":{}}}}}"#, job["jobKey"]);
+    let found = |connection: &mut Connection| connection.tell("POST", "/v2/jobs/search", &search)["items"][0].clone();
+    let with_error = found(&mut connection);
+    assert!(with_error["state"] == "ERROR_THROWN" && with_error["endTime"].is_string(), "{with_error}");
     let incident = incident_key(&records).await;
     let resolution = format!("/v2/incidents/{incident}/resolution");
     connection.done("POST", &resolution, r#"{"operationReference":3}"#);
+    assert_eq!(jobs(&mut connection, &asking("work", 1, LONG_POLL))[0]["jobKey"], job["jobKey"], "it is there again");
+    connection.done("POST", &format!("{path}/failure"), r#"{"retries":2,"retryBackOff":600000}"#);
+    let again = found(&mut connection);
+    assert!(again["state"] == "FAILED" && again["endTime"].is_null(), "it has not ended: {again}");
     connection.refused(("POST", &resolution, ""), 404, "NOT_FOUND", "Command 'RESOLVE' rejected with code 'NOT_FOUND'");
 }
 

@@ -21,8 +21,8 @@ pub(super) const READ: [ProcessInstanceIntent; 1] = [ProcessInstanceIntent::Elem
 pub(super) struct SetVariables {
     /// Of the command.
     source_position: u64,
-    /// The place of each record, the variable, and whether it is new.
-    records: Vec<(u64, Key, bool)>,
+    /// The place of each record, the variable, the definition of its instance, and whether it is new.
+    records: Vec<(u64, Key, Key, bool)>,
 }
 
 /// What was done, with what, and what the row says of it.
@@ -75,16 +75,17 @@ impl Fold {
             set.records.clear();
         }
         match &record.payload {
-            Payload::Variable(intent @ (VariableIntent::Created | VariableIntent::Updated), _) => {
+            Payload::Variable(intent @ (VariableIntent::Created | VariableIntent::Updated), value) => {
                 if noted.has(Doing::CreateVariable) || noted.has(Doing::UpdateVariable) {
-                    set.records.push((record.position, record.key, *intent == VariableIntent::Created));
+                    let is_new = *intent == VariableIntent::Created;
+                    set.records.push((record.position, record.key, value.process_definition_key, is_new));
                 }
             }
             Payload::VariableDocument(VariableDocumentIntent::Updated, _) => {
-                for (position, variable, is_new) in std::mem::take(&mut set.records) {
+                for (position, variable, definition, is_new) in std::mem::take(&mut set.records) {
                     let doing = if is_new { Doing::CreateVariable } else { Doing::UpdateVariable };
                     if noted.has(doing) {
-                        self.add_variable(record, position, variable, doing);
+                        self.add_variable(record, position, (variable, definition), doing);
                     }
                 }
             }
@@ -94,12 +95,13 @@ impl Fold {
         }
     }
 
-    fn add_variable(&mut self, record: &Record, position: u64, variable: Key, doing: Doing) {
+    fn add_variable(&mut self, record: &Record, position: u64, (variable, definition): (Key, Key), doing: Doing) {
         // It is not written before the command's last record was taken.
         let Some(set) = self.batch.variables.get(&variable.raw()) else { return };
         let row = AuditRow {
             instance: Some(set.instance),
             element_instance: Some(set.scope),
+            definition: some_key(definition),
             description: Some(set.name.clone()),
             ..AuditRow::default()
         };

@@ -27,15 +27,16 @@ impl Fold {
         self.job_row(database, key, timestamp, value, intent == JobIntent::Migrated)?;
         self.count_job(timestamp, intent, value);
         let Some(row) = self.batch.jobs.get_mut(&key) else { return Ok(()) };
-        row.state = state.or(row.state);
+        if state.is_some() {
+            let has_ended = matches!(intent, JobIntent::Completed | JobIntent::Canceled | JobIntent::ErrorThrown);
+            (row.state, row.end) = (state, has_ended.then_some(timestamp));
+        }
         match intent {
             JobIntent::Created => row.created = Some(timestamp),
             JobIntent::Completed if value.job_kind == JobKind::TaskListener => {
-                row.end = Some(timestamp);
                 row.is_denied = Some(value.result.as_ref().is_some_and(|result| result.denied));
                 row.denied_reason = value.result.as_ref().and_then(|result| some_text(&result.denied_reason));
             }
-            JobIntent::Completed | JobIntent::Canceled | JobIntent::ErrorThrown => row.end = Some(timestamp),
             _ => {}
         }
         Ok(())
