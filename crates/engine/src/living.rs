@@ -320,8 +320,8 @@ impl Teller<'_> {
     }
 
     fn subscription(&mut self, row: &ProcessMessageSubscriptionRow) -> usize {
-        // Searches know what was opened on both sides.
-        if row.state == SubscriptionState::Opening {
+        // Searches know what was opened on both sides. Of what is being closed nobody knows whether it was, and it waits no more.
+        if row.state != SubscriptionState::Open {
             return 0;
         }
         let has_correlated = row.value.message_key.is_some();
