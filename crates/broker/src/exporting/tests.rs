@@ -5,8 +5,8 @@ use engine::{Engine, EngineOptions, Output};
 use exporters::{Controller, Delivery, Opening, PartitionExporter, RecordKind, Resume};
 use parking_lot::Mutex;
 use protocol::{
-    Command, CommandBatch, Key, PartitionId, Payload, ProcessInstanceIntent, Record, RecordPlace, Subject,
-    VariableIntent, VariableValue,
+    Command, CommandBatch, IncarnationIntent, IncarnationValue, Key, PartitionId, Payload, ProcessInstanceIntent,
+    Record, RecordPlace, Subject, VariableIntent, VariableValue,
 };
 
 use super::exporter_loop::TURN_RECORDS;
@@ -453,13 +453,13 @@ fn at_a_hole(directory: &Path, state: &mut Checkpointed) -> (ExporterLoop, Rebui
     (director, rebuilt, writer)
 }
 
-/// Lets it try again, when the pauses after its failures are over, until it has told so much.
-fn until_told(director: &mut ExporterLoop, rebuilt: &Rebuilt, count: usize) {
-    for second in 1..100 {
+/// Lets it try again from a second on, when the pauses after its failures are over, until it has told so much.
+fn until_told(director: &mut ExporterLoop, from: u32, rebuilt: &Rebuilt, count: usize) {
+    for second in from..from + 20 {
         if rebuilt.0.lock().1.len() >= count {
             return;
         }
-        director.turn(SECOND * second * 10, 0);
+        director.turn(SECOND * 10 * second, 0);
     }
 }
 
@@ -471,7 +471,7 @@ fn what_lives_is_told_of_a_checkpoint_behind_the_records_that_are_missing() {
     let before: Vec<String> =
         (1..=4).map(|number| format!("record {number}")).chain(["missing up to 7".into()]).collect();
     // The newest checkpoint ends before the hole: what lives would be told of it again and again.
-    until_told(&mut director, &rebuilt, 6);
+    until_told(&mut director, 1, &rebuilt, 6);
     assert_eq!(rebuilt.0.lock().1, before);
     let ExporterState::Failing(reason) = director.progress().position(0).state else { panic!("it waits") };
     assert!(reason.contains("the newest checkpoint ends with record"), "{reason}");
@@ -487,4 +487,21 @@ fn what_lives_is_told_of_a_checkpoint_behind_the_records_that_are_missing() {
     let behind = rebuilt.0.lock().1.split_off(before.len());
     assert_eq!(behind.first().map(String::as_str), Some("living up to 8 of 1"));
     assert!(!behind.iter().any(|told| told.starts_with("missing")), "it does not come to the hole again: {behind:?}");
+}
+
+#[test]
+fn what_lives_is_told_of_a_state_that_was_restored_whatever_its_number() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut state = Checkpointed::new(&directory.path().join("state"));
+    let (mut director, rebuilt, _writer) = at_a_hole(directory.path(), &mut state);
+    until_told(&mut director, 1, &rebuilt, 6);
+    // The older state that takes its place has fewer records, in another life.
+    let mut restored = Checkpointed::new(&directory.path().join("restored"));
+    restored.refuse(1);
+    let value = IncarnationValue { incarnation: 2, key_counter: 1_000, position: 100 };
+    restored
+        .go_on(vec![Command::of_system(Key::NONE, Payload::Incarnation(IncarnationIntent::Raise, Box::new(value)))]);
+    let mut director = director.with_state(restored.engine.store().handle());
+    until_told(&mut director, 100, &rebuilt, 6);
+    assert_eq!(rebuilt.0.lock().1.last().map(String::as_str), Some("living up to 2 of 2"));
 }
