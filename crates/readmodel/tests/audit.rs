@@ -252,6 +252,9 @@ fn history(actor: &Actor) -> Records {
     records.event(key(12), creation());
     records.element(50, ProcessInstanceIntent::ElementActivating, key(INSTANCE));
     records.command(actor);
+    // Nor those that are the outcome of something in between, of which nothing is read.
+    records.variable(17, VariableIntent::Created, "mapped");
+    records.element(INSTANCE, ProcessInstanceIntent::ElementActivated, Key::NONE);
     for (number, intent, name) in [(13, VariableIntent::Created, "new"), (11, VariableIntent::Updated, "given")] {
         records.variable(number, intent, name);
     }

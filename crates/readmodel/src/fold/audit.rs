@@ -21,6 +21,8 @@ pub(super) const READ: [ProcessInstanceIntent; 1] = [ProcessInstanceIntent::Elem
 pub(super) struct SetVariables {
     /// Of the command.
     source_position: u64,
+    /// The number of the record that was read last: what is passed is none of those that a variable is set with.
+    number: u64,
     /// The place of each record, the variable, the definition of its instance, and whether it is new.
     records: Vec<(u64, Key, Key, bool)>,
 }
@@ -70,10 +72,11 @@ impl Fold {
 
     fn note_variables(&mut self, record: &Record, noted: Noted) {
         let set = &mut self.set_variables;
-        if set.source_position != record.source_position {
+        if set.source_position != record.source_position || record.number != set.number + 1 {
             set.source_position = record.source_position;
             set.records.clear();
         }
+        set.number = record.number;
         match &record.payload {
             Payload::Variable(intent @ (VariableIntent::Created | VariableIntent::Updated), value) => {
                 if noted.has(Doing::CreateVariable) || noted.has(Doing::UpdateVariable) {
