@@ -92,7 +92,7 @@ fn decide(
     if intent != GlobalListenerIntent::Delete {
         check(execution, wanted).map_err(|but| Rejection::invalid_argument(format!("{expected} but {but}")))?;
     }
-    let configured = execution.state.global_listeners(execution.state.counters.global_listeners);
+    let configured = execution.state.current_global_listeners();
     let listeners = configured.as_ref().map_or(&[][..], |row| &row.listeners);
     let existing = listeners.iter().find(|listener| listener.id == wanted.id);
     let key = match (intent, existing) {
@@ -126,7 +126,7 @@ fn decide(
 
 /// The listeners with their keys, and with that of the configuration that begins with them.
 fn decide_batch(execution: &mut Execution<'_>, wanted: &GlobalListenerBatchValue) -> Outcome<GlobalListenerBatchValue> {
-    let configured = execution.state.global_listeners(execution.state.counters.global_listeners);
+    let configured = execution.state.current_global_listeners();
     let listeners = configured.as_ref().map_or(&[][..], |row| &row.listeners);
     let mut ids = BTreeSet::new();
     for listener in &wanted.task_listeners {
@@ -194,7 +194,7 @@ fn accept(execution: &mut Execution<'_>, intent: GlobalListenerIntent, value: &G
 /// The same for all that the configuration of the cluster defines. What is so already stays.
 fn accept_batch(execution: &mut Execution<'_>, value: &GlobalListenerBatchValue) {
     let config_key = value.global_listener_batch_key;
-    let configured = execution.state.global_listeners(execution.state.counters.global_listeners);
+    let configured = execution.state.current_global_listeners();
     let listeners = configured.as_ref().map_or(&[][..], |row| &row.listeners);
     let mut has_changed = false;
     for listener in no_more_configured(listeners, &value.task_listeners) {
@@ -232,7 +232,7 @@ fn is_there(listeners: &[GlobalListenerValue], wanted: &GlobalListenerValue) -> 
 
 /// Whether the configuration of the cluster defines what is there.
 pub(crate) fn is_configured(state: &State, configured: &[GlobalListenerValue]) -> bool {
-    let row = state.global_listeners(state.counters.global_listeners);
+    let row = state.current_global_listeners();
     let listeners = row.as_ref().map_or(&[][..], |row| &row.listeners);
     no_more_configured(listeners, configured).next().is_none()
         && configured.iter().all(|wanted| is_there(listeners, wanted))
@@ -240,7 +240,7 @@ pub(crate) fn is_configured(state: &State, configured: &[GlobalListenerValue]) -
 
 /// Creates, changes or deletes a listener; whether there was anything to do.
 fn make_true(execution: &mut Execution<'_>, intent: GlobalListenerIntent, value: &GlobalListenerValue) -> bool {
-    let configured = execution.state.global_listeners(execution.state.counters.global_listeners);
+    let configured = execution.state.current_global_listeners();
     let exists = configured.is_some_and(|row| row.listeners.iter().any(|listener| listener.id == value.id));
     let event = match (intent, exists) {
         (GlobalListenerIntent::Delete, true) => Some(GlobalListenerIntent::Deleted),
@@ -286,9 +286,4 @@ pub(crate) fn bytes_of(value: &GlobalListenerValue) -> usize {
     /// Its numbers.
     const NUMBER_BYTES: usize = 50;
     value.id.len() + value.job_type.len() + NUMBER_BYTES
-}
-
-/// The configuration by which what begins now goes.
-pub(crate) fn current(execution: &Execution<'_>) -> Option<Key> {
-    execution.state.counters.global_listeners
 }

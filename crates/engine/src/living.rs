@@ -173,7 +173,7 @@ impl Teller<'_> {
             }),
             Stage::GlobalListeners => {
                 // There are few.
-                let listeners = state.global_listeners(state.counters.global_listeners);
+                let listeners = state.current_global_listeners();
                 for listener in listeners.iter().flat_map(|row| &row.listeners) {
                     let payload = Payload::GlobalListener(GlobalListenerIntent::Created, Box::new(listener.clone()));
                     self.record(listener.global_listener_key.raw(), None, payload);

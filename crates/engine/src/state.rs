@@ -450,6 +450,11 @@ impl State {
         self.tables.global_listeners.get(&configuration?.raw())
     }
 
+    /// The global listeners by which what begins now goes.
+    pub fn current_global_listeners(&self) -> Option<Arc<GlobalListenersRow>> {
+        self.global_listeners(self.counters.global_listeners)
+    }
+
     /// Compares how many changes of user tasks are counted for each configuration of global listeners with those that there are.
     pub fn audit_global_listeners(&self) -> Result<(), String> {
         let mut found: BTreeMap<i64, u32> = BTreeMap::new();

@@ -19,7 +19,6 @@ use protocol::{
 
 use crate::element::{Step, finish_termination};
 use crate::execution::{Execution, Failure, Outcome};
-use crate::global_listener;
 use crate::state::{ElementInstance, UserTaskRow, UserTaskState, VariableUpdate};
 use crate::variable::document::{self, Reach};
 
@@ -81,7 +80,7 @@ fn begin(
         UserTaskIntent::Completing => ListenerEventType::Completing,
         _ => ListenerEventType::Assigning,
     };
-    let configuration = global_listener::current(execution);
+    let configuration = execution.state.counters.global_listeners;
     if !listener::has_any(execution, value.element_instance_key, event, configuration)? {
         emit(execution, intent, value);
         return finish(execution, key, asking);
