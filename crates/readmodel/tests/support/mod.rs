@@ -35,21 +35,19 @@ fn fold(model: &Arc<ReadModel>, audited: Audited, records: &[Vec<Record>], crash
         let mut crashes = crashes.iter().map(|crash| crash % records.len().max(1));
         let (mut consumer, _) = opened(&configuration, partition);
         let mut crash = crashes.next();
-        let (mut index, mut passed) = (0, None);
+        let mut index = 0;
         while index < records.len() {
             let record = &records[index];
             index += 1;
             let subject = Record::peek_subject(&protocol::encode_to_vec(record)).expect("a record");
-            if consumer.wants(&subject) {
-                passed = None;
+            let is_passed = !consumer.wants(&subject);
+            if !is_passed {
                 let delivery = Delivery { record, source: &source };
                 consumer.export(&delivery, Duration::from_millis(index as u64)).expect("it is taken");
-            } else {
-                passed = Some(record.place(source.incarnation));
             }
             // A node tells of what it passed when it has read a while, if nothing that was read came behind.
-            if index % 7 == 0 || index == records.len() {
-                assert!(passed.take().is_none_or(|place| consumer.passed(place)), "it keeps its place itself");
+            if is_passed && (index % 7 == 0 || index == records.len()) {
+                assert!(consumer.passed(record.place(source.incarnation)), "it keeps its place itself");
             }
             if index % 7 == 0 {
                 consumer.flush(Duration::from_secs(index as u64)).expect("it is written");
@@ -58,7 +56,7 @@ fn fold(model: &Arc<ReadModel>, audited: Audited, records: &[Vec<Record>], crash
                 crash = crashes.next();
                 drop(consumer);
                 let (again, place) = opened(&configuration, partition);
-                (consumer, passed) = (again, None);
+                consumer = again;
                 assert!(place.number as usize <= index);
                 index = place.number as usize;
             }
