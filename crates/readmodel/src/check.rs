@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -22,14 +23,17 @@ struct State {
 
 /// A check that is under way, or has come to an end. It ends early when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Check(Arc<State>);
+pub(crate) struct Check {
+    state: Arc<State>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Check {
     /// Begins on a thread of its own.
     pub fn begin(path: PathBuf) -> std::io::Result<Check> {
         let state = Arc::new(State::default());
         let of_thread = state.clone();
-        std::thread::Builder::new().name("check".to_owned()).spawn(move || {
+        let thread = std::thread::Builder::new().name("check".to_owned()).spawn(move || {
             match damage_of(&path, &of_thread) {
                 Ok(damage) => *of_thread.damage.lock() = damage,
                 // Not being able to look is no damage.
@@ -37,23 +41,26 @@ impl Check {
             }
             of_thread.has_ended.store(true, Ordering::Release);
         })?;
-        Ok(Check(state))
+        Ok(Check { state, thread: Some(thread) })
     }
 
     /// Whether everything was looked at.
     pub fn has_ended(&self) -> bool {
-        self.0.has_ended.load(Ordering::Acquire)
+        self.state.has_ended.load(Ordering::Acquire)
     }
 
     /// What is damaged, once.
     pub fn take_damage(&self) -> Option<String> {
-        self.0.damage.lock().take()
+        self.state.damage.lock().take()
     }
 }
 
 impl Drop for Check {
+    /// Nobody reads the file any more behind this: what is written in it can be made durable as a whole.
     fn drop(&mut self) {
-        self.0.is_cancelled.store(true, Ordering::Relaxed);
+        self.state.is_cancelled.store(true, Ordering::Relaxed);
+        // A broken invariant in the thread was told by itself.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

@@ -343,11 +343,13 @@ impl PartitionExporter for PartitionConsumer {
     }
 
     fn close(&mut self, now: Duration) -> Result<(), ExporterError> {
+        // What it reads now could not be made durable.
+        self.check = None;
         // What is not written comes again.
         if !self.open.as_ref().is_some_and(|open| open.fold.is_amid_variables()) {
             self.checkpoint(now)?;
         }
-        (self.open, self.check) = (None, None);
+        self.open = None;
         Ok(())
     }
 }

@@ -42,7 +42,8 @@ enum Entry {
     File(u64),
 }
 
-/// Files by their numbers, and names.
+/// Files by their numbers, and names. A number is given once: a file system gives that of a file which is gone to another one,
+/// while the name of the first may be there again after a loss of power.
 #[derive(Default)]
 struct Tree {
     files: BTreeMap<u64, Vec<u8>>,
@@ -94,6 +95,8 @@ struct Replay {
     seen: BTreeMap<PathBuf, Entry>,
     contents: BTreeMap<u64, Pending<Change>>,
     renamings: BTreeMap<PathBuf, Pending<Renaming>>,
+    /// The numbers of files that were made meanwhile, by those of the file system.
+    numbers: BTreeMap<u64, u64>,
     count: u64,
 }
 
@@ -223,16 +226,17 @@ impl Replay {
 
     fn step(&mut self, noted: Noted<'_>) {
         let count = self.count;
+        let number = self.number(noted.one);
         let length = || usize::try_from(noted.two).expect("a small file");
         match noted.kind {
             b'o' => self.opened(noted.text, noted.one, noted.two == 1),
-            b'w' => self.change(noted.one, Change::Write(length(), noted.data.to_vec())),
-            b't' => self.change(noted.one, Change::Resize(length(), false)),
-            b'g' => self.change(noted.one, Change::Resize(length(), true)),
-            b's' => self.contents.entry(noted.one).or_default().syncs.push_back(count),
+            b'w' => self.change(number, Change::Write(length(), noted.data.to_vec())),
+            b't' => self.change(number, Change::Resize(length(), false)),
+            b'g' => self.change(number, Change::Resize(length(), true)),
+            b's' => self.contents.entry(number).or_default().syncs.push_back(count),
             b'S' => {
-                let file = self.kept.files.entry(noted.one).or_default();
-                let kept = self.contents.entry(noted.one).or_default().synced();
+                let file = self.kept.files.entry(number).or_default();
+                let kept = self.contents.entry(number).or_default().synced();
                 kept.iter().for_each(|change| change.apply(file));
             }
             b'd' => self.renamings.entry(noted.text).or_default().syncs.push_back(count),
@@ -257,10 +261,17 @@ impl Replay {
         }
     }
 
-    fn opened(&mut self, path: PathBuf, number: u64, is_truncated: bool) {
+    /// A file's own number: until a new one has its number of the file system, that of the beginning.
+    fn number(&self, of_file_system: u64) -> u64 {
+        self.numbers.get(&of_file_system).copied().unwrap_or(of_file_system)
+    }
+
+    fn opened(&mut self, path: PathBuf, of_file_system: u64, is_truncated: bool) {
+        let number = self.number(of_file_system);
         if self.seen.get(&path) != Some(&Entry::File(number)) {
-            // The number may have been that of a file that is gone.
-            self.contents.remove(&number);
+            // From the other end, where no file system is.
+            let number = u64::MAX - self.count;
+            self.numbers.insert(of_file_system, number);
             self.kept.files.insert(number, Vec::new());
             self.rename(vec![(path, Some(Entry::File(number)))]);
         } else if is_truncated {
