@@ -150,6 +150,31 @@ fn imports_go_downward() {
     }
 }
 
+/// The fuzz targets have a lock file of their own, which no build of the workspace brings up to date.
+#[test]
+fn the_lock_file_of_the_fuzz_targets_knows_every_dependency() {
+    let lock = std::fs::read_to_string(root().join("fuzz/Cargo.lock")).expect("the lock file");
+    let floors: BTreeMap<&str, u8> = FLOORS.iter().copied().collect();
+    let mut packages = 0;
+    for package in lock.split("[[package]]\n") {
+        let Some(name) = package.strip_prefix("name = \"osmia-").and_then(|rest| rest.split('"').next()) else {
+            continue;
+        };
+        if !floors.contains_key(name) {
+            continue;
+        }
+        packages += 1;
+        for dependency in dependencies(name) {
+            let known =
+                if floors.contains_key(dependency.as_str()) { format!("osmia-{dependency}") } else { dependency };
+            let is_there =
+                [format!("\n \"{known}\""), format!("\n \"{known} ")].iter().any(|line| package.contains(line));
+            assert!(is_there, "fuzz/Cargo.lock lacks {known} of {name}; `cargo metadata` in fuzz/ adds it");
+        }
+    }
+    assert!(packages > 5, "{packages} packages of the workspace in fuzz/Cargo.lock");
+}
+
 #[test]
 fn nobody_knows_what_is_not_theirs() {
     for (name, forbidden) in MUST_NOT_KNOW {
