@@ -109,11 +109,19 @@ impl Run {
 
     /// Instances of `id` from their creation to the completion of their one job.
     pub fn run_batch(&mut self, id: &str) {
+        self.run_batch_with_jobs(id, 1);
+    }
+
+    /// Instances of `id` from their creation to the completion of the last of their jobs, which come one after the other.
+    pub fn run_batch_with_jobs(&mut self, id: &str, jobs: usize) {
         self.create(id);
-        assert_eq!(self.output.pushes.len(), BATCH_INSTANCES as usize);
-        let complete = |push: &engine::Push| {
-            Command::new(push.key, Payload::Job(JobIntent::Complete, Arc::new(JobValue::default())))
-        };
-        self.apply(self.output.pushes.iter().map(complete).collect());
+        for _ in 0..jobs {
+            assert_eq!(self.output.pushes.len(), BATCH_INSTANCES as usize);
+            let complete = |push: &engine::Push| {
+                Command::new(push.key, Payload::Job(JobIntent::Complete, Arc::new(JobValue::default())))
+            };
+            self.apply(self.output.pushes.iter().map(complete).collect());
+        }
+        assert!(self.output.pushes.is_empty());
     }
 }
