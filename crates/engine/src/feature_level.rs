@@ -54,6 +54,8 @@ pub(crate) struct Rules {
     pub ad_hoc_sub_processes_count_events: bool,
     /// Whether what is being terminated is refused as what is gone: its variables are not set, and it is not cancelled again.
     pub terminating_is_gone: bool,
+    /// Whether an incident leaves the time at which its job changed last: it is no event of the job.
+    pub incidents_leave_times_of_jobs: bool,
 }
 
 /// All levels in order, from level 1. The rules of one that was released never change.
@@ -75,6 +77,7 @@ static LEVELS: &[Rules] = &[
         ad_hoc_conditions_see_ad_hoc_variables: false,
         ad_hoc_sub_processes_count_events: false,
         terminating_is_gone: false,
+        incidents_leave_times_of_jobs: false,
     },
     Rules {
         time_zones: "2026e",
@@ -93,6 +96,7 @@ static LEVELS: &[Rules] = &[
         ad_hoc_conditions_see_ad_hoc_variables: false,
         ad_hoc_sub_processes_count_events: false,
         terminating_is_gone: false,
+        incidents_leave_times_of_jobs: false,
     },
     Rules {
         time_zones: "2026e",
@@ -111,6 +115,7 @@ static LEVELS: &[Rules] = &[
         ad_hoc_conditions_see_ad_hoc_variables: false,
         ad_hoc_sub_processes_count_events: false,
         terminating_is_gone: false,
+        incidents_leave_times_of_jobs: false,
     },
     Rules {
         time_zones: "2026e",
@@ -129,6 +134,7 @@ static LEVELS: &[Rules] = &[
         ad_hoc_conditions_see_ad_hoc_variables: false,
         ad_hoc_sub_processes_count_events: false,
         terminating_is_gone: false,
+        incidents_leave_times_of_jobs: false,
     },
     Rules {
         time_zones: "2026e",
@@ -147,6 +153,7 @@ static LEVELS: &[Rules] = &[
         ad_hoc_conditions_see_ad_hoc_variables: true,
         ad_hoc_sub_processes_count_events: true,
         terminating_is_gone: true,
+        incidents_leave_times_of_jobs: true,
     },
 ];
 

@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use engine::{Engine, LivingRecords};
+use engine::{Engine, EngineOptions, FeatureLevel, LivingRecords};
 use protocol::*;
 use support::{Partition, options};
 
@@ -90,4 +90,41 @@ fn what_lives_is_told_in_slices_as_of_the_checkpoint() {
     drop(living);
     drop(partition);
     assert!(LivingRecords::of(PartitionId(1), &handle).expect("nothing is read").is_none(), "the state is closed");
+}
+
+/// No event of a job says that its incident stops it or lets it go on, so searches know nothing of it. Until level 4 the state
+/// took that for the last change of the job.
+#[test]
+fn an_incident_is_no_change_of_its_job_from_level_5_on() {
+    for level in [4, 5] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = EngineOptions { first_level: FeatureLevel::new(level).expect("known"), ..options() };
+        let mut partition = Partition::with_options(options);
+        partition.engine = Engine::open(options, directory.path()).expect("a new state");
+        partition.deploy("order.bpmn", MODEL.as_bytes());
+        partition.create("order", "{}", ProcessInstanceCreationIntent::Create);
+        let job = *partition.jobs.get("task").expect("a job");
+        partition.activate("work", 1);
+        partition.time += 1_000;
+        partition.job(job, JobIntent::Fail, JobValue::default());
+        partition.time += 1_000;
+        partition.job(job, JobIntent::UpdateRetries, JobValue { retries: 1, ..JobValue::default() });
+        let updated = partition.time;
+        partition.time += 1_000;
+        let incident = *partition.incidents.get("task").expect("an incident");
+        partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+        let resolved = partition.time;
+        partition.check();
+        checkpoint(&mut partition.engine);
+
+        let handle = partition.engine.store().handle();
+        let mut living = LivingRecords::of(PartitionId(1), &handle).expect("it can be read").expect("a checkpoint");
+        let mut told = Vec::new();
+        while let Some(slice) = living.next_slice().expect("it can be read") {
+            let jobs = slice.iter().filter(|record| record.key == job);
+            told.extend(jobs.map(|record| (record.payload.intent_name(), record.timestamp)));
+        }
+        let expected = if level == 4 { resolved } else { updated };
+        assert_eq!(told[1..], [("RETRIES_UPDATED", expected)], "at level {level}");
+    }
 }

@@ -28,7 +28,7 @@ fn created(state: &mut State, key: Key, value: &IncidentValue) {
         };
         // Nobody can activate a job with an incident until the incident is resolved.
         if row.state == JobState::Activatable {
-            job::change(state, value.job_key, JobState::Failed, &row.value.clone());
+            job::change_by_incident(state, value.job_key, JobState::Failed);
         }
         state.tables.jobs.update(&value.job_key.raw(), |row| row.incident = key);
     } else {
@@ -60,8 +60,7 @@ fn resolved(state: &mut State, key: Key, value: &IncidentValue) {
         return;
     }
     // A cancelled or completed job is already gone.
-    if let Some(row) = state.job(value.job_key) {
-        state.tables.jobs.update(&value.job_key.raw(), |row| row.incident = Key::NONE);
-        job::change(state, value.job_key, JobState::Activatable, &row.value.clone());
+    if state.tables.jobs.update(&value.job_key.raw(), |row| row.incident = Key::NONE) {
+        job::change_by_incident(state, value.job_key, JobState::Activatable);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{JobAmount, JobBatchValue, JobIntent, JobKind, JobValue, Key, Text};
+use protocol::{JobAmount, JobBatchValue, JobIntent, JobKind, JobValue, Key, Text, Timestamp};
 
 use super::{broken, change_element, not_an_event};
 use crate::state::{JobRow, JobState, NO_CATCH_EVENT_FOUND, State};
@@ -138,8 +138,23 @@ fn not_there(state: &mut State, key: Key) {
     broken(state, format!("job {key} is not there"));
 }
 
+fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>) {
+    let changed = state.time_kept();
+    move_to(state, key, to, value, changed);
+}
+
+/// An incident stops the job, or lets it go on. No event of the job says so, by which searches would have another time of it.
+pub(super) fn change_by_incident(state: &mut State, key: Key, to: JobState) {
+    let Some(row) = state.job(key) else { return not_there(state, key) };
+    let leaves_time = state.counters.feature_level.rules().incidents_leave_times_of_jobs;
+    let changed = if leaves_time { row.changed } else { state.time_kept() };
+    let value = row.value.clone();
+    drop(row);
+    move_to(state, key, to, &value, changed);
+}
+
 /// Moves the job to another state, and so from one index to another.
-pub(super) fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>) {
+fn move_to(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>, changed: Option<Timestamp>) {
     let Some(row) = state.job(key) else { return not_there(state, key) };
     leave_index(state, key, &row);
     drop(row);
@@ -148,7 +163,6 @@ pub(super) fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobV
         JobState::Activated => state.tables.job_deadlines.insert((), (value.deadline, key.raw()), ()),
         JobState::Failed | JobState::ErrorThrown => {}
     }
-    let changed = state.time_kept();
     state.tables.jobs.update(&key.raw(), |row| {
         row.state = to;
         row.value = value.clone();
