@@ -219,8 +219,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
                     batch.put_message(region, HARD_STATE.to_vec(), hard_state)?;
                 }
                 if let Some(anchor) = anchor {
-                    batch.put(region, ANCHOR.to_vec(), encode_anchor(anchor))?;
-                    batch.add_command(region, Command::Compact { index: anchor.compacted.index + 1 });
+                    put_anchor(batch, region, anchor)?;
                 }
             }
             GroupWrite::Replace { hard_state, anchor, entries } => {
@@ -231,7 +230,7 @@ impl<F: FileSystem> RaftEngineLog<F> {
                 let region = fresh.id(group);
                 batch.put(CATALOGUE, catalogue_key(group), fresh.encode())?;
                 batch.put_message(region, HARD_STATE.to_vec(), hard_state)?;
-                batch.put(region, ANCHOR.to_vec(), encode_anchor(anchor))?;
+                put_anchor(batch, region, anchor)?;
                 batch.add_entries::<RaftEntries>(region, entries)?;
                 moved.insert(group, fresh);
             }
@@ -362,6 +361,17 @@ fn catalogue_key(group: GroupId) -> Vec<u8> {
 fn decode_catalogue_key(key: &[u8]) -> Option<GroupId> {
     let group = key.strip_prefix(CATALOGUE_KEY)?.try_into().ok()?;
     Some(GroupId(u32::from_be_bytes(group)))
+}
+
+/// Adds an anchor, and that what is before it goes.
+///
+/// Also where nothing is before it: the engine moves what is still needed out of old files, and counts how much of what it
+/// moved is needed no more, by which it gives those files back. After a start it counts so only the regions of which it has moved
+/// something or read a compaction. As the anchor comes with one, each region has one of both, as long as it has an anchor.
+fn put_anchor(batch: &mut LogBatch, region: u64, anchor: &Anchor) -> Result<(), raft_engine::Error> {
+    batch.put(region, ANCHOR.to_vec(), encode_anchor(anchor))?;
+    batch.add_command(region, Command::Compact { index: anchor.compacted.index + 1 });
+    Ok(())
 }
 
 fn encode_anchor(anchor: &Anchor) -> Vec<u8> {

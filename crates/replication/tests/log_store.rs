@@ -169,6 +169,36 @@ fn space_of_compacted_entries_is_reclaimed_and_idle_groups_survive_it() {
     assert_eq!(log.load(A).expect("readable").expect("the group is there").anchor, anchor(0, 0));
 }
 
+/// Entries that are needed for long are moved out of old files. When they are needed no more, the files that they were moved to
+/// go, also after a start that found nothing moved and nothing compacted.
+#[test]
+fn space_of_moved_entries_is_reclaimed_after_a_start() {
+    const ROUNDS: u64 = 400;
+    const KEPT: u64 = 16;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = open(directory.path());
+    write(&log, vec![(A, create()), (B, create())]);
+    drop(log);
+    let log = open(directory.path());
+    let mut moved_bytes_max = 0;
+    for next in 1..=ROUNDS {
+        let mut new = entries(next..next + 1, 1);
+        new[0].data = vec![b'x'; 8 << 10].into();
+        let anchor = (next % KEPT == 0).then(|| anchor(next - 1, 1));
+        write(&log, vec![(B, GroupWrite::Append { entries: new, hard_state: None, anchor })]);
+        log.reclaim_space().expect("reclaiming is fine");
+        let files = fs::read_dir(directory.path().join("files")).expect("readable").map(|file| file.expect("readable"));
+        let moved = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "rewrite"));
+        moved_bytes_max = moved_bytes_max.max(moved.map(|file| file.metadata().expect("there").len()).sum());
+    }
+    let needed_bytes = KEPT * (8 << 10);
+    assert!(moved_bytes_max > 0, "entries were moved");
+    assert!(
+        moved_bytes_max <= 4 * needed_bytes,
+        "{moved_bytes_max} bytes were moved, of which {needed_bytes} are needed"
+    );
+}
+
 #[test]
 fn a_second_user_and_another_format_are_refused_by_name() {
     let directory = tempfile::tempdir().expect("a temporary directory");
