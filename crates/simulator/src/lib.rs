@@ -15,6 +15,7 @@ mod network;
 mod node;
 mod options;
 mod oracle;
+mod rows;
 mod schedule;
 mod simulation;
 mod state_file;
@@ -43,10 +44,8 @@ pub fn run_seed(seed: u64) -> Result<Report, String> {
 /// # Errors
 /// The broken promise.
 pub fn run_with(seed: u64, swarm: Swarm) -> Result<Report, String> {
-    // In memory where the system has such a place: the simulation syncs thousands of times, and no power fails for real.
-    let memory = std::path::Path::new("/dev/shm");
-    let scratch = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
-    let scratch = scratch.map_err(|error| format!("there is no place for a scratch directory: {error}"))?;
+    // The simulation syncs thousands of times, and no power fails for real.
+    let scratch = rows::scratch();
     let run = AssertUnwindSafe(|| simulation::run(seed, swarm, scratch.path()));
     catch_unwind(run).map_err(|panic| panic_text(panic.as_ref()))
 }

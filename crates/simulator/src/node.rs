@@ -2,6 +2,7 @@
 
 mod exporting;
 mod processing;
+mod searched;
 mod shell;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -33,9 +34,11 @@ use crate::worker;
 use chance::Chance;
 
 use exporting::Exporting;
+use searched::Searched;
 use shell::Front;
 
 pub use exporting::{OwnPlaces, Told};
+pub use searched::Shown;
 
 /// Virtual time starts here, so that times look like times.
 pub const EPOCH: Timestamp = 1_800_000_000_000;
@@ -100,6 +103,7 @@ struct Running {
     partitions: Vec<PartitionLoop<Permit>>,
     fronts: Vec<Front>,
     exporting: Exporting,
+    searched: Option<Searched>,
     receiver: SnapshotReceiver,
     received: ReceivedStates,
     reception: Reception,
@@ -282,14 +286,20 @@ impl Node {
             partitions.push(partition_loop);
             fronts.push(Front::new(upkeep, surroundings.schedule.now()));
         }
-        let exporting = self.open_exporting(&processing::logs(&fronts), self.clock(surroundings.schedule))?;
+        let logs = processing::logs(&fronts);
+        let exporting = self.open_exporting(&logs, self.clock(surroundings.schedule))?;
+        let searched = self.open_searched(&logs, processing::states(&partitions), surroundings)?;
         for (number, partition_loop) in (1..).zip(&mut partitions) {
-            partition_loop.was_exported(exporting.acknowledged(PartitionId(number)));
+            let partition = PartitionId(number);
+            let acknowledged = exporting.acknowledged(partition);
+            let rows = searched.as_ref().map(|searched| searched.needs_nothing_of(partition).0);
+            partition_loop.was_exported(rows.map_or(acknowledged, |rows| acknowledged.min(rows)));
         }
         Ok(Running {
             replication: ReplicationLoop::new(replicas, &times, BATCH_LIMIT_BYTES),
             fronts,
             exporting,
+            searched,
             partitions,
             receiver: SnapshotReceiver::new(),
             received,
@@ -351,6 +361,7 @@ impl Node {
         }
         self.disk.switch_off();
         drop(running);
+        self.lose_rows(surroundings);
         let tearing = *surroundings.chance.choose(&[Tearing::Keeps, Tearing::Loses, Tearing::Mixes]);
         self.disk.settle(tearing, surroundings.chance).expect("the scratch directory is writable");
     }

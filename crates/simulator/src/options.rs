@@ -68,6 +68,10 @@ pub struct Swarm {
     pub commands_in_flight: u32,
     /// Whether operators modify and migrate instances, and deploy and delete versions.
     pub has_operators: bool,
+    /// Whether nodes have a read model.
+    pub has_read_model: bool,
+    /// Files of it that are lost or damaged when a node stops.
+    pub read_model_loss: u64,
 }
 
 impl Swarm {
@@ -109,6 +113,8 @@ impl Swarm {
         // Nobody could take the place of the only one.
         swarm.replaces_node &= swarm.voters > 1;
         swarm.commands_in_flight = *chance.choose(&[2, 10, 200]);
+        swarm.has_read_model = chance.one_in(6);
+        swarm.read_model_loss = *chance.choose(&[0, 300, 1_000]);
         swarm
     }
 
@@ -125,6 +131,7 @@ impl Swarm {
             message_milliseconds: self.message_milliseconds,
             stream_credit: self.stream_credit,
             has_operators: self.has_operators,
+            has_read_model: self.has_read_model,
             commands_in_flight: self.commands_in_flight,
             payload_bytes: self.payload_bytes,
             ..Swarm::default()

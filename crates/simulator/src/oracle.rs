@@ -20,6 +20,7 @@ mod listeners;
 mod lives;
 mod once;
 mod replicas;
+mod searched;
 mod signals;
 mod streams;
 mod trace;
@@ -30,7 +31,7 @@ use engine::{Engine, Reply};
 use protocol::{Command, JobAmount, Key, PartitionId, Record, StreamId, Timestamp};
 use replication::{GroupStatus, NodeId};
 
-use crate::node::Told;
+use crate::node::{Shown, Told};
 
 pub use accounting::Accounting;
 pub use bounded::{check_log_bytes, left_over};
@@ -64,6 +65,7 @@ pub struct Oracles {
     leaders: leaders::Leaders,
     listeners: listeners::Listeners,
     lives: lives::Lives,
+    searched: searched::Searched,
     signals: signals::Signals,
     streams: streams::Streams,
     user_tasks: user_tasks::UserTasks,
@@ -93,6 +95,7 @@ impl Oracles {
             leaders: leaders::Leaders::default(),
             listeners: listeners::Listeners::default(),
             lives: lives::Lives::default(),
+            searched: searched::Searched::default(),
             signals: signals::Signals::default(),
             streams: streams::Streams::default(),
             user_tasks: user_tasks::UserTasks::default(),
@@ -214,6 +217,18 @@ impl Oracles {
         self.exported.missed(node, partition, records);
     }
 
+    /// Searches on a node find what happened up to a place.
+    pub fn shown(&mut self, node: NodeId, shown: &Shown) {
+        let numbers = [node.0, shown.partition.0.into(), shown.place.number, shown.remark.is_some().into()];
+        self.trace("shows", &numbers, "");
+        self.searched.shown(node, shown, self.replicas.records(shown.partition));
+    }
+
+    /// Whether searches on a node find everything that happened in a partition.
+    pub fn is_searched(&self, node: NodeId, partition: PartitionId) -> bool {
+        self.searched.is_complete(node, partition, self.replicas.records(partition))
+    }
+
     /// Whether the exporter of a node has every record of a partition.
     pub fn is_exported(&self, node: NodeId, partition: PartitionId) -> bool {
         self.exported.is_complete(node, partition)
@@ -227,6 +242,7 @@ impl Oracles {
 
     /// A node starts with what its log has for a partition.
     pub fn found(&mut self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        self.searched.started(node);
         self.compacted.started(node, partition);
         self.kept.found(node, partition, status);
     }

@@ -479,6 +479,8 @@ impl Simulation {
                 self.is_even(partition) && nothing_left(partition) && self.foreign_streams(partition).is_empty()
             })
             && partitions().all(|of| self.running().all(|node| self.oracles.is_exported(node.id, of)))
+            && (!self.swarm.has_read_model
+                || partitions().all(|of| self.running().all(|node| self.oracles.is_searched(node.id, of))))
     }
 
     /// Streams of a partition that are not those of its present leader: nobody would take what is pushed to them.

@@ -168,6 +168,7 @@ impl Node {
         for told in std::mem::take(&mut exporting.target.lock().told) {
             surroundings.oracles.exporter_told(self.id, &told);
         }
+        self.search(surroundings);
         surroundings.schedule.after(surroundings.chance.within(20..400), Event::Export(life));
     }
 
@@ -180,7 +181,9 @@ impl Node {
     /// Up to which record of a partition the exporter needs nothing any more.
     pub(super) fn delete_records(&mut self, partition: PartitionId) {
         let Some(running) = &self.running else { return };
-        let saved = running.exporting.exporters[index_of(partition)].progress().saved().position;
+        let saved = running.exporting.exporters[index_of(partition)].progress().saved();
+        let rows = running.searched.as_ref().map(|searched| searched.needs_nothing_of(partition).1);
+        let saved = rows.map_or(saved, |rows| saved.min(rows)).position;
         if let Some(upkeep) = &running.fronts[index_of(partition)].upkeep {
             // What fails is tried again after the next checkpoint.
             drop(upkeep.delete_records(saved));

@@ -11,6 +11,7 @@ use broker::upkeep::Upkeep;
 use engine::Engine;
 use protocol::{PartitionId, RecordPlace};
 use replication::{LogStore, Position};
+use state::StoreHandle;
 
 use super::shell::{Around, Front};
 use super::{Inbound, News, Node, index_of, open_engine};
@@ -130,6 +131,7 @@ impl Node {
         }
         // Everything that holds the old file must be gone.
         (front.upkeep, front.written) = (None, None);
+        running.searched = None;
         drop(running.partitions.remove(index_of(partition)));
         let installed = running.received.install(partition, position.index, &directory);
         installed.map_err(|error| format!("the received state {} cannot be installed: {error}", position.index))?;
@@ -142,10 +144,11 @@ impl Node {
         running.partitions.insert(index_of(partition), partition_loop);
         let front = &mut running.fronts[index_of(partition)];
         (front.upkeep, front.started) = (Some(upkeep), surroundings.schedule.now());
-        let logs = logs(&running.fronts);
+        let (logs, states) = (logs(&running.fronts), states(&running.partitions));
         let exporting = self.open_exporting(&logs, self.clock(surroundings.schedule))?;
+        let searched = self.open_searched(&logs, states, surroundings)?;
         let Some(running) = &mut self.running else { return Ok(()) };
-        running.exporting = exporting;
+        (running.exporting, running.searched) = (exporting, searched);
         self.take(Inbound::Checkpointed(partition, applied), surroundings);
         Ok(())
     }
@@ -259,6 +262,11 @@ impl Node {
 /// The record streams of all partitions.
 pub(super) fn logs(fronts: &[Front]) -> Vec<Arc<RecordLog>> {
     fronts.iter().filter_map(|front| Some(front.upkeep.as_ref()?.records().clone())).collect()
+}
+
+/// The states of all partitions.
+pub(super) fn states(partitions: &[PartitionLoop<Permit>]) -> Vec<StoreHandle> {
+    partitions.iter().map(|of| of.partition().engine().store().handle()).collect()
 }
 
 /// Rounded up: what is due then is due.

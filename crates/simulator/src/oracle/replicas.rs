@@ -94,6 +94,11 @@ impl Replicas {
         self.last.get(&partition).copied().unwrap_or(0)
     }
 
+    /// All records of a partition.
+    pub fn records(&self, partition: PartitionId) -> &[Record] {
+        self.records.get(&partition).map_or(&[], Vec::as_slice)
+    }
+
     /// At the end every node is as far as any other, with the same state.
     pub fn check(&mut self, node: NodeId, partition: PartitionId, engine: &Engine) {
         let last = self.last(partition);
@@ -107,7 +112,7 @@ impl Replicas {
     pub fn check_fold(&self, partition: PartitionId, engine: &Engine, partitions: u16) {
         let options = EngineOptions::new(partition, partitions);
         let mut folded = Engine::in_memory(options);
-        for record in self.records.get(&partition).into_iter().flatten() {
+        for record in self.records(partition) {
             if record.record_type == RecordType::Event {
                 folded.replay(record).expect("the state is sound");
             }

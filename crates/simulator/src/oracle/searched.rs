@@ -1,0 +1,61 @@
+//! Searched: what searches find on a node is what the records say, wherever the node crashed and whatever was lost. A read
+//! model that was lost, or lacks records that are gone, has all of what lives, as the records say it, and nothing that is not
+//! true; and it says that something may be missing, and only then. Otherwise people would decide by what is not so.
+
+use std::collections::BTreeMap;
+
+use protocol::{PartitionId, Record};
+use replication::NodeId;
+
+use crate::node::Shown;
+use crate::rows;
+
+/// How many rows that differ are named.
+const NAMED_MAX: usize = 4;
+
+/// How far the read model of each node is.
+#[derive(Default)]
+pub struct Searched {
+    reached: BTreeMap<(NodeId, PartitionId), u64>,
+}
+
+impl Searched {
+    /// Searches on a node find what happened up to a place. `records` are all of the partition.
+    pub fn shown(&mut self, node: NodeId, shown: &Shown, records: &[Record]) {
+        let partition = shown.partition;
+        self.reached.insert((node, partition), shown.place.number);
+        let Some(found) = &shown.rows else { return };
+        let number = usize::try_from(shown.place.number).expect("few records");
+        let directory = rows::scratch();
+        let expected = rows::folded(&records[..number], partition, directory.path());
+        let closing = rows::closing(&records[..number]);
+        let (found_living, living) = (rows::living(found, &closing), rows::living(&expected, &closing));
+        let about = format!("up to record {number} of {partition}, searches on node {node}");
+        compare(&about, &found_living, &living, true);
+        if shown.remark.is_none() {
+            compare(&about, found, &expected, true);
+        } else {
+            compare(&about, &rows::alone(found), &rows::alone(&expected), false);
+        }
+    }
+
+    /// Whether a node's read model has the newest record of a partition.
+    pub fn is_complete(&self, node: NodeId, partition: PartitionId, records: &[Record]) -> bool {
+        let newest = records.last().map_or(0, |record| record.number);
+        self.reached.get(&(node, partition)).copied().unwrap_or(0) >= newest
+    }
+
+    /// A node starts: what its read model has is seen when it is open.
+    pub fn started(&mut self, node: NodeId) {
+        self.reached.retain(|(of, _), _| *of != node);
+    }
+}
+
+fn compare(about: &str, found: &rows::Rows, expected: &rows::Rows, is_whole: bool) {
+    let more: Vec<_> = found.difference(expected).take(NAMED_MAX).collect();
+    let less: Vec<_> = expected.difference(found).take(NAMED_MAX).collect();
+    assert!(
+        more.is_empty() && (less.is_empty() || !is_whole),
+        "{about} find what is not so: {more:#?}; and do not find: {less:#?}"
+    );
+}
