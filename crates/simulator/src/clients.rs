@@ -1,6 +1,7 @@
 //! The clients of the cluster: they deploy, create, work, publish, cancel and resolve, note the answers, and ask again when
 //! there is none.
 
+mod global_listeners;
 mod listeners;
 mod operators;
 mod people;
@@ -62,6 +63,10 @@ pub struct Clients {
     operators: Option<Operators>,
     /// Whether conditions of start events are evaluated.
     has_conditions: bool,
+    /// Whether global listeners are defined.
+    has_global_listeners: bool,
+    /// How many there were, with those that became others.
+    global_listeners: i32,
 }
 
 #[derive(Clone)]
@@ -107,6 +112,7 @@ impl Clients {
                 processes.push(id.to_owned());
             }
         }
+        let has_global_listeners = chance.one_in(2);
         let operators = swarm.has_operators.then(Operators::default);
         if operators.is_some() {
             resources.push(resource(model::VERSIONED, &model::versioned(0)));
@@ -134,6 +140,8 @@ impl Clients {
             answers: BTreeMap::new(),
             operators,
             has_conditions,
+            has_global_listeners,
+            global_listeners: 0,
         }
     }
 
@@ -166,7 +174,7 @@ impl Clients {
         for (job, event) in std::mem::take(&mut self.jobs) {
             asks.extend(if is_of_task(event) { self.hear(job, event) } else { self.work(job) });
         }
-        match self.chance.below(29) {
+        match self.chance.below(30) {
             0..=3 if self.created < if self.is_finishing { INSTANCES_MIN } else { INSTANCES_MAX } => {
                 asks.push(self.create());
             }
@@ -179,6 +187,7 @@ impl Clients {
             23 => asks.extend(self.broadcast(accounting)),
             24 if !self.is_finishing => asks.extend(self.choose(accounting)),
             25..=26 => asks.extend(self.change_level(accounting)),
+            28 if self.has_global_listeners && !self.is_finishing => asks.push(self.change_global_listeners()),
             27 if self.has_conditions && !self.is_finishing => asks.push(self.evaluate_conditions(accounting)),
             _ => asks.extend(self.operate(accounting)),
         }

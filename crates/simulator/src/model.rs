@@ -7,7 +7,7 @@ use model_builder::{Event, ProcessBuilder};
 use chance::Chance;
 
 use listened::listen;
-pub use listened::{FIRST_RETRIES, Listened};
+pub use listened::{CONFIGURED, FIRST_RETRIES, GLOBAL_RETRIES, Listened, configured_listeners};
 
 /// Type of all jobs.
 pub const JOB_TYPE: &str = "work";

@@ -72,6 +72,8 @@ pub struct Swarm {
     pub has_read_model: bool,
     /// Files of it that are lost or damaged when a node stops.
     pub read_model_loss: u64,
+    /// Global listeners that the configuration of the nodes defines.
+    pub configured_listeners: usize,
 }
 
 impl Swarm {
@@ -115,6 +117,7 @@ impl Swarm {
         swarm.commands_in_flight = *chance.choose(&[2, 10, 200]);
         swarm.has_read_model = chance.one_in(6);
         swarm.read_model_loss = *chance.choose(&[0, 300, 1_000]);
+        swarm.configured_listeners = *chance.choose(&[0, 0, 1, 2]);
         swarm
     }
 
@@ -132,6 +135,7 @@ impl Swarm {
             stream_credit: self.stream_credit,
             has_operators: self.has_operators,
             has_read_model: self.has_read_model,
+            configured_listeners: self.configured_listeners,
             commands_in_flight: self.commands_in_flight,
             payload_bytes: self.payload_bytes,
             ..Swarm::default()

@@ -12,6 +12,7 @@ mod conditions;
 mod distributed;
 mod due;
 mod exported;
+mod global_listeners;
 mod jobs;
 mod kept;
 mod keys;
@@ -60,6 +61,7 @@ pub struct Oracles {
     conditions: conditions::Conditions,
     due: due::Due,
     exported: exported::Exported,
+    global_listeners: global_listeners::GlobalListeners,
     jobs: jobs::Jobs,
     kept: kept::Kept,
     leaders: leaders::Leaders,
@@ -90,6 +92,7 @@ impl Oracles {
             conditions: conditions::Conditions::default(),
             due: due::Due::default(),
             exported: exported::Exported::default(),
+            global_listeners: global_listeners::GlobalListeners::new(partitions),
             jobs: jobs::Jobs::default(),
             kept: kept::Kept::default(),
             leaders: leaders::Leaders::default(),
@@ -125,12 +128,13 @@ impl Oracles {
             self.lives.record(record);
             self.variables.record(record);
             self.conditions.record(applied.partition, record, &self.variables);
-            self.listeners.record(record);
+            self.global_listeners.record(applied.partition, record);
+            self.listeners.record(applied.partition, record, &self.global_listeners);
             self.accounting.record(record);
             self.signals.record(applied.partition, record);
             self.user_tasks.record(record);
             self.compensation.record(record);
-            self.ad_hoc.record(record);
+            self.ad_hoc.record(applied.partition, record, &self.global_listeners);
         }
         self.conditions.check(applied.partition, applied.engine, &self.variables);
         self.listeners.check();
@@ -170,6 +174,7 @@ impl Oracles {
         self.trace("answers", &numbers, reply.payload.intent_name());
         self.acknowledged.answered(partition, index, reply);
         self.accounting.answered(reply);
+        self.global_listeners.answered(reply);
         self.variables.answered(reply);
     }
 
@@ -318,6 +323,7 @@ impl Oracles {
         self.signals.check_end(partition);
         self.user_tasks.check_rows(partition, rows);
         self.conditions.check_rows(partition, rows);
+        self.global_listeners.check_rows(partition, rows);
     }
 
     /// The open streams of a partition.

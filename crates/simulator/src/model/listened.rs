@@ -1,7 +1,9 @@
 //! Which elements are listened to: their ids say so, and what listens.
 
+use std::sync::Arc;
+
 use model_builder::ProcessBuilder;
-use protocol::JobListenerEventType;
+use protocol::{GlobalListenerEventType, GlobalListenerSource, GlobalListenerValue, JobListenerEventType};
 
 use chance::Chance;
 
@@ -9,6 +11,10 @@ use super::JOB_TYPE;
 
 /// The retries that the first listener to an event has at first, the second has one more: so jobs say whose they are.
 pub const FIRST_RETRIES: i32 = 3;
+/// Global listeners have more than this: the first of clients one more, the second two more, and so on.
+pub const GLOBAL_RETRIES: i32 = 1_000;
+/// The global listeners that the configuration of the nodes may define, with their retries.
+pub const CONFIGURED: [(&str, i32); 2] = [("configured-0", 500), ("configured-1", 501)];
 /// To how much of a user task may be listened, in the order of the digits in ids.
 const TASK_EVENTS: [(&str, JobListenerEventType); 5] = [
     ("creating", JobListenerEventType::Creating),
@@ -91,4 +97,17 @@ pub fn listen(mut builder: ProcessBuilder, id: &str) -> ProcessBuilder {
         }
     }
     builder
+}
+
+/// So many of the global listeners that the configuration of the nodes may define.
+pub fn configured_listeners(count: usize) -> Arc<[GlobalListenerValue]> {
+    let listener = |(id, retries): &(&str, i32)| GlobalListenerValue {
+        id: (*id).into(),
+        job_type: JOB_TYPE.into(),
+        retries: *retries,
+        event_types: vec![GlobalListenerEventType::Assigning, GlobalListenerEventType::Canceling],
+        source: GlobalListenerSource::Configuration,
+        ..GlobalListenerValue::default()
+    };
+    CONFIGURED.iter().take(count).map(listener).collect()
 }

@@ -16,6 +16,7 @@ use state::StoreHandle;
 use super::shell::{Around, Front};
 use super::{Inbound, News, Node, index_of, open_engine};
 use crate::disk::{SimulatedFiles, Tearing, passes};
+use crate::model;
 use crate::node::Surroundings;
 use crate::options::{Milliseconds, Swarm};
 use crate::schedule::Event;
@@ -167,7 +168,9 @@ impl Node {
         let policy = CheckpointPolicy { interval, overlay_bytes: u64::MAX };
         let node = u32::try_from(self.id.0).expect("few nodes");
         let options = PartitionOptions { node, ..PartitionOptions::default() };
-        let partition = Partition::new(partition, engine, options).with_cluster_id(&format!("of-node-{node}"));
+        let partition = Partition::new(partition, engine, options)
+            .with_cluster_id(&format!("of-node-{node}"))
+            .with_global_listeners(model::configured_listeners(swarm.configured_listeners));
         Ok((PartitionLoop::new(partition, writer, policy), Upkeep::new(records, place.position)))
     }
 

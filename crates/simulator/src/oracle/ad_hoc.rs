@@ -10,6 +10,7 @@ use protocol::{
     RecordType, Text, UserTaskIntent, UserTaskValue,
 };
 
+use super::global_listeners::GlobalListeners;
 use crate::model::{AdHoc as Id, Listened};
 
 /// Inner instances that begin before it is said that their elements were chosen.
@@ -47,13 +48,19 @@ pub struct AdHoc {
 
 impl AdHoc {
     /// A record that was not seen before.
-    pub fn record(&mut self, record: &Record) {
+    pub fn record(&mut self, partition: PartitionId, record: &Record, global: &GlobalListeners) {
         if record.record_type != RecordType::Event {
             return;
         }
         match &record.payload {
             Payload::ProcessInstance(intent, value) => self.element(*intent, record.key, value),
-            Payload::UserTask(UserTaskIntent::Canceling, task) => self.canceling(task),
+            Payload::UserTask(UserTaskIntent::Canceling, task) => {
+                let event = JobListenerEventType::Canceling;
+                let of_model = Listened::read(&task.element_id).count(event);
+                if of_model > 0 || global.listening(partition, event).iter().any(|listening| !listening.is_empty()) {
+                    self.canceling(task);
+                }
+            }
             Payload::AdHocSubProcessInstruction(AdHocSubProcessInstructionIntent::Activated, value) => {
                 self.chosen(value);
             }
@@ -127,9 +134,6 @@ impl AdHoc {
 
     /// What is around a user task ends when those have been asked who listen to its end.
     fn canceling(&mut self, task: &UserTaskValue) {
-        if Listened::read(&task.element_id).count(JobListenerEventType::Canceling) == 0 {
-            return;
-        }
         let mut at = task.element_instance_key;
         while let Some(scope) = self.scopes.get(&at) {
             if let Some(living) = self.living.get_mut(scope) {

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use protocol::PartitionId;
 use replication::{GroupStatus, NodeId};
 
-/// Tables that hold something when nothing is under way: what was deployed, how far other partitions are, and streams.
+/// Tables that hold something when nothing is under way: what was deployed, the present
+/// global listeners, how far other partitions are, and streams.
 const STAYS: &[&str] = &[
     "processes",
     "latest_processes",
@@ -19,6 +20,7 @@ const STAYS: &[&str] = &[
     "message_started_processes",
     "signal_receivers",
     "conditional_start_events",
+    "global_listeners",
     "outbox_sequences",
     "inbox_sequences",
     "cluster",

@@ -1,22 +1,24 @@
 //! Listeners: what listens to an element or a user task is asked once for each of its transitions, one after the other in the
-//! order of the model, and the transition goes on when all are done and not before. Otherwise an element does its work although
+//! order of the model, global listeners before or behind them, and the transition goes on when all are done and not before. Otherwise an element does its work although
 //! something that had to come first did not, or what comes with it is done twice.
 
 use std::collections::BTreeMap;
 
 use protocol::{
-    BpmnElementType, JobIntent, JobKind, JobListenerEventType, JobValue, Key, Payload, ProcessInstanceIntent,
-    ProcessInstanceModificationIntent, ProcessInstanceValue, Record, RecordType, UserTaskIntent, UserTaskValue,
+    BpmnElementType, JobIntent, JobKind, JobListenerEventType, JobValue, Key, PartitionId, Payload,
+    ProcessInstanceIntent, ProcessInstanceModificationIntent, ProcessInstanceValue, Record, RecordType, UserTaskIntent,
+    UserTaskValue,
 };
 
+use super::global_listeners::GlobalListeners;
 use crate::model::{FIRST_RETRIES, Listened};
 
 /// A transition that is listened to.
 #[derive(Debug)]
 struct Transition {
     event: JobListenerEventType,
-    /// How many listen.
-    all: usize,
+    /// The retries of those that listen, in their order: these say who is asked.
+    asked: Vec<i32>,
     done: usize,
     /// The job of the one that is asked.
     open: Option<Key>,
@@ -39,13 +41,13 @@ pub struct Listeners {
 
 impl Listeners {
     /// A record that was not seen before.
-    pub fn record(&mut self, record: &Record) {
+    pub fn record(&mut self, partition: PartitionId, record: &Record, global: &GlobalListeners) {
         if record.record_type != RecordType::Event {
             return;
         }
         match &record.payload {
             Payload::ProcessInstance(intent, value) => self.element(*intent, record.key, value),
-            Payload::UserTask(intent, task) => self.task(*intent, task),
+            Payload::UserTask(intent, task) => self.task(*intent, task, (partition, global)),
             Payload::Job(intent, job) => self.job(*intent, record.key, job),
             Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modified, _) => {
                 self.is_modified = true;
@@ -72,8 +74,8 @@ impl Listeners {
                 value.bpmn_element_type,
                 BpmnElementType::MultiInstanceBody | BpmnElementType::AdHocSubProcessInnerInstance
             );
-            let all = if is_around { 0 } else { Listened::read(&value.element_id).count(event) };
-            Transition { event, all, done: 0, open: None, is_denied: false }
+            let asked = if is_around { Vec::new() } else { of_model(&value.element_id, event) };
+            Transition { event, asked, done: 0, open: None, is_denied: false }
         };
         match intent {
             ElementActivating => drop(self.elements.insert(key, transition(JobListenerEventType::Start))),
@@ -83,7 +85,10 @@ impl Listeners {
             ElementActivated | ElementCompleted => {
                 let Some(transition) = self.elements.remove(&key) else { return };
                 let what = format!("'{}' {key} is {}", value.element_id, intent.name());
-                if intent == ElementActivated && transition.done == 0 && transition.open.is_none() && transition.all > 0
+                if intent == ElementActivated
+                    && transition.done == 0
+                    && transition.open.is_none()
+                    && !transition.asked.is_empty()
                 {
                     // What a modification begins around the element that it is about has no listeners.
                     self.unasked.push(format!("{what} after {transition:?}"));
@@ -94,7 +99,7 @@ impl Listeners {
             ElementTerminating => {
                 // Its listeners are asked no more, and the job of one is canceled before anything else.
                 if let Some(transition) = self.elements.get_mut(&key) {
-                    transition.all = transition.done;
+                    transition.asked.truncate(transition.done);
                 }
             }
             ElementTerminated => {
@@ -105,7 +110,12 @@ impl Listeners {
         }
     }
 
-    fn task(&mut self, intent: UserTaskIntent, task: &UserTaskValue) {
+    fn task(
+        &mut self,
+        intent: UserTaskIntent,
+        task: &UserTaskValue,
+        (partition, global): (PartitionId, &GlobalListeners),
+    ) {
         use JobListenerEventType as Event;
         let element = task.element_instance_key;
         let event = match intent {
@@ -116,8 +126,9 @@ impl Listeners {
             UserTaskIntent::Canceling => Event::Canceling,
             _ => return self.task_goes_on(intent, task),
         };
-        let all = Listened::read(&task.element_id).count(event);
-        let transition = Transition { event, all, done: 0, open: None, is_denied: false };
+        let [before, behind] = global.listening(partition, event);
+        let asked = [before, of_model(&task.element_id, event), behind].concat();
+        let transition = Transition { event, asked, done: 0, open: None, is_denied: false };
         let open = self.tasks.insert(element, transition).and_then(|before| before.open);
         assert!(open.is_none(), "the user task at {element} is {}, and {open:?} is asked", intent.name());
     }
@@ -135,7 +146,7 @@ impl Listeners {
             UserTaskIntent::AssignmentDenied | UserTaskIntent::UpdateDenied | UserTaskIntent::CompletionDenied
         );
         assert!(transition.is_denied == is_denied, "the user task at {element} is {name} after {transition:?}");
-        if intent == UserTaskIntent::Canceled && transition.done < transition.all {
+        if intent == UserTaskIntent::Canceled && transition.done < transition.asked.len() {
             self.unasked.push(format!("the user task at {element} is {name} after {transition:?}"));
         } else if !is_denied {
             transition.ends(&format!("the user task at {element} is {name}"));
@@ -174,20 +185,25 @@ impl Listeners {
     }
 }
 
+/// The retries of those in the model that listen to an event of an element.
+fn of_model(element_id: &str, event: JobListenerEventType) -> Vec<i32> {
+    (FIRST_RETRIES..).take(Listened::read(element_id).count(event)).collect()
+}
+
 impl Transition {
     fn asks(&mut self, key: Key, job: &JobValue) {
         let (element, event) = (job.element_instance_key, job.job_listener_event_type);
-        let number = job.retries - FIRST_RETRIES;
-        let is_next = usize::try_from(number).is_ok_and(|number| number == self.done && number < self.all);
+        let is_next = self.asked.get(self.done) == Some(&job.retries);
         assert!(
             event == self.event && is_next && self.open.is_none() && !self.is_denied,
-            "the listener {key} number {number} to {} is asked of {element} in {self:?}",
+            "the listener {key} with {} retries to {} is asked of {element} in {self:?}",
+            job.retries,
             event.name()
         );
         self.open = Some(key);
     }
 
     fn ends(&self, what: &str) {
-        assert!(self.done == self.all && self.open.is_none(), "{what}, and not all have been asked: {self:?}");
+        assert!(self.done == self.asked.len() && self.open.is_none(), "{what}, and not all have been asked: {self:?}");
     }
 }
