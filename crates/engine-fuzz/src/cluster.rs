@@ -57,6 +57,8 @@ pub(crate) struct Known {
     pub choices: BTreeMap<Key, Vec<Text>>,
     /// The element instances of jobs that choose.
     pub of_jobs: BTreeMap<Key, Key>,
+    /// The ids of global listeners, by what the first partition says.
+    pub global_listeners: BTreeSet<Text>,
     /// Ids of processes.
     pub processes: Vec<Text>,
     /// What has ended.
@@ -118,6 +120,12 @@ impl Known {
             }
             Payload::DecisionRequirements(DecisionRequirementsIntent::Created, _) => {
                 self.begun(|known| &mut known.definitions, record.key);
+            }
+            Payload::GlobalListener(GlobalListenerIntent::Deleted, value) => {
+                self.global_listeners.remove(&value.id);
+            }
+            Payload::GlobalListener(_, value) => {
+                self.global_listeners.insert(value.id.clone());
             }
             Payload::Error(..) => self.banned += 1,
             _ => {}

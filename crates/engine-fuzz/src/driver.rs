@@ -1,5 +1,6 @@
 //! What clients, workers, time and the ways between partitions do.
 
+mod global_listeners;
 mod instances;
 mod jobs;
 mod people;
@@ -13,7 +14,7 @@ use crate::choices::Choices;
 use crate::cluster::{Broken, Cluster, Outcome};
 use crate::decision::graph;
 use crate::model::model;
-use crate::names::{DECISIONS, KEYS, MESSAGES, PROCESSES, name};
+use crate::names::{DECISIONS, JOB_TYPES, KEYS, MESSAGES, PROCESSES, name};
 
 /// The tenant of everything.
 const TENANT: &str = DEFAULT_TENANT;
@@ -102,7 +103,8 @@ impl<'a, 'b> Driver<'a, 'b> {
             31 => self.made_up(),
             32 => self.go_on(),
             33 => self.publish_often(),
-            35..=37 => self.user_task(),
+            35..=36 => self.user_task(),
+            37 => self.global_listener(),
             38..=39 => self.broadcast(),
             40..=41 => self.choose(),
             42 => self.complete_with_result(),
@@ -425,6 +427,10 @@ impl<'a, 'b> Driver<'a, 'b> {
         if self.has_done_much() || !self.cluster.settle()? {
             return Ok(());
         }
+        self.delete_listeners()?;
+        if !self.cluster.settle()? {
+            return Ok(());
+        }
         // A message that waited for the end of an instance may start the next one.
         for _ in 0..CANCELLATIONS_MAX {
             let known = &self.cluster.known;
@@ -483,6 +489,8 @@ const OF_INSTANCES: &[&str] = &[
     "living_instances",
     "deleting_processes",
     "user_tasks",
+    "global_listeners",
+    "pinned_global_listeners",
     "compensation_subscriptions",
     "compensation_scopes",
     "compensable",

@@ -26,6 +26,10 @@ fn seeds_pass_and_do_much() {
     let expected = [
         "DECISION_EVALUATION EVALUATE",
         "DEPLOYMENT CREATE",
+        "GLOBAL_LISTENER CREATE",
+        "GLOBAL_LISTENER UPDATE",
+        "GLOBAL_LISTENER DELETE",
+        "GLOBAL_LISTENER_BATCH CONFIGURE",
         "INCIDENT RESOLVE",
         "JOB COMPLETE",
         "JOB FAIL",
