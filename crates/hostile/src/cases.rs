@@ -7,6 +7,7 @@ mod deployments;
 mod expressions;
 mod flows;
 mod frames;
+mod global_listeners;
 mod listeners;
 mod loops;
 mod names;
@@ -52,6 +53,7 @@ pub fn all() -> Vec<Case> {
         loops::cases(),
         people::cases(),
         listeners::cases(),
+        global_listeners::cases(),
         expressions::cases(),
         decisions::cases(),
         data::cases(),

@@ -67,7 +67,12 @@ fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<(u16, Stri
     }
 }
 
-async fn request(victim: &Victim, method: &'static str, path: String, body: String) -> Result<(u16, String), String> {
+pub(super) async fn request(
+    victim: &Victim,
+    method: &'static str,
+    path: String,
+    body: String,
+) -> Result<(u16, String), String> {
     let address = victim.addresses.rest.clone();
     let task = tokio::task::spawn_blocking(move || ask(&address, method, &path, &body));
     task.await.map_err(|error| error.to_string())?
@@ -80,7 +85,7 @@ fn key_in(answer: &str, name: &str) -> Option<String> {
 }
 
 /// Searches until there is something with a key of this name.
-async fn find_key(victim: &Victim, path: &str, filter: &str, name: &str) -> Result<String, String> {
+pub(super) async fn find_key(victim: &Victim, path: &str, filter: &str, name: &str) -> Result<String, String> {
     for _ in 0..100 {
         let (_, answer) = request(victim, "POST", path.to_owned(), filter.to_owned()).await?;
         if let Some(key) = key_in(&answer, name) {
