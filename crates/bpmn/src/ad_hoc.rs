@@ -12,7 +12,7 @@ use crate::activities;
 use crate::draft::Draft;
 use crate::expressions::required_expression;
 use crate::extensions::Extensions;
-use crate::model::{AdHocSubProcess, Behavior, ElementIndex, ElementType};
+use crate::model::{AdHocChoices, AdHocSubProcess, Behavior, ElementIndex, ElementType};
 use crate::report::Problems;
 use crate::xml::{self, is_bpmn, is_true_or_absent, present};
 
@@ -35,10 +35,11 @@ pub(crate) fn read(
     if job.is_some() {
         check_left_to_worker(node, collection.is_some(), condition.is_some(), problems);
     }
+    let nothing = Arc::new(AdHocChoices { elements: Vec::new(), document: Arc::from("[]") });
     AdHocSubProcess {
         inner_instance,
-        elements: Vec::new(),
-        elements_document: Arc::from("[]"),
+        choices: nothing.clone(),
+        choices_and_compensation_events: nothing,
         active_elements_collection: collection.and_then(|(node, text)| required_expression(node, text, problems)),
         job: job.flatten(),
         output: extensions.ad_hoc.and_then(|node| activities::output(node, problems)),
@@ -124,12 +125,23 @@ pub(crate) fn connect(draft: &mut Draft) {
             .map(|(index, _)| index)
             .collect();
         elements.sort_by(|one, other| draft.element(*one).id.cmp(&draft.element(*other).id));
-        let document = document(draft, &elements);
+        let is_compensation_event =
+            |index: &ElementIndex| matches!(draft.element(*index).behavior, Behavior::CompensationBoundaryEvent { .. });
+        let mut all = None;
+        if elements.iter().any(is_compensation_event) {
+            all = Some(choices(draft, elements.clone()));
+            elements.retain(|index| !is_compensation_event(index));
+        }
+        let choices = choices(draft, elements);
         if let Behavior::AdHocSubProcess(ad_hoc) = &mut draft.element_mut(index).behavior {
-            ad_hoc.elements = elements;
-            ad_hoc.elements_document = document;
+            ad_hoc.choices_and_compensation_events = all.unwrap_or_else(|| choices.clone());
+            ad_hoc.choices = choices;
         }
     }
+}
+
+fn choices(draft: &Draft, elements: Vec<ElementIndex>) -> Arc<AdHocChoices> {
+    Arc::new(AdHocChoices { document: document(draft, &elements), elements })
 }
 
 /// Id, name and documentation of elements.

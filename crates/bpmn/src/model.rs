@@ -408,10 +408,10 @@ pub enum UserTaskForm {
 pub struct AdHocSubProcess {
     /// The scope that each element gets when it is activated; the flow scope of what is inside.
     pub inner_instance: ElementIndex,
-    /// The elements that can be activated: those inside without incoming sequence flow, in the order of their ids.
-    pub elements: Vec<ElementIndex>,
-    /// What is known of these elements, as a JSON list for whoever chooses among them.
-    pub elements_document: Arc<str>,
+    /// The elements that can be activated.
+    pub choices: Arc<AdHocChoices>,
+    /// The same with compensation boundary events, which were taken for such elements once.
+    pub choices_and_compensation_events: Arc<AdHocChoices>,
     /// Must evaluate to a list of ids of elements, which are activated at once.
     pub active_elements_collection: Option<Expression>,
     /// The job whose worker says what is activated, if a worker does.
@@ -422,6 +422,15 @@ pub struct AdHocSubProcess {
     pub completion_condition: Option<Expression>,
     /// Whether what still runs is terminated then.
     pub cancel_remaining_instances: bool,
+}
+
+/// What can be activated in an ad-hoc sub-process.
+#[derive(Debug)]
+pub struct AdHocChoices {
+    /// The elements inside without incoming sequence flow, in the order of their ids.
+    pub elements: Vec<ElementIndex>,
+    /// What is known of these elements, as a JSON list for whoever chooses among them.
+    pub document: Arc<str>,
 }
 
 /// `zeebe:script`.

@@ -56,6 +56,11 @@ pub(crate) struct Rules {
     pub terminating_is_gone: bool,
     /// Whether an incident leaves the time at which its job changed last: it is no event of the job.
     pub incidents_leave_times_of_jobs: bool,
+    /// Whether a compensation event has undone also what was completed between its beginning and that of its work, for which it may
+    /// have waited for listeners.
+    pub compensation_begins_with_the_work: bool,
+    /// Whether compensation boundary events in an ad-hoc sub-process are none of the elements that can be activated there.
+    pub compensation_events_are_no_choices: bool,
 }
 
 /// All levels in order, from level 1. The rules of one that was released never change.
@@ -78,6 +83,8 @@ static LEVELS: &[Rules] = &[
         ad_hoc_sub_processes_count_events: false,
         terminating_is_gone: false,
         incidents_leave_times_of_jobs: false,
+        compensation_begins_with_the_work: false,
+        compensation_events_are_no_choices: false,
     },
     Rules {
         time_zones: "2026e",
@@ -97,6 +104,8 @@ static LEVELS: &[Rules] = &[
         ad_hoc_sub_processes_count_events: false,
         terminating_is_gone: false,
         incidents_leave_times_of_jobs: false,
+        compensation_begins_with_the_work: false,
+        compensation_events_are_no_choices: false,
     },
     Rules {
         time_zones: "2026e",
@@ -116,6 +125,8 @@ static LEVELS: &[Rules] = &[
         ad_hoc_sub_processes_count_events: false,
         terminating_is_gone: false,
         incidents_leave_times_of_jobs: false,
+        compensation_begins_with_the_work: false,
+        compensation_events_are_no_choices: false,
     },
     Rules {
         time_zones: "2026e",
@@ -135,6 +146,8 @@ static LEVELS: &[Rules] = &[
         ad_hoc_sub_processes_count_events: false,
         terminating_is_gone: false,
         incidents_leave_times_of_jobs: false,
+        compensation_begins_with_the_work: false,
+        compensation_events_are_no_choices: false,
     },
     Rules {
         time_zones: "2026e",
@@ -154,6 +167,8 @@ static LEVELS: &[Rules] = &[
         ad_hoc_sub_processes_count_events: true,
         terminating_is_gone: true,
         incidents_leave_times_of_jobs: true,
+        compensation_begins_with_the_work: true,
+        compensation_events_are_no_choices: true,
     },
 ];
 

@@ -325,3 +325,43 @@ fn an_older_level_refuses_them() {
     let rejection = output.replies[0].rejection.clone().expect("refused");
     assert!(rejection.reason.contains("takes feature level 4"), "{}", rejection.reason);
 }
+
+/// What undoes an element can be chosen, as on the reference engine; the event that it belongs to cannot, from level 5 on.
+#[test]
+fn compensation_events_are_no_choices_from_level_5_on() {
+    let compensation = "<bpmn:boundaryEvent id=\"undo\" attachedToRef=\"a\"><bpmn:compensateEventDefinition/></bpmn:boundaryEvent>\
+        <bpmn:task id=\"handler\" isForCompensation=\"true\"/><bpmn:association id=\"x\" sourceRef=\"undo\" targetRef=\"handler\"/>";
+    for level in [4, 5] {
+        let first_level = FeatureLevel::new(level).expect("known");
+        let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
+        partition.deploy("p.bpmn", process("", COLLECTION, compensation).as_bytes());
+        for elements in [r#"{"elements":["undo"]}"#, r#"{"elements":["a","handler"]}"#] {
+            partition.create("p", elements, ProcessInstanceCreationIntent::Create);
+        }
+        let documents: Vec<&str> = partition
+            .records
+            .iter()
+            .filter_map(|record| match &record.payload {
+                Payload::Variable(VariableIntent::Created, value) if *value.name == *"adHocSubProcessElements" => {
+                    Some(&*value.value)
+                }
+                _ => None,
+            })
+            .collect();
+        let known = [&["a", "b", "handler", "t"][..], if level == 4 { &["undo"] } else { &[] }].concat();
+        let entries: Vec<String> = known.iter().map(|id| format!("{{\"elementId\":\"{id}\"}}")).collect();
+        let document = format!("[{}]", entries.join(","));
+        assert_eq!(documents, [&*document; 2], "level {level}");
+        let incidents: Vec<&str> = partition
+            .records
+            .iter()
+            .filter_map(|record| match &record.payload {
+                Payload::Incident(IncidentIntent::Created, value) => Some(&*value.error_message),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(incidents.len(), usize::from(level == 5), "{incidents:?}");
+        assert!(incidents.iter().all(|message| message.contains("undo")), "{incidents:?}");
+        partition.check();
+    }
+}

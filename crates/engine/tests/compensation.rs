@@ -3,6 +3,7 @@
 mod support;
 
 use engine::{EngineOptions, FeatureLevel};
+use model_builder::ProcessBuilder;
 use protocol::*;
 use support::{Partition, rows};
 
@@ -175,4 +176,42 @@ fn before_level_4_a_process_with_compensation_is_refused() {
         rejection.reason
     );
     partition.check();
+}
+
+/// One task is done before the event that has everything undone, another one while a listener to that event is at work, and a
+/// third one behind it.
+fn listened() -> String {
+    let mut builder = ProcessBuilder::new("p").start("start").parallel_gateway("fork");
+    for task in ["during", "behind"] {
+        let [undo, handler] = ["undo", "handler"].map(|kind| format!("{kind}-{task}"));
+        builder = builder.move_to("fork").service_task(task, task).compensation(&undo, task, &handler, &handler);
+        builder = builder.end(&format!("end-{task}"));
+    }
+    builder =
+        builder.move_to("fork").manual_task("before").compensation("undo-before", "before", "handler-before", "undo");
+    builder.compensation_throw("throw").execution_listener("start", "listen").end("end").to_xml()
+}
+
+#[test]
+fn from_level_5_on_an_event_undoes_what_was_completed_until_its_work_began() {
+    for (level, undone) in [(4, &["handler-before"][..]), (5, &["handler-before", "handler-during"])] {
+        let first_level = FeatureLevel::new(level).expect("known");
+        let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
+        let deployed = partition.deploy("p.bpmn", listened().as_bytes());
+        assert_eq!(deployed.replies[0].rejection, None);
+        partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
+        for element in ["during", "throw", "behind"] {
+            let key = partition.jobs[element];
+            partition.job(key, JobIntent::Complete, JobValue::default());
+        }
+        let handlers: Vec<&str> =
+            partition.jobs.keys().map(String::as_str).filter(|of| of.starts_with("handler")).collect();
+        assert_eq!(handlers, undone, "level {level}");
+        for handler in undone {
+            let key = partition.jobs[*handler];
+            partition.job(key, JobIntent::Complete, JobValue::default());
+        }
+        assert_eq!(count(&partition, CompensationSubscriptionIntent::Completed), undone.len());
+        partition.check();
+    }
 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use protocol::{CompensationSubscriptionIntent, CompensationSubscriptionValue, Key};
+use protocol::{
+    BpmnElementType, BpmnEventType, CompensationSubscriptionIntent, CompensationSubscriptionValue, Key,
+    ProcessInstanceValue,
+};
 
 use super::{broken, usage};
 use crate::state::{CompensationRow, CompensationSubscriptionRow, State, Usage};
@@ -25,11 +28,11 @@ pub(super) fn apply(
         CompensationSubscriptionIntent::Created => {
             broken(state, format!("compensation subscription {key} is there already"));
         }
-        CompensationSubscriptionIntent::Triggered => triggered(state, key, &before.value, value),
+        CompensationSubscriptionIntent::Triggered => triggered(state, key, &before, value),
         CompensationSubscriptionIntent::Completed | CompensationSubscriptionIntent::Deleted => {
             ended(state, key, &before.value);
         }
-        CompensationSubscriptionIntent::Migrated => migrated(state, key, &before.value, value),
+        CompensationSubscriptionIntent::Migrated => migrated(state, key, &before, value),
     }
 }
 
@@ -38,19 +41,37 @@ fn by_activity(key: Key, value: &CompensationSubscriptionValue) -> (i64, Arc<str
     (value.compensable_activity_scope_key.raw(), value.compensable_activity_id.shared().clone(), key.raw())
 }
 
-fn put(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
-    let row = CompensationSubscriptionRow { value: value.clone() };
+fn put(state: &mut State, key: Key, value: &CompensationSubscriptionValue, created: Option<u64>) {
+    let row = CompensationSubscriptionRow { value: value.clone(), created };
     state.tables.compensation_subscriptions.put((value.process_instance_key.raw(), key.raw()), row);
 }
 
 fn created(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
     let (scope, activity) = (value.compensable_activity_scope_key.raw(), value.compensable_activity_instance_key.raw());
-    put(state, key, value);
+    put(state, key, value, position(state));
     state.tables.compensation_scopes.insert_new((scope, key.raw()), ());
     state.tables.compensable.insert_new((scope, key.raw()), ());
     state.tables.compensable_activities.insert_new(by_activity(key, value), ());
     state.tables.compensation_activities.insert_new(activity, key.raw());
     usage::add(state, value.process_instance_key, Usage::OF_COMPENSATION_SUBSCRIPTION);
+}
+
+/// Where the record is in the stream, if the level goes by that.
+fn position(state: &State) -> Option<u64> {
+    let rules = state.counters.feature_level.rules();
+    rules.compensation_begins_with_the_work.then_some(state.counters.position)
+}
+
+/// An element begins its work. If it is an event that has something undone, that is what was completed before.
+pub(super) fn begun(state: &mut State, key: Key, value: &ProcessInstanceValue) {
+    let is_event =
+        matches!(value.bpmn_element_type, BpmnElementType::IntermediateThrowEvent | BpmnElementType::EndEvent);
+    if value.bpmn_event_type != BpmnEventType::Compensation || !is_event {
+        return;
+    }
+    if let Some(begun) = position(state) {
+        state.tables.compensations.put(key.raw(), CompensationRow { scopes: Vec::new(), begun: Some(begun) });
+    }
 }
 
 fn is_triggered(value: &CompensationSubscriptionValue) -> bool {
@@ -62,17 +83,12 @@ fn no_longer_compensable(state: &mut State, key: Key, value: &CompensationSubscr
     state.tables.compensable_activities.delete(&by_activity(key, value));
 }
 
-fn triggered(
-    state: &mut State,
-    key: Key,
-    before: &CompensationSubscriptionValue,
-    value: &CompensationSubscriptionValue,
-) {
-    if is_triggered(before) {
+fn triggered(state: &mut State, key: Key, before: &CompensationSubscriptionRow, value: &CompensationSubscriptionValue) {
+    if is_triggered(&before.value) {
         return broken(state, format!("compensation subscription {key} is triggered already"));
     }
-    no_longer_compensable(state, key, before);
-    put(state, key, value);
+    no_longer_compensable(state, key, &before.value);
+    put(state, key, value, before.created);
     let throw_event = value.throw_event_instance_key.raw();
     state.tables.compensation_throw_events.insert_new((throw_event, key.raw()), ());
     if value.compensation_handler_instance_key.is_some() {
@@ -85,7 +101,7 @@ fn triggered(
 fn go_inside(state: &mut State, value: &CompensationSubscriptionValue) {
     let throw_event = value.throw_event_instance_key.raw();
     let row = state.tables.compensations.get(&throw_event);
-    let mut scopes = row.as_ref().map(|row| row.scopes.clone()).unwrap_or_default();
+    let (mut scopes, begun) = row.as_ref().map(|row| (row.scopes.clone(), row.begun)).unwrap_or_default();
     while scopes.last().is_some_and(|scope| *scope != value.compensable_activity_scope_key) {
         scopes.pop();
     }
@@ -93,8 +109,8 @@ fn go_inside(state: &mut State, value: &CompensationSubscriptionValue) {
     if state.tables.compensable.prefix_keys(&activity.raw()).next().is_some() {
         scopes.push(activity);
     }
-    if !scopes.is_empty() {
-        state.tables.compensations.put(throw_event, CompensationRow { scopes });
+    if !scopes.is_empty() || begun.is_some() {
+        state.tables.compensations.put(throw_event, CompensationRow { scopes, begun });
     } else if row.is_some() {
         state.tables.compensations.delete(&throw_event);
     }
@@ -115,15 +131,10 @@ fn ended(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
     usage::take(state, value.process_instance_key, Usage::OF_COMPENSATION_SUBSCRIPTION);
 }
 
-fn migrated(
-    state: &mut State,
-    key: Key,
-    before: &CompensationSubscriptionValue,
-    value: &CompensationSubscriptionValue,
-) {
-    if !is_triggered(before) {
-        state.tables.compensable_activities.delete(&by_activity(key, before));
+fn migrated(state: &mut State, key: Key, before: &CompensationSubscriptionRow, value: &CompensationSubscriptionValue) {
+    if !is_triggered(&before.value) {
+        state.tables.compensable_activities.delete(&by_activity(key, &before.value));
         state.tables.compensable_activities.insert_new(by_activity(key, value), ());
     }
-    put(state, key, value);
+    put(state, key, value, before.created);
 }

@@ -11,7 +11,10 @@ use crate::state::{ElementInstance, EventGate, Lifecycle, State, Usage, item_byt
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Arc<ProcessInstanceValue>) {
     match intent {
         ProcessInstanceIntent::ElementActivating => activating(state, key, value),
-        ProcessInstanceIntent::ElementActivated => set_lifecycle(state, key, Lifecycle::Activated),
+        ProcessInstanceIntent::ElementActivated => {
+            set_lifecycle(state, key, Lifecycle::Activated);
+            super::compensation::begun(state, key, value);
+        }
         ProcessInstanceIntent::ElementCompleting => set_lifecycle(state, key, Lifecycle::Completing),
         ProcessInstanceIntent::ElementTerminating => set_lifecycle(state, key, Lifecycle::Terminating),
         ProcessInstanceIntent::ElementCompleted | ProcessInstanceIntent::ElementTerminated => {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use bpmn::model::{AdHocSubProcess, Behavior, ElementIndex};
+use bpmn::model::{AdHocChoices, AdHocSubProcess, Behavior, ElementIndex};
 use protocol::{
     AdHocSubProcessActivateElement, AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, BpmnElementType,
     ErrorType, JobKind, JobResult, JobValue, Key, Payload, ProcessInstanceIntent, Rejection, Text,
@@ -16,7 +16,7 @@ use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
 use crate::job::delivery;
-use crate::state::Lifecycle;
+use crate::state::{Lifecycle, State};
 use crate::usage;
 use crate::variable::document::{self, Entry, Reach};
 use crate::variable::expression;
@@ -61,7 +61,8 @@ pub(super) fn set_first_variables(
     token: &Token,
     ad_hoc: &AdHocSubProcess,
 ) -> Result<(), Problem> {
-    set(execution, token.key, (ELEMENTS.into(), (&ad_hoc.elements_document).into()), Reach::Local)?;
+    let document = (&choices(&execution.state, ad_hoc).document).into();
+    set(execution, token.key, (ELEMENTS.into(), document), Reach::Local)?;
     if let Some((name, _)) = &ad_hoc.output {
         set(execution, token.key, (name.clone(), "[]".into()), Reach::Local)?;
     }
@@ -122,11 +123,20 @@ fn active_elements(
     Ok(elements)
 }
 
+/// What can be chosen, by the rules of the level.
+fn choices<'a>(state: &State, ad_hoc: &'a AdHocSubProcess) -> &'a AdHocChoices {
+    match state.counters.feature_level.rules().compensation_events_are_no_choices {
+        true => &ad_hoc.choices,
+        false => &ad_hoc.choices_and_compensation_events,
+    }
+}
+
 /// The element that an id names, if it can be chosen. They are ordered by their ids.
-fn find(token: &Token, ad_hoc: &AdHocSubProcess, id: &str) -> Option<ElementIndex> {
+fn find(state: &State, token: &Token, ad_hoc: &AdHocSubProcess, id: &str) -> Option<ElementIndex> {
+    let elements = &choices(state, ad_hoc).elements;
     let id_of = |index: &ElementIndex| &*token.process.element(*index).id;
-    let place = ad_hoc.elements.binary_search_by(|index| id_of(index).cmp(id)).ok()?;
-    Some(ad_hoc.elements[place])
+    let place = elements.binary_search_by(|index| id_of(index).cmp(id)).ok()?;
+    Some(elements[place])
 }
 
 /// Each element can be chosen, its variables can be read, and there is room for all.
@@ -139,7 +149,7 @@ pub(crate) fn check(
     let unknown: Vec<&str> = elements
         .iter()
         .map(|instruction| &*instruction.element_id)
-        .filter(|id| find(token, ad_hoc, id).is_none())
+        .filter(|id| find(&execution.state, token, ad_hoc, id).is_none())
         .take(UNKNOWN_SHOWN_MAX)
         .collect();
     if !unknown.is_empty() {
@@ -172,7 +182,7 @@ pub(crate) fn begin_elements(
     let rest = elements.split_off(elements.len().min(INNER_INSTANCES_AT_ONCE_MAX));
     for instruction in elements {
         // A migration may have taken it away while the others began.
-        let Some(element) = find(token, ad_hoc, &instruction.element_id) else { continue };
+        let Some(element) = find(&execution.state, token, ad_hoc, &instruction.element_id) else { continue };
         let variables = document::split(&instruction.variables, execution.limits.name_bytes_max)?;
         begin_inner_instance(execution, token, ad_hoc, element, variables);
     }

@@ -577,6 +577,9 @@ pub(crate) struct ClusterRow {
 pub(crate) struct CompensationSubscriptionRow {
     #[n(0)]
     pub value: CompensationSubscriptionValue,
+    /// The position of the record that created it, from level 5 on.
+    #[n(1)]
+    pub created: Option<u64>,
 }
 
 /// Where a compensation throw event is.
@@ -585,10 +588,13 @@ pub(crate) struct CompensationRow {
     /// The instances of activities in which it undoes what happened, the innermost last.
     #[n(0)]
     pub scopes: Vec<Key>,
+    /// The position of the record with which its work began, from level 5 on.
+    #[n(1)]
+    pub begun: Option<u64>,
 }
 
 state::cbor_values!(
-    CompensationRow => |row| row.scopes.len() * 9,
+    CompensationRow => |row| 9 + row.scopes.len() * 9,
     CompensationSubscriptionRow => |_| 200,
     ClusterRow => |row| 50 + row.value.active_partitions.len() * 3,
     ElementInstance => |row| 200 + row.result.as_ref().map_or(0, |result| result.len()),
