@@ -685,6 +685,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
         node: options.node_id,
         cluster_id: Mutex::new(directory.cluster_id.clone()),
         last_completed_change: Mutex::default(),
+        global_listeners: options.global_listeners.clone(),
         members: Mutex::new(vec![Member::this_build(options.node_id)]),
         advertised_address: Mutex::new(options.advertised_address.clone()),
         clock: Arc::new(Clock::new(options.clock_control)),

@@ -1,7 +1,9 @@
 //! Has the partitions forget everything, for tests that share a node.
 
-use engine::Reply;
-use protocol::{Command, Key, PartitionId, Payload, PurgeIntent, PurgeValue};
+use engine::{FeatureLevel, Reply};
+use protocol::{
+    Command, GlobalListenerBatchIntent, GlobalListenerBatchValue, Key, PartitionId, Payload, PurgeIntent, PurgeValue,
+};
 
 use crate::client::{Client, PendingRequest};
 use crate::submit_error::SubmitError;
@@ -16,6 +18,23 @@ impl Client {
     ) -> PendingRequest {
         let purge = Payload::Purge(PurgeIntent::Purge, PurgeValue { incarnation });
         self.submit(partition, Command::new(Key::NONE, purge), reply)
+    }
+
+    /// Has the global listeners defined that the configuration of the cluster defines, as a leader of the first partition does
+    /// that begins. `None` when there are none to define, or when the feature level has none.
+    pub fn configure_global_listeners(
+        &self,
+        reply: impl FnOnce(Result<Reply, SubmitError>) + Send + 'static,
+    ) -> Option<PendingRequest> {
+        let task_listeners = self.shared.global_listeners.to_vec();
+        let entrance = self.shared.entrance(PartitionId::DEPLOYMENT).ok()?;
+        let level = FeatureLevel::new(entrance.feature_level());
+        if task_listeners.is_empty() || !level.is_ok_and(FeatureLevel::has_global_listeners) {
+            return None;
+        }
+        let value = GlobalListenerBatchValue { global_listener_batch_key: Key::NONE, task_listeners };
+        let configure = Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, Box::new(value));
+        Some(self.submit(PartitionId::DEPLOYMENT, Command::new(Key::NONE, configure), reply))
     }
 
     /// A change of the cluster is completed: clients that wait for it find its number.

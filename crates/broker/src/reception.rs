@@ -73,6 +73,7 @@ impl Reception {
             node: options.node,
             cluster_id: Mutex::default(),
             last_completed_change: Mutex::default(),
+            global_listeners: Arc::default(),
             members: Mutex::new(vec![Member::this_build(options.node)]),
             advertised_address: Mutex::default(),
             clock: Arc::new(Clock::new(false)),

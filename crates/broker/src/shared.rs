@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
-use protocol::PartitionId;
+use protocol::{GlobalListenerValue, PartitionId};
 
 use crate::clock::Clock;
 use crate::disk::Disk;
@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub cluster_id: Mutex<String>,
     /// The last change of the cluster that was completed since the node runs.
     pub last_completed_change: Mutex<Option<u64>>,
+    /// The global listeners that the configuration of the cluster defines.
+    pub global_listeners: Arc<[GlobalListenerValue]>,
     /// The nodes of the cluster, as they announced themselves.
     pub members: Mutex<Vec<Member>>,
     /// Host and port that clients reach the gateway at; known once the gateway listens.
@@ -129,6 +131,7 @@ impl Shared {
             node: 7,
             cluster_id: Mutex::new("test".to_owned()),
             last_completed_change: Mutex::default(),
+            global_listeners: Arc::default(),
             members: Mutex::new(vec![Member::this_build(7)]),
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
             clock: Arc::new(Clock::new(true)),

@@ -243,7 +243,7 @@ fn distributed_to(execution: &mut Execution<'_>, key: Key, partition: PartitionI
         Payload::ResourceDeletion(_, deletion) => {
             crate::resource_deletion::fully_distributed(execution, key, deletion, command.request);
         }
-        Payload::GlobalListener(..) => {
+        Payload::GlobalListener(..) | Payload::GlobalListenerBatch(..) => {
             crate::global_listener::answer(execution, command.payload.clone(), command.request);
         }
         _ => {}

@@ -228,6 +228,11 @@ impl FeatureLevel {
         self.0
     }
 
+    /// Whether the user tasks of all processes can have listeners besides those of their models.
+    pub fn has_global_listeners(self) -> bool {
+        self.rules().has_global_listeners
+    }
+
     #[inline]
     pub(crate) fn rules(self) -> &'static Rules {
         &LEVELS[self.0 as usize - 1]

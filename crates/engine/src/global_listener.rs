@@ -53,10 +53,12 @@ pub(crate) fn configure(execution: &mut Execution<'_>, command: &Command, value:
     distribution::check_distributions(execution)?;
     let value = decide_batch(execution, value)?;
     accept_batch(execution, &value);
+    let config = value.global_listener_batch_key;
+    let payload = Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, Box::new(value));
     if routing::has_other_partitions(execution) {
-        let config = value.global_listener_batch_key;
-        let payload = Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, Box::new(value));
         distribution::start(execution, config, payload);
+    } else {
+        answer(execution, payload, execution.request);
     }
     Ok(())
 }
@@ -262,14 +264,24 @@ fn tell_configured(execution: &mut Execution<'_>, configuration: Key) {
 
 /// Tells whoever waits that every partition has the change.
 pub(crate) fn answer(execution: &mut Execution<'_>, payload: Payload, request: Option<Request>) {
-    let (Some(request), Payload::GlobalListener(intent, value)) = (request, payload) else { return };
-    let done = match intent {
-        GlobalListenerIntent::Create => GlobalListenerIntent::Created,
-        GlobalListenerIntent::Update => GlobalListenerIntent::Updated,
-        _ => GlobalListenerIntent::Deleted,
-    };
-    let key = value.global_listener_key;
-    execution.reply_to(request, key, Payload::GlobalListener(done, value));
+    let Some(request) = request else { return };
+    match payload {
+        Payload::GlobalListener(intent, value) => {
+            let done = match intent {
+                GlobalListenerIntent::Create => GlobalListenerIntent::Created,
+                GlobalListenerIntent::Update => GlobalListenerIntent::Updated,
+                _ => GlobalListenerIntent::Deleted,
+            };
+            let key = value.global_listener_key;
+            execution.reply_to(request, key, Payload::GlobalListener(done, value));
+        }
+        Payload::GlobalListenerBatch(_, value) => {
+            let configured = GlobalListenerBatchIntent::Configured;
+            let key = value.global_listener_batch_key;
+            execution.reply_to(request, key, Payload::GlobalListenerBatch(configured, value));
+        }
+        _ => {}
+    }
 }
 
 /// The listeners to an event that run before those of the model, or behind them, in their order.

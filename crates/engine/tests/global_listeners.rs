@@ -385,3 +385,30 @@ fn a_purge_forgets_them() {
     assert_eq!(cluster.count("GLOBAL_LISTENER", "CREATED"), 4);
     cluster.check();
 }
+
+#[test]
+fn whoever_has_a_configuration_defined_is_answered_when_every_partition_has_it() {
+    let configure = || {
+        let value = GlobalListenerBatchValue {
+            global_listener_batch_key: Key::NONE,
+            task_listeners: vec![GlobalListenerValue { id: "a".into(), ..audit() }],
+        };
+        Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, Box::new(value))
+    };
+    let is_answered = |cluster: &Cluster| {
+        let is_it = |reply: &&engine::Reply| matches!(&reply.payload, Payload::GlobalListenerBatch(..));
+        cluster.nodes[0].replies.iter().filter(is_it).filter(|reply| reply.rejection.is_none()).count()
+    };
+    let mut alone = Cluster::new(1);
+    let reply = alone.submit(1, Key::NONE, configure()).expect("there is nobody to wait for");
+    assert_eq!((reply.rejection, reply.payload.intent_name()), (None, "CONFIGURED"));
+    let mut cluster = Cluster::new(3);
+    for round in 1..=2 {
+        // The second time there is nothing to change.
+        assert!(cluster.submit(1, Key::NONE, configure()).is_none(), "the others may not have it yet");
+        cluster.settle();
+        assert_eq!(is_answered(&cluster), round);
+        assert_eq!(cluster.count("GLOBAL_LISTENER", "CREATED"), 3);
+    }
+    cluster.check();
+}

@@ -216,3 +216,35 @@ async fn tasks_of_every_partition_ask_it_also_after_a_restart_and_none_do_after_
     start_task(&mut connection);
     assert_eq!(listen(&mut connection, "log")["listenerEventType"], "CREATING");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_of_the_configuration_are_there_again_when_a_purge_is_answered() {
+    const PARTITIONS: usize = 2;
+    let data = tempfile::tempdir().expect("a directory");
+    let file = data.path().join("osmia.yaml");
+    let listeners = "[{id: one, type: x, event-types: [creating]}, {id: two, type: y, event-types: [completing]}]";
+    let configuration = format!("partitions: {PARTITIONS}\nglobal-listeners:\n  user-task: {listeners}\n");
+    std::fs::write(&file, configuration).expect("writable");
+    let flags = ["--clock-control", "--config", file.to_str().expect("a text")];
+    let server = Server::start(&data.path().join("data"), &flags);
+    let mut connection = Connection::open(&server);
+    for round in 1..=3 {
+        create(&mut connection, &json!({"id": "own", "type": "x", "eventTypes": ["all"]}));
+        if round > 1 {
+            connection.done("DELETE", &format!("{PATH}/one"), "");
+        }
+        let (status, body) = server.http("POST", "/actuator/cluster/purge", "");
+        assert_eq!(status, 202, "round {round}: {body}");
+        let sorted = json!({"sort": [{"field": "id"}]});
+        assert_eq!(found(&mut connection, &sorted), ["one", "two"], "round {round}");
+        assert_eq!(connection.tell("GET", &format!("{PATH}/two"), "")["source"], "CONFIGURATION");
+        // The other partition has them too: instances are created on each in turn.
+        connection.deploy(&[("listened.bpmn", MODEL.as_bytes())]);
+        for _ in 0..PARTITIONS {
+            start_task(&mut connection);
+        }
+        for _ in 0..PARTITIONS {
+            assert_eq!(listen(&mut connection, "x")["listenerEventType"], "CREATING", "round {round}");
+        }
+    }
+}
