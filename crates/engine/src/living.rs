@@ -4,15 +4,16 @@
 //! that checkpoint would know of what lives: definitions, global listeners, element instances, variables, jobs, user tasks,
 //! incidents, open subscriptions and timers. They are no part of the stream: all have the place of the checkpoint.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use ::state::{StoreHandle, Table, TableKey, TableValue};
 use protocol::{
-    ConditionalSubscriptionIntent, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsValue, FormIntent,
-    FormValue, GlobalListenerIntent, IncidentIntent, JobIntent, Key, MessageStartEventSubscriptionIntent, PartitionId,
-    Payload, ProcessInstanceIntent, ProcessIntent, ProcessMessageSubscriptionIntent, ProcessValue, Record, RecordPlace,
-    TimerIntent, Timestamp, UserTaskIntent, VariableIntent, VariableValue,
+    Command, ConditionalSubscriptionIntent, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsValue,
+    FormIntent, FormValue, GlobalListenerIntent, IncidentIntent, JobIntent, Key, MessageStartEventSubscriptionIntent,
+    PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent, ProcessMessageSubscriptionIntent,
+    ProcessValue, Record, RecordPlace, TimerIntent, Timestamp, UserTaskIntent, VariableIntent, VariableValue,
 };
 
 use crate::element_path::{self, LastPath};
@@ -55,6 +56,8 @@ enum Stage {
 pub struct LivingRecords {
     state: State,
     stage: Stage,
+    /// What has a key and variables and is about to begin: the activation waits in the work queue.
+    beginning: BTreeMap<i64, Arc<ProcessInstanceValue>>,
 }
 
 impl LivingRecords {
@@ -71,7 +74,8 @@ impl LivingRecords {
         let counters: Counters = protocol::decode(&recovered.metadata)
             .map_err(|error| Fault::Counters { partition, reason: error.to_string() })?;
         let state = State::new(Tables::open(&store), counters, partition);
-        Ok(Some(LivingRecords { state, stage: Stage::Processes(None) }))
+        let beginning = beginning(&state);
+        Ok(Some(LivingRecords { state, stage: Stage::Processes(None), beginning }))
     }
 
     /// Where the stream goes on: behind this.
@@ -96,12 +100,25 @@ impl LivingRecords {
         if matches!(stage, Stage::Over) {
             return Ok(None);
         }
-        self.stage = Teller { state: &self.state, told: &mut told }.tell(stage);
+        self.stage = Teller { state: &self.state, beginning: &self.beginning, told: &mut told }.tell(stage);
         match self.state.tables.fault() {
             Some(source) => Err(fault_of(partition, source)),
             None => Ok(Some(told)),
         }
     }
+}
+
+/// The element instances of which a waiting activation says the key.
+fn beginning(state: &State) -> BTreeMap<i64, Arc<ProcessInstanceValue>> {
+    let rows = state.tables.work.range(..);
+    let commands = rows.flat_map(|(_, row)| row.commands.clone());
+    let activation = |command: Command| match command.payload {
+        Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) if !value.element_id.is_empty() => {
+            command.key.is_some().then(|| (command.key.raw(), value))
+        }
+        _ => None,
+    };
+    commands.filter_map(activation).collect()
 }
 
 fn fault_of(partition: PartitionId, source: StoreError) -> Fault {
@@ -129,6 +146,7 @@ fn slice<K: TableKey, V: TableValue>(
 
 struct Teller<'a> {
     state: &'a State,
+    beginning: &'a BTreeMap<i64, Arc<ProcessInstanceValue>>,
     told: &'a mut Vec<Record>,
 }
 
@@ -269,16 +287,17 @@ impl Teller<'_> {
     }
 
     fn variable(&mut self, scope: i64, name: &Arc<str>, row: &VariableRow) -> usize {
-        // Those of an element that has not begun yet belong to nothing that searches know.
-        let Some(instance) = self.state.element_instance(Key::from_raw(scope)) else { return 0 };
+        // Its variables may be there before it begins, and are not told again then.
+        let begun = self.state.element_instance(Key::from_raw(scope)).map(|instance| instance.value.clone());
+        let Some(instance) = begun.or_else(|| self.beginning.get(&scope).cloned()) else { return 0 };
         let value = VariableValue {
             name: name.clone().into(),
             value: row.value.clone(),
             scope_key: Key::from_raw(scope),
-            process_instance_key: instance.value.process_instance_key,
-            process_definition_key: instance.value.process_definition_key,
-            bpmn_process_id: instance.value.bpmn_process_id.clone(),
-            tenant_id: instance.value.tenant_id.clone(),
+            process_instance_key: instance.process_instance_key,
+            process_definition_key: instance.process_definition_key,
+            bpmn_process_id: instance.bpmn_process_id.clone(),
+            tenant_id: instance.tenant_id.clone(),
         };
         self.record(row.key.raw(), None, Payload::Variable(VariableIntent::Created, Box::new(value)));
         row.value.len()

@@ -2,11 +2,12 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use engine::{Engine, EngineOptions, FeatureLevel, LivingRecords};
+use engine::{Engine, EngineOptions, FeatureLevel, Limits, LivingRecords};
+use model_builder::ProcessBuilder;
 use protocol::*;
-use support::{Partition, options};
+use support::{Partition, TENANT, options};
 
 const MODEL: &str = r#"<b:definitions xmlns:b="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:z="http://camunda.org/schema/zeebe/1.0">
   <b:process id="order" isExecutable="true"><b:startEvent id="start"/><b:sequenceFlow id="f" sourceRef="start" targetRef="task"/>
@@ -127,4 +128,50 @@ fn an_incident_is_no_change_of_its_job_from_level_5_on() {
         let expected = if level == 4 { resolved } else { updated };
         assert_eq!(told[1..], [("RETRIES_UPDATED", expected)], "at level {level}");
     }
+}
+
+/// A process that is called gets its variables before it begins. A checkpoint between the two has to tell them: no record behind it
+/// does.
+#[test]
+fn variables_of_what_is_about_to_begin_are_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = EngineOptions { limits: Some(Limits { steps_per_command_max: 1, ..Limits::default() }), ..options() };
+    let mut partition = Partition::with_options(options);
+    partition.engine = Engine::open(options, directory.path()).expect("a new state");
+    let handle = partition.engine.store().handle();
+    partition.deploy("order.bpmn", MODEL.as_bytes());
+    let caller = ProcessBuilder::new("caller").start("start").call_activity("call", "order").end("end").to_xml();
+    partition.deploy("caller.bpmn", caller.as_bytes());
+    let creation = ProcessInstanceCreationValue {
+        bpmn_process_id: "caller".into(),
+        version: -1,
+        variables: "{\"a\":1,\"b\":2}".into(),
+        tenant_id: TENANT.into(),
+        ..ProcessInstanceCreationValue::default()
+    };
+    let payload = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(creation));
+    let (mut command, mut between) = (Some(Command::new(Key::NONE, payload)), 0);
+    while let Some(next) = command {
+        partition.apply(vec![next]);
+        command = partition.engine.continuation();
+        checkpoint(&mut partition.engine);
+        let mut living = LivingRecords::of(PartitionId(1), &handle).expect("it can be read").expect("a checkpoint");
+        let (mut told, mut begun) = (BTreeSet::new(), BTreeSet::new());
+        while let Some(slice) = living.next_slice().expect("it can be read") {
+            for record in slice {
+                match &record.payload {
+                    Payload::Variable(_, variable) => drop(told.insert((record.key, variable.process_instance_key))),
+                    Payload::ProcessInstance(..) => drop(begun.insert(record.key)),
+                    _ => {}
+                }
+            }
+        }
+        let created = partition.records.iter().filter_map(|record| match &record.payload {
+            Payload::Variable(VariableIntent::Created, variable) => Some((record.key, variable.process_instance_key)),
+            _ => None,
+        });
+        assert_eq!(told, created.collect());
+        between += usize::from(told.iter().any(|(_, instance)| !begun.contains(instance)));
+    }
+    assert!(between > 0, "a checkpoint came between the variables and what they are for");
 }
