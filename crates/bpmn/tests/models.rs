@@ -170,8 +170,8 @@ fn behavior(element: &Element) -> String {
                 "inner={} cancels={} chooses {:?} of {}",
                 ad_hoc.inner_instance.0,
                 ad_hoc.cancel_remaining_instances,
-                numbers(&ad_hoc.elements),
-                ad_hoc.elements_document
+                numbers(&ad_hoc.choices.elements),
+                ad_hoc.choices.document
             );
             if let Some(collection) = &ad_hoc.active_elements_collection {
                 let _ = write!(text, " begins ={}", collection.text());
