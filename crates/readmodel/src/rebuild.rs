@@ -63,9 +63,13 @@ pub(crate) fn begin(database: &Database) -> Result<()> {
     database.execute("DELETE FROM decision_requirements", &[])?;
     database.execute("DELETE FROM global_listener", &[])?;
     database.execute("DELETE FROM global_listener_event", &[])?;
-    database.execute("DELETE FROM message_subscription WHERE process_instance_key IS NULL AND state = 0", &[])?;
     transaction.commit()?;
     while retention::delete_living(database)? {}
+    // What is left are those of start events, and those that were being closed on another partition when their instance had ended
+    // already: that they are closed may be among what is missing.
+    let transaction = database.begin()?;
+    database.execute("DELETE FROM message_subscription WHERE state = 0", &[])?;
+    transaction.commit()?;
     Ok(())
 }
 
