@@ -87,7 +87,10 @@ impl Conditions {
         for key in self.touched.remove(&partition).unwrap_or_default() {
             let Some(waiting) = self.waiting.get_mut(&key) else { continue };
             let of = &waiting.value;
-            waiting.is_owed |= holds(&of.condition, |name| variables.visible(of.scope_key, name));
+            let holds = holds(&of.condition, |name| variables.visible(of.scope_key, name));
+            waiting.is_owed |= holds;
+            // Another variable of the same command, whose change alone nobody waits for, may have made it hold.
+            waiting.allowed = waiting.allowed.max(holds.into());
         }
     }
 
