@@ -1,9 +1,7 @@
 //! Has the partitions forget everything, for tests that share a node.
 
 use engine::{FeatureLevel, Reply};
-use protocol::{
-    Command, GlobalListenerBatchIntent, GlobalListenerBatchValue, Key, PartitionId, Payload, PurgeIntent, PurgeValue,
-};
+use protocol::{Command, Key, PartitionId, Payload, PurgeIntent, PurgeValue};
 
 use crate::client::{Client, PendingRequest};
 use crate::submit_error::SubmitError;
@@ -26,15 +24,13 @@ impl Client {
         &self,
         reply: impl FnOnce(Result<Reply, SubmitError>) + Send + 'static,
     ) -> Option<PendingRequest> {
-        let task_listeners = self.shared.global_listeners.to_vec();
+        let configured = &self.shared.global_listeners;
         let entrance = self.shared.entrance(PartitionId::DEPLOYMENT).ok()?;
         let level = FeatureLevel::new(entrance.feature_level());
-        if task_listeners.is_empty() || !level.is_ok_and(FeatureLevel::has_global_listeners) {
+        if configured.is_empty() || !level.is_ok_and(FeatureLevel::has_global_listeners) {
             return None;
         }
-        let value = GlobalListenerBatchValue { global_listener_batch_key: Key::NONE, task_listeners };
-        let configure = Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, Box::new(value));
-        Some(self.submit(PartitionId::DEPLOYMENT, Command::new(Key::NONE, configure), reply))
+        Some(self.submit(PartitionId::DEPLOYMENT, engine::configure_global_listeners(configured), reply))
     }
 
     /// A change of the cluster is completed: clients that wait for it find its number.

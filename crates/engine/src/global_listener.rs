@@ -232,6 +232,12 @@ fn is_there(listeners: &[GlobalListenerValue], wanted: &GlobalListenerValue) -> 
     *existing == GlobalListenerValue { global_listener_key, config_key, source, ..wanted.clone() }
 }
 
+/// The command that has those defined which the configuration of the cluster defines.
+pub fn configure_global_listeners(configured: &[GlobalListenerValue]) -> Command {
+    let value = GlobalListenerBatchValue { global_listener_batch_key: Key::NONE, task_listeners: configured.to_vec() };
+    Command::of_system(Key::NONE, Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, Box::new(value)))
+}
+
 /// Whether the configuration of the cluster defines what is there.
 pub(crate) fn is_configured(state: &State, configured: &[GlobalListenerValue]) -> bool {
     let row = state.current_global_listeners();

@@ -49,6 +49,7 @@ mod variable;
 mod watch;
 
 pub use feature_level::{FeatureLevel, UnknownFeatureLevel};
+pub use global_listener::configure_global_listeners;
 pub use limits::Limits;
 pub use living::LivingRecords;
 pub use output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
@@ -59,9 +60,9 @@ use std::sync::Arc;
 
 use ::state::{Checkpoint, Retired, Schema, Store, StoreError, StoreOptions, Written};
 use protocol::{
-    ClusterIntent, ClusterValue, Command, CommandBatch, GlobalListenerBatchIntent, GlobalListenerBatchValue,
-    GlobalListenerValue, JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record,
-    RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
+    ClusterIntent, ClusterValue, Command, CommandBatch, GlobalListenerValue, JobStreamIntent, Key, NodeIntent,
+    NodeValue, OutboxSource, PartitionId, Payload, Record, RecordPlace, SettingsIntent, SettingsValue, Timestamp,
+    WorkIntent, WorkValue,
 };
 
 use crate::state::{Counters, EarlyVariables, OutboxRow, State, Tables};
@@ -420,10 +421,7 @@ impl Engine {
         let is_wanted = self.state.partition == PartitionId::DEPLOYMENT
             && self.state.counters.feature_level.rules().has_global_listeners
             && !global_listener::is_configured(&self.state, configured);
-        let value =
-            GlobalListenerBatchValue { global_listener_batch_key: Key::NONE, task_listeners: configured.to_vec() };
-        let payload = Payload::GlobalListenerBatch(GlobalListenerBatchIntent::Configure, Box::new(value));
-        is_wanted.then(|| Command::of_system(Key::NONE, payload))
+        is_wanted.then(|| configure_global_listeners(configured))
     }
 
     /// What a command is about, as far as the state shows.

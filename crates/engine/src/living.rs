@@ -110,15 +110,18 @@ impl LivingRecords {
 
 /// The element instances of which a waiting activation says the key.
 fn beginning(state: &State) -> BTreeMap<i64, Arc<ProcessInstanceValue>> {
-    let rows = state.tables.work.range(..);
-    let commands = rows.flat_map(|(_, row)| row.commands.clone());
-    let activation = |command: Command| match command.payload {
-        Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) if !value.element_id.is_empty() => {
-            command.key.is_some().then(|| (command.key.raw(), value))
+    let mut beginning = BTreeMap::new();
+    for (_, row) in state.tables.work.range(..) {
+        for Command { key, payload, .. } in &row.commands {
+            if let Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) = payload
+                && key.is_some()
+                && !value.element_id.is_empty()
+            {
+                beginning.insert(key.raw(), value.clone());
+            }
         }
-        _ => None,
-    };
-    commands.filter_map(activation).collect()
+    }
+    beginning
 }
 
 fn fault_of(partition: PartitionId, source: StoreError) -> Fault {

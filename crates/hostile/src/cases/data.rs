@@ -39,7 +39,7 @@ pub(super) async fn complete_one(victim: &Victim, job_type: &str) -> Result<(), 
     Ok(())
 }
 
-async fn activate(victim: &Victim, job_type: &str, count: i32) -> Result<Vec<ActivatedJob>, Status> {
+pub(super) async fn activate(victim: &Victim, job_type: &str, count: i32) -> Result<Vec<ActivatedJob>, Status> {
     let request = ActivateJobsRequest {
         r#type: job_type.to_owned(),
         worker: "hostile".to_owned(),

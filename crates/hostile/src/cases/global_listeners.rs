@@ -1,9 +1,10 @@
 //! Listeners of the user tasks of all processes: as many as there can be, that never answer, that change all the time, and what is
 //! none.
 
-use gateway_interface::{ActivateJobsRequest, CancelProcessInstanceRequest, CompleteJobRequest};
+use gateway_interface::{CancelProcessInstanceRequest, CompleteJobRequest};
 use model_builder::ProcessBuilder;
 
+use super::data::activate;
 use super::people::{find_key, request};
 use super::{Case, cases};
 use crate::victim::{Verdict, Victim, answered};
@@ -123,24 +124,13 @@ async fn patient_global_listeners(victim: Victim) -> Verdict {
 
 /// Completes so many jobs of a listener, as they come.
 async fn complete(victim: &Victim, number: usize, count: usize) -> Result<usize, String> {
-    let (mut client, mut done) = (victim.client(), 0);
+    let text = |status: tonic::Status| format!("listener {number}: {status}");
+    let (job_type, mut done) = (job_type("patient", number), 0);
     while done < count {
-        let wanted = ActivateJobsRequest {
-            r#type: job_type("patient", number),
-            worker: "patient".to_owned(),
-            timeout: 600_000,
-            max_jobs_to_activate: JOBS_AT_ONCE,
-            request_timeout: 30_000,
-            ..ActivateJobsRequest::default()
-        };
-        let text = |status: tonic::Status| format!("listener {number}: {status}");
-        let mut stream = client.activate_jobs(wanted).await.map_err(text)?.into_inner();
-        while let Some(activated) = stream.message().await.map_err(text)? {
-            for job in activated.jobs {
-                let completion = CompleteJobRequest { job_key: job.key, ..CompleteJobRequest::default() };
-                victim.client().complete_job(completion).await.map_err(text)?;
-                done += 1;
-            }
+        for job in activate(victim, &job_type, JOBS_AT_ONCE).await.map_err(text)? {
+            let completion = CompleteJobRequest { job_key: job.key, ..CompleteJobRequest::default() };
+            victim.client().complete_job(completion).await.map_err(text)?;
+            done += 1;
         }
     }
     Ok(done)

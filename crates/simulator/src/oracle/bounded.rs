@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use protocol::PartitionId;
 use replication::{GroupStatus, NodeId};
 
-/// Tables that hold something when nothing is under way: what was deployed, the present
-/// global listeners, how far other partitions are, and streams.
+/// Tables that hold something when nothing is under way: what was deployed, the present global listeners, how far other partitions
+/// are, and streams.
 const STAYS: &[&str] = &[
     "processes",
     "latest_processes",
