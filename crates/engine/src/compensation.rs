@@ -25,12 +25,12 @@ use crate::state::{CompensationSubscriptionRow, State};
 const SUBSCRIPTIONS_AT_ONCE_MAX: usize = 50;
 
 fn row(state: &State, process_instance: Key, subscription: i64) -> Option<Arc<CompensationSubscriptionRow>> {
-    state.tables.compensation_subscriptions.get(&(process_instance.raw(), subscription))
+    state.tables.compensation_subscriptions.get(&process_instance.raw(), &subscription)
 }
 
 /// The first subscription of what was completed in a scope, whether its compensation has begun or not.
 fn first_in_scope(state: &State, scope: Key) -> Option<i64> {
-    state.tables.compensation_scopes.prefix_keys(&scope.raw()).next().map(|(_, subscription)| subscription)
+    state.tables.compensation_scopes.first(&scope.raw()).map(|(subscription, _)| subscription)
 }
 
 fn emit(

@@ -64,8 +64,7 @@ pub(crate) fn check_distributions(execution: &Execution<'_>) -> Result<(), Rejec
 pub(crate) fn check_outbox(execution: &Execution<'_>, partition: PartitionId) -> Result<(), String> {
     let tables = &execution.state.tables;
     // Sequences have no gap.
-    let first = tables.outbox.range((partition.0, 0)..=(partition.0, u64::MAX)).next();
-    let Some(((_, first), _)) = first else { return Ok(()) };
+    let Some((first, _)) = tables.outbox.first(&partition.0) else { return Ok(()) };
     let last = tables.outbox_sequences.get(&partition.0).map_or(first, |sequence| *sequence);
     let (waiting, waiting_max) = (last.saturating_sub(first) + 1, execution.limits.outbox_commands_max);
     if waiting < waiting_max {
@@ -220,8 +219,8 @@ pub(crate) fn newly_acknowledged(state: &State, value: &OutboxValue) -> Vec<(u64
         return Vec::new();
     }
     let partition = value.partition.0;
-    let rows = state.tables.outbox.range((partition, 0)..=(partition, value.sequence));
-    rows.take(ACKNOWLEDGED_PER_COMMAND_MAX).map(|((_, sequence), row)| (sequence, row.distribution)).collect()
+    let rows = state.tables.outbox.iter(&partition).take_while(|(sequence, _)| *sequence <= value.sequence);
+    rows.take(ACKNOWLEDGED_PER_COMMAND_MAX).map(|(sequence, row)| (sequence, row.distribution)).collect()
 }
 
 fn distributed_to(execution: &mut Execution<'_>, key: Key, partition: PartitionId) {

@@ -341,9 +341,8 @@ impl Engine {
     /// For the leader: unacknowledged commands for `partition` after a position, to be sent again.
     pub fn outbox(&self, partition: PartitionId, after_sequence: u64, limit: usize) -> Vec<Command> {
         let outbox = &self.state.tables.outbox;
-        let oldest = outbox.range((partition.0, 0)..=(partition.0, u64::MAX)).next().map(|((_, sequence), _)| sequence);
-        let range = (partition.0, after_sequence.saturating_add(1))..=(partition.0, u64::MAX);
-        let of_this_life = |((_, sequence), row): ((u16, u64), Arc<OutboxRow>)| {
+        let oldest = outbox.first(&partition.0).map(|(sequence, _)| sequence);
+        let of_this_life = |(sequence, row): (u64, Arc<OutboxRow>)| {
             let (partition, incarnation) = (self.state.partition, self.state.counters.incarnation);
             let is_oldest = oldest == Some(sequence);
             Command {
@@ -351,16 +350,13 @@ impl Engine {
                 ..row.command.clone()
             }
         };
-        outbox.range(range).take(limit).map(of_this_life).collect()
+        outbox.iter_after(&partition.0, &after_sequence).take(limit).map(of_this_life).collect()
     }
 
     /// Partitions that have not acknowledged everything that was sent to them.
     pub fn outbox_partitions(&self) -> Vec<PartitionId> {
         let all = self.state.tables.outbox_sequences.iter().map(|(partition, _)| PartitionId(partition));
-        all.filter(|partition| {
-            self.state.tables.outbox.range((partition.0, 0)..=(partition.0, u64::MAX)).next().is_some()
-        })
-        .collect()
+        all.filter(|partition| !self.state.tables.outbox.is_empty(&partition.0)).collect()
     }
 
     /// For a new leader: the command that forgets all job streams; `None` when there is none.

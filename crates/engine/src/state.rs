@@ -58,7 +58,7 @@ state::tables! {
         /// Interrupted work by its position in the queue.
         pub work: state::Table<u64, WorkRow> = 17,
         /// Commands for other partitions by (partition, sequence), until acknowledged.
-        pub outbox: state::Table<(u16, u64), OutboxRow> = 18,
+        pub outbox: state::Queue<u16, u64, OutboxRow> = 18,
         /// The last sequence given to a command, by receiving partition.
         pub outbox_sequences: state::Table<u16, u64> = 19,
         /// What was received last, by sending partition.
@@ -189,17 +189,17 @@ state::tables! {
         /// The definitions of start events that wait for conditions, by (tenant, subscription).
         pub conditional_start_events: state::Table<(Arc<str>, i64), i64> = 133,
         /// What was completed and may be undone, by (process instance, subscription).
-        pub compensation_subscriptions: state::Table<(i64, i64), CompensationSubscriptionRow> = 110,
+        pub compensation_subscriptions: state::Queue<i64, i64, CompensationSubscriptionRow> = 110,
         /// The same by where it was completed: (scope, subscription).
-        pub compensation_scopes: state::Table<(i64, i64), ()> = 111,
+        pub compensation_scopes: state::Queue<i64, i64, ()> = 111,
         /// The same as long as nothing has it undone.
-        pub compensable: state::Table<(i64, i64), ()> = 112,
+        pub compensable: state::Queue<i64, i64, ()> = 112,
         /// The same by (scope, BPMN id of the activity, subscription).
-        pub compensable_activities: state::Table<(i64, Arc<str>, i64), ()> = 113,
+        pub compensable_activities: state::Queue<(i64, Arc<str>), i64, ()> = 113,
         /// The subscription of the instance of an activity that was completed.
         pub compensation_activities: state::Table<i64, i64> = 114,
         /// What an event has undone and what is not done yet, by (throw event, subscription).
-        pub compensation_throw_events: state::Table<(i64, i64), ()> = 115,
+        pub compensation_throw_events: state::Queue<i64, i64, ()> = 115,
         /// The subscription that an instance of a handler undoes.
         pub compensation_handlers: state::Table<i64, i64> = 116,
         /// Where a throw event is that undoes what happened inside of activities.

@@ -41,9 +41,23 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         self.table.insert_new((prefix, key), value);
     }
 
+    /// Writes an entry, whether or not it is in the queue.
+    pub fn put(&mut self, prefix: P, key: K, value: V) {
+        self.fronts.get_mut().inserted(&prefix, &key);
+        self.table.put((prefix, key), value);
+    }
+
     /// Removes an entry, if it is there.
     pub fn remove(&mut self, prefix: &P, key: &K) {
         self.table.delete(&(prefix.clone(), key.clone()));
+    }
+
+    /// Removes the entries of a prefix from the front up to a key.
+    pub fn remove_up_to(&mut self, prefix: &P, last: &K) {
+        let keys: Vec<K> = self.iter(prefix).map(|(key, _)| key).take_while(|key| key <= last).collect();
+        for key in &keys {
+            self.remove(prefix, key);
+        }
     }
 
     /// Removes all entries.
@@ -76,6 +90,11 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         let Front { lower_bound, in_file } = self.fronts.lock().get(prefix);
         let entries = lower_bound.map(|from| self.scan_front(prefix, from, in_file));
         entries.into_iter().flatten().map(|entry| (entry.key.1, entry.value))
+    }
+
+    /// All entries in the order of their prefixes and keys.
+    pub fn entries(&self) -> impl Iterator<Item = ((P, K), Arc<V>)> + use<'_, P, K, V> {
+        self.table.iter()
     }
 
     /// The entries of a prefix behind a key, in order.

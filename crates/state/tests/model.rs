@@ -41,7 +41,9 @@ enum Step {
     RemoveRangeOfItems((u8, u8), (u8, u8)),
     RemovePrefixOfItems(u8),
     Enqueue(u8, u8, u64),
+    PutInQueue(u8, u8, u64),
     Dequeue(u8),
+    RemoveUpTo(u8, u8),
     Remove(u8, u8),
     Commit,
     Rollback,
@@ -63,7 +65,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => ((part.clone(), key.clone()), (part.clone(), key.clone())).prop_map(|(a, b)| Step::RemoveRangeOfItems(a, b)),
         1 => part.clone().prop_map(Step::RemovePrefixOfItems),
         6 => (part.clone(), key.clone(), any::<u64>()).prop_map(|(a, b, value)| Step::Enqueue(a, b, value)),
+        3 => (part.clone(), key.clone(), any::<u64>()).prop_map(|(a, b, value)| Step::PutInQueue(a, b, value)),
         5 => part.clone().prop_map(Step::Dequeue),
+        2 => (part.clone(), key.clone()).prop_map(|(a, b)| Step::RemoveUpTo(a, b)),
         3 => (part, key).prop_map(|(a, b)| Step::Remove(a, b)),
         6 => Just(Step::Commit),
         2 => Just(Step::Rollback),
@@ -150,6 +154,16 @@ impl World<'_> {
                     self.tables.queue.remove(&prefix, &key);
                 }
                 self.tables.queue.insert(prefix, key, value);
+                self.dirty = true;
+            }
+            Step::PutInQueue(prefix, key, value) => {
+                self.tables.queue.put(prefix, key, value);
+                self.at_hand.queue.insert((prefix, key), value);
+                self.dirty = true;
+            }
+            Step::RemoveUpTo(prefix, last) => {
+                self.tables.queue.remove_up_to(&prefix, &last);
+                self.at_hand.queue.retain(|(of, key), _| *of != prefix || *key > last);
                 self.dirty = true;
             }
             Step::Dequeue(prefix) => {
@@ -256,6 +270,8 @@ impl World<'_> {
                 assert_eq!(self.tables.queue.get(&part, &key).as_deref(), self.at_hand.queue.get(&(part, key)));
             }
         }
+        let queued = self.tables.queue.entries().map(|(key, value)| (key, *value));
+        assert!(queued.eq(self.at_hand.queue.clone()), "the entries of the queue differ from the model");
         assert!(self.tables.fault().is_none());
     }
 
@@ -267,6 +283,8 @@ impl World<'_> {
             assert!(found.eq(expected.clone()), "the queue differs from the model");
             assert_eq!(self.tables.queue.first(&prefix).map(|(key, value)| (key, *value)), expected.clone().next());
             assert_eq!(self.tables.queue.is_empty(&prefix), expected.clone().next().is_none());
+            let behind = self.tables.queue.iter_after(&prefix, &2).map(|(key, value)| (key, *value));
+            assert!(behind.eq(expected.filter(|(key, _)| *key > 2)), "the queue behind a key differs from the model");
         }
     }
 }

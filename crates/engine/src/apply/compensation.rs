@@ -16,7 +16,7 @@ pub(super) fn apply(
     intent: CompensationSubscriptionIntent,
     value: &CompensationSubscriptionValue,
 ) {
-    let before = state.tables.compensation_subscriptions.get(&(value.process_instance_key.raw(), key.raw()));
+    let before = state.tables.compensation_subscriptions.get(&value.process_instance_key.raw(), &key.raw());
     let Some(before) = before else {
         match intent {
             CompensationSubscriptionIntent::Created => created(state, key, value),
@@ -37,21 +37,21 @@ pub(super) fn apply(
 }
 
 /// Where the subscription is found by its activity as long as that is not being undone.
-fn by_activity(key: Key, value: &CompensationSubscriptionValue) -> (i64, Arc<str>, i64) {
-    (value.compensable_activity_scope_key.raw(), value.compensable_activity_id.shared().clone(), key.raw())
+fn by_activity(value: &CompensationSubscriptionValue) -> (i64, Arc<str>) {
+    (value.compensable_activity_scope_key.raw(), value.compensable_activity_id.shared().clone())
 }
 
 fn put(state: &mut State, key: Key, value: &CompensationSubscriptionValue, created: Option<u64>) {
     let row = CompensationSubscriptionRow { value: value.clone(), created };
-    state.tables.compensation_subscriptions.put((value.process_instance_key.raw(), key.raw()), row);
+    state.tables.compensation_subscriptions.put(value.process_instance_key.raw(), key.raw(), row);
 }
 
 fn created(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
     let (scope, activity) = (value.compensable_activity_scope_key.raw(), value.compensable_activity_instance_key.raw());
     put(state, key, value, position(state));
-    state.tables.compensation_scopes.insert_new((scope, key.raw()), ());
-    state.tables.compensable.insert_new((scope, key.raw()), ());
-    state.tables.compensable_activities.insert_new(by_activity(key, value), ());
+    state.tables.compensation_scopes.insert(scope, key.raw(), ());
+    state.tables.compensable.insert(scope, key.raw(), ());
+    state.tables.compensable_activities.insert(by_activity(value), key.raw(), ());
     state.tables.compensation_activities.insert_new(activity, key.raw());
     usage::add(state, value.process_instance_key, Usage::OF_COMPENSATION_SUBSCRIPTION);
 }
@@ -79,8 +79,8 @@ fn is_triggered(value: &CompensationSubscriptionValue) -> bool {
 }
 
 fn no_longer_compensable(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
-    state.tables.compensable.delete(&(value.compensable_activity_scope_key.raw(), key.raw()));
-    state.tables.compensable_activities.delete(&by_activity(key, value));
+    state.tables.compensable.remove(&value.compensable_activity_scope_key.raw(), &key.raw());
+    state.tables.compensable_activities.remove(&by_activity(value), &key.raw());
 }
 
 fn triggered(state: &mut State, key: Key, before: &CompensationSubscriptionRow, value: &CompensationSubscriptionValue) {
@@ -90,7 +90,7 @@ fn triggered(state: &mut State, key: Key, before: &CompensationSubscriptionRow, 
     no_longer_compensable(state, key, &before.value);
     put(state, key, value, before.created);
     let throw_event = value.throw_event_instance_key.raw();
-    state.tables.compensation_throw_events.insert_new((throw_event, key.raw()), ());
+    state.tables.compensation_throw_events.insert(throw_event, key.raw(), ());
     if value.compensation_handler_instance_key.is_some() {
         state.tables.compensation_handlers.insert_new(value.compensation_handler_instance_key.raw(), key.raw());
     }
@@ -106,7 +106,7 @@ fn go_inside(state: &mut State, value: &CompensationSubscriptionValue) {
         scopes.pop();
     }
     let activity = value.compensable_activity_instance_key;
-    if state.tables.compensable.prefix_keys(&activity.raw()).next().is_some() {
+    if state.tables.compensable.first(&activity.raw()).is_some() {
         scopes.push(activity);
     }
     if !scopes.is_empty() || begun.is_some() {
@@ -117,11 +117,11 @@ fn go_inside(state: &mut State, value: &CompensationSubscriptionValue) {
 }
 
 fn ended(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
-    state.tables.compensation_subscriptions.delete(&(value.process_instance_key.raw(), key.raw()));
-    state.tables.compensation_scopes.delete(&(value.compensable_activity_scope_key.raw(), key.raw()));
+    state.tables.compensation_subscriptions.remove(&value.process_instance_key.raw(), &key.raw());
+    state.tables.compensation_scopes.remove(&value.compensable_activity_scope_key.raw(), &key.raw());
     state.tables.compensation_activities.delete(&value.compensable_activity_instance_key.raw());
     if is_triggered(value) {
-        state.tables.compensation_throw_events.delete(&(value.throw_event_instance_key.raw(), key.raw()));
+        state.tables.compensation_throw_events.remove(&value.throw_event_instance_key.raw(), &key.raw());
         if value.compensation_handler_instance_key.is_some() {
             state.tables.compensation_handlers.delete(&value.compensation_handler_instance_key.raw());
         }
@@ -133,8 +133,8 @@ fn ended(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
 
 fn migrated(state: &mut State, key: Key, before: &CompensationSubscriptionRow, value: &CompensationSubscriptionValue) {
     if !is_triggered(&before.value) {
-        state.tables.compensable_activities.delete(&by_activity(key, &before.value));
-        state.tables.compensable_activities.insert_new(by_activity(key, value), ());
+        state.tables.compensable_activities.remove(&by_activity(&before.value), &key.raw());
+        state.tables.compensable_activities.insert(by_activity(value), key.raw(), ());
     }
     put(state, key, value, before.created);
 }

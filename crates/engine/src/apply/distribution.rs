@@ -34,11 +34,11 @@ pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &Outb
                 return super::broken(state, "it holds no command to be sent".to_owned());
             };
             let row = OutboxRow { command: (**command).clone(), distribution: value.distribution_key };
-            state.tables.outbox.insert_new((partition, value.sequence), row);
+            state.tables.outbox.insert(partition, value.sequence, row);
             state.tables.outbox_sequences.put(partition, value.sequence);
         }
         OutboxIntent::Acknowledged => {
-            state.tables.outbox.remove_range((partition, 0)..=(partition, value.sequence));
+            state.tables.outbox.remove_up_to(&partition, &value.sequence);
         }
         OutboxIntent::Received => {
             let row = InboxRow { incarnation: value.incarnation, sequence: value.sequence, awaits_oldest: false };

@@ -35,7 +35,7 @@ fn complete_scopes(execution: &mut Execution<'_>, process_instance: Key, mut sco
 
 /// The event may have ended before by a modification.
 fn complete_throw_event(execution: &mut Execution<'_>, throw_event: Key) -> Outcome {
-    let is_left = execution.state.tables.compensation_throw_events.prefix_keys(&throw_event.raw()).next().is_some();
+    let is_left = execution.state.tables.compensation_throw_events.first(&throw_event.raw()).is_some();
     if is_left {
         return Ok(());
     }

@@ -26,8 +26,8 @@ pub(crate) fn migrate(
     to: &Destination<'_>,
     count_max: usize,
 ) -> Result<usize, Rejection> {
-    let keys = execution.state.tables.compensation_subscriptions.prefix_keys(&process_instance.raw());
-    let subscriptions: Vec<i64> = keys.map(|(_, subscription)| subscription).take(count_max + 1).collect();
+    let subscriptions = execution.state.tables.compensation_subscriptions.iter(&process_instance.raw());
+    let subscriptions: Vec<i64> = subscriptions.map(|(subscription, _)| subscription).take(count_max + 1).collect();
     if subscriptions.len() > count_max {
         return Ok(subscriptions.len());
     }

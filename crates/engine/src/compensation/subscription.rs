@@ -107,8 +107,8 @@ fn delete_some(execution: &mut Execution<'_>, process_instance: Key, count_max: 
 }
 
 fn first_of_process(execution: &Execution<'_>, process_instance: Key) -> Option<i64> {
-    let mut keys = execution.state.tables.compensation_subscriptions.prefix_keys(&process_instance.raw());
-    keys.next().map(|(_, subscription)| subscription)
+    let subscriptions = &execution.state.tables.compensation_subscriptions;
+    subscriptions.first(&process_instance.raw()).map(|(subscription, _)| subscription)
 }
 
 /// Those of what was completed in a scope go, and of what was completed inside of that, from the outside in. What is more

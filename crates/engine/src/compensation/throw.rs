@@ -53,8 +53,8 @@ pub(super) fn next(state: &State, token: &Token) -> Option<i64> {
         None => *subscription < token.key.raw(),
     };
     let first = |scope: Key| {
-        let mut found = state.tables.compensable.prefix_keys(&scope.raw()).map(|(_, subscription)| subscription);
-        found.next().filter(before)
+        let found = state.tables.compensable.first(&scope.raw());
+        found.map(|(subscription, _)| subscription).filter(before)
     };
     let inside = event.iter().flat_map(|row| row.scopes.iter().rev());
     if let Some(found) = inside.copied().find_map(first) {
@@ -70,8 +70,7 @@ pub(super) fn next(state: &State, token: &Token) -> Option<i64> {
         None => first(scope),
         Some(activity) => {
             let of_activity = (scope.raw(), token.process.element(activity).id.clone());
-            let range = (of_activity.0, of_activity.1.clone(), i64::MIN)..=(of_activity.0, of_activity.1, i64::MAX);
-            state.tables.compensable_activities.range(range).next().map(|((.., subscription), _)| subscription)
+            state.tables.compensable_activities.first(&of_activity).map(|(subscription, _)| subscription)
         }
     });
     found.min().filter(before)

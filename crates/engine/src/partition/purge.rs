@@ -44,7 +44,7 @@ fn large_table(execution: &Execution<'_>) -> Option<&'static str> {
         ("variables", is_large(tables.variables.iter().take(counted).count())),
         ("messages", is_large(tables.messages.iter().take(counted).count())),
         ("subscriptions to messages", is_large(tables.message_subscriptions.iter().take(counted).count())),
-        ("commands for other partitions", is_large(tables.outbox.iter().take(counted).count())),
+        ("commands for other partitions", is_large(tables.outbox.entries().take(counted).count())),
         ("items of loops", is_large(tables.loop_items.iter().take(counted).count())),
     ]
     .into_iter()

@@ -131,7 +131,7 @@ impl State {
             let usage = found.entry(self.root_of(instance.value.process_instance_key)).or_default();
             usage.add(Usage { living, bytes: bytes + instance.output_bytes });
         }
-        for ((process_instance, _), _) in self.tables.compensation_subscriptions.iter() {
+        for ((process_instance, _), _) in self.tables.compensation_subscriptions.entries() {
             let usage = found.entry(self.root_of(Key::from_raw(process_instance))).or_default();
             usage.add(Usage::OF_COMPENSATION_SUBSCRIPTION);
         }
