@@ -35,7 +35,7 @@ pub use format::RecordLogError;
 pub use range::SegmentsRange;
 pub(crate) use range::range;
 pub use reader::Gap;
-pub(crate) use reader::{Next, Read, RecordReader};
+pub(crate) use reader::{Answer, Next, Offer, Read, RecordReader};
 pub(crate) use write_back::WriteBackThread;
 pub use writer::RecordWriter;
 

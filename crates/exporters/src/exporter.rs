@@ -123,6 +123,13 @@ pub trait PartitionExporter: Send {
         true
     }
 
+    /// Takes the next record as it is encoded, if that is enough to know what it wants of it; otherwise `false`, and it is asked
+    /// whether it wants the record. Only what follows the record before without a gap is offered, and only to exporters whose filter
+    /// lets everything through.
+    fn take_encoded(&mut self, _subject: &Subject, _encoded: &[u8], _place: RecordPlace, _now: Duration) -> bool {
+        false
+    }
+
     /// The last records up to this place were none that it wants. `true` when it acknowledges the place itself; otherwise the node
     /// takes care of that as soon as everything before them is acknowledged.
     fn passed(&mut self, _place: RecordPlace) -> bool {

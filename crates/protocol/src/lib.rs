@@ -9,6 +9,7 @@
 mod actor;
 mod codec;
 mod command;
+mod element_event;
 mod element_path;
 mod intent;
 mod key;
@@ -25,6 +26,7 @@ pub use codec::{DecodeError, decode, encode, encode_to_vec};
 pub use command::{
     BATCH_FORMAT, Command, CommandBatch, Origin, OutboxSource, Request, batch_timestamp, decode_batch, encode_batch,
 };
+pub use element_event::ElementEvent;
 pub use element_path::ElementPath;
 pub use intent::*;
 pub use key::{Key, PartitionId, Timestamp};

@@ -184,6 +184,40 @@ fn instructions_are_exported_as_objects() {
 }
 
 #[test]
+fn events_of_elements_are_read_without_the_rest() {
+    let value = ProcessInstanceValue {
+        bpmn_process_id: "order".into(),
+        version: 300,
+        process_definition_key: Key::new(PartitionId(1), 3),
+        process_instance_key: Key::new(PartitionId(2), 5),
+        element_id: "wäge".into(),
+        flow_scope_key: Key::NONE,
+        bpmn_element_type: BpmnElementType::AdHocSubProcessInnerInstance,
+        tags: vec!["a".into()],
+        business_id: "4711".into(),
+        ..ProcessInstanceValue::default()
+    };
+    let payload = Payload::ProcessInstance(ProcessInstanceIntent::ElementMigrated, Arc::new(value));
+    let event = Record {
+        operation_reference: Some(u64::MAX),
+        path: Some(Box::default()),
+        ..Record::event(1 << 40, -1, Key::new(PartitionId(2), 9), payload)
+    };
+    let encoded = encode_to_vec(&event);
+    let read = ElementEvent::peek(&encoded).expect("it is one");
+    assert_eq!((Some(read), read.element_id), (ElementEvent::of(&event), "wäge"));
+    for length in 0..encoded.len() {
+        let read = ElementEvent::peek(&encoded[..length]);
+        assert!(read.is_none() || read == ElementEvent::of(&event), "{length} bytes");
+    }
+    let job = Record::event(2, 1, Key::NONE, Payload::Job(JobIntent::Created, Arc::default()));
+    let refused = Record { record_type: RecordType::Rejection(Rejection::not_found("It is gone")), ..event };
+    for other in [job, refused] {
+        assert_eq!((ElementEvent::peek(&encode_to_vec(&other)), ElementEvent::of(&other)), (None, None));
+    }
+}
+
+#[test]
 fn records_look_as_exporters_of_zeebe_write_them() {
     let value = JobValue {
         job_type: "work".into(),

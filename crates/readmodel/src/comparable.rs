@@ -14,6 +14,9 @@ pub(crate) struct Comparable<'a>(Cow<'a, str>);
 impl Comparable<'_> {
     /// What stands in the index.
     pub fn prefix(&self) -> &str {
+        if self.0.len() <= PREFIX_CHARACTERS {
+            return &self.0;
+        }
         let end = self.0.char_indices().nth(PREFIX_CHARACTERS).map_or(self.0.len(), |(end, _)| end);
         &self.0[..end]
     }
@@ -26,7 +29,9 @@ impl Comparable<'_> {
 
 /// `1`, `1.0` and `1e0` are the same number. All other values are compared as they are written.
 pub(crate) fn comparable(json: &str) -> Comparable<'_> {
-    let trimmed = json.trim();
+    // Mostly there is nothing around it.
+    let is_bare = |end: Option<&u8>| end.is_some_and(u8::is_ascii_graphic);
+    let trimmed = if is_bare(json.as_bytes().first()) && is_bare(json.as_bytes().last()) { json } else { json.trim() };
     let is_number = trimmed.starts_with(|first: char| first == '-' || first.is_ascii_digit());
     if !is_number || trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
         return Comparable(Cow::Borrowed(trimmed));

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use exporters::{Context, Delivery, Exporter, ExporterError, Opening, PartitionExporter, Resume};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
-use protocol::{PartitionId, Payload, PurgeIntent, Record, RecordPlace, Subject, Timestamp};
+use protocol::{ElementEvent, PartitionId, Payload, PurgeIntent, Record, RecordPlace, Subject, Timestamp};
 
 use crate::audited::Audited;
 use crate::check::Check;
 use crate::database;
-use crate::fold::Fold;
+use crate::fold::{Fold, process_instance};
 use crate::model::ReadModel;
 use crate::progress::Progress;
 use crate::rebuild::{self, History};
@@ -23,9 +23,6 @@ use crate::retention::{Deletion, Retention};
 use crate::source::Source;
 use crate::store::Store;
 
-/// A transaction has no more rows or bytes of values, about.
-const BATCH_ROWS_MAX: usize = 20_000;
-const BATCH_BYTES_MAX: usize = 16 << 20;
 /// After each row that it wrote, the next transaction waits so much longer, and at least as long as the last one took.
 const PAUSE_PER_ROW: Duration = Duration::from_micros(250);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -256,7 +253,7 @@ impl PartitionExporter for PartitionConsumer {
         open.fold
             .take(&open.store.database, record, place)
             .map_err(Self::failed(&mut self.damage, "take what lives"))?;
-        if open.fold.batch.rows() >= BATCH_ROWS_MAX || open.fold.batch.bytes >= BATCH_BYTES_MAX {
+        if open.fold.is_full() {
             self.commit(now)?;
         }
         Ok(())
@@ -293,8 +290,7 @@ impl PartitionExporter for PartitionConsumer {
         if open.fold.batch.rows() > 0 {
             open.waiting_since.get_or_insert(now);
         }
-        let is_full = open.fold.batch.rows() >= BATCH_ROWS_MAX || open.fold.batch.bytes >= BATCH_BYTES_MAX;
-        if is_full && !open.fold.is_amid_variables() {
+        if open.fold.is_full() && !open.fold.is_amid_variables() {
             self.commit(now)?;
         }
         Ok(())
@@ -302,6 +298,19 @@ impl PartitionExporter for PartitionConsumer {
 
     fn wants(&self, subject: &Subject) -> bool {
         self.open.as_ref().is_none_or(|open| open.fold.reads(subject))
+    }
+
+    fn take_encoded(&mut self, subject: &Subject, encoded: &[u8], place: RecordPlace, now: Duration) -> bool {
+        let Some(open) = &mut self.open else { return false };
+        if !process_instance::can_take(subject) || open.fold.is_full() {
+            return false;
+        }
+        if !ElementEvent::peek(encoded).is_some_and(|event| open.fold.take_element(&event, place)) {
+            return false;
+        }
+        open.taken = place;
+        open.waiting_since.get_or_insert(now);
+        true
     }
 
     fn passed(&mut self, place: RecordPlace) -> bool {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::database::{Bound, Database, Result};
 use crate::enumerations::PROCESS;
-use protocol::Text;
 
 /// The number of an element in the tables of its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,10 +16,13 @@ const LOOP_BODY: u8 = 19;
 /// The names of so many definitions are kept.
 const NAMED_DEFINITIONS_MAX: usize = 64;
 
+/// The elements of a definition, with their types: some are two with one id.
+type ElementsById = HashMap<Box<str>, Vec<(u8, ElementId)>>;
+
 /// All elements that records have named so far.
 #[derive(Debug, Default)]
 pub(crate) struct Dictionary {
-    elements: HashMap<i64, HashMap<Text, Vec<(u8, ElementId)>>>,
+    elements: HashMap<i64, ElementsById>,
     /// Of each definition, the process itself.
     processes: HashMap<i64, ElementId>,
     names: HashMap<i64, HashMap<String, String>>,
@@ -32,17 +34,17 @@ impl Dictionary {
         let mut dictionary = Dictionary::default();
         database.query("SELECT id, process_definition_key, element_id, type FROM element", &[], |row| {
             let element_id: String = row.get(2)?;
-            dictionary.insert(row.get(1)?, element_id.into(), row.get(3)?, ElementId(row.get(0)?));
+            dictionary.insert(row.get(1)?, &element_id, row.get(3)?, ElementId(row.get(0)?));
             Ok(())
         })?;
         Ok(dictionary)
     }
 
-    fn insert(&mut self, definition: i64, element_id: Text, element_type: u8, id: ElementId) {
+    fn insert(&mut self, definition: i64, element_id: &str, element_type: u8, id: ElementId) {
         if element_type == PROCESS {
             self.processes.insert(definition, id);
         }
-        self.elements.entry(definition).or_default().entry(element_id).or_default().push((element_type, id));
+        self.elements.entry(definition).or_default().entry(element_id.into()).or_default().push((element_type, id));
     }
 
     /// The process of a definition, if an instance of it was seen.
@@ -50,30 +52,35 @@ impl Dictionary {
         self.processes.get(&definition).copied()
     }
 
-    /// The number of an element; `true` when it is new.
-    pub fn element(
-        &mut self,
-        database: &Database,
-        definition: i64,
-        element_id: &Text,
-        element_type: u8,
-    ) -> Result<(ElementId, bool)> {
-        let known = self.elements.get(&definition).and_then(|of| of.get(element_id)).map_or(&[][..], Vec::as_slice);
+    /// The number of an element that a record has named before.
+    pub fn known(&self, definition: i64, element_id: &str, element_type: u8) -> Option<ElementId> {
+        let known = self.elements.get(&definition)?.get(element_id)?;
         let found = if element_type == UNSPECIFIED {
             known.iter().find(|(known, _)| *known != LOOP_BODY).or(known.first())
         } else {
             known.iter().find(|(known, _)| *known == element_type)
         };
-        if let Some((_, id)) = found {
-            return Ok((*id, false));
+        found.map(|(_, id)| *id)
+    }
+
+    /// The number of an element; `true` when it is new.
+    pub fn element(
+        &mut self,
+        database: &Database,
+        definition: i64,
+        element_id: &str,
+        element_type: u8,
+    ) -> Result<(ElementId, bool)> {
+        if let Some(id) = self.known(definition, element_id, element_type) {
+            return Ok((id, false));
         }
         let name = self.name(database, definition, element_id)?;
         let insert = "INSERT INTO element(process_definition_key, element_id, name, type, active, completed, canceled, \
                       incidents) VALUES (?, ?, ?, ?, 0, 0, 0, 0)";
         let values: [Bound<'_>; 4] =
-            [definition.into(), (&**element_id).into(), name.as_deref().into(), element_type.into()];
+            [definition.into(), element_id.into(), name.as_deref().into(), element_type.into()];
         let id = ElementId(database.insert(insert, "id", &values)?);
-        self.insert(definition, element_id.clone(), element_type, id);
+        self.insert(definition, element_id, element_type, id);
         Ok((id, true))
     }
 

@@ -1,6 +1,8 @@
 //! The kinds and states that rows hold as numbers: each is the place of its name in a list. Lists only grow at their end,
 //! because the numbers are in files.
 
+use protocol::BpmnElementType;
+
 /// Names by number.
 pub type Enumeration = &'static [&'static str];
 
@@ -153,4 +155,25 @@ pub const ACTOR_TYPES: Enumeration = &["ANONYMOUS", "UNKNOWN", "USER", "CLIENT"]
 /// The number of a name; none for names that are not in the list.
 pub fn number_of(enumeration: Enumeration, name: &str) -> Option<u8> {
     enumeration.iter().position(|known| *known == name).and_then(|at| u8::try_from(at).ok())
+}
+
+/// The number of an element's type: records name it by the same.
+pub(crate) fn number_of_element_type(of: BpmnElementType) -> u8 {
+    of as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn element_types_have_the_numbers_of_their_names() {
+        // The last one stands for what this version does not know.
+        let (_, known) = ELEMENT_TYPES.split_last().expect("types");
+        for (number, name) in (0..).zip(known) {
+            let of: BpmnElementType = protocol::decode(&protocol::encode_to_vec(&number)).expect("it is a type");
+            assert_eq!((number_of_element_type(of), of.name()), (number, *name));
+        }
+        protocol::decode::<BpmnElementType>(&protocol::encode_to_vec(&known.len())).expect_err("there are no more");
+    }
 }

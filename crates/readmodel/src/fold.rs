@@ -10,7 +10,7 @@ pub(crate) mod form;
 mod global_listener;
 mod job;
 mod message;
-mod process_instance;
+pub(crate) mod process_instance;
 mod timer;
 mod usage;
 mod user_task;
@@ -30,6 +30,10 @@ use crate::dictionary::{Dictionary, names_of};
 use crate::enumerations::{DEFINITION_STATES, number_of};
 use crate::rebuild;
 use crate::schema::tables;
+
+/// A transaction has no more rows or bytes of values, about.
+const BATCH_ROWS_MAX: usize = 20_000;
+const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// What rows are made of, beside process instances and, if they are noted, their creations.
 const READ: [ValueType; 20] = [
@@ -86,6 +90,11 @@ impl Fold {
             audited,
             set_variables: audit::SetVariables::default(),
         })
+    }
+
+    /// Whether the batch is to be written before more comes.
+    pub fn is_full(&self) -> bool {
+        self.batch.rows() >= BATCH_ROWS_MAX || self.batch.bytes >= BATCH_BYTES_MAX
     }
 
     /// The batch is written: the next one begins.

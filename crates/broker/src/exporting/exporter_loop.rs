@@ -14,7 +14,7 @@ use state::StoreHandle;
 
 use super::progress::Call;
 use super::{ExporterProgress, ExporterState, Keeper};
-use crate::record_log::{Next, Read, RecordLogError, RecordReader};
+use crate::record_log::{Answer, Next, Offer, Read, RecordLogError, RecordReader};
 
 /// Records that are exported before the exporter may flush.
 pub(super) const TURN_RECORDS: usize = 1_000;
@@ -300,9 +300,17 @@ impl ExporterLoop {
         let reader = self.reader.as_mut().expect("it was opened");
         let (mut exported, mut skipped, mut timestamp) = (0, 0, None);
         let mut result = Ok(true);
+        let takes_encoded = self.filter == RecordFilter::default();
         for _ in 0..TURN_RECORDS {
             let kept = self.next.take().map(Next::Read);
-            let next = kept.map_or_else(|| reader.next(|subject| exporter.wants(subject)), |read| Ok(Some(read)));
+            let answer = |offer: &Offer<'_>| {
+                let is_offered = takes_encoded && offer.follows;
+                if is_offered && exporter.take_encoded(&offer.subject, offer.encoded, offer.place, now) {
+                    return Answer::Taken;
+                }
+                if exporter.wants(&offer.subject) { Answer::Read } else { Answer::Pass }
+            };
+            let next = kept.map_or_else(|| reader.next(answer), |read| Ok(Some(read)));
             if let Some(gap) = reader.take_gap() {
                 progress.note_gap(gap);
                 if gap.records() > 0 {
@@ -323,6 +331,11 @@ impl ExporterLoop {
                 Ok(Some(Next::Passed(place, at))) => {
                     skipped += 1;
                     (self.seen, timestamp) = (place, Some(at));
+                    continue;
+                }
+                Ok(Some(Next::Taken(place, at))) => {
+                    exported += 1;
+                    (self.exported, self.seen, timestamp) = (place, place, Some(at));
                     continue;
                 }
                 Ok(None) => {

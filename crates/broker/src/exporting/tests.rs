@@ -34,6 +34,9 @@ struct Told {
     own_place: Option<RecordPlace>,
     /// Of this intent it wants no records.
     unwanted: Option<VariableIntent>,
+    /// Of this intent it takes records as they are encoded.
+    takes_encoded: Option<VariableIntent>,
+    taken_encoded: Vec<u64>,
     /// It acknowledges what it passes, as what it takes.
     keeps_what_is_passed: bool,
     passed: Vec<u64>,
@@ -66,6 +69,19 @@ impl PartitionExporter for Flushed {
 
     fn wants(&self, subject: &Subject) -> bool {
         self.0.lock().unwanted.is_none_or(|unwanted| unwanted.code() != subject.intent)
+    }
+
+    fn take_encoded(&mut self, subject: &Subject, encoded: &[u8], place: RecordPlace, now: Duration) -> bool {
+        let mut told = self.0.lock();
+        if told.takes_encoded.is_none_or(|of| of.code() != subject.intent) {
+            return false;
+        }
+        assert_eq!(Record::peek(encoded).expect("a record"), (place.position, place.number));
+        told.taken_encoded.push(place.position);
+        told.unacknowledged = Some(place);
+        let at = now + told.delay;
+        told.flush_at.get_or_insert(at);
+        true
     }
 
     fn passed(&mut self, place: RecordPlace) -> bool {
@@ -260,6 +276,28 @@ fn records_that_an_exporter_does_not_want_are_passed() {
         assert_eq!(acknowledged(&director), if keeps { 5 } else { 7 });
         assert_eq!(director.progress().position(0).exported, if keeps { 7 } else { 3 });
         assert_eq!(told.lock().passed, [5, 7]);
+    }
+}
+
+#[test]
+fn records_are_taken_as_they_are_encoded_if_nothing_is_missing_before_and_the_filter_is_open() {
+    for (filter, taken, encoded) in [
+        (RecordFilter::default(), [1, 6].as_slice(), [2, 3, 7].as_slice()),
+        (RecordFilter::default().only_kinds([RecordKind::Event]), [1, 2, 3, 6, 7].as_slice(), [].as_slice()),
+    ] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (log, mut writer) = records(directory.path());
+        let (mut director, told) = director_of(directory.path(), &log, filter);
+        told.lock().takes_encoded = Some(VariableIntent::Updated);
+        write(&mut writer, [1]);
+        write_of(&mut writer, VariableIntent::Updated, [2, 3]);
+        // Two are missing.
+        write_of(&mut writer, VariableIntent::Updated, [6, 7]);
+        director.turn(START, 0);
+        let told = told.lock();
+        assert_eq!((told.taken.as_slice(), told.taken_encoded.as_slice()), (taken, encoded));
+        let position = director.progress().position(0);
+        assert_eq!((acknowledged(&director), position.exported, position.missing_records), (7, 7, 2));
     }
 }
 

@@ -34,6 +34,27 @@ impl Read {
     }
 }
 
+/// A record before it is read.
+#[derive(Debug)]
+pub(crate) struct Offer<'a> {
+    pub subject: Subject,
+    pub encoded: &'a [u8],
+    pub place: RecordPlace,
+    /// Whether nothing is missing between it and the record before.
+    pub follows: bool,
+}
+
+/// What is to become of an offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It is wanted.
+    Read,
+    /// It is not.
+    Pass,
+    /// All that was wanted of it was taken already.
+    Taken,
+}
+
 /// What comes next.
 #[derive(Debug)]
 pub(crate) enum Next {
@@ -41,6 +62,8 @@ pub(crate) enum Next {
     Read(Read),
     /// A record that is not wanted, and when it happened.
     Passed(RecordPlace, Timestamp),
+    /// A record that was taken as it was offered, and when it happened.
+    Taken(RecordPlace, Timestamp),
 }
 
 /// Records do not follow each other: what should be between them is not in the stream.
@@ -103,7 +126,7 @@ impl RecordReader {
     }
 
     /// The next record, if one is written. It is read only if it is wanted.
-    pub fn next(&mut self, wants: impl Fn(&Subject) -> bool) -> Result<Option<Next>, RecordLogError> {
+    pub fn next(&mut self, mut answer: impl FnMut(&Offer<'_>) -> Answer) -> Result<Option<Next>, RecordLogError> {
         loop {
             if self.last.position >= self.log.last_position() {
                 return Ok(None);
@@ -112,11 +135,11 @@ impl RecordReader {
                 Some(place) => place,
                 None => self.enter(self.log.segment_for(self.last.position))?,
             };
-            if let Some(next) = place.read(self.last.position, &wants)? {
+            if let Some(next) = place.read(self.last, self.gap.is_none(), &mut answer)? {
                 self.place = Some(place);
                 self.follow(match &next {
                     Next::Read(read) => read.place(),
-                    Next::Passed(place, _) => *place,
+                    Next::Passed(place, _) | Next::Taken(place, _) => *place,
                 });
                 return Ok(Some(next));
             }
@@ -177,13 +200,18 @@ impl Place {
         Ok(Place { file, segment, readable, offset, buffer: Vec::new(), consumed: 0 })
     }
 
-    /// The next record behind a position in the part of the segment that can be read.
-    fn read(&mut self, after_position: u64, wants: impl Fn(&Subject) -> bool) -> Result<Option<Next>, RecordLogError> {
+    /// The next record behind the last one in the part of the segment that can be read. `is_whole` while nothing is missing before it.
+    fn read(
+        &mut self,
+        last: RecordPlace,
+        is_whole: bool,
+        answer: &mut impl FnMut(&Offer<'_>) -> Answer,
+    ) -> Result<Option<Next>, RecordLogError> {
         let mut needed_bytes = format::FRAME_HEADER_BYTES;
         loop {
             let offset = self.offset + self.consumed as u64;
             match format::decode_frame(&self.buffer[self.consumed..], true) {
-                Frame::Complete { position, frame_bytes, .. } if position <= after_position => {
+                Frame::Complete { position, frame_bytes, .. } if position <= last.position => {
                     self.consumed += frame_bytes;
                     needed_bytes = format::FRAME_HEADER_BYTES;
                     continue;
@@ -191,11 +219,15 @@ impl Place {
                 Frame::Complete { position, number, record, frame_bytes } => {
                     let source = &self.segment.source;
                     let next = Record::peek_subject(record).and_then(|subject| {
-                        if wants(&subject) {
-                            return Ok(Next::Read(Read { record: protocol::decode(record)?, source: source.clone() }));
-                        }
                         let place = RecordPlace { incarnation: source.incarnation, position, number };
-                        Ok(Next::Passed(place, subject.timestamp))
+                        let follows = is_whole && number == last.number.saturating_add(1);
+                        Ok(match answer(&Offer { subject, encoded: record, place, follows }) {
+                            Answer::Read => {
+                                Next::Read(Read { record: protocol::decode(record)?, source: source.clone() })
+                            }
+                            Answer::Pass => Next::Passed(place, subject.timestamp),
+                            Answer::Taken => Next::Taken(place, subject.timestamp),
+                        })
                     });
                     let next = next.map_err(|error| self.damaged(offset, &error.to_string()))?;
                     self.consumed += frame_bytes;

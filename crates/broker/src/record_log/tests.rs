@@ -44,9 +44,9 @@ fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
 
 /// The next record.
 fn next(reader: &mut RecordReader) -> Option<Read> {
-    reader.next(|_| true).expect("readable").map(|next| match next {
+    reader.next(|_| Answer::Read).expect("readable").map(|next| match next {
         Next::Read(read) => read,
-        Next::Passed(..) => panic!("all are wanted"),
+        Next::Passed(..) | Next::Taken(..) => panic!("all are to be read"),
     })
 }
 

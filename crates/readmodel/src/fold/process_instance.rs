@@ -1,13 +1,16 @@
 //! Process instances, their elements, flows and incidents.
 
-use protocol::{ElementPath, IncidentIntent, IncidentValue, Key, ProcessInstanceIntent, ProcessInstanceValue, Record};
+use protocol::{
+    BpmnElementType, ElementEvent, ElementPath, IncidentIntent, IncidentValue, Key, ProcessInstanceIntent,
+    ProcessInstanceValue, Record, RecordPlace, Subject, ValueType,
+};
 
 use super::{Fold, some_key};
 use crate::batch::{ElementInstanceRow, IncidentRow, ProcessInstanceRow};
 use crate::database::{Database, Result};
 use crate::dictionary::{ElementId, UNSPECIFIED};
 use crate::enumerations::{
-    ACTIVE, COMPLETED, ELEMENT_TYPES, ERROR_TYPES, INCIDENT_STATES, PROCESS, TERMINATED, number_of,
+    ACTIVE, COMPLETED, ERROR_TYPES, INCIDENT_STATES, TERMINATED, number_of, number_of_element_type,
 };
 
 /// What lies between the begin and the end of an element changes nothing that is kept.
@@ -19,6 +22,31 @@ pub(super) const READ: [ProcessInstanceIntent; 5] = [
     ProcessInstanceIntent::SequenceFlowTaken,
 ];
 
+/// What [`Fold::take_element`] can take: not what leaves one element for another, which takes a look at the row.
+const TAKEN: [ProcessInstanceIntent; 4] = [
+    ProcessInstanceIntent::ElementActivating,
+    ProcessInstanceIntent::ElementCompleted,
+    ProcessInstanceIntent::ElementTerminated,
+    ProcessInstanceIntent::SequenceFlowTaken,
+];
+
+/// Whether [`Fold::take_element`] may take the record of this, so that it is worth a look.
+pub(crate) fn can_take(subject: &Subject) -> bool {
+    subject.is_event
+        && subject.value_type == ValueType::ProcessInstance as u32
+        && TAKEN.iter().any(|of| of.code() == subject.intent)
+}
+
+/// What an element instance is after an event, and when it ended; none for what is no begin or end of one.
+fn state_after(event: &ElementEvent<'_>) -> Option<(u8, Option<i64>)> {
+    match event.intent {
+        ProcessInstanceIntent::ElementActivating | ProcessInstanceIntent::ElementMigrated => Some((ACTIVE, None)),
+        ProcessInstanceIntent::ElementCompleted => Some((COMPLETED, Some(event.timestamp))),
+        ProcessInstanceIntent::ElementTerminated => Some((TERMINATED, Some(event.timestamp))),
+        _ => None,
+    }
+}
+
 impl Fold {
     pub(super) fn process_instance(
         &mut self,
@@ -27,62 +55,65 @@ impl Fold {
         intent: ProcessInstanceIntent,
         value: &ProcessInstanceValue,
     ) -> Result<()> {
-        use ProcessInstanceIntent as Intent;
-        let (state, end) = match intent {
-            Intent::ElementActivating | Intent::ElementMigrated => (ACTIVE, None),
-            Intent::ElementCompleted => (COMPLETED, Some(record.timestamp)),
-            Intent::ElementTerminated => (TERMINATED, Some(record.timestamp)),
-            Intent::SequenceFlowTaken => {
-                let element = self.element(database, value)?;
-                self.batch.sequence_flows.insert((value.process_instance_key.raw(), element));
-                return Ok(());
-            }
-            // Not among those that are read.
-            _ => return Ok(()),
-        };
-        let element = self.element(database, value)?;
-        self.count(database, record, intent, element)?;
-        if number_of(ELEMENT_TYPES, value.bpmn_element_type.name()) == Some(PROCESS) {
-            if intent == Intent::ElementActivating && !value.parent_process_instance_key.is_some() {
-                self.use_instance(record.timestamp);
-            }
-            self.root_element(record, value, state, end);
+        let Some(event) = ElementEvent::of(record).filter(|_| READ.contains(&intent)) else { return Ok(()) };
+        let (definition, element_type) = (event.process_definition_key.raw(), event.bpmn_element_type);
+        let element_type = number_of_element_type(element_type);
+        let (element, is_new) = self.dictionary.element(database, definition, event.element_id, element_type)?;
+        self.batch.definitions += usize::from(is_new);
+        if intent == ProcessInstanceIntent::ElementMigrated {
+            self.move_count(database, event.key, element)?;
+        }
+        if event.bpmn_element_type != BpmnElementType::Process {
+            self.inner_element(&event, element);
+            return Ok(());
+        }
+        let Some((state, end)) = state_after(&event) else { return Ok(()) };
+        self.count(intent, element);
+        if intent == ProcessInstanceIntent::ElementActivating && !value.parent_process_instance_key.is_some() {
+            self.use_instance(record.timestamp);
+        }
+        self.root_element(record, value, state, end);
+        Ok(())
+    }
+
+    /// Takes what most records say: that an element begins or ends that was seen before, or a flow is taken. `false` for what takes
+    /// more of the record, or of the rows, to know.
+    pub fn take_element(&mut self, event: &ElementEvent<'_>, place: RecordPlace) -> bool {
+        if !TAKEN.contains(&event.intent) {
+            return false;
+        }
+        let (definition, element_type) = (event.process_definition_key.raw(), event.bpmn_element_type);
+        let known = self.dictionary.known(definition, event.element_id, number_of_element_type(element_type));
+        let Some(element) = known else { return false };
+        if element_type != BpmnElementType::Process {
+            self.inner_element(event, element);
         } else {
-            self.inner_element(record, value, element, state, end);
+            let Some((state, Some(end))) = state_after(event) else { return false };
+            let Some(row) = self.batch.process_instances.get_mut(&event.key.raw()) else { return false };
+            (row.definition, row.state, row.end) = (definition, state, Some(end));
+            self.count(event.intent, element);
+        }
+        self.pass(place);
+        true
+    }
+
+    /// An element instance leaves one element for another.
+    fn move_count(&mut self, database: &Database, key: Key, element: ElementId) -> Result<()> {
+        let before = match self.batch.element_instances.get(&key.raw()) {
+            Some(row) => Some(row.element),
+            None => {
+                let select = "SELECT element FROM element_instance WHERE key = ?";
+                database.first(select, &[key.raw().into()], |row| row.get(0))?.map(ElementId)
+            }
+        };
+        if let Some(before) = before {
+            self.batch.counters.entry(before).or_default().active -= 1;
+            self.batch.counters.entry(element).or_default().active += 1;
         }
         Ok(())
     }
 
-    fn element(&mut self, database: &Database, value: &ProcessInstanceValue) -> Result<ElementId> {
-        let element_type = number_of(ELEMENT_TYPES, value.bpmn_element_type.name()).unwrap_or(UNSPECIFIED);
-        let definition = value.process_definition_key.raw();
-        let (id, is_new) = self.dictionary.element(database, definition, &value.element_id, element_type)?;
-        self.batch.definitions += usize::from(is_new);
-        Ok(id)
-    }
-
-    fn count(
-        &mut self,
-        database: &Database,
-        record: &Record,
-        intent: ProcessInstanceIntent,
-        element: ElementId,
-    ) -> Result<()> {
-        if intent == ProcessInstanceIntent::ElementMigrated {
-            // It leaves one element for another.
-            let before = match self.batch.element_instances.get(&record.key.raw()) {
-                Some(row) => Some(row.element),
-                None => {
-                    let select = "SELECT element FROM element_instance WHERE key = ?";
-                    database.first(select, &[record.key.raw().into()], |row| row.get(0))?.map(ElementId)
-                }
-            };
-            if let Some(before) = before {
-                self.batch.counters.entry(before).or_default().active -= 1;
-                self.batch.counters.entry(element).or_default().active += 1;
-            }
-            return Ok(());
-        }
+    fn count(&mut self, intent: ProcessInstanceIntent, element: ElementId) {
         let counters = self.batch.counters.entry(element).or_default();
         match intent {
             ProcessInstanceIntent::ElementActivating => counters.active += 1,
@@ -96,7 +127,6 @@ impl Fold {
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn root_element(&mut self, record: &Record, value: &ProcessInstanceValue, state: u8, end: Option<i64>) {
@@ -121,20 +151,20 @@ impl Fold {
         self.batch.process_instances.insert(key, row);
     }
 
-    fn inner_element(
-        &mut self,
-        record: &Record,
-        value: &ProcessInstanceValue,
-        element: ElementId,
-        state: u8,
-        end: Option<i64>,
-    ) {
-        let row = self.batch.element_instances.entry(record.key.raw()).or_insert_with(|| ElementInstanceRow {
-            instance: value.process_instance_key.raw(),
-            scope: value.flow_scope_key.raw(),
+    /// What is in a process: an element instance, or a flow that is taken.
+    fn inner_element(&mut self, event: &ElementEvent<'_>, element: ElementId) {
+        let instance = event.process_instance_key.raw();
+        let Some((state, end)) = state_after(event) else {
+            self.batch.sequence_flows.insert((instance, element));
+            return;
+        };
+        self.count(event.intent, element);
+        let row = self.batch.element_instances.entry(event.key.raw()).or_insert_with(|| ElementInstanceRow {
+            instance,
+            scope: event.flow_scope_key.raw(),
             element,
             state,
-            start: record.timestamp,
+            start: event.timestamp,
             end,
         });
         (row.element, row.state, row.end) = (element, state, end);
@@ -211,6 +241,7 @@ impl Fold {
 
 /// The process instance that nobody called, above this one.
 fn root_of(record: &Record, own: Key) -> i64 {
-    let path = ElementPath::of(record).unwrap_or_default();
-    path.element_instance_path.first().and_then(|keys| keys.first()).unwrap_or(&own).raw()
+    // A path that is not said follows from the record, and begins with its own instance.
+    let said = record.path.as_deref().and_then(|path| path.element_instance_path.first()?.first());
+    said.unwrap_or(&own).raw()
 }
