@@ -152,8 +152,10 @@ impl Record {
             let timestamp = decoder.i64()?;
             decoder.array()?;
             let is_event = decoder.u32()? == 0;
-            // What the type has with it.
-            decoder.skip()?;
+            // What the type has with it: mostly nothing.
+            for _ in 0..decoder.array()?.unwrap_or_default() {
+                decoder.skip()?;
+            }
             pass_operation_reference(&mut decoder)?;
             decoder.array()?;
             let value_type = decoder.u32()?;
