@@ -1,8 +1,7 @@
 //! Records of element instances, for those who read nothing else of them: most records are such.
 
-use minicbor::decode::{Decoder, Error};
-
-use crate::record::pass_operation_reference;
+use crate::fields::Fields;
+use crate::record;
 use crate::{BpmnElementType, Key, Payload, ProcessInstanceIntent, Record, RecordType, Timestamp, ValueType};
 
 /// What happened to an element instance, or the taking of a sequence flow, read without the rest of its record.
@@ -29,7 +28,27 @@ pub struct ElementEvent<'a> {
 impl<'a> ElementEvent<'a> {
     /// What the record that `encoded` begins with says; none when it is another one, or cannot be read.
     pub fn peek(encoded: &'a [u8]) -> Option<ElementEvent<'a>> {
-        Self::read(&mut Decoder::new(encoded)).ok().flatten()
+        let mut fields = Fields::of(encoded);
+        let (key, timestamp, is_event) = record::begin(&mut fields)?;
+        if !is_event || fields.unsigned()? != ValueType::ProcessInstance as u64 {
+            return None;
+        }
+        fields.array()?;
+        let intent = fields.value()?;
+        fields.array()?;
+        // The id of the process, and its version.
+        fields.pass()?;
+        fields.pass()?;
+        Some(ElementEvent {
+            key,
+            timestamp,
+            intent,
+            process_definition_key: fields.key()?,
+            process_instance_key: fields.key()?,
+            element_id: fields.text()?,
+            flow_scope_key: fields.key()?,
+            bpmn_element_type: fields.value()?,
+        })
     }
 
     /// What a record says; none when it is about something else.
@@ -48,39 +67,5 @@ impl<'a> ElementEvent<'a> {
             flow_scope_key: value.flow_scope_key,
             bpmn_element_type: value.bpmn_element_type,
         })
-    }
-
-    fn read(decoder: &mut Decoder<'a>) -> Result<Option<ElementEvent<'a>>, Error> {
-        decoder.array()?;
-        let (_position, _number, _source_position) = (decoder.u64()?, decoder.u64()?, decoder.u64()?);
-        let (key, timestamp) = (decoder.decode()?, decoder.i64()?);
-        decoder.array()?;
-        if decoder.u32()? != 0 {
-            // A refusal.
-            return Ok(None);
-        }
-        // An event has nothing with it.
-        decoder.array()?;
-        pass_operation_reference(decoder)?;
-        decoder.array()?;
-        if decoder.u32()? != ValueType::ProcessInstance as u32 {
-            return Ok(None);
-        }
-        decoder.array()?;
-        let intent = decoder.decode()?;
-        decoder.array()?;
-        // The id of the process, and its version.
-        decoder.str()?;
-        decoder.i32()?;
-        Ok(Some(ElementEvent {
-            key,
-            timestamp,
-            intent,
-            process_definition_key: decoder.decode()?,
-            process_instance_key: decoder.decode()?,
-            element_id: decoder.str()?,
-            flow_scope_key: decoder.decode()?,
-            bpmn_element_type: decoder.decode()?,
-        }))
     }
 }

@@ -11,6 +11,7 @@ mod codec;
 mod command;
 mod element_event;
 mod element_path;
+mod fields;
 mod intent;
 mod key;
 mod payload;
@@ -19,6 +20,7 @@ mod rejection;
 mod routing;
 pub mod shared;
 mod text;
+mod usual;
 mod value;
 
 pub use actor::{ACTOR_ID_BYTES_MAX, Actor, ActorIdError, ClaimsDigest, Identity};

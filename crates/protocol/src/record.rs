@@ -1,12 +1,12 @@
 //! Records: what the outside learns of a partition.
 
-use minicbor::data::Type;
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use crate::fields::Fields;
 use crate::value::Constants;
-use crate::{Actor, DecodeError, ElementPath, Key, PartitionId, Payload, Rejection, Text, Timestamp};
+use crate::{Actor, DecodeError, ElementPath, Key, PartitionId, Payload, Rejection, Text, Timestamp, decode, usual};
 
 /// The release whose protocols are spoken, as clients read it.
 pub const BROKER_VERSION: &str = "8.9.0";
@@ -126,17 +126,25 @@ impl Record {
         RecordPlace { incarnation, position: self.position, number: self.number }
     }
 
+    /// The record that `encoded` begins with: what [`decode`](crate::decode) makes of it, and sooner of what is most in a stream.
+    ///
+    /// # Errors
+    /// When it begins with something else.
+    pub fn read(encoded: &[u8]) -> Result<Record, DecodeError> {
+        usual::event(encoded).map_or_else(|| decode(encoded), Ok)
+    }
+
     /// Position and number of the record that `encoded` begins with, without reading the rest.
     ///
     /// # Errors
     /// When it begins with something else.
     pub fn peek(encoded: &[u8]) -> Result<(u64, u64), DecodeError> {
-        let mut decoder = minicbor::Decoder::new(encoded);
+        let mut fields = Fields::of(encoded);
         let mut peek = || {
-            decoder.array()?;
-            Ok((decoder.u64()?, decoder.u64()?))
+            fields.array()?;
+            Some((fields.unsigned()?, fields.unsigned()?))
         };
-        peek().map_err(|error: minicbor::decode::Error| DecodeError { kind: "record", reason: error.to_string() })
+        peek().ok_or_else(not_a_record)
     }
 
     /// What the record that `encoded` begins with is about, without reading its value.
@@ -144,25 +152,14 @@ impl Record {
     /// # Errors
     /// When it begins with something else.
     pub fn peek_subject(encoded: &[u8]) -> Result<Subject, DecodeError> {
-        let mut decoder = minicbor::Decoder::new(encoded);
+        let mut fields = Fields::of(encoded);
         let mut peek = || {
-            decoder.array()?;
-            let (_position, _number, _source_position) = (decoder.u64()?, decoder.u64()?, decoder.u64()?);
-            let _: Key = decoder.decode()?;
-            let timestamp = decoder.i64()?;
-            decoder.array()?;
-            let is_event = decoder.u32()? == 0;
-            // What the type has with it: mostly nothing.
-            for _ in 0..decoder.array()?.unwrap_or_default() {
-                decoder.skip()?;
-            }
-            pass_operation_reference(&mut decoder)?;
-            decoder.array()?;
-            let value_type = decoder.u32()?;
-            decoder.array()?;
-            Ok(Subject { timestamp, is_event, value_type, intent: decoder.u32()? })
+            let (_, timestamp, is_event) = begin(&mut fields)?;
+            let value_type = u32::try_from(fields.unsigned()?).ok()?;
+            fields.array()?;
+            Some(Subject { timestamp, is_event, value_type, intent: u32::try_from(fields.unsigned()?).ok()? })
         };
-        peek().map_err(|error: minicbor::decode::Error| DecodeError { kind: "record", reason: error.to_string() })
+        peek().ok_or_else(not_a_record)
     }
 
     /// The record as exporters of Zeebe write it.
@@ -182,9 +179,23 @@ impl Record {
     }
 }
 
-/// Passes the operation reference of a record, which is mostly none: faster than passing anything whatever.
-pub(crate) fn pass_operation_reference(decoder: &mut minicbor::Decoder<'_>) -> Result<(), minicbor::decode::Error> {
-    if decoder.datatype()? == Type::Null { decoder.null() } else { decoder.u64().map(drop) }
+fn not_a_record() -> DecodeError {
+    DecodeError { kind: "record", reason: "its first fields are not those of a record".to_owned() }
+}
+
+/// Reads the beginning of a record up to its payload: its key, when it happened, and whether it is an event.
+#[inline]
+pub(crate) fn begin(fields: &mut Fields<'_>) -> Option<(Key, Timestamp, bool)> {
+    fields.array()?;
+    let (_position, _number, _source_position) = (fields.unsigned()?, fields.unsigned()?, fields.unsigned()?);
+    let (key, timestamp) = (fields.key()?, fields.signed()?);
+    fields.array()?;
+    let is_event = fields.unsigned()? == 0;
+    // What the type has with it, and the operation reference.
+    fields.pass()?;
+    fields.pass()?;
+    fields.array()?;
+    Some((key, timestamp, is_event))
 }
 
 /// An object without fields.

@@ -40,7 +40,7 @@ thread_local! {
 impl Text {
     /// What is decoded names the same processes, elements, job types and tenants again and again: those share their text instead
     /// of allocating it.
-    fn of_decoded(text: &str) -> Text {
+    pub(crate) fn of_decoded(text: &str) -> Text {
         match text.len() {
             0 => Text::default(),
             1..=RECENT_BYTES => {

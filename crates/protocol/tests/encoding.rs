@@ -206,14 +206,136 @@ fn events_of_elements_are_read_without_the_rest() {
     let encoded = encode_to_vec(&event);
     let read = ElementEvent::peek(&encoded).expect("it is one");
     assert_eq!((Some(read), read.element_id), (ElementEvent::of(&event), "wäge"));
+    let subject = Record::peek_subject(&encoded).expect("a record");
     for length in 0..encoded.len() {
         let read = ElementEvent::peek(&encoded[..length]);
         assert!(read.is_none() || read == ElementEvent::of(&event), "{length} bytes");
+        let read = Record::peek_subject(&encoded[..length]);
+        assert!(read.is_err() || read.is_ok_and(|read| read == subject), "{length} bytes");
     }
     let job = Record::event(2, 1, Key::NONE, Payload::Job(JobIntent::Created, Arc::default()));
     let refused = Record { record_type: RecordType::Rejection(Rejection::not_found("It is gone")), ..event };
     for other in [job, refused] {
         assert_eq!((ElementEvent::peek(&encode_to_vec(&other)), ElementEvent::of(&other)), (None, None));
+    }
+}
+
+/// Records of the kinds that are most, with everything that they can have, and with as little as possible.
+fn usual_records() -> Vec<Record> {
+    let key = |counter| Key::new(PartitionId(3), counter);
+    let job = JobValue {
+        job_type: "pay".into(),
+        custom_headers: "{\"a\":\"wäge\"}".into(),
+        worker: "one".into(),
+        retries: -3,
+        retry_backoff: 1 << 40,
+        recurring_time: -1,
+        deadline: 1_700_000_000_000,
+        error_message: "It broke. ".repeat(4).into(),
+        error_code: "E1".into(),
+        element_id: "task".into(),
+        element_instance_key: key(4),
+        job_kind: JobKind::TaskListener,
+        changed_attributes: vec!["assignee".into(), "dueDate".into()],
+        tags: vec!["a".into()],
+        process_instance_key: key(2),
+        variables: "{\"n\":1}".into(),
+        result: Some(Box::new(JobResult { denied: true, denied_reason: "No".into(), ..JobResult::default() })),
+        job_listener_event_type: JobListenerEventType::Completing,
+        business_id: "4711".into(),
+        ..JobValue::default()
+    };
+    let named = JobValue { result: None, job_listener_event_type: JobListenerEventType::Unspecified, ..job.clone() };
+    let batch = JobBatchValue {
+        worker: "one".into(),
+        job_keys: vec![key(7), key(8)],
+        jobs: vec![job.clone(), named.clone()],
+        truncated: true,
+        tenant_ids: vec![DEFAULT_TENANT.into()],
+        stream: Some(StreamId::default()),
+        ..JobBatchValue::default()
+    };
+    let variable = VariableValue {
+        name: "amount".into(),
+        value: "12.50".into(),
+        scope_key: key(4),
+        process_instance_key: key(2),
+        process_definition_key: Key::NONE,
+        bpmn_process_id: "order".into(),
+        tenant_id: DEFAULT_TENANT.into(),
+    };
+    let payloads = [
+        Payload::Job(JobIntent::Created, Arc::default()),
+        Payload::Job(JobIntent::Completed, Arc::new(job)),
+        Payload::Job(JobIntent::Failed, Arc::new(named)),
+        Payload::JobBatch(JobBatchIntent::Activated, Box::default()),
+        Payload::JobBatch(JobBatchIntent::Activated, Box::new(batch)),
+        Payload::Variable(VariableIntent::Updated, Box::new(variable)),
+        Payload::ProcessInstance(ProcessInstanceIntent::ElementActivating, Arc::default()),
+    ];
+    let identity = Identity::new("demo", Some([7; 32])).expect("short");
+    let path = ElementPath { element_instance_path: vec![vec![key(2), key(4)]], ..ElementPath::default() };
+    let mut records = Vec::new();
+    for payload in payloads {
+        let bare = Record::event(1 << 33, 1_700_000_000_000, key(9), payload);
+        let sent = Record { actor: Actor::User(identity.clone()), operation_reference: Some(u64::MAX), ..bare.clone() };
+        let batch = Record { batch_operation_reference: Some(key(1)), ..bare.clone() };
+        let within = Record { path: Some(Box::new(path.clone())), ..bare.clone() };
+        let refused = Record { record_type: RecordType::Rejection(Rejection::not_found("It is gone")), ..bare.clone() };
+        records.extend([bare, sent, batch, within, refused]);
+    }
+    records
+}
+
+#[test]
+fn records_are_read_as_they_are_decoded() {
+    for record in usual_records() {
+        let encoded = encode_to_vec(&record);
+        assert_eq!(Record::read(&encoded).expect("a record"), record);
+        for length in 0..encoded.len() {
+            assert!(Record::read(&encoded[..length]).is_err(), "{length} bytes of {record:?}");
+        }
+        // Whatever else stands somewhere, both make the same of it.
+        let mut changed = encoded.clone();
+        for at in 0..encoded.len() {
+            for byte in [0, 0x18, 0x1B, 0x20, 0x61, 0x80, 0x82, 0x98, 0x9F, 0xF5, 0xF6] {
+                changed[at] = byte;
+                assert_eq!(Record::read(&changed).ok(), decode(&changed).ok(), "byte {at} is {byte:x} in {record:?}");
+            }
+            changed[at] = encoded[at];
+        }
+    }
+}
+
+/// An encoded value with one more field than is known today.
+fn with_a_later_field(encoded: &[u8]) -> Vec<u8> {
+    let later = encode_to_vec(&["later"]);
+    match encoded {
+        [0x98, count, fields @ ..] => [&[0x98, count + 1], fields, &later].concat(),
+        [0x97, fields @ ..] => [&[0x98, 0x18], fields, &later].concat(),
+        [count, fields @ ..] => [&[count + 1], fields, &later].concat(),
+        [] => panic!("there is nothing"),
+    }
+}
+
+#[test]
+fn fields_of_later_versions_are_passed() {
+    for record in usual_records() {
+        let encoded = encode_to_vec(&record);
+        let value = match &record.payload {
+            Payload::Job(_, value) if !value.business_id.is_empty() => encode_to_vec(&**value),
+            Payload::JobBatch(_, value) if value.stream.is_some() => encode_to_vec(&**value),
+            Payload::Variable(_, value) => encode_to_vec(&**value),
+            _ => continue,
+        };
+        let at = encoded.windows(value.len()).position(|window| window == value).expect("it is there");
+        let mut later = [&encoded[..at], &with_a_later_field(&value), &encoded[at + value.len()..]].concat();
+        assert_eq!(Record::read(&later).expect("a record"), record);
+        if record.path.is_some() {
+            later = with_a_later_field(&later);
+            assert_eq!(Record::read(&later).expect("a record"), record);
+        }
+        assert_eq!(decode::<Record>(&later).expect("a record"), record);
     }
 }
 

@@ -100,7 +100,7 @@ fn feed(consumer: &mut dyn PartitionExporter, records: &Records) -> u64 {
                 passed = Some(place);
                 continue;
             }
-            let record: Record = protocol::decode(encoded).expect("a record");
+            let record = Record::read(encoded).expect("a record");
             consumer.export(&Delivery { record: &record, source: &source }, now).expect("it is taken");
             passed = None;
         }

@@ -222,9 +222,7 @@ impl Place {
                         let place = RecordPlace { incarnation: source.incarnation, position, number };
                         let follows = is_whole && number == last.number.saturating_add(1);
                         Ok(match answer(&Offer { subject, encoded: record, place, follows }) {
-                            Answer::Read => {
-                                Next::Read(Read { record: protocol::decode(record)?, source: source.clone() })
-                            }
+                            Answer::Read => Next::Read(Read { record: Record::read(record)?, source: source.clone() }),
                             Answer::Pass => Next::Passed(place, subject.timestamp),
                             Answer::Taken => Next::Taken(place, subject.timestamp),
                         })
