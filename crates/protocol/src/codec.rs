@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use minicbor::encode::Write;
 use minicbor::{Decode, Encode};
 
 /// Bytes that should hold a value of this crate do not.
@@ -14,9 +15,22 @@ pub struct DecodeError {
     pub reason: String,
 }
 
+/// Where encoded values go. Most of what is written is one byte or a short number, so no call is made for it.
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Write for Appending<'_> {
+    type Error = Infallible;
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
 /// Appends the encoding of `value` to `out`.
 pub fn encode<T: Encode<()>>(value: &T, out: &mut Vec<u8>) {
-    let result: Result<(), minicbor::encode::Error<Infallible>> = minicbor::encode(value, out);
+    let result: Result<(), minicbor::encode::Error<Infallible>> = minicbor::encode(value, Appending(out));
     // Writing to a vector cannot fail, and none of our types refuses to be encoded.
     result.expect("values of the protocol always encode");
 }
