@@ -353,11 +353,16 @@ fn user_task(record: Record<'_>) -> String {
         .to_owned()
 }
 
-/// Headers of a job, without the key of the user task that it listens to.
+/// Headers of a job, without the keys of the user task that it listens to and of a form.
 pub fn headers(headers: &Value) -> String {
     let mut headers = headers.clone();
     if let Some(headers) = headers.as_object_mut() {
         headers.remove("io.camunda.zeebe:userTaskKey");
+        if let Some(form) = headers.get_mut("io.camunda.zeebe:formKey")
+            && form.as_str().is_some_and(|key| key.parse::<i64>().is_ok())
+        {
+            *form = "a form".into();
+        }
     }
     canonical(&headers)
 }
