@@ -28,6 +28,16 @@ impl Default for Variables {
 }
 
 impl Variables {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        let text: &str = match self {
+            Variables::Text(text) => text,
+            Variables::Json(text) => text,
+        };
+        let mut bytes = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
+        matches!(text, "" | "null") || (bytes.next(), bytes.next()) == (Some(b'{'), Some(b'}'))
+    }
+
     /// The text as it came when it is a JSON object.
     pub(crate) fn check(self) -> Result<Text, Failure> {
         match self {
@@ -187,6 +197,10 @@ mod tests {
         }
         assert_eq!(Variables::Json("{\"a\":1}".into()).check().unwrap(), "{\"a\":1}");
         assert!(Variables::Json("[1]".into()).check().is_err());
+        for none in ["{}", " { } ", "null", ""] {
+            assert!(Variables::Json(none.into()).is_empty() && Variables::Text(none.to_owned()).is_empty(), "{none}");
+        }
+        assert!(!Variables::Json("{\"a\":1}".into()).is_empty());
     }
 
     #[test]

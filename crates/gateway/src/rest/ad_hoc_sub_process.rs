@@ -3,7 +3,7 @@
 use protocol::Text;
 
 use super::api::NoAnswer;
-use super::object::{Object, invalid, path_key};
+use super::object::{Object, Violations, invalid, path_key};
 use crate::request::ad_hoc_sub_process::ActivateElements;
 use crate::validation::Variables;
 
@@ -23,12 +23,16 @@ pub(super) fn activation(ad_hoc_sub_process_instance_key: &str, body: &[u8]) -> 
 
 /// Ids of elements, each with the variables that it begins with.
 pub(super) fn elements(object: &mut Object<'_>, name: &str) -> Result<Vec<(Text, Variables)>, NoAnswer> {
-    let element = |mut object: Object<'_>| {
-        let element = (object.require("elementId")?, object.take("variables")?.unwrap_or_default());
+    let mut violations = Violations::default();
+    let mut elements = Vec::new();
+    for (index, mut object) in object.take_objects(name)?.into_iter().enumerate() {
+        let element_id = object.take("elementId")?;
+        let element_id = violations.require_text(&format!("{name}[{index}].elementId"), element_id);
+        elements.push((element_id, object.take("variables")?.unwrap_or_default()));
         object.finish()?;
-        Ok(element)
-    };
-    object.take_objects(name)?.into_iter().map(element).collect()
+    }
+    violations.check()?;
+    Ok(elements)
 }
 
 #[cfg(test)]
@@ -46,5 +50,8 @@ mod tests {
             assert!(matches!(activation("9", wrong.as_bytes()), Err(NoAnswer::Problem(_))), "{wrong}");
         }
         assert!(matches!(activation("x", body), Err(NoAnswer::Problem(_))));
+        let blank = br#"{"elements":[{"elementId":"a"},{"elementId":" "},{"elementId":null}]}"#;
+        let Err(NoAnswer::Problem(problem)) = activation("9", blank) else { panic!("an element has no id") };
+        assert_eq!(problem.detail, "No elements[1].elementId provided. No elements[2].elementId provided.");
     }
 }

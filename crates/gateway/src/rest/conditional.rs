@@ -4,7 +4,7 @@ use protocol::{ConditionalEvaluationValue, ConditionalStartedProcessInstance, Ke
 
 use super::api::NoAnswer;
 use super::json::JsonObject;
-use super::object::{GivenKey, Object};
+use super::object::{GivenKey, Object, invalid};
 use crate::request::conditional::EvaluateConditional;
 
 pub(super) fn evaluation(body: &[u8]) -> Result<EvaluateConditional, NoAnswer> {
@@ -16,6 +16,10 @@ pub(super) fn evaluation(body: &[u8]) -> Result<EvaluateConditional, NoAnswer> {
         variables: object.require("variables")?,
     };
     object.finish()?;
+    // Conditions see nothing else.
+    if request.variables.is_empty() {
+        return Err(invalid("No variables provided.").into());
+    }
     Ok(request)
 }
 
@@ -44,9 +48,10 @@ mod tests {
     fn an_evaluation_needs_variables() {
         let request = evaluation(br#"{"variables":{"x":1},"processDefinitionKey":"7"}"#).unwrap();
         assert_eq!(request.process_definition_key, Some(7));
-        assert_eq!(evaluation(br#"{"variables":{}}"#).unwrap().process_definition_key, None);
+        assert_eq!(evaluation(br#"{"variables":{"x":1}}"#).unwrap().process_definition_key, None);
         for (body, sentence) in [
             ("{}", "No variables provided."),
+            (r#"{"variables":{ }}"#, "No variables provided."),
             (r#"{"variables":[]}"#, "Request property [variables]"),
             (r#"{"variables":{},"processDefinitionKey":"x"}"#, "Request property [processDefinitionKey]"),
         ] {

@@ -36,7 +36,9 @@ impl Shared {
             Existing::PinClock | Existing::ResetClock => self.change_clock(taken, caller).await,
             Existing::CreateDeployment => self.deploy(taken, caller).await,
             Existing::DeleteResource => self.delete_resource(taken, caller).await,
-            Existing::GetResource | Existing::GetResourceContent => self.fetch(taken, caller).await,
+            Existing::GetResource | Existing::GetResourceContent | Existing::GetResourceContentBinary => {
+                self.fetch(taken, caller).await
+            }
             Existing::CompleteUserTask => self.change(taken, caller, user_task::completion).await,
             Existing::AssignUserTask => self.change(taken, caller, user_task::assignment).await,
             Existing::UnassignUserTask => self.change(taken, caller, user_task::unassignment).await,
@@ -207,13 +209,17 @@ impl Shared {
     }
 
     async fn fetch(&self, taken: Taken<'_>, caller: &Caller) -> Answered {
-        let (key, wants_content) = (taken.parameters.first(), taken.existing == Existing::GetResourceContent);
+        let (key, existing) = (taken.parameters.first(), taken.existing);
         self.receive(taken, caller).await?;
         let resource = self.execute(resource::fetch(key)?).await?.value;
-        match wants_content {
-            true => counted(LargeAnswer::Search, resource.resource_prop.as_bytes().to_vec(), caller),
-            false => Ok(response::json(resource::fetched(&resource.metadata))),
+        if existing == Existing::GetResource {
+            return Ok(response::json(resource::fetched(&resource.metadata)));
         }
+        let mut answer = counted(LargeAnswer::Search, resource.resource_prop.as_bytes().to_vec(), caller)?;
+        if existing == Existing::GetResourceContentBinary {
+            answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+        }
+        Ok(answer)
     }
 
     async fn activate(&self, taken: Taken<'_>, caller: &Caller) -> Answered {

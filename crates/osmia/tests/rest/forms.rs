@@ -73,8 +73,11 @@ async fn resources_that_are_only_kept_can_be_read_as_they_were_deployed() {
     );
     let content = connection.ask("GET", &format!("{path}/content"), "");
     assert_eq!((content.status, content.body.as_bytes()), (200, ROBOT));
+    let content = connection.ask("GET", &format!("{path}/content/binary"), "");
+    assert_eq!((content.status, content.body.as_bytes()), (200, ROBOT));
+    assert_eq!(content.header("content-type"), Some("application/octet-stream"));
     connection.tell("POST", &format!("{path}/deletion"), "{}");
-    for path in [path.clone(), format!("{path}/content")] {
+    for path in [path.clone(), format!("{path}/content"), format!("{path}/content/binary")] {
         connection.refused(("GET", &path, ""), 404, "NOT_FOUND", "no resource found with key");
     }
     connection.refused(("GET", "/v2/resources/x", ""), 400, "Bad Request", "Expected resourceKey");

@@ -65,9 +65,10 @@ async fn mistakes_are_told_as_problems() {
         ),
         ("/v2/jobs/order/completion", "{}", 400, "Bad Request", "Expected jobKey to be the number of a key"),
         ("/v2/conditionals/evaluation", "{}", 400, "INVALID_ARGUMENT", "No variables provided."),
+        ("/v2/conditionals/evaluation", r#"{"variables":{}}"#, 400, "INVALID_ARGUMENT", "No variables provided."),
         (
             "/v2/conditionals/evaluation",
-            r#"{"variables":{},"processDefinitionKey":"2251799813685999"}"#,
+            r#"{"variables":{"x":1},"processDefinitionKey":"2251799813685999"}"#,
             404,
             "NOT_FOUND",
             "Expected to evaluate conditional for process definition key",

@@ -321,6 +321,7 @@ const COMMANDS: &[Command] = &[
         request: None,
         answer: Some(&[]),
     },
+    Command { name: "getResourceContentBinary", summary: "The same as bytes.", request: None, answer: Some(&[]) },
     Command {
         name: "completeUserTask",
         summary: "Completes a user task.",
@@ -663,6 +664,9 @@ pub(super) fn described(name: &str) -> Described {
     let answer = |properties| match name {
         // Whatever JSON was deployed.
         "getResourceContent" => (JSON, serde_json::json!({"type": "object", "additionalProperties": true})),
+        "getResourceContentBinary" => {
+            ("application/octet-stream", serde_json::json!({"type": "string", "format": "binary"}))
+        }
         _ => (JSON, schema_of_object(properties)),
     };
     Described {
