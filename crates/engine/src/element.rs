@@ -20,6 +20,7 @@ mod throw_event;
 mod user_task;
 
 pub(crate) use activate_at::{ActivateInstruction, Activations, ScopeVariables, scopes_of};
+pub(crate) use ad_hoc_sub_process::renew_choices;
 pub(crate) use inclusive_gateway::WaitingJoins;
 pub(crate) use job_worker_task::{create_job, evaluate as evaluate_job, job_of};
 pub(crate) use terminate::{begin as begin_termination, cancel_job, finish_termination, interrupt_children};

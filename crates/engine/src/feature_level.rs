@@ -61,6 +61,10 @@ pub(crate) struct Rules {
     pub compensation_begins_with_the_work: bool,
     /// Whether compensation boundary events in an ad-hoc sub-process are none of the elements that can be activated there.
     pub compensation_events_are_no_choices: bool,
+    /// Whether instances migrate in which ad-hoc sub-processes live or catch events wait for conditions.
+    pub migrates_ad_hoc_sub_processes_and_conditions: bool,
+    /// Whether a user task that ends before its canceling listeners are done keeps what they corrected.
+    pub canceled_tasks_keep_corrections: bool,
 }
 
 /// All levels in order, from level 1. The rules of one that was released never change.
@@ -85,6 +89,8 @@ static LEVELS: &[Rules] = &[
         incidents_leave_times_of_jobs: false,
         compensation_begins_with_the_work: false,
         compensation_events_are_no_choices: false,
+        migrates_ad_hoc_sub_processes_and_conditions: false,
+        canceled_tasks_keep_corrections: false,
     },
     Rules {
         time_zones: "2026e",
@@ -106,6 +112,8 @@ static LEVELS: &[Rules] = &[
         incidents_leave_times_of_jobs: false,
         compensation_begins_with_the_work: false,
         compensation_events_are_no_choices: false,
+        migrates_ad_hoc_sub_processes_and_conditions: false,
+        canceled_tasks_keep_corrections: false,
     },
     Rules {
         time_zones: "2026e",
@@ -127,6 +135,8 @@ static LEVELS: &[Rules] = &[
         incidents_leave_times_of_jobs: false,
         compensation_begins_with_the_work: false,
         compensation_events_are_no_choices: false,
+        migrates_ad_hoc_sub_processes_and_conditions: false,
+        canceled_tasks_keep_corrections: false,
     },
     Rules {
         time_zones: "2026e",
@@ -148,6 +158,8 @@ static LEVELS: &[Rules] = &[
         incidents_leave_times_of_jobs: false,
         compensation_begins_with_the_work: false,
         compensation_events_are_no_choices: false,
+        migrates_ad_hoc_sub_processes_and_conditions: false,
+        canceled_tasks_keep_corrections: false,
     },
     Rules {
         time_zones: "2026e",
@@ -169,6 +181,31 @@ static LEVELS: &[Rules] = &[
         incidents_leave_times_of_jobs: true,
         compensation_begins_with_the_work: true,
         compensation_events_are_no_choices: true,
+        migrates_ad_hoc_sub_processes_and_conditions: false,
+        canceled_tasks_keep_corrections: false,
+    },
+    Rules {
+        time_zones: "2026e",
+        limits: &Limits::OF_LEVEL_1,
+        has_settings: true,
+        has_routing: true,
+        modification_waits_for_tokens: true,
+        has_message_correlation: true,
+        has_expression_evaluation: true,
+        has_purge: true,
+        has_elements_of_level_4: true,
+        has_business_ids: true,
+        has_hidden_functions: true,
+        has_strict_expressions: true,
+        has_global_listeners: true,
+        ad_hoc_conditions_see_ad_hoc_variables: true,
+        ad_hoc_sub_processes_count_events: true,
+        terminating_is_gone: true,
+        incidents_leave_times_of_jobs: true,
+        compensation_begins_with_the_work: true,
+        compensation_events_are_no_choices: true,
+        migrates_ad_hoc_sub_processes_and_conditions: true,
+        canceled_tasks_keep_corrections: true,
     },
 ];
 
@@ -205,7 +242,7 @@ impl FeatureLevel {
     /// The first level that there was.
     pub const OLDEST: FeatureLevel = FeatureLevel(1);
     /// The last one that this build knows.
-    pub const NEWEST: FeatureLevel = FeatureLevel(5);
+    pub const NEWEST: FeatureLevel = FeatureLevel(6);
 
     /// The level with this number.
     ///

@@ -196,9 +196,18 @@ fn begin_cancellation(execution: &mut Execution<'_>, instance: &ElementInstance)
 }
 
 fn end_cancellation(execution: &mut Execution<'_>, key: Key) {
-    if let Some(task) = execution.state.user_task(key) {
-        emit(execution, UserTaskIntent::Canceled, task.value.clone());
-    }
+    let Some(task) = execution.state.user_task(key) else { return };
+    // Listeners may have corrected it before the end came from elsewhere.
+    let corrected = match &task.transition {
+        Some(transition) if execution.state.counters.feature_level.rules().canceled_tasks_keep_corrections => {
+            UserTaskValue {
+                changed_attributes: listener::changed_attributes(&task.value, &transition.value),
+                ..transition.value.clone()
+            }
+        }
+        _ => task.value.clone(),
+    };
+    emit(execution, UserTaskIntent::Canceled, corrected);
 }
 
 /// Gives an attribute the value that is wanted. Whether it has another one now.

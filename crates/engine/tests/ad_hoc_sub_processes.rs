@@ -365,3 +365,135 @@ fn compensation_events_are_no_choices_from_level_5_on() {
         partition.check();
     }
 }
+
+/// The same with other ids: `picked` with `x`, behind which comes `c`, `b` and `u`.
+fn renamed(attributes: &str, extensions: &str, condition: &str) -> String {
+    let names = [
+        ("process id=\"p\"", "process id=\"q\""),
+        ("\"chosen\"", "\"picked\""),
+        ("serviceTask id=\"a\"", "serviceTask id=\"x\""),
+        ("sourceRef=\"a\"", "sourceRef=\"x\""),
+        ("task id=\"t\"", "task id=\"u\""),
+    ];
+    names.iter().fold(process(attributes, extensions, condition), |model, (from, to)| model.replace(from, to))
+}
+
+/// Migrates the newest instance to the newest definition.
+fn migrate(fixture: &mut Fixture, mapping: &[(&str, &str)]) -> Option<Rejection> {
+    let definition = fixture.0.records.iter().rev().find_map(|record| match &record.payload {
+        Payload::Process(ProcessIntent::Created, value) => Some(value.metadata.process_definition_key),
+        _ => None,
+    });
+    let instruction = |(from, to): &(&str, &str)| MigrationMappingInstruction {
+        source_element_id: (*from).into(),
+        target_element_id: (*to).into(),
+    };
+    let value = ProcessInstanceMigrationValue {
+        process_instance_key: fixture.0.instance,
+        target_process_definition_key: definition.expect("a definition"),
+        mapping_instructions: mapping.iter().map(instruction).collect(),
+        tenant_id: support::TENANT.into(),
+    };
+    let payload = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::new(value));
+    fixture.0.submit(fixture.0.instance, payload).replies[0].rejection.clone()
+}
+
+#[test]
+fn it_is_migrated_with_what_was_chosen_and_says_what_can_be_chosen_now() {
+    let mut fixture = Fixture::new(&process("", RESULTS, ""));
+    fixture.create(r#"{"elements":["a","b"],"x":7}"#);
+    fixture.0.deploy("q.bpmn", renamed("", RESULTS, "").as_bytes());
+    for (mapping, reason) in [
+        (&[("a", "x"), ("b", "b")][..], "no mapping instruction defined for active element with id 'chosen'"),
+        (&[("chosen", "picked"), ("a", "x")], "no mapping instruction defined for active element with id 'b'"),
+        (&[("chosen", "x"), ("a", "x"), ("b", "b")], "different type 'SERVICE_TASK'"),
+        (
+            &[("chosen", "picked"), ("chosen#innerInstance", "none"), ("a", "x")],
+            "non-existing target element id 'none'",
+        ),
+        (&[("chosen", "picked"), ("chosen#innerInstance", "picked"), ("a", "x")], "'AD_HOC_SUB_PROCESS'"),
+    ] {
+        let rejection = migrate(&mut fixture, mapping).expect("refused");
+        assert!(rejection.reason.contains(reason), "{}", rejection.reason);
+    }
+    assert_eq!(migrate(&mut fixture, &[("chosen", "picked"), ("a", "x"), ("b", "b")]), None);
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementMigrated, BpmnElementType::AdHocSubProcess), 1);
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementMigrated, INNER), 2);
+    let ad_hoc = fixture.ad_hoc();
+    let said = fixture.0.records.iter().rev().find_map(|record| match &record.payload {
+        Payload::Variable(VariableIntent::Updated, value) if *value.name == *"adHocSubProcessElements" => Some(value),
+        _ => None,
+    });
+    let said = said.expect("it says what can be chosen");
+    assert_eq!(&*said.value, r#"[{"elementId":"b"},{"elementId":"u"},{"elementId":"x"}]"#);
+    assert_eq!((said.scope_key, &*said.bpmn_process_id), (ad_hoc, "q"));
+    let refused = fixture.activate(ad_hoc, vec![element("t", "")], false).expect("t is of the other process");
+    assert_eq!(refused.rejection_type, RejectionType::NotFound);
+    assert_eq!(fixture.activate(ad_hoc, vec![element("u", "")], false), None);
+    fixture.complete("a", r#"{"x":1}"#);
+    fixture.complete("b", r#"{"x":2}"#);
+    assert!(!fixture.has_ended(), "c comes behind x");
+    fixture.complete("c", r#"{"x":3}"#);
+    assert!(fixture.has_ended());
+    assert_eq!(fixture.last_value("results").as_deref(), Some("[null,2,3]"));
+    fixture.0.check();
+}
+
+#[test]
+fn a_worker_decides_on_behind_a_migration() {
+    let mut fixture = Fixture::new(&process("", WORKER, ""));
+    fixture.create("{}");
+    assert_eq!(fixture.choose(&["a"], false, false), None);
+    fixture.0.deploy("q.bpmn", renamed("", WORKER, "").as_bytes());
+    let plan = [("chosen", "picked"), ("chosen#innerInstance", "picked#innerInstance"), ("a", "x")];
+    assert_eq!(migrate(&mut fixture, &plan), None);
+    fixture.complete("a", "{}");
+    fixture.complete("c", "{}");
+    let key = fixture.0.jobs["picked"];
+    fixture.0.jobs.insert("chosen".into(), key);
+    assert!(fixture.choose(&["t"], false, false).is_some(), "t is of the other process");
+    assert_eq!(fixture.choose(&["u"], true, false), None);
+    assert!(fixture.has_ended());
+    fixture.0.check();
+}
+
+#[test]
+fn it_is_migrated_in_a_loop() {
+    let body = "<bpmn:multiInstanceLoopCharacteristics><bpmn:extensionElements><zeebe:loopCharacteristics \
+        inputCollection=\"=[1,2]\"/></bpmn:extensionElements></bpmn:multiInstanceLoopCharacteristics>";
+    let mut fixture = Fixture::new(&process("", COLLECTION, body));
+    fixture.create(r#"{"elements":["b"]}"#);
+    fixture.0.deploy("q.bpmn", renamed("", COLLECTION, body).as_bytes());
+    assert_eq!(migrate(&mut fixture, &[("chosen", "picked"), ("b", "b")]), None);
+    let migrated = |of| fixture.count(ProcessInstanceIntent::ElementMigrated, of);
+    let counted = [BpmnElementType::MultiInstanceBody, BpmnElementType::AdHocSubProcess, INNER].map(migrated);
+    assert_eq!(counted, [1, 2, 2]);
+    let jobs: Vec<Key> = fixture
+        .0
+        .records
+        .iter()
+        .filter(|record| matches!(record.payload, Payload::Job(JobIntent::Created, _)))
+        .map(|record| record.key)
+        .collect();
+    for job in jobs {
+        assert_eq!(fixture.0.job(job, JobIntent::Complete, JobValue::default()).replies[0].rejection, None);
+    }
+    assert!(fixture.has_ended());
+    fixture.0.check();
+}
+
+#[test]
+fn before_level_6_it_is_not_migrated() {
+    let first_level = FeatureLevel::new(5).expect("known");
+    let mut fixture = Fixture(Partition::with_options(EngineOptions { first_level, ..support::options() }));
+    fixture.0.deploy("p.bpmn", process("", COLLECTION, "").as_bytes());
+    fixture.create(r#"{"elements":["a"]}"#);
+    fixture.0.deploy("q.bpmn", renamed("", COLLECTION, "").as_bytes());
+    let rejection = migrate(&mut fixture, &[("chosen", "picked"), ("a", "x")]).expect("refused");
+    assert!(
+        rejection.reason.contains("The migration of a AD_HOC_SUB_PROCESS is not supported"),
+        "{}",
+        rejection.reason
+    );
+    fixture.0.check();
+}

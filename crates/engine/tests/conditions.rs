@@ -315,6 +315,33 @@ fn a_migrated_instance_keeps_the_condition_that_it_waits_for() {
     check(&cluster, &[]);
 }
 
+#[test]
+fn an_event_that_waits_for_a_condition_is_migrated() {
+    let mut cluster = Cluster::new(1);
+    let waiting = |id: &str, event: &str, condition: &str| {
+        ProcessBuilder::new(id).start("s").catch_event(event, Event::Condition(condition, "")).end("e").to_xml()
+    };
+    cluster.deploy(&waiting("p", "first", "=x > 1"));
+    let instance = cluster.create(1, "p", "{}");
+    cluster.deploy(&waiting("q", "second", "=x > 999"));
+    let value = ProcessInstanceMigrationValue {
+        process_instance_key: instance,
+        target_process_definition_key: newest_definition(&cluster),
+        mapping_instructions: vec![MigrationMappingInstruction {
+            source_element_id: "first".into(),
+            target_element_id: "second".into(),
+        }],
+        ..ProcessInstanceMigrationValue::default()
+    };
+    let payload = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::new(value));
+    assert_eq!(cluster.submit(1, instance, payload).expect("an answer").rejection, None);
+    let counted = ["CREATED", "MIGRATED", "DELETED"].map(|intent| cluster.count("CONDITIONAL_SUBSCRIPTION", intent));
+    assert_eq!(counted, [1, 1, 0]);
+    change(&mut cluster, instance, "{\"x\":2}");
+    assert_eq!(triggered(&cluster), BTreeMap::from([("second".to_owned(), 1)]));
+    check(&cluster, &[]);
+}
+
 /// What a worker gives back, what a message brings and what an error leaves are changes too; the outputs of the activity that a
 /// condition is attached to come too late for it.
 #[test]

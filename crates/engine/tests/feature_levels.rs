@@ -147,8 +147,94 @@ fn history(level: FeatureLevel) -> Partition {
     partition.create("order", "{\"id\":\"b\"}", ProcessInstanceCreationIntent::Create);
     elements_of_level_4(&mut partition);
     global_listeners(&mut partition);
+    migration_of_level_6(&mut partition);
     partition.check();
     partition
+}
+
+/// Of what changed with level 6: an ad-hoc sub-process goes on in another definition, and says what can be chosen there.
+fn migration_of_level_6(partition: &mut Partition) {
+    let model = |id: &str, ad_hoc: &str, task: &str| {
+        let builder = ProcessBuilder::new(id).start("start").ad_hoc_sub_process(ad_hoc, &format!("=[\"{task}\"]"));
+        builder.service_task(task, "work").end_sub_process().end("end").to_xml()
+    };
+    partition.deploy("before.bpmn", model("before", "ad", "task").as_bytes());
+    partition.create("before", "{}", ProcessInstanceCreationIntent::Create);
+    let instance = partition.instance;
+    partition.deploy("after.bpmn", model("after", "other", "job").as_bytes());
+    let definition = partition.records.iter().rev().find_map(|record| match &record.payload {
+        Payload::Process(ProcessIntent::Created, value) => Some(value.metadata.process_definition_key),
+        _ => None,
+    });
+    let mapping = [("ad", "other"), ("task", "job")];
+    let value = ProcessInstanceMigrationValue {
+        process_instance_key: instance,
+        target_process_definition_key: definition.unwrap_or(Key::NONE),
+        mapping_instructions: mapping
+            .map(|(from, to)| MigrationMappingInstruction {
+                source_element_id: from.into(),
+                target_element_id: to.into(),
+            })
+            .into(),
+        tenant_id: TENANT.into(),
+    };
+    let payload = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::new(value));
+    partition.submit(instance, payload);
+}
+
+/// From level 6 on, what canceling listeners have corrected stays when the task is ended before all of them are done.
+#[test]
+fn canceled_tasks_keep_what_was_corrected_from_level_6_on() {
+    let model = ProcessBuilder::new("p").start("start").sub_process("s").start("in").user_task("t");
+    let model = model.task_listener("canceling", "one").task_listener("canceling", "two");
+    let model = model.boundary("stopped", "t", Event::Signal("stop")).end("over").move_to("t").end("out");
+    let model = model.end_sub_process().service_task("after", "after").end("end").to_xml();
+    for level in [5, 6] {
+        let mut partition = Partition::with_options(at(FeatureLevel::new(level).expect("known")));
+        partition.deploy("p.bpmn", model.as_bytes());
+        partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
+        let signal = SignalValue { signal_name: "stop".into(), tenant_id: TENANT.into(), ..SignalValue::default() };
+        partition.submit(Key::NONE, Payload::Signal(SignalIntent::Broadcast, Box::new(signal)));
+        let corrections =
+            JobResultCorrections { priority: 7, corrected_attributes: vec!["priority".into()], ..Default::default() };
+        let result = JobResult {
+            result_type: JobResultType::UserTask,
+            corrections: Some(Box::new(corrections)),
+            ..JobResult::default()
+        };
+        let job = keys_of_jobs(&partition, "one")[0];
+        partition.job(job, JobIntent::Complete, JobValue { result: Some(Box::new(result)), ..JobValue::default() });
+        let scope = partition.records.iter().find_map(|record| match &record.payload {
+            Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value) if *value.element_id == *"s" => {
+                Some(record.key)
+            }
+            _ => None,
+        });
+        let value = ProcessInstanceModificationValue {
+            process_instance_key: partition.instance,
+            activate_instructions: vec![ModificationActivateInstruction {
+                element_id: "after".into(),
+                ..ModificationActivateInstruction::default()
+            }],
+            terminate_instructions: vec![ModificationTerminateInstruction {
+                element_instance_key: scope.expect("it began"),
+                ..Default::default()
+            }],
+            ..ProcessInstanceModificationValue::default()
+        };
+        let payload = Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modify, Box::new(value));
+        let output = partition.submit(partition.instance, payload);
+        assert_eq!(output.replies[0].rejection, None);
+        let canceled = partition.records.iter().find_map(|record| match &record.payload {
+            Payload::UserTask(UserTaskIntent::Canceled, value) => {
+                Some((value.priority, value.changed_attributes.len()))
+            }
+            _ => None,
+        });
+        let expected = if level == 5 { (50, 0) } else { (7, 1) };
+        assert_eq!(canceled, Some(expected), "at level {level}");
+        partition.check();
+    }
 }
 
 /// Of what changed with level 4: user tasks, signals, listeners and conditions. At the levels before it, the deployments are

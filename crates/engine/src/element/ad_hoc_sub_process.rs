@@ -69,6 +69,13 @@ pub(super) fn set_first_variables(
     Ok(())
 }
 
+/// A migrated one says what can be chosen now.
+pub(crate) fn renew_choices(execution: &mut Execution<'_>, key: Key, ad_hoc: &AdHocSubProcess) -> Result<(), Problem> {
+    let said_before = execution.state.tables.variables.contains(&(key.raw(), ELEMENTS.into()));
+    let document = (&choices(&execution.state, ad_hoc).document).into();
+    if said_before { set(execution, key, (ELEMENTS.into(), document), Reach::Local) } else { Ok(()) }
+}
+
 /// What is chosen at once begins; or a worker is asked.
 pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, ad_hoc: &AdHocSubProcess) -> Result<(), Stop> {
     if let Some(job) = &ad_hoc.job {

@@ -8,7 +8,7 @@ mod preconditions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use bpmn::model::ExecutableProcess;
+use bpmn::model::{Behavior, ElementType, ExecutableProcess};
 use protocol::{
     BpmnElementType, Key, Payload, ProcessInstanceMigrationIntent, ProcessInstanceMigrationValue, ProcessMetadata,
     Rejection, Text,
@@ -134,9 +134,32 @@ fn plan(
     let mut mapping: BTreeMap<Arc<str>, Text> = instructions
         .map(|instruction| (instruction.source_element_id.shared().clone(), instruction.target_element_id.clone()))
         .collect();
+    if execution.state.counters.feature_level.rules().migrates_ad_hoc_sub_processes_and_conditions {
+        map_inner_instances(&token.process, &target, &mut mapping);
+    }
     mapping.insert(token.value().bpmn_process_id.shared().clone(), target_metadata.bpmn_process_id.clone());
     let targets = mapping.values().cloned().collect();
     Ok(Migration { key: token.key, source: token.process.clone(), target, target_metadata, mapping, targets })
+}
+
+/// The inner instances of an ad-hoc sub-process go where it goes, unless the plan says so itself: no file shows them.
+fn map_inner_instances(source: &ExecutableProcess, target: &ExecutableProcess, mapping: &mut BTreeMap<Arc<str>, Text>) {
+    let inner = mapping.iter().filter_map(|(from, to)| {
+        let (from, to) = (inner_instance_of(source, from)?, inner_instance_of(target, to)?);
+        Some((from.clone(), Text::from(to)))
+    });
+    for (from, to) in inner.collect::<Vec<_>>() {
+        mapping.entry(from).or_insert(to);
+    }
+}
+
+/// The id of the inner instances of an ad-hoc sub-process with this id.
+fn inner_instance_of<'a>(process: &'a ExecutableProcess, id: &str) -> Option<&'a Arc<str>> {
+    let element = process.find(id, ElementType::AdHocSubProcess)?;
+    match &process.element(element).behavior {
+        Behavior::AdHocSubProcess(ad_hoc) => Some(&process.element(ad_hoc.inner_instance).id),
+        _ => None,
+    }
 }
 
 fn find_target(

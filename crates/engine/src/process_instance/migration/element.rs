@@ -10,7 +10,7 @@ use protocol::{
 
 use super::Migration;
 use super::{catch_events, gateways, preconditions};
-use crate::element::{Token, cancel_job, continue_as_user_task};
+use crate::element::{Token, cancel_job, continue_as_user_task, renew_choices};
 use crate::execution::{Execution, Outcome};
 use crate::state::{ElementInstance, Lifecycle};
 use crate::user_task::create;
@@ -35,6 +35,9 @@ pub(super) fn migrate(execution: &mut Execution<'_>, migration: &Migration, key:
     migrate_work(execution, migration, key, target)?;
     migrate_incident(execution, instance.incident, &value);
     migrate_variables(execution, key, &value);
+    if let Behavior::AdHocSubProcess(ad_hoc) = &migration.target.element(target).behavior {
+        renew_choices(execution, key, ad_hoc).map_err(|problem| migration.invalid_state(&problem.message))?;
+    }
     // An element that has not begun yet waits for nothing so far, and one with listeners at its end for nothing any more.
     let is_over =
         instance.lifecycle == Lifecycle::Completing && (instance.job.is_some() || instance.listeners_done > 0);
