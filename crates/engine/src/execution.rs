@@ -91,7 +91,7 @@ pub(crate) struct Used {
     reads: Cell<u64>,
     /// What expressions and decisions may still spend.
     pub budget: Budget,
-    /// Long variables that were read, as long as no variable changes.
+    /// Long variables that were read, as long as they do not change.
     pub long_variables: LongVariables,
 }
 
@@ -153,8 +153,8 @@ impl Execution<'_> {
             batch_operation_reference: self.origin.batch_operation_reference,
             path,
         };
-        if let Payload::Variable(..) = &record.payload {
-            self.used.long_variables.clear();
+        if let Payload::Variable(_, value) = &record.payload {
+            self.used.long_variables.forget(value.scope_key, &value.name);
         }
         self.state.apply(&record);
         self.used.records += 1;

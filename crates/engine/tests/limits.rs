@@ -2,7 +2,7 @@
 
 mod support;
 
-use engine::{EngineOptions, Limits};
+use engine::{Engine, EngineOptions, Limits};
 use model_builder::ProcessBuilder;
 use protocol::*;
 use support::Partition;
@@ -408,4 +408,45 @@ fn results_that_leave_together_are_limited_and_their_instances_complete() {
     let ended = support::describe(&output).matches("PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS").count();
     assert_eq!(ended, 3);
     partition.check();
+}
+
+/// How much of its work a command does depends on what its expressions read, so that must cost the same whether a long variable is
+/// still in memory or lies in the file already: replicas write their checkpoints at different times.
+#[test]
+fn a_long_variable_costs_the_same_wherever_it_is_kept() {
+    let items = "=for i in 1..60 return i";
+    let builder = ProcessBuilder::new("sums").start("start").service_task("wait", "wait");
+    let builder = builder.manual_task("item").multi_instance(items, "i").completion_condition("=sum(list) = -1");
+    let model = builder.end("end").to_xml();
+    let list: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
+    let variables = format!("{{\"list\":[{}]}}", list.join(","));
+    let run = |is_in_file: bool| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut partition = Partition::new();
+        partition.engine = Engine::open(support::options(), directory.path()).expect("a new state");
+        partition.deploy("sums.bpmn", model.as_bytes());
+        partition.create("sums", &variables, ProcessInstanceCreationIntent::Create);
+        partition.activate("wait", 1);
+        if is_in_file {
+            let checkpoint = partition.engine.freeze().expect("none is under way");
+            let written = checkpoint.write().expect("the disk takes it");
+            drop(partition.engine.release(written).expect("it can be read"));
+        }
+        partition.job(partition.jobs["wait"], JobIntent::Complete, JobValue::default());
+        let ended = partition.records.last().map(|record| (record.key, &record.payload));
+        let is_process = |value: &ProcessInstanceValue| value.bpmn_element_type == BpmnElementType::Process;
+        assert!(
+            matches!(ended, Some((key, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value)))
+                if key == partition.instance && is_process(value)),
+            "the instance ends: {ended:?}"
+        );
+        partition.records
+    };
+    let (in_memory, in_file) = (run(false), run(true));
+    let interruptions =
+        in_memory.iter().filter(|record| matches!(record.payload, Payload::Work(WorkIntent::Enqueued, _)));
+    assert!(interruptions.count() > 1, "it takes more than one command");
+    let first = in_memory.iter().zip(&in_file).find(|(one, other)| one != other);
+    assert_eq!(first, None, "the first that differs");
+    assert_eq!(in_memory.len(), in_file.len());
 }

@@ -400,6 +400,15 @@ fn a_command_reads_a_long_variable_once() {
         }
     }
     assert!(budget.bytes_read() <= 4 * scope.0.len(), "{} of {}", budget.bytes_read(), scope.0.len());
+    // It is the same text, wherever it was read from.
+    let expression = Expression::parse("count(v.items)").unwrap();
+    let spent = [scope.0.clone(), String::from(&*scope.0).into()].map(|text| {
+        let before = (budget.bytes_read(), budget.steps_used());
+        expression.evaluate_within(&Shared(text), &environment, &budget).unwrap();
+        (budget.bytes_read() - before.0, budget.steps_used() - before.1)
+    });
+    assert_eq!(spent[0], spent[1]);
+    assert_eq!(spent[0].0, 0, "it is known");
     // A text that is lent for one evaluation is read by each, until too much was read.
     let long = Long::new();
     let environment = Environment { step_limit: 50_000_000, ..environment };

@@ -303,14 +303,10 @@ impl ExporterLoop {
         let takes_encoded = self.filter == RecordFilter::default();
         for _ in 0..TURN_RECORDS {
             let kept = self.next.take().map(Next::Read);
-            let answer = |offer: &Offer<'_>| {
-                let is_offered = takes_encoded && offer.follows;
-                if is_offered && exporter.take_encoded(&offer.subject, offer.encoded, offer.place, now) {
-                    return Answer::Taken;
-                }
-                if exporter.wants(&offer.subject) { Answer::Read } else { Answer::Pass }
-            };
-            let next = kept.map_or_else(|| reader.next(answer), |read| Ok(Some(read)));
+            let next = kept.map_or_else(
+                || reader.next(|offer| answer(exporter.as_mut(), offer, takes_encoded, now)),
+                |read| Ok(Some(read)),
+            );
             if let Some(gap) = reader.take_gap() {
                 progress.note_gap(gap);
                 if gap.records() > 0 {
@@ -367,12 +363,16 @@ impl ExporterLoop {
         }
         progress.exported.store(self.exported.position, Ordering::Relaxed);
         if let Some(timestamp) = timestamp {
-            progress.exported_timestamp.store(timestamp, Ordering::Relaxed);
-            let latency = clock.saturating_sub(timestamp);
-            let latency = Duration::from_millis(u64::try_from(latency).unwrap_or(0));
-            progress.metrics.exported(exported, skipped, latency);
+            self.tell_exported(exported, skipped, timestamp, clock);
         }
         result
+    }
+
+    /// Counts what was exported and skipped, the last of it at `timestamp`.
+    fn tell_exported(&self, exported: u64, skipped: u64, timestamp: Timestamp, clock: Timestamp) {
+        self.progress.exported_timestamp.store(timestamp, Ordering::Relaxed);
+        let latency = Duration::from_millis(u64::try_from(clock.saturating_sub(timestamp)).unwrap_or(0));
+        self.progress.metrics.exported(exported, skipped, latency);
     }
 
     /// Says how the exporter is, and what of it is news.
@@ -432,4 +432,13 @@ impl ExporterLoop {
         }
         *self.progress.state.lock() = ExporterState::Closed;
     }
+}
+
+/// What an exporter makes of a record before it is read. Only one whose filter lets everything through may take it as it is.
+fn answer(exporter: &mut dyn PartitionExporter, offer: &Offer<'_>, takes_encoded: bool, now: Duration) -> Answer {
+    let is_offered = takes_encoded && offer.follows;
+    if is_offered && exporter.take_encoded(&offer.subject, offer.encoded, offer.place, now) {
+        return Answer::Taken;
+    }
+    if exporter.wants(&offer.subject) { Answer::Read } else { Answer::Pass }
 }

@@ -12,8 +12,7 @@ const LONG_BYTES_MIN: usize = 512;
 /// How many are kept.
 const VARIABLES_MAX: usize = 32;
 
-/// The rows of long variables that were read. One that is not in memory is read from the file only once, and its text stays
-/// the same, so that what expressions have read of it is known. Forgotten when a variable changes.
+/// The rows of long variables that were read: one that is not in memory is read from the file only once, until it changes.
 #[derive(Debug, Default)]
 pub(crate) struct LongVariables(RefCell<Vec<Known>>);
 
@@ -43,7 +42,8 @@ impl LongVariables {
         known.push(Known { scope, name: name.clone(), row: row.clone() });
     }
 
-    pub fn clear(&mut self) {
-        self.0.get_mut().clear();
+    /// A variable of a scope changes.
+    pub fn forget(&mut self, scope: Key, name: &str) {
+        self.0.get_mut().retain(|known| known.scope != scope || *known.name != *name);
     }
 }
