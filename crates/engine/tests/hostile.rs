@@ -228,13 +228,13 @@ fn many_conditions_on_a_long_variable_read_it_once() {
         create(&mut partition, "many", &format!("{{\"items\":[{items}],\"doc\":{{\"a\":1,\"b\":[{items}]}}}}"));
     assert!(incidents(&partition).is_empty(), "{:?}", incidents(&partition));
     assert!(support::describe(&output).contains("PROCESS_INSTANCE ELEMENT_COMPLETED PROCESS many\n"));
-    // Ten long variables are more than a command may read.
+    // Ten long variables are more than a command may read. Each says something else: what says the same is read once.
     let mut process = ProcessBuilder::new("much").start("start").service_task("task", "work");
     for number in 0..10 {
         process = process.input(&format!("=count(v{number})"), &format!("n{number}"));
     }
     deploy(&mut partition, &process.end("end"));
-    let variables: Vec<String> = (0..10).map(|number| format!("\"v{number}\":[{items}]")).collect();
+    let variables: Vec<String> = (0..10).map(|number| format!("\"v{number}\":[{number},{items}]")).collect();
     create(&mut partition, "much", &format!("{{{}}}", variables.join(",")));
     let raised = incidents(&partition);
     assert_eq!(raised.len(), 1, "{raised:?}");

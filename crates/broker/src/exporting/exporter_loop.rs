@@ -313,10 +313,7 @@ impl ExporterLoop {
                     let up_to = gap.up_to;
                     if let Err(error) = progress.call(Call::Export, || exporter.records_missing(up_to, now)) {
                         self.gone = up_to;
-                        self.next = match next {
-                            Ok(Some(Next::Read(read))) => Some(read),
-                            _ => None,
-                        };
+                        self.next = if let Ok(Some(Next::Read(read))) = next { Some(read) } else { None };
                         result = Err(error.into());
                         break;
                     }

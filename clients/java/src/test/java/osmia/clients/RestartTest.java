@@ -162,12 +162,17 @@ class RestartTest {
   /** Over REST the client says so with whatever the connection said. */
   private static boolean isConnectionLost(ClientException refusal) {
     if (refusal instanceof ClientStatusException status) {
-      return CONNECTION_LOST.contains(status.getStatusCode());
+      return CONNECTION_LOST.contains(status.getStatusCode()) || isChannelClosed(status);
     }
     if (refusal instanceof ClientHttpException http) {
       return http.code() == 503 || http.code() == 504;
     }
     return refusal.getCause() != null;
+  }
+
+  /** The library's word for a connection that ends in the moment in which a call begins. */
+  private static boolean isChannelClosed(ClientStatusException status) {
+    return status.getStatusCode() == Code.UNKNOWN && status.getMessage().contains("channel closed");
   }
 
   /** The restart runs beside the load; instances are created until the server is gone and after. */
