@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Every record whose position has this rest by 1,000 is refused by an index with another mapping.
 const REFUSED: u64 = 777;
 const PARTITIONS: u16 = 2;
+/// How often a server is started, each time at other ports, when somebody has them.
+const STARTS_MAX: usize = 3;
 
 /// A server in a process group of its own, which ends with this.
 struct Server {
@@ -34,27 +36,51 @@ struct Server {
 }
 
 impl Server {
+    /// Another program may take a port between the look for it and the start.
     fn start(kind: &'static str, directory: &Path) -> Server {
-        let free =
-            || std::net::TcpListener::bind("127.0.0.1:0").and_then(|at| at.local_addr()).expect("a free port").port();
-        // The one behind it is the server's too.
-        let port = std::iter::repeat_with(free).find(|port| *port < 60_000).expect("ports differ");
-        let process = spawn(kind, port, directory);
-        let mut server = Server { kind, port, directory: directory.to_owned(), process };
+        for _ in 1..STARTS_MAX {
+            let mut server = Server::spawned(kind, directory);
+            match server.is_up() {
+                Ok(()) => return server,
+                Err(said) if said.contains("Address already in use") => {}
+                Err(said) => panic!("{said}"),
+            }
+        }
+        let mut server = Server::spawned(kind, directory);
         server.wait();
         server
     }
 
+    fn spawned(kind: &'static str, directory: &Path) -> Server {
+        let local = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).ok();
+        let free = || {
+            let first = local(0)?;
+            let port = first.local_addr().ok()?.port();
+            // The one behind it is the server's too.
+            local(port.checked_add(1)?).map(|_| port)
+        };
+        let port = std::iter::repeat_with(free).flatten().next().expect("ports differ");
+        Server { kind, port, directory: directory.to_owned(), process: spawn(kind, port, directory) }
+    }
+
     fn wait(&mut self) {
+        self.is_up().unwrap_or_else(|said| panic!("{said}"));
+    }
+
+    /// Waits until it answers; otherwise says what it said.
+    fn is_up(&mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         loop {
             match self.ask("GET", "/_cluster/health", None) {
-                Some((200, _)) => return,
+                Some((200, _)) => return Ok(()),
                 answer => {
                     let has_ended = self.process.try_wait().expect("it was started here").is_some();
                     if has_ended || Instant::now() > until {
                         let log = std::fs::read_to_string(self.directory.with_extension("log")).unwrap_or_default();
-                        panic!("{} does not start, the last answer is {answer:?}; it says:\n{log}", self.kind);
+                        return Err(format!(
+                            "{} does not start, the last answer is {answer:?}; it says:\n{log}",
+                            self.kind
+                        ));
                     }
                 }
             }
