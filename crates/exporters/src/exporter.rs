@@ -125,7 +125,7 @@ pub trait PartitionExporter: Send {
 
     /// Takes the next record as it is encoded, if that is enough to know what it wants of it; otherwise `false`, and it is asked
     /// whether it wants the record. Only what follows the record before without a gap is offered, and only to exporters whose filter
-    /// lets everything through.
+    /// lets everything through. It is asked between records, as [`Self::wants`] is, so it waits for nothing.
     fn take_encoded(&mut self, _subject: &Subject, _encoded: &[u8], _place: RecordPlace, _now: Duration) -> bool {
         false
     }

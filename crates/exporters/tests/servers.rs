@@ -38,17 +38,15 @@ struct Server {
 impl Server {
     /// Another program may take a port between the look for it and the start.
     fn start(kind: &'static str, directory: &Path) -> Server {
-        for _ in 1..STARTS_MAX {
+        let mut starts = 1;
+        loop {
             let mut server = Server::spawned(kind, directory);
             match server.is_up() {
                 Ok(()) => return server,
-                Err(said) if said.contains("Address already in use") => {}
+                Err(said) if starts < STARTS_MAX && said.contains("Address already in use") => starts += 1,
                 Err(said) => panic!("{said}"),
             }
         }
-        let mut server = Server::spawned(kind, directory);
-        server.wait();
-        server
     }
 
     fn spawned(kind: &'static str, directory: &Path) -> Server {

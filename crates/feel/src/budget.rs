@@ -288,14 +288,14 @@ impl Budget {
 
     /// What is known of the value of a long text.
     pub(crate) fn known_value(&self, text: &Arc<str>) -> Option<Value> {
-        let mut texts = self.texts.borrow_mut();
-        find(&mut texts, text).and_then(|known| known.value.clone())
+        let texts = self.texts.borrow();
+        find(&texts, text).and_then(|found| texts[found].value.clone())
     }
 
     /// How many bytes of a long text were searched so far.
     pub(crate) fn searched(&self, text: &Arc<str>) -> usize {
-        let mut texts = self.texts.borrow_mut();
-        find(&mut texts, text).map_or(0, |known| known.searched)
+        let texts = self.texts.borrow();
+        find(&texts, text).map_or(0, |found| texts[found].searched)
     }
 
     pub(crate) fn note_searched(&self, text: &Arc<str>, searched: usize) {
@@ -304,8 +304,8 @@ impl Budget {
 
     fn know(&self, text: &Arc<str>, note: impl FnOnce(&mut Known)) {
         let mut texts = self.texts.borrow_mut();
-        if let Some(known) = find(&mut texts, text) {
-            return note(known);
+        if let Some(found) = find(&texts, text) {
+            return note(&mut texts[found]);
         }
         if texts.len() == KNOWN_TEXTS_MAX {
             texts.remove(0);
@@ -316,12 +316,11 @@ impl Budget {
     }
 }
 
-/// What is known of a text. It is found by what it says, because that alone is the same on every node and after every start: one
-/// that is in memory is shared by all who read it, and one that was read from a file is not. Mostly it is the very same.
-fn find<'a>(texts: &'a mut [Known], text: &Arc<str>) -> Option<&'a mut Known> {
+/// Where a text is among the known ones. It is found by what it says, because that alone is the same on every node and after every
+/// start: one that is in memory is shared by all who read it, and one that was read from a file is not. Mostly it is the very same.
+fn find(texts: &[Known], text: &Arc<str>) -> Option<usize> {
     let same = texts.iter().position(|known| Arc::ptr_eq(&known.text, text));
-    let found = same.or_else(|| texts.iter().position(|known| known.text == *text))?;
-    texts.get_mut(found)
+    same.or_else(|| texts.iter().position(|known| known.text == *text))
 }
 
 /// The JSON text of a variable: borrowed, or shared with where it is kept. It is never copied.
