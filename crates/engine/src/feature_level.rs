@@ -116,9 +116,10 @@ const LEVEL_5: Rules = Rules {
 };
 const LEVEL_6: Rules =
     Rules { migrates_ad_hoc_sub_processes_and_conditions: true, canceled_tasks_keep_corrections: true, ..LEVEL_5 };
+const LEVEL_7: Rules = Rules { limits: &Limits::OF_LEVEL_7, ..LEVEL_6 };
 
 /// All levels in order, from level 1.
-static LEVELS: &[Rules] = &[LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5, LEVEL_6];
+static LEVELS: &[Rules] = &[LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5, LEVEL_6, LEVEL_7];
 
 /// Whether an element is executed from level 4 on; before it, its process is refused at deployment.
 pub(crate) fn is_of_level_4(element: &Element) -> bool {
@@ -153,7 +154,7 @@ impl FeatureLevel {
     /// The first level that there was.
     pub const OLDEST: FeatureLevel = FeatureLevel(1);
     /// The last one that this build knows.
-    pub const NEWEST: FeatureLevel = FeatureLevel(6);
+    pub const NEWEST: FeatureLevel = FeatureLevel(7);
 
     /// The level with this number.
     ///

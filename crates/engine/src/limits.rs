@@ -121,6 +121,13 @@ impl Limits {
         business_id_characters_max: 256,
         global_listeners_max: 100,
     };
+
+    /// From level 7 on, expressions of one command hold up the others of their partition for half as long at most.
+    pub(crate) const OF_LEVEL_7: Limits = Limits {
+        evaluation_steps_per_command: 625_000,
+        evaluation_steps_per_command_max: 2_500_000,
+        ..Limits::OF_LEVEL_1
+    };
 }
 
 /// Those of the newest feature level, for tests that change one.

@@ -148,8 +148,33 @@ fn history(level: FeatureLevel) -> Partition {
     elements_of_level_4(&mut partition);
     global_listeners(&mut partition);
     migration_of_level_6(&mut partition);
+    partition.deploy("long.bpmn", long_expression().as_bytes());
+    partition.create("long", "{}", ProcessInstanceCreationIntent::Create);
     partition.check();
     partition
+}
+
+/// An expression of between 2,500,000 and 5,000,000 steps.
+fn long_expression() -> String {
+    let expression = "= count(for i in 1..500000 return i + 1)";
+    ProcessBuilder::new("long").start("start").script_task("count", expression, "count").end("end").to_xml()
+}
+
+/// Expressions of one command may take half as many steps from level 7 on.
+#[test]
+fn expressions_take_fewer_steps_from_level_7_on() {
+    for level in [6, 7] {
+        let mut partition = Partition::with_options(at(FeatureLevel::new(level).expect("known")));
+        partition.deploy("long.bpmn", long_expression().as_bytes());
+        partition.create("long", "{}", ProcessInstanceCreationIntent::Create);
+        let incident = partition.records.iter().find_map(|record| match &record.payload {
+            Payload::Incident(IncidentIntent::Created, value) => Some(value.error_message.to_string()),
+            _ => None,
+        });
+        assert_eq!(incident.is_some(), level == 7, "at level {level}: {incident:?}");
+        assert!(incident.is_none_or(|message| message.contains("2500000 steps")));
+        partition.check();
+    }
 }
 
 /// Of what changed with level 6: an ad-hoc sub-process goes on in another definition, and says what can be chosen there.

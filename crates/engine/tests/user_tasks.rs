@@ -59,20 +59,25 @@ fn incident(partition: &Partition) -> (ErrorType, String) {
 }
 
 const MANY_CANDIDATES: &str =
-    r#"<zeebe:assignmentDefinition candidateUsers="=for i in 1..count return string(1000000 + i)"/>"#;
+    r#"<zeebe:assignmentDefinition candidateUsers="=for i in 1..count return group + string(1000000 + i)"/>"#;
+
+/// Variables for so many candidates, each of 100 characters.
+fn candidates(count: usize) -> String {
+    format!("{{\"count\":{count},\"group\":\"{}\"}}", "g".repeat(93))
+}
 
 #[test]
 fn more_candidates_than_a_task_can_have_are_an_incident_that_can_be_put_right() {
     let mut partition = Partition::new();
     partition.deploy("p.bpmn", model("p", &format!("<zeebe:userTask/>{MANY_CANDIDATES}")).as_bytes());
-    partition.create("p", r#"{"count":300000}"#, ProcessInstanceCreationIntent::Create);
+    partition.create("p", &candidates(42_000), ProcessInstanceCreationIntent::Create);
     let (error_type, message) = incident(&partition);
     assert_eq!(error_type, ErrorType::ExtractValueError);
-    assert!(message.contains("at most 4194304 bytes together, but these have 4500002; name groups"), "{message}");
+    assert!(message.contains("at most 4194304 bytes together, but these have 4536002; name groups"), "{message}");
     let scope_key = partition.elements["t"];
     let variables = VariableDocumentValue {
         scope_key,
-        variables: r#"{"count":2}"#.into(),
+        variables: r#"{"count":2,"group":""}"#.into(),
         tenant_id: TENANT.into(),
         update_semantics: VariableDocumentUpdateSemantics::Propagate,
     };
@@ -87,9 +92,9 @@ fn more_candidates_than_a_task_can_have_are_an_incident_that_can_be_put_right() 
 fn the_headers_of_a_job_for_a_task_list_have_the_same_limit() {
     let mut partition = Partition::new();
     partition.deploy("p.bpmn", model("p", MANY_CANDIDATES).as_bytes());
-    partition.create("p", r#"{"count":300000}"#, ProcessInstanceCreationIntent::Create);
+    partition.create("p", &candidates(42_000), ProcessInstanceCreationIntent::Create);
     assert!(incident(&partition).1.contains("at most 4194304 bytes together"));
-    partition.create("p", r#"{"count":1}"#, ProcessInstanceCreationIntent::Create);
+    partition.create("p", r#"{"count":1,"group":""}"#, ProcessInstanceCreationIntent::Create);
     let output = partition.activate("io.camunda.zeebe:userTask", 5);
     let Payload::JobBatch(_, batch) = &output.replies[0].payload else { panic!("jobs") };
     assert_eq!(&*batch.jobs[0].custom_headers, r#"{"io.camunda.zeebe:candidateUsers":"[\"1000001\"]"}"#);

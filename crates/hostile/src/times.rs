@@ -8,7 +8,7 @@ use crate::node::Addresses;
 /// The longest that any one command may take.
 pub(crate) const LONGEST_COMMAND_MAX: Duration = Duration::from_millis(100);
 
-/// Upper bounds that the node counts by, in seconds, as it writes them.
+/// Upper bounds that the node counts by, in seconds, as it writes them; the last but one is the longest that a command may take.
 const BOUNDS: [&str; 6] = ["0.0001", "0.001", "0.01", "0.05", "0.1", "+Inf"];
 
 /// Times of the commands that nodes have applied.
@@ -47,13 +47,24 @@ impl CommandTimes {
         self.within.iter_mut().zip(other.within).for_each(|(sum, more)| *sum += more);
     }
 
+    /// How many commands took longer than any may.
+    fn too_long(&self) -> f64 {
+        let [.., within_limit, all] = self.within;
+        all - within_limit
+    }
+
     pub fn longest_command(&self) -> Duration {
         self.longest_command
     }
 
-    /// What took longer than everything before, as the end of a line.
+    /// What took longer than everything before, and how much took too long, as the end of a line.
     pub fn longer_than(&self, before: &CommandTimes) -> String {
         let mut said = String::new();
+        let too_long = self.too_long() - before.too_long();
+        if too_long > 0.0 {
+            let limit = LONGEST_COMMAND_MAX.as_millis();
+            said.push_str(&format!(", {too_long} commands longer than {limit} ms"));
+        }
         let longest = [
             ("command", self.longest_command, before.longest_command),
             ("batch with its records", self.longest_batch, before.longest_batch),

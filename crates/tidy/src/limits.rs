@@ -70,8 +70,12 @@ fn declared_in(path: &str, text: &str, found: &mut Vec<Declared>) {
     for index in 0..end {
         let line = code(lines[index]);
         let declared = constant(&line).or_else(|| field(&line, fields));
-        if let Some((name, expression)) = declared.filter(|_| !is_lifted(&lines, index)) {
-            found.push(Declared { name: format!("{module}::{name}"), expression: expression.to_owned() });
+        let Some((name, expression)) = declared.filter(|_| !is_lifted(&lines, index)) else { continue };
+        let (name, expression) = (format!("{module}::{name}"), expression.to_owned());
+        // A later feature level sets the field anew.
+        match found.iter_mut().find(|earlier| earlier.name == name) {
+            Some(earlier) => earlier.expression = expression,
+            None => found.push(Declared { name, expression }),
         }
     }
 }
@@ -208,6 +212,8 @@ mod tests {
         assert_eq!(constants, [Declared { name: "state::key::LONGEST_KEY_BYTES".into(), expression: "1_900".into() }]);
         let fields = found("engine/src/limits.rs", "    pub steps: usize,\n            steps: 1 << 3,\n");
         assert_eq!(fields, [Declared { name: "engine::limits::steps".into(), expression: "1 << 3".into() }]);
+        let levels = found("engine/src/limits.rs", "            steps: 2,\n            steps: 1,\n");
+        assert_eq!(levels, [Declared { name: "engine::limits::steps".into(), expression: "1".into() }]);
         assert_eq!(found("feel/src/value.rs", "// tidy: an alias\nconst DEPTH_LIMIT: u32 = 4;\n"), []);
         assert_eq!(module_of("model-file/src/lib.rs"), "model_file");
     }
