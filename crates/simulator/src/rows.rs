@@ -137,7 +137,7 @@ pub fn consumer(model: &Arc<ReadModel>, partition: PartitionId) -> Box<dyn Parti
 
 /// The rows without what others say of what they are about: those may be gone.
 pub fn alone(rows: &Rows) -> Rows {
-    const OF_OTHERS: [&str; 6] = [
+    const OF_LOGS: &[&str] = &[
         "processInstanceKey",
         "rootProcessInstanceKey",
         "elementInstanceKey",
@@ -145,10 +145,18 @@ pub fn alone(rows: &Rows) -> Rows {
         "processDefinitionKey",
         "tenantId",
     ];
+    // A subscription may be closed after its instance has ended.
+    const OF_SUBSCRIPTIONS: &[&str] =
+        &["rootProcessInstanceKey", "processDefinitionKey", "processDefinitionName", "processDefinitionVersion"];
+    let of_others = |name: &str| match name {
+        name if name == AUDIT_LOGS.name => OF_LOGS,
+        name if name == MESSAGE_SUBSCRIPTIONS.name => OF_SUBSCRIPTIONS,
+        _ => &[],
+    };
     let alone = |(name, row): &(&'static str, String)| {
         let mut row: Value = serde_json::from_str(row).expect("a row is JSON");
-        if let Some(fields) = row.as_object_mut().filter(|_| *name == AUDIT_LOGS.name) {
-            fields.retain(|field, _| !OF_OTHERS.contains(&field.as_str()));
+        if let Some(fields) = row.as_object_mut() {
+            fields.retain(|field, _| !of_others(name).contains(&field.as_str()));
         }
         (*name, row.to_string())
     };
