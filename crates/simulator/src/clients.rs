@@ -12,7 +12,7 @@ use std::sync::Arc;
 use engine::Reply;
 use protocol::*;
 
-use crate::model::{self, Listened};
+use crate::model::{self, Listened, reading};
 use crate::options::Swarm;
 use crate::oracle::Accounting;
 use chance::Chance;
@@ -58,6 +58,8 @@ pub struct Clients {
     payloads: u64,
     /// How long the longest texts in variables are.
     payload_bytes: usize,
+    /// How long the variables are that processes read again and again.
+    read_variable_bytes: usize,
     answers: BTreeMap<&'static str, (u64, u64)>,
     /// What operators do, if there are any.
     operators: Option<Operators>,
@@ -118,6 +120,9 @@ impl Clients {
             resources.push(resource(model::VERSIONED, &model::versioned(0)));
             processes.push(model::VERSIONED.to_owned());
         }
+        if swarm.read_variable_bytes > 0 {
+            add_reading(&mut resources, &mut processes, &mut chance);
+        }
         for resource in &resources {
             tracing::trace!(target: "model", xml = %String::from_utf8_lossy(&resource.resource));
         }
@@ -137,6 +142,7 @@ impl Clients {
             published: 0,
             payloads: 0,
             payload_bytes: swarm.payload_bytes,
+            read_variable_bytes: swarm.read_variable_bytes,
             answers: BTreeMap::new(),
             operators,
             has_conditions,
@@ -225,10 +231,17 @@ impl Clients {
         let choice = self.chance.below(4);
         let payload = self.payload(&key);
         let level = self.chance.below(8);
-        let variables =
-            format!(r#"{{"key":"{key}","choice":{choice},"items":[1,2,3],"level":{level},"payload":"{payload}"}}"#);
+        let process = self.chance.choose(&self.processes).clone();
+        let list = if process.starts_with(reading::READING) {
+            format!(r#","{}":{}"#, reading::LIST, reading::list(self.read_variable_bytes, &mut self.chance))
+        } else {
+            String::new()
+        };
+        let variables = format!(
+            r#"{{"key":"{key}","choice":{choice},"items":[1,2,3],"level":{level},"payload":"{payload}"{list}}}"#
+        );
         let value = ProcessInstanceCreationValue {
-            bpmn_process_id: self.chance.choose(&self.processes).as_str().into(),
+            bpmn_process_id: process.as_str().into(),
             version: -1,
             variables: variables.as_str().into(),
             tenant_id: TENANT.into(),
@@ -424,4 +437,18 @@ impl Clients {
 
 fn resource(id: &str, xml: &str) -> DeploymentResource {
     DeploymentResource { resource_name: format!("{id}.bpmn").as_str().into(), resource: Arc::from(xml.as_bytes()) }
+}
+
+/// Adds processes that read long variables, as many as there are others, so that half the instances are of them.
+fn add_reading(resources: &mut Vec<DeploymentResource>, processes: &mut Vec<String>, chance: &mut Chance) {
+    resources.push(resource(reading::CALLED, &reading::called()));
+    resources.push(DeploymentResource {
+        resource_name: "sums.dmn".into(),
+        resource: Arc::from(reading::decision().as_bytes()),
+    });
+    for number in 0..processes.len() {
+        let id = format!("{}-{number}", reading::READING);
+        resources.push(resource(&id, &reading::random(&id, chance)));
+        processes.push(id);
+    }
 }

@@ -23,12 +23,12 @@ mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pub use options::{Milliseconds, Swarm};
+pub use options::{Milliseconds, Spending, Swarm};
 pub use simulation::Report;
 
 /// The mixture of faults of a seed.
 pub fn swarm(seed: u64) -> Swarm {
-    Swarm::draw(&mut chance::Chance::new(seed ^ 0x5357_4152_4d00_0000))
+    Swarm::of(seed)
 }
 
 /// Runs a seed with its own mixture of faults, in a scratch directory that is removed afterwards.

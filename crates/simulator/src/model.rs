@@ -1,6 +1,7 @@
 //! Random block-structured processes: every element that waits, and every way to interrupt what waits.
 
 mod listened;
+pub mod reading;
 
 use model_builder::{Event, ProcessBuilder};
 

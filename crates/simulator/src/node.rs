@@ -722,13 +722,25 @@ fn send(from: NodeId, pause: Milliseconds, message: Message, surroundings: &mut 
 }
 
 fn open_engine(partition: PartitionId, directory: &std::path::Path, swarm: &Swarm) -> Result<Engine, String> {
-    let limits = Limits { steps_per_command_max: swarm.steps_per_command, ..Limits::default() };
     let options = EngineOptions {
-        limits: Some(limits),
+        limits: Some(limits(swarm)),
         broken_invariant: BrokenInvariant::Stops,
         ..EngineOptions::new(partition, swarm.partitions)
     };
     Engine::open(options, directory).map_err(|error| error.to_string())
+}
+
+fn limits(swarm: &Swarm) -> Limits {
+    let limits = Limits { steps_per_command_max: swarm.steps_per_command, ..Limits::default() };
+    let Some(spending) = swarm.spending else { return limits };
+    Limits {
+        evaluation_steps_per_command: spending.steps,
+        evaluation_steps_per_command_max: spending.steps_max,
+        evaluation_bytes_read_per_command_max: spending.bytes_read_max,
+        evaluation_bytes_built_per_command_max: spending.bytes_built_max,
+        reply_bytes_per_batch: spending.reply_bytes,
+        ..limits
+    }
 }
 
 pub(crate) fn partition_of(group: GroupId) -> PartitionId {

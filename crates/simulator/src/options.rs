@@ -74,11 +74,41 @@ pub struct Swarm {
     pub read_model_loss: u64,
     /// Global listeners that the configuration of the nodes defines.
     pub configured_listeners: usize,
+    /// How long the variables are that processes read again and again; 0 without such processes.
+    pub read_variable_bytes: usize,
+    /// How long a checkpoint of a state takes, at most, if it is longer than its syncs.
+    pub checkpoint_milliseconds: Milliseconds,
+    /// What commands may spend, if it is less than usual.
+    pub spending: Option<Spending>,
 }
+
+/// What expressions and decisions of one command may spend, and the answers to one batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spending {
+    /// Steps of evaluation after which the rest of the command waits in the work queue.
+    pub steps: u64,
+    /// Steps of evaluation at all.
+    pub steps_max: u64,
+    /// Bytes of variables that are read.
+    pub bytes_read_max: usize,
+    /// Bytes of values and texts that are built.
+    pub bytes_built_max: usize,
+    /// Bytes of answers to the commands of one batch.
+    pub reply_bytes: u64,
+}
+
+/// Makes a seed of its own for what reads long variables. Those of `regressions.txt` draw none, so they stay what they are.
+const READING: u64 = 0x5245_4144_0000_0000;
 
 impl Swarm {
     /// The mixture of a seed.
-    pub fn draw(chance: &mut Chance) -> Self {
+    pub fn of(seed: u64) -> Self {
+        let mut swarm = Swarm::draw(&mut Chance::new(seed ^ 0x5357_4152_4d00_0000));
+        swarm.draw_long_variables(&mut Chance::new(seed ^ READING));
+        swarm
+    }
+
+    fn draw(chance: &mut Chance) -> Self {
         let mut sometimes = |range: std::ops::Range<u64>| if chance.one_in(2) { chance.within(range) } else { 0 };
         let mut swarm = Swarm {
             loss: sometimes(5..200),
@@ -121,6 +151,27 @@ impl Swarm {
         swarm
     }
 
+    /// Limits that commands reach in the middle of their steps: after a few times of reading all of a long variable, or after many
+    /// in which what was read before costs nothing. A step that begins before a limit and reads nothing long has room enough.
+    fn draw_long_variables(&mut self, chance: &mut Chance) {
+        if !chance.one_in(4) {
+            return;
+        }
+        let bytes = *chance.choose(&[2_000, 70_000, 70_000, 140_000]);
+        self.read_variable_bytes = bytes;
+        self.steps_per_command = self.steps_per_command.max(20);
+        // The longer it takes, the more is read from memory that is read from the file after a crash, and on other nodes.
+        self.checkpoint_milliseconds = *chance.choose(&[0, 3_000, 3_000]);
+        let steps = bytes as u64 * *chance.choose(&[1, 2, 4, 10]) / 2;
+        self.spending = Some(Spending {
+            steps,
+            steps_max: (steps * *chance.choose(&[5, 8, 20, 80]) / 4).max(50_000),
+            bytes_read_max: (bytes * *chance.choose(&[6, 20, 1_000])).max(100_000),
+            bytes_built_max: (bytes * *chance.choose(&[60, 200, 2_000])).max(1_000_000),
+            reply_bytes: *chance.choose(&[100_000, 64 << 20]),
+        });
+    }
+
     /// The same run without any fault.
     pub fn without_faults(self) -> Self {
         Swarm {
@@ -138,6 +189,9 @@ impl Swarm {
             configured_listeners: self.configured_listeners,
             commands_in_flight: self.commands_in_flight,
             payload_bytes: self.payload_bytes,
+            read_variable_bytes: self.read_variable_bytes,
+            checkpoint_milliseconds: self.checkpoint_milliseconds,
+            spending: self.spending,
             ..Swarm::default()
         }
     }

@@ -540,7 +540,8 @@ impl Simulation {
                 self.oracles.bytes_from(partition, first)
             });
             // A file ends behind the entry that makes it large enough.
-            let file_bytes = self.swarm.log_file_bytes + self.swarm.payload_bytes as u64;
+            let entry_bytes = self.swarm.payload_bytes + self.swarm.read_variable_bytes;
+            let file_bytes = self.swarm.log_file_bytes + entry_bytes as u64;
             oracle::check_log_bytes(node.id, &node.log_files(), file_bytes, needed.sum());
         }
     }

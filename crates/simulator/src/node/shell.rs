@@ -199,7 +199,8 @@ impl Shell for Around<'_, '_> {
         }
         let slowness = if self.is_slow { 50 } else { 1 };
         let Surroundings { schedule, chance, swarm, .. } = self.surroundings;
-        let pause = chance.within(0..swarm.sync_milliseconds * 10 + 1) * slowness;
+        let longest = swarm.checkpoint_milliseconds.max(swarm.sync_milliseconds * 10);
+        let pause = chance.within(0..longest + 1) * slowness;
         schedule.after(pause, Event::WriteCheckpoint(self.life, self.partition));
     }
 

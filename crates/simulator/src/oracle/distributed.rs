@@ -8,6 +8,10 @@ const DEPLOYED: &[&str] = &[
     "deleted_versions",
     "process_versions",
     "processes_by_deployment",
+    "decision_requirements",
+    "latest_decision_requirements",
+    "decisions",
+    "latest_decisions",
     "global_listeners",
 ];
 

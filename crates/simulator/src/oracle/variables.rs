@@ -14,7 +14,8 @@ use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
 /// Names that only clients write.
-const OF_CLIENTS: &[&str] = &["key", "choice", "items", "payload", "done", "back", "set", "told", "signalled", "level"];
+const OF_CLIENTS: &[&str] =
+    &["key", "choice", "items", "payload", "done", "back", "set", "told", "signalled", "level", "list"];
 /// Of these, those whose values begin with the correlation key of the instance that they are for.
 const ADDRESSED: &[&str] = &["payload", "told"];
 
