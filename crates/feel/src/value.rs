@@ -643,3 +643,7 @@ impl Range {
 
 /// Values are moved all the time; they must fit three words.
 const _: () = assert!(size_of::<Value>() == 24);
+
+/// A command is charged what ranges take, as it is for values. That must be the same in every build: a command that is applied again
+/// after an upgrade must end where it ended before.
+const _: () = assert!(size_of::<Range>() == 72);
