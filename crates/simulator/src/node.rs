@@ -221,12 +221,14 @@ impl Node {
         self.directory.join("log").join("files")
     }
 
-    /// Lets the log give back the space of what it does not need.
-    pub fn reclaim_space(&self) {
-        if let Some(running) = &self.running {
-            let reclaimed = running.replication.replicas().log().reclaim_space();
-            reclaimed.expect("nothing is wrong with the disk any more");
-        }
+    /// Lets the log give back the space of what it does not need. Says whether it did: it cannot move what was damaged while the
+    /// node ran.
+    pub fn reclaim_space(&self) -> bool {
+        let Some(running) = &self.running else { return false };
+        let Err(error) = running.replication.replicas().log().reclaim_space() else { return true };
+        let reason = error.to_string();
+        assert!(self.disk.explains(&reason), "nothing is wrong with the disk of node {} any more: {reason}", self.id);
+        false
     }
 
     /// Whether the node takes commands for the partition.
