@@ -3,11 +3,13 @@
 //! Everybody else writes one SQL, in what both understand: `?` and `?1` for parameters, whole numbers for everything that is not a
 //! text or bytes, `CROSS JOIN` where SQLite is to begin with the table on the left. What has no common words is a method here.
 
+pub(crate) mod given;
 mod postgresql;
 mod rows;
 mod server;
 mod write;
 
+use crate::database::given::Given;
 use crate::database::postgresql::Session;
 
 pub(crate) use rows::{Bound, Cell, Row};
@@ -40,6 +42,11 @@ impl From<timed_postgres::error::Error> for Error {
         Error::PostgreSql(error.into())
     }
 }
+
+/// So many rows a statement for a file takes at most. While it runs, SQLite keeps a copy of each page that it changes.
+const ROWS_AT_ONCE: usize = 500;
+/// Fewer rows are written one by one, which costs less than copies of their pages.
+const ROWS_TOGETHER: usize = 16;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
@@ -198,7 +205,7 @@ impl Database {
         }
     }
 
-    /// Writes many rows by the same statement: one by one to a file, and all at once to a server, which is far away.
+    /// Writes many rows by the same statement: some hundreds at once to a file, and all at once to a server, which is far away.
     pub fn write<'a, const N: usize>(
         &self,
         write: &Write<N>,
@@ -207,12 +214,8 @@ impl Database {
         match self {
             Database::Sqlite(connection) => {
                 let mut rows = rows.peekable();
-                if rows.peek().is_none() {
-                    return Ok(());
-                }
-                let mut statement = connection.prepare_cached(&write.for_one)?;
-                for row in rows {
-                    statement.execute(rusqlite::params_from_iter(&row))?;
+                while rows.peek().is_some() {
+                    write_some(connection, write, given::Rows::of(rows.by_ref().take(ROWS_AT_ONCE)))?;
                 }
                 Ok(())
             }
@@ -227,6 +230,21 @@ impl Database {
             Database::PostgreSql(_) => Dialect::PostgreSql,
         }
     }
+}
+
+fn write_some<const N: usize>(connection: &rusqlite::Connection, write: &Write<N>, rows: given::Rows) -> Result<()> {
+    match &write.for_rows {
+        Some(for_rows) if rows.len() >= ROWS_TOGETHER => {
+            connection.prepare_cached(for_rows)?.execute([Given::new(rows)])?;
+        }
+        _ => {
+            let mut statement = connection.prepare_cached(&write.for_one)?;
+            for row in rows.each() {
+                statement.execute(rusqlite::params_from_iter(row))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The words of a database.

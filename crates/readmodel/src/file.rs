@@ -8,7 +8,7 @@ use metrics::counter;
 use protocol::{PartitionId, RecordPlace};
 use rusqlite::{Connection, OpenFlags};
 
-use crate::database::Database;
+use crate::database::{Database, given};
 use crate::migration;
 use crate::schema::{APPLICATION_ID, SCHEMA_VERSION, TABLES};
 use crate::store::Store;
@@ -16,7 +16,7 @@ use crate::store::Store;
 /// The pages that a writer keeps in memory, in KiB.
 const WRITER_CACHE_KIB: i64 = 8 << 10;
 /// Statements that are kept prepared.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 128;
 
 /// Why a read model cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -109,6 +109,7 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    given::register(connection)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.execute_batch(&format!(

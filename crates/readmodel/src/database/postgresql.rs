@@ -164,7 +164,7 @@ impl Session {
             return Ok(());
         }
         self.begin()?;
-        let statement = self.prepared(&write.for_many)?;
+        let statement = self.prepared(&write.for_lists)?;
         let lists: Vec<&(dyn ToSql + Sync)> = lists.iter().map(List::as_given).collect();
         self.connection.execute(&statement, &lists)?;
         Ok(())

@@ -17,12 +17,14 @@ impl Of {
 }
 
 /// A statement with `{1}` to `{N}` for the values of a row.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Write<const N: usize> {
     /// For the values of one row.
     pub for_one: String,
-    /// For a list of values for each column.
-    pub for_many: String,
+    /// For rows that are given to a file; none for what changes few rows.
+    pub for_rows: Option<String>,
+    /// For a list of values for each column, for a server.
+    pub for_lists: String,
     /// What the values are.
     pub types: [Of; N],
 }
@@ -33,7 +35,9 @@ impl<const N: usize> Write<N> {
         let lists = lists(&types);
         Write {
             for_one: with(&format!("{into} VALUES ({values}) {then}"), N, |number| format!("?{number}")),
-            for_many: with(&format!("{into} SELECT {values} FROM {lists} {then}"), N, in_list),
+            // Without a condition, what follows would be one of a join.
+            for_rows: Some(with(&format!("{into} SELECT {values} FROM given(?1) WHERE TRUE {then}"), N, in_list)),
+            for_lists: with(&format!("{into} SELECT {values} FROM {lists} {then}"), N, in_list),
             types,
         }
     }
@@ -43,7 +47,8 @@ impl<const N: usize> Write<N> {
         let lists = lists(&types);
         Write {
             for_one: with(&format!("{update} WHERE {of}"), N, |number| format!("?{number}")),
-            for_many: with(&format!("{update} FROM {lists} WHERE {of}"), N, in_list),
+            for_rows: None,
+            for_lists: with(&format!("{update} FROM {lists} WHERE {of}"), N, in_list),
             types,
         }
     }
@@ -53,7 +58,8 @@ impl<const N: usize> Write<N> {
         let lists = lists(&types);
         Write {
             for_one: with(&format!("DELETE FROM {table} WHERE {of}"), N, |number| format!("?{number}")),
-            for_many: with(&format!("DELETE FROM {table} USING {lists} WHERE {of}"), N, in_list),
+            for_rows: None,
+            for_lists: with(&format!("DELETE FROM {table} USING {lists} WHERE {of}"), N, in_list),
             types,
         }
     }
@@ -92,14 +98,23 @@ mod tests {
         );
         assert_eq!(insert.for_one, "INSERT INTO a(b, c) VALUES (?1, coalesce(?2, 'd')) ON CONFLICT DO NOTHING");
         assert_eq!(
-            insert.for_many,
+            insert.for_lists,
             "INSERT INTO a(b, c) SELECT given.v1, coalesce(given.v2, 'd') \
              FROM unnest($1::bigint[], $2::text[]) AS given(v1, v2) ON CONFLICT DO NOTHING"
         );
+        assert_eq!(
+            insert.for_rows.as_deref(),
+            Some(
+                "INSERT INTO a(b, c) SELECT given.v1, coalesce(given.v2, 'd') FROM given(?1) WHERE TRUE ON CONFLICT DO NOTHING"
+            )
+        );
         let delete = Write::delete([Of::Integer], "a", "c = {1}");
         assert_eq!(delete.for_one, "DELETE FROM a WHERE c = ?1");
-        assert_eq!(delete.for_many, "DELETE FROM a USING unnest($1::bigint[]) AS given(v1) WHERE c = given.v1");
+        assert_eq!(delete.for_lists, "DELETE FROM a USING unnest($1::bigint[]) AS given(v1) WHERE c = given.v1");
         let update = Write::update([Of::Integer], "UPDATE a SET b = b + 1", "c = {1}");
-        assert_eq!(update.for_many, "UPDATE a SET b = b + 1 FROM unnest($1::bigint[]) AS given(v1) WHERE c = given.v1");
+        assert_eq!(
+            update.for_lists,
+            "UPDATE a SET b = b + 1 FROM unnest($1::bigint[]) AS given(v1) WHERE c = given.v1"
+        );
     }
 }
