@@ -9,6 +9,7 @@ use protocol::PartitionId;
 
 use super::condition::{Condition, Value};
 use super::cursor::{Cursor, Direction};
+use super::entities::PROCESS_INSTANCES;
 use super::entity::{Entity, Field, Kind, Scope};
 use super::readers::{Failure, Readers, TIME_MAX};
 use super::row;
@@ -248,10 +249,19 @@ impl Search {
     }
 
     fn count(&self, database: &Database, condition: &Sql) -> Read<u64> {
-        let (from, limit) = (database.dialect().words(self.entity.from), TOTAL_MAX + 1);
-        let text =
-            format!("SELECT count(*) FROM (SELECT 1 FROM {from} WHERE {} LIMIT {limit}) AS fitting", condition.text);
-        let count: Option<i64> = database.first(&text, &condition.bound(), |row| row.get(0))?;
+        let dialect = database.dialect();
+        // Instances lie far apart, so those that a variable names are not looked at: they are there as long as their variables.
+        let by_variables = std::ptr::eq(self.entity, &PROCESS_INSTANCES)
+            .then(|| sql::instances_by_variables(dialect, &self.condition))
+            .flatten();
+        let fitting = by_variables.unwrap_or_else(|| {
+            let mut fitting = Sql::of(format!("{} WHERE ", dialect.words(self.entity.from)));
+            fitting.append(condition.clone());
+            fitting
+        });
+        let limit = TOTAL_MAX + 1;
+        let text = format!("SELECT count(*) FROM (SELECT 1 FROM {} LIMIT {limit}) AS fitting", fitting.text);
+        let count: Option<i64> = database.first(&text, &fitting.bound(), |row| row.get(0))?;
         Ok(count.unwrap_or_default().unsigned_abs())
     }
 

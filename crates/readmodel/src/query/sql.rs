@@ -228,6 +228,33 @@ fn variable(dialect: Dialect, name: &str, tests: &[Test]) -> Sql {
     tested_variable(dialect, sql, tests)
 }
 
+/// The instances that fit a condition of nothing but variables, counted from the index of these alone; none for other conditions.
+pub(super) fn instances_by_variables(dialect: Dialect, condition: &Condition) -> Option<Sql> {
+    let mut variables = Vec::new();
+    if !are_variables(condition, &mut variables) {
+        return None;
+    }
+    let ((name, given), others) = variables.split_first()?;
+    let mut sql = Sql::of("(SELECT DISTINCT v.process_instance_key AS key FROM variable v WHERE v.name = ");
+    sql.bind(Value::Text((*name).to_owned()));
+    let mut sql = tested_variable(dialect, sql, given);
+    let others = others.iter().map(|(name, given)| variable(dialect, name, given)).collect();
+    sql.push(" p WHERE ").append(Sql::all(others));
+    Some(sql)
+}
+
+/// Whether an instance has to have variables that pass tests, and which.
+fn are_variables<'a>(condition: &'a Condition, variables: &mut Vec<(&'a str, &'a [Test])>) -> bool {
+    match condition {
+        Condition::All(conditions) => conditions.iter().all(|one| are_variables(one, variables)),
+        Condition::Variable(name, tests) => {
+            variables.push((name, tests));
+            true
+        }
+        _ => false,
+    }
+}
+
 fn variable_of(dialect: Dialect, scope: VariableScope, name: &str, tests: &[Test]) -> Sql {
     let mut sql = Sql::of(match scope {
         VariableScope::ProcessInstance => {

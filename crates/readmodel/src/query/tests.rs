@@ -29,7 +29,7 @@ const MORE: &str = "
     INSERT INTO process_instance VALUES (400, 8, NULL, NULL, 400, 2, 5, 9, 0, '[\"x\",\"a b\"]', 'B'),
         (500, 9, NULL, NULL, 500, 1, 5, 7, 0, '[\"y\"]', NULL);
     INSERT INTO variable VALUES (11, 100, 100, 'n', '1', '1'), (12, 400, 400, 'n', '1.0', '1'), (13, 500, 500, 'N', '\"a%\"', '\"a%\"'),
-        (14, 500, 500, 't', '\"50%_\"', '\"50%_\"');
+        (14, 500, 500, 't', '\"50%_\"', '\"50%_\"'), (15, 500, 500, 'twice', '1', '1'), (16, 500, 510, 'twice', '1', '1');
     INSERT INTO job VALUES (21, 100, 111, 2, 'work', '', 1, 0, 3, 1, NULL, 1, 1, NULL, NULL, NULL, '{}', 0, NULL, NULL),
         (22, 100, 120, 2, 'Work', 'w', 3, 1, 0, 0, 7, NULL, 2, 3, 'e', 'm', '', 2, 1, 'late'), (23, 300, 310, 2, 'a*b', 'W', 3, 0, 0, 0, 7, 1, 2, 4, 'E', NULL, '', 0, 0, NULL);
     INSERT INTO sequence_flow VALUES (100, 1), (100, 2), (300, 2);
@@ -177,10 +177,18 @@ fn every_filter_finds_the_same_in_both() {
 #[test]
 fn conditions_of_instances_find_the_same_in_both() {
     let mut filled = filled(&[ROWS, MORE]);
-    let mut find = |entity, condition: Condition| same(&mut filled, &Search::new(entity, condition)).items.len();
+    let mut find = |entity, condition: Condition| {
+        let found = same(&mut filled, &Search::new(entity, condition));
+        assert_eq!(found.total, found.items.len() as u64, "all are on the first page");
+        found.items.len()
+    };
     let variable = |name: &str, test: Test| Condition::Variable(name.to_owned(), vec![test]);
     let json = |value: &str| Value::Text(value.to_owned());
     assert_eq!(find(&PROCESS_INSTANCES, variable("n", Test::Equal(json("1.0")))), 2);
+    let two =
+        |other: &str| Condition::All(vec![variable("n", Test::Exists(true)), variable(other, Test::Exists(true))]);
+    assert_eq!([find(&PROCESS_INSTANCES, two("n")), find(&PROCESS_INSTANCES, two("t"))], [2, 0]);
+    assert_eq!(find(&PROCESS_INSTANCES, variable("twice", Test::Equal(json("1")))), 1);
     assert_eq!(find(&PROCESS_INSTANCES, variable("N", Test::Like("\"a%*".to_owned()))), 1);
     assert_eq!(find(&PROCESS_INSTANCES, variable("n", Test::In(vec![json("1"), json("2")]))), 2);
     assert_eq!(find(&PROCESS_INSTANCES, variable("t", Test::NotEqual(json("1")))), 1);
@@ -375,5 +383,28 @@ fn errors_are_those_of_jobs_that_ended_so() {
         assert_eq!(errors(0, 100, Condition::always()), []);
         let code = Condition::equal(JOB_ERRORS.field("errorCode").expect("a field"), Value::Text("E".into()));
         assert_eq!(errors(0, 200, code), [of("E", "water", 1)]);
+    }
+}
+
+#[test]
+fn a_total_by_variables_is_counted_from_their_index() {
+    let [(file, _readers), _] = filled(&[ROWS, MORE]);
+    let variable = |name: &str| Condition::Variable(name.to_owned(), vec![Test::Equal(Value::Text("1".to_owned()))]);
+    let condition = Condition::All(vec![variable("n"), Condition::All(vec![variable("t")])]);
+    let dialect = file.store.database.dialect();
+    let sql = sql::instances_by_variables(dialect, &condition).expect("nothing but variables");
+    let plan = format!("EXPLAIN QUERY PLAN SELECT 1 FROM {}", sql.text);
+    let steps: Vec<String> = file.store.database.all(&plan, &sql.bound(), |row| row.get(3)).expect("a plan");
+    let read: Vec<&String> = steps.iter().filter(|step| step.contains(" v ")).collect();
+    assert_eq!(read.len(), 2, "{steps:?}");
+    assert!(
+        read.iter().all(|step| step.contains("USING COVERING INDEX variable_by_value (name=? AND comparable=?")),
+        "{steps:?}"
+    );
+    assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE") || step.contains("process_instance ")), "{steps:?}");
+    let state = PROCESS_INSTANCES.field("state").expect("a field");
+    let more = Condition::All(vec![variable("n"), Condition::equal(state, Value::Integer(0))]);
+    for other in [more, Condition::always(), Condition::Any(vec![variable("n")])] {
+        assert_eq!(sql::instances_by_variables(dialect, &other), None, "{other:?}");
     }
 }
