@@ -148,9 +148,11 @@ pub fn alone(rows: &Rows) -> Rows {
     // A subscription may be closed after its instance has ended.
     const OF_SUBSCRIPTIONS: &[&str] =
         &["rootProcessInstanceKey", "processDefinitionKey", "processDefinitionName", "processDefinitionVersion"];
+    const OF_CORRELATIONS: &[&str] = &["rootProcessInstanceKey"];
     let of_others = |name: &str| match name {
         name if name == AUDIT_LOGS.name => OF_LOGS,
         name if name == MESSAGE_SUBSCRIPTIONS.name => OF_SUBSCRIPTIONS,
+        name if name == CORRELATED_MESSAGE_SUBSCRIPTIONS.name => OF_CORRELATIONS,
         _ => &[],
     };
     let alone = |(name, row): &(&'static str, String)| {
