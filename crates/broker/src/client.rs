@@ -8,11 +8,11 @@ use protocol::{Command, PartitionId, Request};
 use crate::disk::DiskView;
 use crate::entrance::{Entrance, Health, Role};
 use crate::flow_control::Admission;
-use crate::held::HeldCommand;
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::{JobsAvailableListener, Shared};
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
 use crate::submit_error::SubmitError;
+use crate::turns::{HeldCommand, SenderId};
 use engine::Reply;
 
 /// What the node knows about the cluster.
@@ -62,6 +62,7 @@ pub struct PartitionView {
 #[derive(Clone)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
+    sender: SenderId,
 }
 
 /// A command that waits for its answer.
@@ -81,6 +82,18 @@ impl PendingRequest {
 }
 
 impl Client {
+    /// What the node itself sends commands with.
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Client { shared, sender: SenderId::default() }
+    }
+
+    /// A handle for somebody else who sends commands, a connection for example: where commands wait for room, theirs take
+    /// turns with those of all other senders.
+    pub fn new_sender(&self) -> Client {
+        let sender = SenderId(self.shared.next_sender.fetch_add(1, Ordering::Relaxed));
+        Client { shared: self.shared.clone(), sender }
+    }
+
     /// The number of this node.
     pub fn node(&self) -> u32 {
         self.shared.node
@@ -138,7 +151,8 @@ impl Client {
     }
 
     /// Hands the command to the partition's inbox. `reply` is called exactly once and must not block: with the engine's
-    /// answer on a thread of the broker, or with an error (at once, on the calling thread, when the command is refused).
+    /// answer on a thread of the broker, or with an error (at once, on the calling thread, when the command is refused; later
+    /// on any thread, when it waits for room and has to leave).
     /// A command whose caller gave up is cancelled through the returned handle, or its reply comes and goes unread.
     pub fn submit(
         &self,
@@ -166,21 +180,16 @@ impl Client {
         if let Err((reply, error)) = entrance.requests.wait(number, Box::new(reply)) {
             return refused(reply, error);
         }
-        let refusal = match admitted {
+        match admitted {
             Ok(permit) => {
                 let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
-                let sent = self.shared.inbox.send(Inbound::Command(queued));
-                sent.err().map(|_| SubmitError::Stopped)
+                if self.shared.inbox.send(Inbound::Command(queued)).is_err() {
+                    entrance.fail(number, SubmitError::Stopped);
+                }
             }
             Err(refusal) => {
-                let held = entrance.hold(HeldCommand { number, bytes }, &self.shared.inbox);
-                (!held).then(|| entrance.refuse(&refusal))
+                entrance.hold(self.sender, HeldCommand { number, bytes }, &refusal, &self.shared.inbox);
             }
-        };
-        if let Some(error) = refusal
-            && let Some(reply) = entrance.requests.take(number)
-        {
-            return refused(reply, error);
         }
         PendingRequest { entrance: Some((entrance.clone(), number)) }
     }
@@ -246,17 +255,70 @@ fn refused(reply: impl FnOnce(Result<Reply, SubmitError>), error: SubmitError) -
 
 #[cfg(test)]
 mod tests {
+    use protocol::{Key, MessageIntent, MessageValue, Payload};
+
     use super::*;
 
     #[test]
     fn what_may_be_created_anywhere_goes_to_partitions_that_take_it() {
         let (shared, _inbox) = Shared::for_test(3, 8);
-        let client = Client { shared: shared.clone() };
+        let client = Client::new(shared.clone());
         let turns = || (0..6).map(|_| client.next_partition().0).collect::<Vec<_>>();
         assert_eq!(turns(), [1, 2, 3, 1, 2, 3]);
         shared.entrances[1].set_health(Health::Dead);
         assert_eq!(turns(), [1, 3, 1, 3, 1, 3]);
         shared.entrances.iter().for_each(|entrance| entrance.set_role(Role::Inactive));
         assert!((1..=3).contains(&client.next_partition().0), "the one that is asked says why");
+    }
+
+    fn message(name: &str) -> Command {
+        let message = MessageValue { name: name.into(), ..Default::default() };
+        Command::new(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(message)))
+    }
+
+    #[test]
+    fn who_sends_one_command_does_not_wait_behind_the_hundreds_of_another() {
+        let (shared, inbox) = Shared::for_test(1, 8);
+        let (partition, clients) = (PartitionId(1), Client::new(shared.clone()));
+        let (many, one, third) = (clients.new_sender(), clients.new_sender(), clients.new_sender());
+        let (sender, answers) = std::sync::mpsc::channel();
+        let send = |client: &Client, name: &str| {
+            let (sender, answered) = (sender.clone(), name.to_owned());
+            client.submit(partition, message(name), move |answer| {
+                let refused = matches!(answer, Err(SubmitError::ResourceExhausted { .. }));
+                drop(sender.send((answered, refused)));
+            });
+        };
+        let taken = || {
+            inbox.try_iter().map(|inbound| match inbound {
+                Inbound::Command(QueuedCommand { bytes, permit, .. }) => {
+                    let Payload::Message(_, message) = protocol::decode::<Command>(&bytes).expect("encoded").payload
+                    else {
+                        panic!("a message was sent");
+                    };
+                    (message.name.to_string(), permit)
+                }
+                other => panic!("unexpected {other:?}"),
+            })
+        };
+        let (limit, held) = (200, 512);
+        for number in 0..limit + held {
+            send(&many, &number.to_string());
+        }
+        let mut in_flight: Vec<_> = taken().collect();
+        assert_eq!(in_flight.len(), limit);
+        send(&one, "one");
+        send(&third, "third");
+        let refused: Vec<_> = answers.try_iter().collect();
+        assert_eq!(refused, [("711".to_owned(), true), ("710".to_owned(), true)], "the newest ones made room");
+        send(&many, "one more");
+        assert_eq!(answers.try_iter().collect::<Vec<_>>(), [("one more".to_owned(), true)]);
+        for expected in ["200", "one", "third", "201", "202"] {
+            in_flight.remove(0);
+            shared.entrances[0].admit_held(&shared.inbox);
+            let admitted: Vec<_> = taken().collect();
+            assert_eq!(admitted.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [expected]);
+            in_flight.extend(admitted);
+        }
     }
 }

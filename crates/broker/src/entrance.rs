@@ -122,6 +122,13 @@ impl Entrance {
         self.requests.fail_all(error);
     }
 
+    /// Answers a request whose command is not taken.
+    pub fn fail(&self, number: u64, error: SubmitError) {
+        if let Some(function) = self.requests.take(number) {
+            function(Err(error));
+        }
+    }
+
     /// Answers a request of this node.
     pub fn answer(&self, node: u32, reply: Reply) {
         if reply.request.node == node

@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_level_is_raised_only_to_what_all_nodes_know_and_on_the_first_partition_last() {
         let (shared, inbox) = Shared::for_test(3, 8);
-        let client = Client { shared: shared.clone() };
+        let client = Client::new(shared.clone());
         let newest = FeatureLevel::NEWEST.number();
         let raise = |partition| client.raise_feature_level(PartitionId(partition), newest, |_| ()).map(drop);
         let order = |levels: Vec<PartitionLevel>| levels.iter().map(|level| level.partition.0).collect::<Vec<_>>();

@@ -2,7 +2,8 @@
 //!
 //! The number of user commands in flight (taken, but not applied yet) adapts to the latency that it causes behind the
 //! log: as long as commands are applied within the target time after they are committed, and the limit is in use, it
-//! grows by a few for each of its fillings; when they take longer, it shrinks by a tenth, at most once per target time.
+//! grows by a few for each of its fillings; when they take longer, it shrinks by a tenth, at most once per target time, so
+//! that a pause that says nothing about the load does not take away what the log needs in flight.
 //! So what is in front of the engine stays short whatever the disk can do, and what ends work, which this limit does
 //! not delay, finds a short queue however much is to be started. What starts work waits if there is no room
 //! (`held.rs`), and is refused at once if there is no room there either.
@@ -33,7 +34,7 @@ pub struct FlowControlOptions {
     pub max_commands: u32,
     /// Time from the commitment of a command to its application above which the limit shrinks.
     pub target_latency: Duration,
-    /// Commands that start work and wait for room; what comes then is refused.
+    /// Commands that start work and wait for room; for more than these, the newest of whoever has the most is refused.
     pub held_commands: usize,
     /// Bytes of commands in flight, of all users' commands together. Those that wait for room may take as much again.
     pub inflight_limit_bytes: usize,

@@ -1,9 +1,9 @@
 //! Commands that start work and wait until their partition has room for them.
 //!
 //! A surge is so met by waiting first: the gateway reads no further from clients with many unanswered requests, so most of
-//! it stays where it is made and costs nothing. Only what is above the limits of this queue is refused.
+//! it stays where it is made and costs nothing. Those who sent what waits take turns (`turns.rs`), and only what is above
+//! the limits of this queue is refused.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
@@ -13,34 +13,19 @@ use crate::entrance::Entrance;
 use crate::flow_control::{Admission, Refusal};
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::submit_error::SubmitError;
+use crate::turns::{HeldCommand, SenderId, Turns};
 
-/// Commands that wait for room in one partition, in the order of their arrival.
+/// Commands that wait for room in one partition.
 #[derive(Debug)]
 pub(crate) struct Held {
-    waiting: Mutex<Waiting>,
+    turns: Mutex<Turns>,
     /// How many there are, read without the lock: nearly always none.
     count: AtomicUsize,
-    limit_commands: usize,
-    limit_bytes: usize,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    commands: VecDeque<HeldCommand>,
-    bytes: usize,
-}
-
-/// An encoded command whose request is registered.
-#[derive(Debug)]
-pub(crate) struct HeldCommand {
-    /// The number of its request.
-    pub number: u64,
-    pub bytes: Vec<u8>,
 }
 
 impl Held {
     pub fn new(limit_commands: usize, limit_bytes: usize) -> Self {
-        Held { waiting: Mutex::default(), count: AtomicUsize::new(0), limit_commands, limit_bytes }
+        Held { turns: Mutex::new(Turns::new(limit_commands, limit_bytes)), count: AtomicUsize::new(0) }
     }
 
     /// Whether nothing waits. What comes next must not overtake what does.
@@ -50,32 +35,30 @@ impl Held {
 
     /// Forgets what waits; its requests are answered by the caller.
     pub fn clear(&self) {
-        let mut waiting = self.waiting.lock();
-        *waiting = Waiting::default();
+        let mut turns = self.turns.lock();
+        turns.clear();
         self.count.store(0, Ordering::Release);
     }
 
-    /// `false` when too much waits already.
-    fn push(&self, command: HeldCommand) -> bool {
-        let mut waiting = self.waiting.lock();
-        let bytes = waiting.bytes.saturating_add(command.bytes.len());
-        if waiting.commands.len() >= self.limit_commands || bytes > self.limit_bytes {
-            return false;
-        }
-        waiting.bytes = bytes;
-        waiting.commands.push_back(command);
-        self.count.store(waiting.commands.len(), Ordering::Release);
-        true
+    /// Adds a command, and returns those for which there is no room.
+    fn push(&self, sender: SenderId, command: HeldCommand) -> Vec<HeldCommand> {
+        let mut turns = self.turns.lock();
+        let refused = turns.push(sender, command);
+        self.count.store(turns.len(), Ordering::Release);
+        refused
     }
 }
 
 impl Entrance {
-    /// Lets a command wait until there is room. `false` when too much waits already.
-    pub fn hold(&self, command: HeldCommand, inbox: &Sender<Inbound>) -> bool {
-        let held = self.held.push(command);
+    /// Lets a command wait until there is room. When too much waits already, the commands that have to make room are
+    /// refused, or this one is.
+    pub fn hold(&self, sender: SenderId, command: HeldCommand, refusal: &Refusal, inbox: &Sender<Inbound>) {
+        let refused = self.held.push(sender, command);
         // What took the room may have given it back before the command was there to be found.
         self.admit_held(inbox);
-        held
+        for HeldCommand { number, .. } in refused {
+            self.fail(number, self.refuse(refusal));
+        }
     }
 
     /// Admits waiting commands while there is room. Called whenever room was given back.
@@ -84,14 +67,13 @@ impl Entrance {
             return;
         }
         let mut refused = Vec::new();
-        let mut waiting = self.held.waiting.lock();
-        while let Some(first) = waiting.commands.front() {
-            let admitted = self.limiter.admit(Admission::Growth, first.bytes.len(), self.unwritable());
+        let mut turns = self.held.turns.lock();
+        while let Some(next) = turns.next() {
+            let admitted = self.limiter.admit(Admission::Growth, next.bytes.len(), self.unwritable());
             if admitted.as_ref().is_err_and(Refusal::is_passing) {
                 break;
             }
-            let Some(HeldCommand { number, bytes }) = waiting.commands.pop_front() else { break };
-            waiting.bytes -= bytes.len();
+            let Some(HeldCommand { number, bytes }) = turns.take() else { break };
             match admitted {
                 Ok(permit) => {
                     let command = QueuedCommand { partition: self.id, bytes, permit: Some(permit) };
@@ -102,12 +84,10 @@ impl Entrance {
                 Err(refusal) => refused.push((number, self.refuse(&refusal))),
             }
         }
-        self.held.count.store(waiting.commands.len(), Ordering::Release);
-        drop(waiting);
+        self.held.count.store(turns.len(), Ordering::Release);
+        drop(turns);
         for (number, error) in refused {
-            if let Some(reply) = self.requests.take(number) {
-                reply(Err(error));
-            }
+            self.fail(number, error);
         }
     }
 }
@@ -118,10 +98,16 @@ mod tests {
 
     use protocol::PartitionId;
 
-    use crate::flow_control::{Backlog, Permit};
+    use crate::flow_control::{Backlog, FlowControlOptions, Permit};
     use crate::shared::Shared;
 
     use super::*;
+
+    /// A command waits, or is refused because it cannot.
+    fn hold(shared: &Shared, command: HeldCommand) {
+        let entrance = shared.entrance(PartitionId(1)).expect("it exists");
+        entrance.hold(SenderId::default(), command, &entrance.limiter.no_room(), &shared.inbox);
+    }
 
     fn inbound(inbox: &crossbeam_channel::Receiver<Inbound>) -> Vec<(Vec<u8>, Permit)> {
         let command = |message| match message {
@@ -141,7 +127,7 @@ mod tests {
         let entrance = shared.entrance(PartitionId(1)).expect("it exists");
         let mut permits = take_all(entrance);
         for number in 1..=3_u8 {
-            assert!(entrance.hold(HeldCommand { number: number.into(), bytes: vec![number] }, &shared.inbox));
+            hold(&shared, HeldCommand { number: number.into(), bytes: vec![number] });
         }
         assert!(!entrance.held.is_empty());
         assert!(inbound(&inbox).is_empty(), "there is no room");
@@ -153,20 +139,26 @@ mod tests {
         entrance.admit_held(&shared.inbox);
         assert_eq!(inbound(&inbox).len(), 1);
         assert!(entrance.held.is_empty());
-        assert_eq!(entrance.held.waiting.lock().bytes, 0);
     }
 
     #[test]
-    fn too_many_or_too_large_commands_do_not_wait() {
+    fn too_many_or_too_large_commands_are_refused() {
         let (shared, _inbox) = Shared::for_test(1, 1);
         let entrance = shared.entrance(PartitionId(1)).expect("it exists");
         let _permits = take_all(entrance);
-        let command = |bytes| HeldCommand { number: 1, bytes: vec![0; bytes] };
-        assert!(!entrance.hold(command(entrance.held.limit_bytes + 1), &shared.inbox));
-        for _ in 0..entrance.held.limit_commands {
-            assert!(entrance.hold(command(1), &shared.inbox));
+        let limits = FlowControlOptions::default();
+        let refused = |number, bytes| {
+            let (sender, answers) = mpsc::channel();
+            assert!(entrance.requests.wait(number, Box::new(move |answer| drop(sender.send(answer)))).is_ok());
+            hold(&shared, HeldCommand { number, bytes: vec![0; bytes] });
+            answers.try_recv().is_ok_and(|answer| matches!(answer, Err(SubmitError::ResourceExhausted { .. })))
+        };
+        assert!(refused(0, limits.inflight_limit_bytes + 1));
+        for number in 1..=limits.held_commands as u64 {
+            assert!(!refused(number, 1));
         }
-        assert!(!entrance.hold(command(1), &shared.inbox));
+        assert!(refused(1_000, 1));
+        assert_eq!(entrance.limiter.totals().1, 2);
     }
 
     #[test]
@@ -176,7 +168,7 @@ mod tests {
         let permits = take_all(entrance);
         let (sender, answers) = mpsc::channel();
         assert!(entrance.requests.wait(5, Box::new(move |answer| drop(sender.send(answer)))).is_ok());
-        assert!(entrance.hold(HeldCommand { number: 5, bytes: vec![5] }, &shared.inbox));
+        hold(&shared, HeldCommand { number: 5, bytes: vec![5] });
         let backlog = Backlog { exporter: "slow".to_owned(), bytes: 2, limit_bytes: 1 };
         entrance.limiter.set_backlog(Some(backlog));
         drop(permits);

@@ -42,6 +42,7 @@ mod shared;
 pub mod snapshots;
 mod streams;
 mod submit_error;
+mod turns;
 pub mod upkeep;
 mod write_throttle;
 

@@ -390,7 +390,7 @@ impl Node {
 
     /// The gateway's handle.
     pub fn client(&self) -> Client {
-        Client { shared: self.shared.clone() }
+        Client::new(self.shared.clone())
     }
 
     /// The clock that time inside the engine is taken from.
@@ -697,6 +697,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
         command_limit_bytes: options.command_limit_bytes,
         next_stream: AtomicU64::new(1),
         next_partition: AtomicU64::new(0),
+        next_sender: AtomicU64::new(1),
         unapplied_bytes: AtomicUsize::new(0),
         stopping: AtomicBool::new(false),
         crashed: AtomicBool::new(false),

@@ -85,6 +85,7 @@ impl Reception {
             command_limit_bytes: 4 << 20,
             next_stream: AtomicU64::new(options.first_stream),
             next_partition: AtomicU64::new(0),
+            next_sender: AtomicU64::new(1),
             unapplied_bytes: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             crashed: AtomicBool::new(false),
@@ -95,7 +96,7 @@ impl Reception {
 
     /// What a gateway has of the node.
     pub fn client(&self) -> Client {
-        Client { shared: self.shared.clone() }
+        Client::new(self.shared.clone())
     }
 
     /// The next command that was taken in and goes to the log.

@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     /// life is never used again.
     pub next_stream: AtomicU64,
     pub next_partition: AtomicU64,
+    /// The node itself is sender 0.
+    pub next_sender: AtomicU64,
     /// Bytes of committed batches that the processing threads have not applied yet.
     pub unapplied_bytes: AtomicUsize,
     /// The node takes no more commands.
@@ -121,8 +123,10 @@ impl Shared {
         let (inbox, receiver) = crossbeam_channel::unbounded();
         let disk = Arc::new(Disk::measured(u64::MAX, 1 << 30, 0));
         let entrance = |id| {
-            let limiter = Arc::new(Limiter::new(id, FlowControlOptions::default(), disk.clone()));
-            let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 2), Held::new(5, 100)));
+            let options = FlowControlOptions::default();
+            let held = Held::new(options.held_commands, options.inflight_limit_bytes);
+            let limiter = Arc::new(Limiter::new(id, options, disk.clone()));
+            let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 1_000), held));
             entrance.set_role(Role::Leader);
             entrance.set_health(Health::Healthy);
             entrance
@@ -146,6 +150,7 @@ impl Shared {
             command_limit_bytes: 4 << 20,
             next_stream: AtomicU64::new(1),
             next_partition: AtomicU64::new(0),
+            next_sender: AtomicU64::new(1),
             unapplied_bytes: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             crashed: AtomicBool::new(false),

@@ -42,6 +42,11 @@ impl Router<'_> {
 }
 
 impl Executor {
+    /// For the requests of somebody else.
+    pub(crate) fn of_new_sender(&self) -> Self {
+        Executor { client: self.client.new_sender(), acknowledged: self.acknowledged.clone(), ..*self }
+    }
+
     /// Checks a request and hands its command to a partition.
     ///
     /// # Errors

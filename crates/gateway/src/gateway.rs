@@ -81,11 +81,12 @@ impl Gateway {
             job_streams_max: (options.job_streams_max / 2).max(1),
         };
         let mut ports = JoinSet::new();
-        let services = grpc::Services::new(service, health_server, intake.clone());
+        let grpc_intake = intake.clone();
+        let services = move || grpc::Services::new(service.of_connection(), health_server.clone(), grpc_intake.clone());
         ports.spawn(listener(grpc, Speech::Http2, grpc_tls).serve(services, stopping.clone()));
         let workers = rest::Workers { polling, long_polling_timeout, stopping: stopping.clone() };
         let api = rest::Api::new(executor, intake, workers, clock, options.read_model.clone());
-        ports.spawn(listener(http, Speech::Http, http_tls).serve(api, stopping.clone()));
+        ports.spawn(listener(http, Speech::Http, http_tls).serve(move || api.of_connection(), stopping.clone()));
         let server = tokio::spawn(serve(ports, stopping));
         Ok(Gateway {
             grpc_address,

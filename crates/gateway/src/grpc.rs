@@ -29,7 +29,7 @@ use rpc::Rpc;
 pub(crate) use service::Service;
 use status::status;
 
-/// The services of the port, by their name in the path.
+/// The services of the port, by their name in the path, as one connection sees them.
 pub(crate) struct Services<H: Health> {
     gateway: GatewayServer<Service>,
     health: HealthServer<H>,
@@ -46,12 +46,6 @@ impl<H: Health> Services<H> {
             health: health.accept_compressed(CompressionEncoding::Gzip),
             intake,
         }
-    }
-}
-
-impl<H: Health> Clone for Services<H> {
-    fn clone(&self) -> Self {
-        Services { gateway: self.gateway.clone(), health: self.health.clone(), intake: self.intake.clone() }
     }
 }
 

@@ -77,8 +77,8 @@ impl Speech {
 /// An answer on its way, whatever becomes of it.
 pub(crate) type Answering<B> = Pin<Box<dyn Future<Output = Result<Response<B>, Infallible>> + Send>>;
 
-/// Answers requests.
-pub(crate) trait Answer: Clone + Send + Sync + 'static {
+/// Answers the requests of a connection.
+pub(crate) trait Answer: Send + Sync + 'static {
     /// The body of an answer.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static;
 
@@ -107,8 +107,8 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Serves until `stopping` says so, and then until all connections have ended.
-    pub(crate) async fn serve(self, answer: impl Answer, mut stopping: watch::Receiver<bool>) {
+    /// Serves until `stopping` says so, and then until all connections have ended. Each of them gets what `answer` makes.
+    pub(crate) async fn serve<A: Answer>(self, answer: impl Fn() -> A, mut stopping: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -122,7 +122,7 @@ impl Listener {
                 answers: self.answers.connection(),
                 openings: Openings::new(self.job_streams_max),
             };
-            let (tls, answer, stopping) = (self.tls.clone(), answer.clone(), stopping.clone());
+            let (tls, answer, stopping) = (self.tls.clone(), answer(), stopping.clone());
             connections.spawn(serve_connection(accepted, tls, self.speech, caller, answer, stopping));
         }
         drop(self.listener);

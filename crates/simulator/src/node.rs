@@ -16,7 +16,7 @@ use broker::partition_loop::PartitionLoop;
 use broker::reception::{Reception, ReceptionOptions, Taken};
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use broker::snapshots::{CheckpointSource, ReceivedStates};
-use broker::{FlowControlOptions, Permit};
+use broker::{Client, FlowControlOptions, Permit};
 use engine::{BrokenInvariant, Engine, EngineOptions, Limits, Reply};
 use parking_lot::Mutex;
 use protocol::{Command, JobAmount, PartitionId, StreamId, Timestamp};
@@ -50,6 +50,8 @@ const FOUNDERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 const STREAM_TICKS: u64 = 100;
 /// Pause before a failed write of the log is tried again.
 const RETRY_PAUSE: Milliseconds = 200;
+/// Connections of clients to a node.
+const SENDERS: u64 = 3;
 const FRAME_LIMIT_BYTES: usize = 64 << 20;
 const STATE_CHUNK_BYTES: usize = 16 << 10;
 const BATCH_LIMIT_BYTES: usize = 1 << 20;
@@ -107,6 +109,8 @@ struct Running {
     receiver: SnapshotReceiver,
     received: ReceivedStates,
     reception: Reception,
+    /// The clients' connections.
+    senders: Vec<Client>,
     /// The stream of the worker on this node.
     stream: Option<worker::Stream>,
     /// What the reception answered and nobody was told yet.
@@ -297,6 +301,7 @@ impl Node {
             let rows = searched.as_ref().map(|searched| searched.needs_nothing_of(partition).0);
             partition_loop.was_exported(rows.map_or(acknowledged, |rows| acknowledged.min(rows)));
         }
+        let reception = self.reception(surroundings.swarm);
         Ok(Running {
             replication: ReplicationLoop::new(replicas, &times, BATCH_LIMIT_BYTES),
             fronts,
@@ -305,7 +310,8 @@ impl Node {
             partitions,
             receiver: SnapshotReceiver::new(),
             received,
-            reception: self.reception(surroundings.swarm),
+            senders: (0..SENDERS).map(|_| reception.client().new_sender()).collect(),
+            reception,
             stream: None,
             answers: Answers::default(),
             waiting: BTreeSet::new(),
@@ -423,7 +429,8 @@ impl Node {
         let command = protocol::decode::<Command>(&bytes).expect("a client encoded it");
         let answers = running.answers.clone();
         let reply = move |answer: Result<Reply, _>| answers.lock().push((number, answer.ok()));
-        running.reception.client().submit(partition, command, reply);
+        let sender = usize::try_from(number % SENDERS).expect("a remainder is small");
+        running.senders[sender].submit(partition, command, reply);
         self.receive(surroundings);
         self.work(surroundings);
         true

@@ -25,11 +25,12 @@ use crate::openings::Openings;
 use crate::outcome::Failure;
 
 /// Answers requests by handing them to the executor.
+#[derive(Clone)]
 pub(crate) struct Service {
     executor: Executor,
     polling: Arc<LongPolling>,
     streams: Arc<JobStreams>,
-    metrics: RpcMetrics,
+    metrics: Arc<RpcMetrics>,
     long_polling_timeout: Duration,
     shutdown: watch::Receiver<bool>,
 }
@@ -45,8 +46,13 @@ impl Service {
         long_polling_timeout: Duration,
         stopping: &watch::Receiver<bool>,
     ) -> Self {
-        let (metrics, shutdown) = (RpcMetrics::new(), stopping.clone());
+        let (metrics, shutdown) = (Arc::new(RpcMetrics::new()), stopping.clone());
         Service { executor, polling, streams, metrics, long_polling_timeout, shutdown }
+    }
+
+    /// For one more connection.
+    pub(crate) fn of_connection(&self) -> Self {
+        Service { executor: self.executor.of_new_sender(), ..self.clone() }
     }
 
     /// A request is over.

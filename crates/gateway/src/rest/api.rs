@@ -25,21 +25,23 @@ use crate::long_polling::LongPolling;
 use crate::outcome::{Failure, Outcome};
 use crate::starts::Start;
 
-/// Answers requests by handing them to the executor. Clones share everything.
-#[derive(Clone)]
+/// Answers requests by handing them to the executor.
 pub(crate) struct Api(Arc<Shared>);
 
+/// What the requests of a connection share. Nearly all of it is the same for all connections.
+#[derive(Clone)]
 pub(super) struct Shared {
     pub executor: Executor,
     pub workers: Workers,
     pub clock: Arc<Clock>,
     intake: Intake,
-    routes: Routes,
+    routes: Arc<Routes>,
     pub searcher: Searcher,
-    metrics: ApiMetrics,
+    metrics: Arc<ApiMetrics>,
 }
 
 /// What requests for jobs need.
+#[derive(Clone)]
 pub(crate) struct Workers {
     pub polling: Arc<LongPolling>,
     /// How long they wait that do not say.
@@ -106,8 +108,14 @@ impl Api {
         clock: Arc<Clock>,
         model: Option<Arc<ReadModel>>,
     ) -> Api {
-        let (routes, searcher, metrics) = (Routes::new(), Searcher::new(model), ApiMetrics::new());
+        let (routes, metrics) = (Arc::new(Routes::new()), Arc::new(ApiMetrics::new()));
+        let searcher = Searcher::new(model);
         Api(Arc::new(Shared { executor, workers, clock, searcher, intake, routes, metrics }))
+    }
+
+    /// For one more connection.
+    pub(crate) fn of_connection(&self) -> Api {
+        Api(Arc::new(Shared { executor: self.0.executor.of_new_sender(), ..Shared::clone(&self.0) }))
     }
 }
 
