@@ -46,12 +46,16 @@ procedures! {
 }
 
 impl Rpc {
-    /// Whether it starts work. Those that also wait for the end of it do not count: that may take long, and may wait for
+    /// Whether it starts work, or computes for somebody. Those that also wait for the end of it do not count: that may take long, and may wait for
     /// something that comes on the same connection.
     pub(crate) fn is_start(self) -> bool {
         matches!(
             self,
-            Rpc::CreateProcessInstance | Rpc::PublishMessage | Rpc::BroadcastSignal | Rpc::EvaluateConditional
+            Rpc::CreateProcessInstance
+                | Rpc::PublishMessage
+                | Rpc::BroadcastSignal
+                | Rpc::EvaluateConditional
+                | Rpc::EvaluateDecision
         )
     }
 

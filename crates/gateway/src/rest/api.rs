@@ -79,7 +79,7 @@ impl From<NotTaken> for NoAnswer {
 }
 
 impl Existing {
-    /// Whether it starts work. A creation that turns out to wait for the end does not count any longer then: that may take
+    /// Whether it starts work, or computes for somebody. A creation that turns out to wait for the end does not count any longer then: that may take
     /// long.
     fn is_start(self) -> bool {
         matches!(
@@ -89,6 +89,8 @@ impl Existing {
                 | Existing::CorrelateMessage
                 | Existing::BroadcastSignal
                 | Existing::EvaluateConditionals
+                | Existing::EvaluateDecision
+                | Existing::EvaluateExpression
         )
     }
 
