@@ -148,6 +148,7 @@ fn history(level: FeatureLevel) -> Partition {
     elements_of_level_4(&mut partition);
     global_listeners(&mut partition);
     migration_of_level_6(&mut partition);
+    // Of what changed with level 7.
     partition.deploy("long.bpmn", long_expression().as_bytes());
     partition.create("long", "{}", ProcessInstanceCreationIntent::Create);
     partition.check();

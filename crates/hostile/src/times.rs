@@ -63,7 +63,7 @@ impl CommandTimes {
         let too_long = self.too_long() - before.too_long();
         if too_long > 0.0 {
             let limit = LONGEST_COMMAND_MAX.as_millis();
-            said.push_str(&format!(", {too_long} commands longer than {limit} ms"));
+            said.push_str(&format!(", commands longer than {limit} ms: {too_long}"));
         }
         let longest = [
             ("command", self.longest_command, before.longest_command),

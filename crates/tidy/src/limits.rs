@@ -26,9 +26,11 @@ const CRATES: &[&str] = &[
 const TOOLS: &[&str] = &["osmia/src/load.rs"];
 /// Words in the name of a constant that is a limit.
 const WORDS: &[&str] = &["MAX", "MAXIMUM", "LIMIT", "LONGEST"];
+/// Where a later feature level sets fields anew: what holds is what stands last.
+const OF_LEVELS: &str = "engine/src/limits.rs";
 /// Files with a structure of limits, and what the names of those fields contain that are limits.
 const FIELDS: &[(&str, &[&str])] = &[
-    ("engine/src/limits.rs", &[""]),
+    (OF_LEVELS, &[""]),
     ("feel/src/environment.rs", &["limit"]),
     ("broker/src/options.rs", &["limit", "segment_bytes", "checkpoint_bytes"]),
     ("broker/src/flow_control.rs", &["limit", "_commands"]),
@@ -71,12 +73,11 @@ fn declared_in(path: &str, text: &str, found: &mut Vec<Declared>) {
         let line = code(lines[index]);
         let declared = constant(&line).or_else(|| field(&line, fields));
         let Some((name, expression)) = declared.filter(|_| !is_lifted(&lines, index)) else { continue };
-        let (name, expression) = (format!("{module}::{name}"), expression.to_owned());
-        // A later feature level sets the field anew.
-        match found.iter_mut().find(|earlier| earlier.name == name) {
-            Some(earlier) => earlier.expression = expression,
-            None => found.push(Declared { name, expression }),
+        let name = format!("{module}::{name}");
+        if path == OF_LEVELS {
+            found.retain(|earlier| earlier.name != name);
         }
+        found.push(Declared { name, expression: expression.to_owned() });
     }
 }
 
@@ -214,6 +215,8 @@ mod tests {
         assert_eq!(fields, [Declared { name: "engine::limits::steps".into(), expression: "1 << 3".into() }]);
         let levels = found("engine/src/limits.rs", "            steps: 2,\n            steps: 1,\n");
         assert_eq!(levels, [Declared { name: "engine::limits::steps".into(), expression: "1".into() }]);
+        let twice = found("state/src/key.rs", "const A_MAX: u8 = 2;\nconst A_MAX: u8 = 1;\n");
+        assert_eq!(twice.len(), 2, "both have to be as the table says");
         assert_eq!(found("feel/src/value.rs", "// tidy: an alias\nconst DEPTH_LIMIT: u32 = 4;\n"), []);
         assert_eq!(module_of("model-file/src/lib.rs"), "model_file");
     }

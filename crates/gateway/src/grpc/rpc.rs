@@ -46,8 +46,8 @@ procedures! {
 }
 
 impl Rpc {
-    /// Whether it starts work, or computes for somebody. Those that also wait for the end of it do not count: that may take long, and may wait for
-    /// something that comes on the same connection.
+    /// Whether it starts work, or computes for somebody. Those that also wait for the end of it do not count: that may take
+    /// long, and may wait for something that comes on the same connection.
     pub(crate) fn is_start(self) -> bool {
         matches!(
             self,

@@ -79,8 +79,8 @@ impl From<NotTaken> for NoAnswer {
 }
 
 impl Existing {
-    /// Whether it starts work, or computes for somebody. A creation that turns out to wait for the end does not count any longer then: that may take
-    /// long.
+    /// Whether it starts work, or computes for somebody. A creation that turns out to wait for the end does not count any
+    /// longer then: that may take long.
     fn is_start(self) -> bool {
         matches!(
             self,
