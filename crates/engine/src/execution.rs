@@ -321,8 +321,7 @@ impl Execution<'_> {
         if self.state.counters.work_entries <= entries_max {
             return Ok(());
         }
-        let entries = self.state.tables.work.iter();
-        let own = entries.filter(|(_, row)| row.process_instance_key == process_instance).count() as u64;
+        let own = self.state.entries_of_work(process_instance);
         if own <= entries_max / 2 {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 mod document;
 mod due;
+mod owners_of_work;
 mod rows;
 mod usage;
 
@@ -18,6 +19,7 @@ use bpmn::model::Behavior;
 use minicbor::{Decode, Encode};
 use protocol::{BpmnElementType, Key, PartitionId, ProcessInstanceValue, Timestamp};
 
+use self::owners_of_work::OwnersOfWork;
 use crate::definitions::Definitions;
 
 state::tables! {
@@ -360,6 +362,7 @@ pub(crate) struct State {
     pub grown: Option<(Key, Usage)>,
     /// Variables of the current command whose scope has not begun.
     pub early_variables: EarlyVariables,
+    pub owners_of_work: OwnersOfWork,
 }
 
 impl State {
@@ -373,6 +376,7 @@ impl State {
             misfit: None,
             grown: None,
             early_variables: EarlyVariables::default(),
+            owners_of_work: OwnersOfWork::default(),
         }
     }
 
@@ -389,7 +393,10 @@ impl State {
     }
 
     pub fn commit(&mut self) -> Result<(), state::StoreError> {
-        self.tables.commit().inspect_err(|_| self.counters = self.saved_counters)
+        self.tables.commit().inspect_err(|_| {
+            self.counters = self.saved_counters;
+            self.owners_of_work.rolled_back(self.counters.work_in);
+        })
     }
 
     pub fn rollback(&mut self) {
@@ -398,11 +405,17 @@ impl State {
         self.definitions.rollback();
         self.misfit = None;
         self.counters = self.saved_counters;
+        self.owners_of_work.rolled_back(self.counters.work_in);
     }
 
     /// The time of the event that is being applied, where rows keep it.
     pub fn time_kept(&self) -> Option<Timestamp> {
         self.counters.feature_level.rules().has_elements_of_level_4.then_some(self.counters.timestamp)
+    }
+
+    /// How many entries of the work queue belong to a process instance.
+    pub fn entries_of_work(&self, process_instance: Key) -> u64 {
+        self.owners_of_work.count(process_instance, &self.tables.work)
     }
 
     /// A key that no entity has.

@@ -175,6 +175,11 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         self.range(..)
     }
 
+    /// All keys in order. No value is read, however large.
+    pub fn keys(&self) -> impl Iterator<Item = K> + use<'_, K, V> {
+        self.scan(Bound::Unbounded, Bound::Unbounded).keys()
+    }
+
     /// The first entry whose key is not below `from`.
     pub fn first_from(&self, from: &K) -> Option<(K, Arc<V>)> {
         self.range(from..).next()
@@ -182,7 +187,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     /// Whether the table has no entry.
     pub fn is_empty(&self) -> bool {
-        self.scan(Bound::Unbounded, Bound::Unbounded).keys().next().is_none()
+        self.keys().next().is_none()
     }
 
     fn scan(&self, start: Bound<&K>, end: Bound<&K>) -> Merge<'_, K, V, EndOfRange> {

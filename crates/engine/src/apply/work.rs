@@ -14,6 +14,7 @@ pub(super) fn apply(state: &mut State, intent: WorkIntent, value: &WorkValue) {
                 is_part: value.is_part,
             };
             state.tables.work.insert_new(value.sequence, row);
+            state.owners_of_work.enqueued(value.sequence, value.process_instance_key);
             state.counters.work_in = value.sequence;
             state.counters.work_entries += 1;
         }
@@ -22,6 +23,7 @@ pub(super) fn apply(state: &mut State, intent: WorkIntent, value: &WorkValue) {
                 return super::broken(state, format!("work {} is not in the queue", value.sequence));
             }
             state.tables.work.delete(&value.sequence);
+            state.owners_of_work.dequeued(value.sequence);
             super::count_down(state, "work", 1, |counters| &mut counters.work_entries);
         }
         WorkIntent::Abandoned => {
