@@ -143,6 +143,7 @@ pub(crate) struct ProcessingMetrics {
     longest_batch_so_far: Duration,
     command_duration: Histogram,
     longest_command: Gauge,
+    longest_computing: Gauge,
     batch_commands: Histogram,
     effects_duration: Histogram,
     latency: Histogram,
@@ -185,6 +186,7 @@ impl ProcessingMetrics {
                 "zeebe_stream_processor_processing_duration_seconds", "partition" => p()
             ),
             longest_command: gauge!("osmia_command_application_longest_seconds", "partition" => p()),
+            longest_computing: gauge!("osmia_command_application_longest_processor_seconds", "partition" => p()),
             batch_commands: histogram!("zeebe_stream_processor_batch_processing_commands", "partition" => p()),
             effects_duration: histogram!(
                 "zeebe_stream_processor_batch_processing_post_commit_tasks_seconds", "partition" => p()
@@ -260,6 +262,7 @@ impl ProcessingMetrics {
             self.command_duration.record_many(duration.as_secs_f64(), count);
         }
         self.longest_command.set(times.longest().as_secs_f64());
+        self.longest_computing.set(times.longest_computing().as_secs_f64());
     }
 
     /// What the engine says about itself.

@@ -249,7 +249,7 @@ impl Run<'_> {
         let said = format!("the node ended {ends} times; at most {}", self.peak);
         self.judge("one process", if ends == 0 { Ok(said) } else { Err(said) }, "");
         let said = self.times.to_string();
-        let slow = self.options.measures_time && self.times.longest_command() > LONGEST_COMMAND_MAX;
+        let slow = self.options.measures_time && self.times.longest_computing() > LONGEST_COMMAND_MAX;
         self.judge("single commands", if slow { Err(said) } else { Ok(said) }, "");
     }
 }

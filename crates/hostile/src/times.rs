@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::node::Addresses;
 
-/// The longest that any one command may take.
+/// The longest that the engine may compute for any one command.
 pub(crate) const LONGEST_COMMAND_MAX: Duration = Duration::from_millis(100);
 
 /// Upper bounds that the node counts by, in seconds, as it writes them; the last but one is the longest that a command may take.
@@ -15,6 +15,7 @@ const BOUNDS: [&str; 6] = ["0.0001", "0.001", "0.01", "0.05", "0.1", "+Inf"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommandTimes {
     longest_command: Duration,
+    longest_computing: Duration,
     longest_batch: Duration,
     /// Commands within each of the bounds.
     within: [f64; BOUNDS.len()],
@@ -35,6 +36,7 @@ impl CommandTimes {
         });
         CommandTimes {
             longest_command: longest("osmia_command_application_longest_seconds"),
+            longest_computing: longest("osmia_command_application_longest_processor_seconds"),
             longest_batch: longest("osmia_batch_processing_longest_seconds"),
             within,
         }
@@ -43,18 +45,20 @@ impl CommandTimes {
     /// The times of one more node.
     pub fn add(&mut self, other: &CommandTimes) {
         self.longest_command = self.longest_command.max(other.longest_command);
+        self.longest_computing = self.longest_computing.max(other.longest_computing);
         self.longest_batch = self.longest_batch.max(other.longest_batch);
         self.within.iter_mut().zip(other.within).for_each(|(sum, more)| *sum += more);
     }
 
-    /// How many commands took longer than any may.
+    /// How many commands took longer than any may compute: while others had the processor, or because they do.
     fn too_long(&self) -> f64 {
         let [.., within_limit, all] = self.within;
         all - within_limit
     }
 
-    pub fn longest_command(&self) -> Duration {
-        self.longest_command
+    /// The most processor time of one command. How long it took depends on who else wanted the processor, this program among them.
+    pub fn longest_computing(&self) -> Duration {
+        self.longest_computing
     }
 
     /// What took longer than everything before, and how much took too long, as the end of a line.
@@ -67,6 +71,7 @@ impl CommandTimes {
         }
         let longest = [
             ("command", self.longest_command, before.longest_command),
+            ("computing", self.longest_computing, before.longest_computing),
             ("batch with its records", self.longest_batch, before.longest_batch),
         ];
         for (what, now, before) in longest {
@@ -85,8 +90,13 @@ impl fmt::Display for CommandTimes {
         for (bound, within) in BOUNDS.iter().zip(all) {
             write!(formatter, ", {} longer than {bound} s", last - within)?;
         }
-        let (command, batch) = (milliseconds(self.longest_command), milliseconds(self.longest_batch));
-        write!(formatter, "; the longest took {command:.0} ms, the longest batch with its records {batch:.0} ms")
+        let [command, computing, batch] =
+            [self.longest_command, self.longest_computing, self.longest_batch].map(milliseconds);
+        write!(
+            formatter,
+            "; the longest took {command:.0} ms, none computed for more than {computing:.0} ms, \
+             the longest batch with its records took {batch:.0} ms"
+        )
     }
 }
 

@@ -68,6 +68,10 @@ const GAUGES: &[(&str, &str)] = &[
     ),
     ("osmia_checkpoint_worst_pause_seconds", "Longest time that a checkpoint stopped a partition since the start."),
     ("osmia_command_application_longest_seconds", "Longest time that the engine took for one command since the start."),
+    (
+        "osmia_command_application_longest_processor_seconds",
+        "Most processor time that the engine took for one command since the start.",
+    ),
     ("osmia_feature_level", "The feature level of a partition: by which rules it processes commands."),
     ("osmia_clock_ahead_milliseconds", "How far the time of a partition is ahead of this machine's clock."),
     ("osmia_connections_limit", "Connections that may be open at once."),
