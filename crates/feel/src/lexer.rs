@@ -42,11 +42,27 @@ pub(crate) enum Kind {
     End,
 }
 
+/// A piece of an expression. A long expression has very many of them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    start: u32,
+    end: u32,
+}
+
+impl Token {
+    fn new(kind: Kind, start: usize, end: usize) -> Token {
+        let place = |at| u32::try_from(at).expect("invariant: an expression is not too long for it");
+        Token { kind, start: place(start), end: place(end) }
+    }
+
+    pub(crate) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    pub(crate) fn end(self) -> usize {
+        self.end as usize
+    }
 }
 
 fn is_word_start(character: char) -> bool {
@@ -69,7 +85,8 @@ pub(crate) fn is_word_part(character: char) -> bool {
 
 pub(crate) fn tokens(text: &str, names: &Names) -> Result<Vec<Token>, ParseError> {
     let mut lexer = Lexer { text, names, position: 0 };
-    let mut tokens = Vec::with_capacity(text.len() / 3 + 2);
+    // There are no more of them than bytes. To grow with a long expression would take longer than to read it.
+    let mut tokens = Vec::with_capacity(text.len() + 1);
     loop {
         lexer.skip_blank()?;
         let token = lexer.token()?;
@@ -118,11 +135,11 @@ impl<'a> Lexer<'a> {
         let start = self.position;
         let bytes = self.text.as_bytes();
         let Some(&byte) = bytes.get(start) else {
-            return Ok(Token { kind: Kind::End, start, end: start });
+            return Ok(Token::new(Kind::End, start, start));
         };
         if let Some(length) = self.names.length_at(self.rest()) {
             self.position += length;
-            return Ok(Token { kind: Kind::Backtick, start, end: self.position });
+            return Ok(Token::new(Kind::Backtick, start, self.position));
         }
         let next = bytes.get(start + 1).copied();
         let (kind, length) = match (byte, next) {
@@ -157,7 +174,7 @@ impl<'a> Lexer<'a> {
             _ => return self.word(),
         };
         self.position += length;
-        Ok(Token { kind, start, end: self.position })
+        Ok(Token::new(kind, start, self.position))
     }
 
     fn skip_digits(&mut self) {
@@ -183,7 +200,7 @@ impl<'a> Lexer<'a> {
                 self.skip_digits();
             }
         }
-        Token { kind: Kind::Number, start, end: self.position }
+        Token::new(Kind::Number, start, self.position)
     }
 
     fn string(&mut self, kind: Kind, start: usize) -> Result<Token, ParseError> {
@@ -198,7 +215,7 @@ impl<'a> Lexer<'a> {
             }
         }
         self.position = at + 1;
-        Ok(Token { kind, start, end: at })
+        Ok(Token::new(kind, start, at))
     }
 
     fn backtick(&mut self) -> Result<Token, ParseError> {
@@ -207,7 +224,7 @@ impl<'a> Lexer<'a> {
             Some(0) => Err(self.error(start, "a name between the backticks")),
             Some(length) => {
                 self.position = start + length + 1;
-                Ok(Token { kind: Kind::Backtick, start, end: start + length })
+                Ok(Token::new(Kind::Backtick, start, start + length))
             }
             None => Err(self.error(self.text.len(), "'`' to end the name")),
         }
@@ -220,7 +237,7 @@ impl<'a> Lexer<'a> {
             return Err(self.error(start, "an expression"));
         }
         self.position += rest.find(|character| !is_word_part(character)).unwrap_or(rest.len());
-        Ok(Token { kind: Kind::Word, start, end: self.position })
+        Ok(Token::new(Kind::Word, start, self.position))
     }
 }
 

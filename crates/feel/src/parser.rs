@@ -179,7 +179,7 @@ impl<'a> Parser<'a> {
     }
 
     fn slice(&self, token: Token) -> &'a str {
-        &self.text[token.start..token.end]
+        &self.text[token.start()..token.end()]
     }
 
     /// The word at the cursor, counted from it.
@@ -233,8 +233,8 @@ impl<'a> Parser<'a> {
     #[cold]
     fn error(&self, expected: &str) -> ParseError {
         let token = self.token();
-        let quoted = token.kind == Kind::String || self.text[..token.start].ends_with('`');
-        ParseError::at(self.text, token.start - usize::from(quoted), expected)
+        let quoted = token.kind == Kind::String || self.text[..token.start()].ends_with('`');
+        ParseError::at(self.text, token.start() - usize::from(quoted), expected)
     }
 
     fn enter(&mut self) -> Result<(), ParseError> {

@@ -76,7 +76,7 @@ impl Parser<'_> {
             return;
         };
         let expected = "not(…) around what is negated, or backticks around a name of several words,";
-        self.objection = Some(Box::new(ParseError::at(self.text, token.start, expected)));
+        self.objection = Some(Box::new(ParseError::at(self.text, token.start(), expected)));
     }
 
     /// A type such as `number`, `list<string>` or `context<a: number>`.

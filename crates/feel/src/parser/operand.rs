@@ -311,7 +311,7 @@ impl Parser<'_> {
         }
         let (first, last) = (self.token(), self.tokens[self.position + length - 1]);
         self.position += length;
-        Ok(Arc::from(&self.text[first.start..last.end]))
+        Ok(Arc::from(&self.text[first.start()..last.end()]))
     }
 
     /// Paths, filters and calls behind an operand.
