@@ -165,9 +165,10 @@ async fn signal_that_starts_itself(victim: Victim) -> Verdict {
     let builder = ProcessBuilder::new("echo").start_event("start", Event::Signal("echo")).signal_end("end", "echo");
     victim.deploy("echo.bpmn", builder.to_xml()).await.map_err(|status| status.to_string())?;
     let verdict = broadcast(&victim, "echo").await;
-    // There is always one that runs, so the process cannot be deleted. A version without the signal ends it.
+    // There is always one that runs, so the process cannot be deleted. A version without the signal ends it, even if it is answered
+    // late because it waits behind the broadcasts to the other partition.
     let silent = ProcessBuilder::new("echo").start("start").end("end");
-    victim.deploy("echo.bpmn", silent.to_xml()).await.map_err(|status| status.to_string())?;
+    let _ = victim.deploy("echo.bpmn", silent.to_xml()).await;
     verdict
 }
 
