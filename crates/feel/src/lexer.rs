@@ -267,7 +267,7 @@ pub(crate) fn unescape(raw: &str) -> String {
     out
 }
 
-/// Reads `uXXXX` or `UXXXXXX`; two `\u` surrogates form one character. Incomplete ones leave the backslash.
+/// Reads `u` with four hexadecimal digits or `U` with six; two `\u` surrogates form one character. Incomplete ones leave the backslash.
 fn code_point(escape: &str, digits: usize) -> (char, usize) {
     let unit = |at: usize| {
         let text = escape.get(at..at + digits)?;
