@@ -163,13 +163,13 @@ fn job(is_moved: bool, has_state: bool) -> Write<20> {
     if is_moved {
         update.push_str(", element = excluded.element");
     }
-    if has_state {
-        // A job that goes on, because the incident of an error is resolved, has no end.
-        update.push_str(
-            ", state = excluded.state, end_time = excluded.end_time,
-             has_failed_with_retries_left = excluded.has_failed_with_retries_left",
-        );
-    }
+    update.push_str(if has_state {
+        ", state = excluded.state, end_time = excluded.end_time,
+             has_failed_with_retries_left = excluded.has_failed_with_retries_left"
+    } else {
+        // A job that goes on, because the incident of an error is resolved, has no end: a worker has it.
+        ", end_time = CASE WHEN excluded.deadline IS NULL THEN job.end_time END"
+    });
     Write::insert(
         [
             Integer, Integer, Integer, Integer, Text, Text, Integer, Integer, Integer, Integer, Integer, Integer, Integer,

@@ -156,6 +156,8 @@ async fn errors_go_to_who_catches_them_or_become_an_incident() {
     let resolution = format!("/v2/incidents/{incident}/resolution");
     connection.done("POST", &resolution, r#"{"operationReference":3}"#);
     assert_eq!(jobs(&mut connection, &asking("work", 1, LONG_POLL))[0]["jobKey"], job["jobKey"], "it is there again");
+    let handed_out = found(&mut connection);
+    assert!(handed_out["endTime"].is_null(), "a worker has it: {handed_out}");
     connection.done("POST", &format!("{path}/failure"), r#"{"retries":2,"retryBackOff":600000}"#);
     let again = found(&mut connection);
     assert!(again["state"] == "FAILED" && again["endTime"].is_null(), "it has not ended: {again}");

@@ -28,7 +28,12 @@ impl Fold {
         self.count_job(timestamp, intent, value);
         let Some(row) = self.batch.jobs.get_mut(&key) else { return Ok(()) };
         if state.is_some() {
-            let has_ended = matches!(intent, JobIntent::Completed | JobIntent::Canceled | JobIntent::ErrorThrown);
+            let has_ended = match intent {
+                JobIntent::Completed | JobIntent::Canceled => true,
+                // Told as what lives, it may have been handed out anew since.
+                JobIntent::ErrorThrown => !is_handed_out(value),
+                _ => false,
+            };
             (row.state, row.end) = (state, has_ended.then_some(timestamp));
         }
         match intent {
@@ -70,6 +75,8 @@ impl Fold {
     fn job_row(&mut self, database: &Database, key: i64, timestamp: i64, value: &JobValue, moves: bool) -> Result<()> {
         let before = self.batch.jobs.get(&key);
         let (state, created, end) = before.map_or((None, None, None), |row| (row.state, row.created, row.end));
+        // A job that goes on, because the incident of an error is resolved, has no end.
+        let end = end.filter(|_| !is_handed_out(value));
         let (is_denied, denied_reason) = before.map_or((None, None), |row| (row.is_denied, row.denied_reason.clone()));
         let (was_moved, known) = before.map_or((false, None), |row| (row.is_moved, Some(row.element)));
         // An error that nobody catches comes with the id of an element that does not exist.
@@ -105,5 +112,57 @@ impl Fold {
         };
         self.batch.jobs.insert(key, row);
         Ok(())
+    }
+}
+
+/// Whether a worker has the job: only then it has a deadline.
+fn is_handed_out(value: &JobValue) -> bool {
+    some_time(value.deadline).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use protocol::{Key, Payload, Record, RecordPlace};
+
+    use super::*;
+    use crate::audited::Audited;
+    use crate::testing::{self, PARTITION};
+
+    const JOB: i64 = 7;
+
+    fn with_error(deadline: i64) -> JobValue {
+        JobValue { deadline, error_code: "E".into(), job_type: "work".into(), ..JobValue::default() }
+    }
+
+    #[test]
+    fn a_job_that_is_handed_out_after_its_error_has_no_end_also_when_it_is_told_as_what_lives() {
+        let thrown = |deadline| Payload::Job(JobIntent::ErrorThrown, Arc::new(with_error(deadline)));
+        for is_told_living in [false, true] {
+            for mut opened in testing::both() {
+                let database = &opened.store.database;
+                let mut fold = Fold::new(database, PARTITION, Audited::default()).expect("they are read");
+                fold.is_told_living = is_told_living;
+                let mut take = |number: u64, payload: Payload| {
+                    let place = RecordPlace { incarnation: 1, position: number, number };
+                    let record = Record::event(number, 1_000 * number.cast_signed(), Key::from_raw(JOB), payload);
+                    fold.take(&opened.store.database, &record, place).expect("it is taken");
+                    opened.store.write(&fold.batch).expect("it is written");
+                    fold.written();
+                    opened.store.database.number("SELECT coalesce(end_time, 0) FROM job")
+                };
+                assert_eq!(take(1, thrown(-1)), 1_000, "nobody has caught it");
+                let end = if is_told_living {
+                    take(2, thrown(9_000))
+                } else {
+                    let (job_keys, jobs) = (vec![Key::from_raw(JOB)], vec![with_error(9_000)]);
+                    let batch = JobBatchValue { job_keys, jobs, ..JobBatchValue::default() };
+                    take(2, Payload::JobBatch(protocol::JobBatchIntent::Activated, Box::new(batch)))
+                };
+                assert_eq!(end, 0, "a worker has it");
+                assert_eq!(take(3, thrown(-1)), 3_000, "nobody has caught it again");
+            }
+        }
     }
 }
