@@ -214,6 +214,22 @@ pub fn living(rows: &Rows, closing: &BTreeSet<String>) -> Rows {
     json.iter().filter(|(row, value)| lives(row.0, value)).map(|(row, _)| (*row).clone()).collect()
 }
 
+/// Whether rows of this name say what was deployed.
+pub fn is_definition(name: &str) -> bool {
+    [&PROCESS_DEFINITIONS, &DECISION_DEFINITIONS, &DECISION_REQUIREMENTS, &FORMS]
+        .iter()
+        .any(|entity| entity.name == name)
+}
+
+/// Whether a record changes such rows.
+pub fn defines(record: &Record) -> bool {
+    let defines = matches!(
+        record.payload,
+        Payload::Process(..) | Payload::DecisionRequirements(..) | Payload::Decision(..) | Payload::Form(..)
+    );
+    record.record_type == RecordType::Event && defines
+}
+
 /// A directory that is removed afterwards, in memory where the system has such a place.
 pub fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
