@@ -41,7 +41,7 @@ use protocol::{
     RecordType,
 };
 
-use crate::state::{AwaitedResult, Counters, ElementInstance, Misfit, State};
+use crate::state::{AwaitedResult, BanRow, Counters, ElementInstance, Misfit, State};
 
 /// The state as the handler of a command sees it: to be read. It changes by the keys that are given and by the events that
 /// are applied, and in no other way.
@@ -237,7 +237,9 @@ fn apply_error(state: &mut State, intent: ErrorIntent, value: &ErrorValue) {
     // A failure may concern no instance, or one that is banned already.
     if value.process_instance_key.is_some() && !state.is_banned(value.process_instance_key) {
         process::instance_banned(state, value.process_instance_key);
-        state.tables.banned_instances.insert_new(value.process_instance_key.raw(), ());
+        let forgets = state.counters.feature_level.rules().bans_forget_waiting_work;
+        let ban = BanRow { work_in: forgets.then_some(state.counters.work_in) };
+        state.tables.banned_instances.insert_new(value.process_instance_key.raw(), ban);
         state.counters.banned_instances += 1;
     }
 }

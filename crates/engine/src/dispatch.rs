@@ -20,7 +20,7 @@ use protocol::{
 
 use crate::apply::StateView;
 use crate::distribution::{self, Arrival};
-use crate::element::Step;
+use crate::element::{self, Step};
 use crate::execution::{Execution, Failure, Outcome, Used};
 use crate::feature_level::{FeatureLevel, UnknownFeatureLevel};
 use crate::message::{message_subscription, process_message_subscription};
@@ -451,12 +451,14 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     let dequeued =
         WorkValue { sequence: value.sequence, process_instance_key: row.process_instance_key, ..WorkValue::default() };
     execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
+    let steps = row.commands.iter().cloned().map(Step::from_command);
+    let steps = steps.filter(|step| !element::is_forgotten(&execution.state, step, value.sequence)).collect();
     if row.rounds >= execution.limits.continuations_max {
         ban_endless(execution, &row);
     }
     // What is left of a command is still that command's.
     execution.origin = row.commands.first().map(Command::origin).unwrap_or_default();
-    execution.steps.extend(row.commands.iter().cloned().map(Step::from_command));
+    execution.steps = steps;
     execution.rounds = row.rounds;
     if row.is_part {
         // What these steps cause comes after the other entries that these were enqueued with.
@@ -481,6 +483,9 @@ pub(crate) fn instances_of_work(execution: &Execution<'_>, row: &WorkRow) -> Vec
 /// Bans instances that keep taking steps without waiting for anything: they would never end.
 fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
     for instance in instances_of_work(execution, row) {
+        if element::comes_to_an_end(&execution.state, instance) {
+            continue;
+        }
         let steps = u64::from(row.rounds).saturating_mul(execution.limits.steps_per_command_max as u64);
         let reason = format!(
             "Expected process instance '{instance}' to wait for something or to end some time, but it took about {steps} \

@@ -206,6 +206,25 @@ fn is_of_banned(state: &State, step: &Step) -> bool {
     }
 }
 
+/// Whether a step that waited in this entry of the work queue was forgotten when its instance was banned: what the instance
+/// did then is over, and a cancellation after it ends everything anew. The end of a whole process stays, because what called
+/// it waits for that.
+pub(crate) fn is_forgotten(state: &State, step: &Step, sequence: u64) -> bool {
+    if state.counters.banned_instances == 0 || matches!(step, Step::Command(_)) {
+        return false;
+    }
+    let process_instance = step.process_instance(state);
+    let ends_process = matches!(step, Step::Terminate { key } if *key == process_instance);
+    !ends_process && state.is_forgotten_work(process_instance, sequence)
+}
+
+/// Whether a process instance is ending: it takes as many steps as it has elements, and no more.
+pub(crate) fn comes_to_an_end(state: &State, process_instance: Key) -> bool {
+    let process = state.element_instance(process_instance);
+    state.counters.feature_level.rules().ending_is_not_endless
+        && process.is_some_and(|process| process.lifecycle == Lifecycle::Terminating)
+}
+
 /// An element instance on its way, with what every part of its life needs.
 pub(crate) struct Token {
     pub key: Key,

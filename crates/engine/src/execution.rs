@@ -321,8 +321,8 @@ impl Execution<'_> {
         if self.state.counters.work_entries <= entries_max {
             return Ok(());
         }
-        let own = self.state.entries_of_work(process_instance);
-        if own <= entries_max / 2 {
+        let own = self.state.entries_of_work(process_instance).len() as u64;
+        if own <= entries_max / 2 || crate::element::comes_to_an_end(&self.state, process_instance) {
             return Ok(());
         }
         Err(Failure::Broken {

@@ -65,6 +65,11 @@ pub(crate) struct Rules {
     pub migrates_ad_hoc_sub_processes_and_conditions: bool,
     /// Whether a user task that ends before its canceling listeners are done keeps what they corrected.
     pub canceled_tasks_keep_corrections: bool,
+    /// Whether a ban forgets what of the instance waits to be done, so that only a cancellation after it ends the instance, and a
+    /// second one is refused until the steps of the first are done.
+    pub bans_forget_waiting_work: bool,
+    /// Whether an instance that is ending is never banned for the number of its steps: they come to an end.
+    pub ending_is_not_endless: bool,
 }
 
 // Each level says what it changes of the one before. The rules of one that was released never change.
@@ -91,6 +96,8 @@ const LEVEL_1: Rules = Rules {
     compensation_events_are_no_choices: false,
     migrates_ad_hoc_sub_processes_and_conditions: false,
     canceled_tasks_keep_corrections: false,
+    bans_forget_waiting_work: false,
+    ending_is_not_endless: false,
 };
 const LEVEL_2: Rules = Rules { has_settings: true, ..LEVEL_1 };
 const LEVEL_3: Rules =
@@ -117,9 +124,10 @@ const LEVEL_5: Rules = Rules {
 const LEVEL_6: Rules =
     Rules { migrates_ad_hoc_sub_processes_and_conditions: true, canceled_tasks_keep_corrections: true, ..LEVEL_5 };
 const LEVEL_7: Rules = Rules { limits: &Limits::OF_LEVEL_7, ..LEVEL_6 };
+const LEVEL_8: Rules = Rules { bans_forget_waiting_work: true, ending_is_not_endless: true, ..LEVEL_7 };
 
 /// All levels in order, from level 1.
-static LEVELS: &[Rules] = &[LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5, LEVEL_6, LEVEL_7];
+static LEVELS: &[Rules] = &[LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5, LEVEL_6, LEVEL_7, LEVEL_8];
 
 /// Whether an element is executed from level 4 on; before it, its process is refused at deployment.
 pub(crate) fn is_of_level_4(element: &Element) -> bool {
@@ -154,7 +162,7 @@ impl FeatureLevel {
     /// The first level that there was.
     pub const OLDEST: FeatureLevel = FeatureLevel(1);
     /// The last one that this build knows.
-    pub const NEWEST: FeatureLevel = FeatureLevel(7);
+    pub const NEWEST: FeatureLevel = FeatureLevel(8);
 
     /// The level with this number.
     ///

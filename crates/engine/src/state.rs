@@ -56,7 +56,7 @@ state::tables! {
         /// The stream that was served last, by tenant and type, so that streams take turns.
         pub served_streams: state::Table<(Arc<str>, Arc<str>), ServedStream> = 15,
         /// Instances that were banned after a failure of the engine.
-        pub banned_instances: state::Table<i64, ()> = 16,
+        pub banned_instances: state::Table<i64, BanRow> = 16,
         /// Interrupted work by its position in the queue.
         pub work: state::Table<u64, WorkRow> = 17,
         /// Commands for other partitions by (partition, sequence), until acknowledged.
@@ -413,9 +413,15 @@ impl State {
         self.counters.feature_level.rules().has_elements_of_level_4.then_some(self.counters.timestamp)
     }
 
-    /// How many entries of the work queue belong to a process instance.
-    pub fn entries_of_work(&self, process_instance: Key) -> u64 {
-        self.owners_of_work.count(process_instance, &self.tables.work)
+    /// The entries of the work queue that belong to a process instance, oldest first.
+    pub fn entries_of_work(&self, process_instance: Key) -> Vec<u64> {
+        self.owners_of_work.entries(process_instance, &self.tables.work)
+    }
+
+    /// Whether anything of a process instance waits in the work queue that was not forgotten by its ban.
+    pub fn has_waiting_work(&self, process_instance: Key) -> bool {
+        let newest = self.entries_of_work(process_instance).pop();
+        newest.is_some_and(|newest| !self.is_forgotten_work(process_instance, newest))
     }
 
     /// A key that no entity has.
@@ -525,6 +531,12 @@ impl State {
 
     pub fn is_banned(&self, process_instance: Key) -> bool {
         self.counters.banned_instances > 0 && self.tables.banned_instances.contains(&process_instance.raw())
+    }
+
+    /// Whether the ban of a process instance forgot this entry of the work queue.
+    pub fn is_forgotten_work(&self, process_instance: Key, sequence: u64) -> bool {
+        let ban = self.tables.banned_instances.get(&process_instance.raw());
+        ban.and_then(|ban| ban.work_in).is_some_and(|last| sequence <= last)
     }
 }
 

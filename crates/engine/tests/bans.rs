@@ -4,7 +4,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use engine::{EngineOptions, Limits};
+use engine::{EngineOptions, FeatureLevel, Limits};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 use support::{Partition, describe};
@@ -52,6 +52,11 @@ fn banned(partition: &Partition) -> Vec<Key> {
 }
 
 fn check_everything_ended(partition: &Partition) {
+    check_nothing_is_left(partition);
+    partition.check();
+}
+
+fn check_nothing_is_left(partition: &Partition) {
     let keys = |wanted: &[ProcessInstanceIntent]| -> BTreeSet<Key> {
         let is_wanted = |record: &&Record| matches!(&record.payload, Payload::ProcessInstance(intent, _) if wanted.contains(intent));
         partition.records.iter().filter(is_wanted).map(|record| record.key).collect()
@@ -67,7 +72,6 @@ fn check_everything_ended(partition: &Partition) {
     for line in dump.lines() {
         assert!(!left.contains(&line.split(' ').next().unwrap_or_default()), "{line}");
     }
-    partition.check();
 }
 
 /// A process that takes more steps than one command, which is too much where no work may wait.
@@ -189,4 +193,129 @@ fn a_banned_instance_ends_without_its_definition() {
     assert!(cancelled.contains("ELEMENT_TERMINATED MULTI_INSTANCE_BODY sub"), "{cancelled}");
     assert!(cancelled.contains("ELEMENT_TERMINATED PROCESS process"), "{cancelled}");
     check_everything_ended(&partition);
+}
+
+/// Puts an instance aside, as a failure of the engine would.
+fn ban(partition: &mut Partition, process_instance_key: Key) {
+    let value = ErrorValue {
+        exception_message: "a broken invariant".into(),
+        stacktrace: Text::default(),
+        error_event_position: 0,
+        process_instance_key,
+    };
+    let position = partition.engine.last_position() + 1;
+    let payload = Payload::Error(ErrorIntent::Created, Box::new(value));
+    partition.engine.replay(&Record::event(position, partition.time, Key::NONE, payload)).expect("the state is sound");
+}
+
+const NESTED: usize = 60;
+
+/// Sub-processes in each other, each with a signal that interrupts it, and some tasks in the innermost one.
+fn nest(depth: usize, tasks: usize) -> ProcessBuilder {
+    let mut builder = ProcessBuilder::new("nest").start("start");
+    for level in 0..depth {
+        builder = builder.sub_process(&format!("sub-{level}")).start(&format!("start-{level}"));
+    }
+    let items: Vec<String> = (0..tasks).map(|item| item.to_string()).collect();
+    builder = builder.sub_process("item-sub").multi_instance(&format!("=[{}]", items.join(",")), "item");
+    builder = builder.start("item-start").service_task("task", "work").end("item-end").end_sub_process();
+    for level in (0..depth).rev() {
+        let sub = format!("sub-{level}");
+        builder = builder.end(&format!("end-{level}")).end_sub_process();
+        builder = builder.boundary(&format!("on-{level}"), &sub, Event::Signal("stop"));
+        builder = builder.end(&format!("on-{level}-end")).move_to(&sub);
+    }
+    builder.end("end")
+}
+
+fn with_three_steps(level: u32) -> EngineOptions {
+    let limits = Limits { steps_per_command_max: 3, ..Limits::default() };
+    let first_level = FeatureLevel::new(level).expect("known");
+    EngineOptions { limits: Some(limits), first_level, ..support::options() }
+}
+
+/// How many commands there are from the cancellation of a banned instance to its end, each of three steps at most, and how
+/// many entries of the work queue waited for it before. When it `was_interrupted`, each of its sub-processes was to end.
+fn cancellation(level: u32, was_interrupted: bool) -> (usize, usize) {
+    let mut partition = Partition::with_options(with_three_steps(level));
+    deploy(&mut partition, &nest(NESTED, 60));
+    partition.create("nest", "{}", ProcessInstanceCreationIntent::Create);
+    let instance = partition.elements["nest"];
+    if was_interrupted {
+        interrupt_each_sub_process(&mut partition);
+    }
+    let waiting = usize::try_from(partition.engine.statistics().work_entries).expect("small");
+    ban(&mut partition, instance);
+    let before = partition.batches.len();
+    cancel(&mut partition, instance);
+    check_nothing_is_left(&partition);
+    (partition.batches.len() - before, waiting)
+}
+
+/// Goes on until all are told to end. What is in them waits to be told.
+fn interrupt_each_sub_process(partition: &mut Partition) {
+    let value = SignalValue { signal_name: "stop".into(), tenant_id: support::TENANT.into(), ..SignalValue::default() };
+    let broadcast = Payload::Signal(SignalIntent::Broadcast, Box::new(value));
+    let is_end = |record: &Record| {
+        matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, _))
+    };
+    partition.apply(vec![Command::new(Key::NONE, broadcast)]);
+    let mut told = 0;
+    while told < NESTED {
+        let command = partition.engine.continuation().expect("not all sub-processes are told to end");
+        let output = partition.apply(vec![command]);
+        told += output.records.iter().filter(|record| is_end(record)).count();
+    }
+}
+
+/// What waited before the ban would end each part of the tree once more for each entry of the queue.
+#[test]
+fn an_instance_that_was_banned_with_much_to_do_ends_in_one_walk_from_level_8_on() {
+    let (in_one_walk, none) = cancellation(8, false);
+    assert_eq!(none, 0);
+    let (commands, waiting) = cancellation(8, true);
+    assert!(waiting > 0);
+    assert!(commands <= in_one_walk + waiting, "{commands} instead of {in_one_walk} commands, and {waiting} entries");
+    let before = cancellation(7, true);
+    assert!(before.0 > in_one_walk + waiting, "{before:?} at level 7, {commands} at level 8");
+}
+
+/// Else each of them would take all steps once more.
+#[test]
+fn a_second_cancellation_waits_for_the_steps_of_the_first_from_level_8_on() {
+    for level in [7, 8] {
+        let mut partition = Partition::with_options(with_three_steps(level));
+        deploy(&mut partition, &nest(NESTED, 60));
+        partition.create("nest", "{}", ProcessInstanceCreationIntent::Create);
+        let instance = partition.elements["nest"];
+        ban(&mut partition, instance);
+        let first = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+        partition.apply(vec![Command::new(instance, first)]);
+        let second = cancel(&mut partition, instance);
+        assert_eq!(second.contains("a cancellation is in progress already"), level == 8, "at level {level}: {second}");
+        check_nothing_is_left(&partition);
+    }
+}
+
+/// What was lost by a failure is ended by another cancellation.
+#[test]
+fn an_instance_whose_end_was_lost_is_cancelled_again() {
+    let mut partition = Partition::with_options(with_three_steps(8));
+    deploy(&mut partition, &nest(NESTED, 60));
+    partition.create("nest", "{}", ProcessInstanceCreationIntent::Create);
+    let instance = partition.elements["nest"];
+    let first = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+    partition.apply(vec![Command::new(instance, first)]);
+    ban(&mut partition, instance);
+    while let Some(command) = partition.engine.continuation() {
+        partition.apply(vec![command]);
+    }
+    let is_end = |record: &&Record| {
+        record.key == instance
+            && matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminated, _))
+    };
+    assert_eq!(partition.records.iter().filter(is_end).count(), 0, "the ban forgot the rest of the end");
+    cancel(&mut partition, instance);
+    assert_eq!(partition.records.iter().filter(is_end).count(), 1);
+    check_nothing_is_left(&partition);
 }

@@ -5,7 +5,7 @@ mod support;
 
 use std::path::PathBuf;
 
-use engine::{Engine, EngineOptions, Fault, FeatureLevel, Output};
+use engine::{Engine, EngineOptions, Fault, FeatureLevel, Limits, Output};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 use support::{Partition, TENANT};
@@ -151,6 +151,29 @@ fn history(level: FeatureLevel) -> Partition {
     // Of what changed with level 7.
     partition.deploy("long.bpmn", long_expression().as_bytes());
     partition.create("long", "{}", ProcessInstanceCreationIntent::Create);
+    partition.check();
+    partition
+}
+
+/// With so few steps for each command that an instance is banned soon, and ends in many commands.
+fn at_with_few_steps(first_level: FeatureLevel) -> EngineOptions {
+    let limits = Limits { steps_per_command_max: 3, continuations_max: 40, ..Limits::default() };
+    EngineOptions { limits: Some(limits), ..at(first_level) }
+}
+
+/// Of what changed with level 8: a banned instance is cancelled, and once more while it ends.
+fn history_of_a_ban(level: FeatureLevel) -> Partition {
+    let mut partition = Partition::with_options(at_with_few_steps(level));
+    let builder = ProcessBuilder::new("banned").start("start").parallel_gateway("fork").sub_process("sub").start("in");
+    let builder = builder.service_task("task", "work").multi_instance("= for item in 1..20 return item", "item");
+    let builder = builder.end("out").end_sub_process().end("end").move_to("fork");
+    let builder = builder.exclusive_gateway("again").exclusive_gateway("and-again").connect_to("again");
+    partition.deploy("banned.bpmn", builder.to_xml().as_bytes());
+    partition.create("banned", "{}", ProcessInstanceCreationIntent::Create);
+    let instance = partition.instance;
+    let cancel = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+    partition.apply(vec![Command::new(instance, cancel.clone())]);
+    partition.submit(instance, cancel);
     partition.check();
     partition
 }
@@ -408,12 +431,22 @@ fn encoded(batch: &CommandBatch) -> Vec<u8> {
     encode_batch(batch.timestamp, commands.iter().map(Vec::as_slice))
 }
 
+/// What is kept of each level: the ends of the names of its files, how its engine is set up, and what happened.
+type History = (&'static str, fn(FeatureLevel) -> EngineOptions, fn(FeatureLevel) -> Partition);
+
+/// That of a ban is kept from level 7 on, the last one before what it is about.
+const HISTORIES: [History; 2] = [("", at, history), ("ban.", at_with_few_steps, history_of_a_ban)];
+
+fn is_kept(level: FeatureLevel, what: &str) -> bool {
+    what.is_empty() || level.number() >= 7
+}
+
 #[test]
 fn every_level_leads_to_the_records_that_it_always_led_to() {
-    for level in FeatureLevel::all() {
-        let (log, expected) = (std::fs::read(file(level, "log")), std::fs::read(file(level, "records")));
-        let (log, expected) = (log.expect("each level has a log"), expected.expect("and its records"));
-        let mut engine = Engine::in_memory(at(level));
+    for (level, (what, options, _)) in levels_with_histories() {
+        let log = std::fs::read(file(level, &format!("{what}log"))).expect("each level has a log");
+        let expected = std::fs::read(file(level, &format!("{what}records"))).expect("and its records");
+        let mut engine = Engine::in_memory(options(level));
         let mut expected = split(&expected).into_iter();
         for (index, batch) in (1..).zip(split(&log)) {
             let batch = decode_batch(batch).expect("a stored batch is readable");
@@ -424,14 +457,19 @@ fn every_level_leads_to_the_records_that_it_always_led_to() {
                 assert_eq!(
                     encode_to_vec(record),
                     expected,
-                    "level {level} has another record at position {}:\n{record:?}\ninstead of\n{:?}",
+                    "level {level} {what} has another record at position {}:\n{record:?}\ninstead of\n{:?}",
                     record.position,
                     decode::<Record>(expected)
                 );
             }
         }
-        assert_eq!(expected.count(), 0, "level {level} has fewer records");
+        assert_eq!(expected.count(), 0, "level {level} {what} has fewer records");
     }
+}
+
+fn levels_with_histories() -> impl Iterator<Item = (FeatureLevel, History)> {
+    let all = FeatureLevel::all().flat_map(|level| HISTORIES.map(|history| (level, history)));
+    all.filter(|(level, (what, ..))| is_kept(*level, what))
 }
 
 /// Writes the files of the newest level, and of one that has none. Those of a level that was released must never change; before
@@ -439,15 +477,15 @@ fn every_level_leads_to_the_records_that_it_always_led_to() {
 #[test]
 #[ignore = "writes files of the source"]
 fn write_the_files_of_the_newest_level() {
-    for level in FeatureLevel::all() {
-        if level != FeatureLevel::NEWEST && file(level, "log").exists() {
+    for (level, (what, _, history)) in levels_with_histories() {
+        let (log, records) = (file(level, &format!("{what}log")), file(level, &format!("{what}records")));
+        if level != FeatureLevel::NEWEST && log.exists() {
             continue;
         }
         let partition = history(level);
-        let log = join(partition.batches.iter().map(encoded));
-        std::fs::create_dir_all(file(level, "log").parent().expect("a directory")).expect("writable");
-        std::fs::write(file(level, "log"), log).expect("writable");
-        std::fs::write(file(level, "records"), join(partition.records.iter().map(encode_to_vec))).expect("writable");
+        std::fs::create_dir_all(log.parent().expect("a directory")).expect("writable");
+        std::fs::write(log, join(partition.batches.iter().map(encoded))).expect("writable");
+        std::fs::write(records, join(partition.records.iter().map(encode_to_vec))).expect("writable");
     }
 }
 

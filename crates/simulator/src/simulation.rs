@@ -22,6 +22,10 @@ const FAULTS_INTERVAL: Milliseconds = 250;
 const SPARE: NodeId = NodeId(4);
 /// Time after the last fault in which everything that can end must have ended.
 const LIVENESS_LIMIT: Milliseconds = 180_000;
+/// As long as less is left after each of these times, an end of very many small steps may take longer ...
+const PROGRESS_INTERVAL: Milliseconds = 30_000;
+/// ... but no longer than this. What does things again and again comes to an end much later, or never.
+const PROGRESS_LIMIT: Milliseconds = 360_000;
 /// Time after the last fault in which the cluster has found its leaders and caught up with its clocks.
 const RECOVERY_LIMIT: Milliseconds = 60_000;
 /// Time between two looks at whether everything has ended.
@@ -438,19 +442,25 @@ impl Simulation {
 
     /// Everything that can end has to end now, and then the rest is cancelled.
     fn finish(&mut self) {
-        let limit = self.schedule.now() + LIVENESS_LIMIT;
+        let begin = self.schedule.now();
+        let (mut limit, mut left) = (begin + LIVENESS_LIMIT, usize::MAX);
         while !self.is_at_rest() && !self.is_lost() {
+            if self.schedule.now() >= limit && self.schedule.now() < begin + PROGRESS_LIMIT {
+                let now_left = self.rows_left();
+                limit += if now_left < left { PROGRESS_INTERVAL } else { 0 };
+                left = now_left;
+            }
             let accounting = self.oracles.accounting();
             assert!(
                 self.schedule.now() < limit,
                 "{} instances are active {} s after the last fault, with {} incidents: {:?}; {}",
                 accounting.active(),
-                LIVENESS_LIMIT / 1_000,
+                (self.schedule.now() - begin) / 1_000,
                 accounting.incidents().count(),
                 accounting.roots().take(3).collect::<Vec<_>>(),
                 self.describe()
             );
-            if self.schedule.now() + LIVENESS_LIMIT > limit + RECOVERY_LIMIT {
+            if self.schedule.now() > begin + RECOVERY_LIMIT {
                 self.oracles.check_due(EPOCH + i64::try_from(self.schedule.now()).expect("a short time"));
             }
             if self.replaced.is_some() {
@@ -458,12 +468,18 @@ impl Simulation {
             }
             let next = self.schedule.now() + LOOK_INTERVAL;
             self.until(next);
-            if self.schedule.now() + LIVENESS_LIMIT / 3 > limit {
+            if self.schedule.now() > begin + LIVENESS_LIMIT / 3 * 2 {
                 // An incident that no resolution helps is a reason to be there still.
                 let asks = self.clients.cancel_stuck(self.oracles.accounting());
                 asks.into_iter().for_each(|ask| self.send(ask));
             }
         }
+    }
+
+    /// How many rows of all nodes are not those that stay.
+    fn rows_left(&self) -> usize {
+        let partitions = (1..=self.swarm.partitions).map(PartitionId);
+        partitions.flat_map(|partition| self.running().map(move |node| left_over(&node.rows(partition)).len())).sum()
     }
 
     /// Nothing is active, nothing is on its way, and all nodes have the same.

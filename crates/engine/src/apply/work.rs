@@ -61,7 +61,7 @@ mod tests {
         let counters = Counters::new(FeatureLevel::NEWEST);
         let mut state = State::new(Tables::open(&store), counters, PartitionId(1));
         let [one, other] = [1, 2].map(|number| Key::new(PartitionId(1), number));
-        let counts = |state: &State| (state.entries_of_work(one), state.entries_of_work(other));
+        let counts = |state: &State| (state.entries_of_work(one).len(), state.entries_of_work(other).len());
         for commits in [false, true, false, true] {
             let before = counts(&state);
             state.begin();

@@ -25,8 +25,7 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
         ))
         .into());
     }
-    // A banned instance can be cancelled, and again when its end was interrupted by what it is banned for.
-    if instance.lifecycle == Lifecycle::Terminating && !execution.state.is_banned(key) {
+    if instance.lifecycle == Lifecycle::Terminating && !can_begin_again(execution, key) {
         let reason = format!(
             "Expected to cancel a process instance with key '{key}', but it is in state '{}': a cancellation is in progress already",
             instance.lifecycle.name()
@@ -37,6 +36,13 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
     }
     execution.reply(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, instance.value.clone()));
     element::begin_termination(execution, key, instance)
+}
+
+/// A banned instance can be cancelled again when its end was interrupted by what it is banned for. As long as steps of its end
+/// wait to be taken, each cancellation would take all of them once more.
+fn can_begin_again(execution: &Execution<'_>, key: Key) -> bool {
+    let once = execution.state.counters.feature_level.rules().bans_forget_waiting_work;
+    execution.state.is_banned(key) && !(once && execution.state.has_waiting_work(key))
 }
 
 /// The instance that no other one created.

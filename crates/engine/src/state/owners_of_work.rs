@@ -32,18 +32,20 @@ impl OwnersOfWork {
         }
     }
 
-    /// How many entries an instance has.
-    pub fn count(&self, process_instance: Key, work: &state::Table<u64, WorkRow>) -> u64 {
+    /// The entries of an instance, oldest first.
+    pub fn entries(&self, process_instance: Key, work: &state::Table<u64, WorkRow>) -> Vec<u64> {
         let mut owners = self.0.borrow_mut();
         let mut still_there = BTreeMap::new();
-        let mut count = 0;
+        let mut entries = Vec::new();
         for sequence in work.keys() {
             let known = owners.remove(&sequence);
             let Some(owner) = known.or_else(|| Some(work.get(&sequence)?.process_instance_key)) else { continue };
-            count += u64::from(owner == process_instance);
+            if owner == process_instance {
+                entries.push(sequence);
+            }
             still_there.insert(sequence, owner);
         }
         *owners = still_there;
-        count
+        entries
     }
 }

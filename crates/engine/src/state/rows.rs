@@ -438,6 +438,27 @@ pub(crate) struct ServedStream {
     pub stream: StreamId,
 }
 
+/// A process instance that is banned.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BanRow {
+    /// The newest entry of the work queue at that time, if the ban forgot what waited of the instance.
+    pub work_in: Option<u64>,
+}
+
+/// Empty without a number, as the row was before level 8.
+impl state::TableValue for BanRow {
+    fn encode(&self, out: &mut Vec<u8>) {
+        if let Some(work_in) = self.work_in {
+            state::TableValue::encode(&work_in, out);
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, state::CorruptionError> {
+        let work_in = (!bytes.is_empty()).then(|| state::TableValue::decode(bytes)).transpose()?;
+        Ok(BanRow { work_in })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct WorkRow {
     #[n(0)]
