@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use protocol::{IncarnationIntent, Payload, Record, RecordPlace, RecordSource, RecordType};
+use protocol::{IncarnationIntent, Payload, PurgeIntent, Record, RecordPlace, RecordSource, RecordType};
 
 use super::format::{self, RECORD_LIMIT_BYTES, RecordLogError};
 use super::write_back::PIECE_BYTES;
@@ -41,6 +41,17 @@ struct Begins {
     incarnation: u64,
 }
 
+/// The incarnation that begins with a record: after a restore, or when the partition forgets everything.
+fn raised_incarnation(record: &Record) -> Option<u64> {
+    match &record.payload {
+        Payload::Incarnation(IncarnationIntent::Raised, value) if record.record_type == RecordType::Event => {
+            Some(value.incarnation)
+        }
+        Payload::Purge(PurgeIntent::Purged, value) => Some(value.incarnation),
+        _ => None,
+    }
+}
+
 impl RecordWriter {
     pub(super) fn open(log: Arc<RecordLog>, seen: u64) -> Result<Self, RecordLogError> {
         let segment = log.segments.lock().back().expect("there is always a segment").clone();
@@ -66,12 +77,9 @@ impl RecordWriter {
             return;
         }
         self.seen = record.position;
-        if let Payload::Incarnation(IncarnationIntent::Raised, value) = &record.payload
-            && record.record_type == RecordType::Event
-        {
+        if let Some(incarnation) = raised_incarnation(record) {
             // It is the first one of a later incarnation, which has segments of its own.
-            let begins = Begins { at: self.frames.len(), behind: self.last, incarnation: value.incarnation };
-            self.begins.push_back(begins);
+            self.begins.push_back(Begins { at: self.frames.len(), behind: self.last, incarnation });
         }
         self.last = record.place(self.incarnation());
         let encode = |out: &mut Vec<u8>| protocol::encode(record, out);
