@@ -236,7 +236,8 @@ impl Node {
         node.start_disk(&records, &channels)?;
         node.start_exporters(&options, configured, &records, &states, &channels)?;
         let throttles = options.write_throttle.iter().flat_map(|throttle| {
-            std::iter::repeat_with(|| WriteThrottle::new(*throttle)).take(usize::from(options.partition_count))
+            let partitions = (1..=options.partition_count).map(PartitionId);
+            partitions.map(|partition| WriteThrottle::new(*throttle, partition))
         });
         let maintenance = MaintenanceThread {
             shared: shared.clone(),

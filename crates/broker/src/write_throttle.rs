@@ -8,6 +8,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use metrics::{Gauge, gauge};
+use protocol::PartitionId;
+
 /// The rate of an exporter is the mean of about this time.
 const MEAN_OVER: Duration = Duration::from_secs(2);
 /// What may be written at once, as a time at the present rate.
@@ -43,13 +46,40 @@ pub(crate) struct Slowest<'a> {
     pub admitted: u64,
 }
 
+/// What is told of the rates of a partition, in records per second.
+struct WriteRateMetrics {
+    exporting: Gauge,
+    /// As on the reference engine, -1 while there is no limit.
+    limit: Gauge,
+    /// What is written over the limit; 0 while there is none.
+    load: Gauge,
+}
+
+impl WriteRateMetrics {
+    fn new(partition: PartitionId) -> Self {
+        let partition = partition.0.to_string();
+        WriteRateMetrics {
+            exporting: gauge!("zeebe_flow_control_exporting_rate", "partition" => partition.clone()),
+            limit: gauge!("zeebe_flow_control_write_rate_limit", "partition" => partition.clone()),
+            load: gauge!("zeebe_flow_control_partition_load", "partition" => partition),
+        }
+    }
+
+    fn publish(&self, exporting: f64, written: f64, limit: Option<f64>) {
+        self.exporting.set(exporting);
+        self.limit.set(limit.unwrap_or(-1.0));
+        self.load.set(limit.map_or(0.0, |limit| written / limit));
+    }
+}
+
 /// Finds out how fast a partition may write.
-#[derive(Debug)]
 pub(crate) struct WriteThrottle {
     options: WriteThrottleOptions,
+    metrics: WriteRateMetrics,
     /// When it was looked last, and what was seen then.
     last: Option<(Duration, u64, u64, u64)>,
     exported_per_second: f64,
+    written_per_second: f64,
     /// Records that a command leads to.
     cost: f64,
     /// Records that may still be written.
@@ -57,8 +87,16 @@ pub(crate) struct WriteThrottle {
 }
 
 impl WriteThrottle {
-    pub fn new(options: WriteThrottleOptions) -> Self {
-        WriteThrottle { options, last: None, exported_per_second: 0.0, cost: FIRST_COST, allowance: 0.0 }
+    pub fn new(options: WriteThrottleOptions, partition: PartitionId) -> Self {
+        WriteThrottle {
+            options,
+            metrics: WriteRateMetrics::new(partition),
+            last: None,
+            exported_per_second: 0.0,
+            written_per_second: 0.0,
+            cost: FIRST_COST,
+            allowance: 0.0,
+        }
     }
 
     /// To be called from time to time. Returns the pace to keep until the next call, if the backlog is too long.
@@ -70,8 +108,9 @@ impl WriteThrottle {
         let difference = |later: u64, earlier: u64| later.saturating_sub(earlier) as f64;
         if since > 0.0 {
             let share = (since / MEAN_OVER.as_secs_f64()).min(1.0);
-            let lately = difference(exported, was_exported) / since;
-            self.exported_per_second += share * (lately - self.exported_per_second);
+            let mean = |of: f64, later, earlier| of + share * (difference(later, earlier) / since - of);
+            self.exported_per_second = mean(self.exported_per_second, exported, was_exported);
+            self.written_per_second = mean(self.written_per_second, written, was_written);
             let commands = difference(admitted, was_admitted);
             if commands > 0.0 {
                 let lately = (difference(written, was_written) / commands).max(1.0);
@@ -81,10 +120,12 @@ impl WriteThrottle {
         let backlog = written.saturating_sub(exported);
         if backlog <= self.options.acceptable_records {
             self.allowance = 0.0;
+            self.metrics.publish(self.exported_per_second, self.written_per_second, None);
             return None;
         }
         let acceptable = self.options.acceptable_records as f64 / backlog as f64;
         let rate = (self.exported_per_second * acceptable).max(self.options.minimum_records_per_second as f64);
+        self.metrics.publish(self.exported_per_second, self.written_per_second, Some(rate));
         self.allowance -= difference(written, was_written);
         // Debts are bounded too: what was written before the pace was known, and by ending work, is not held against the next minute.
         let burst = rate * BURST.as_secs_f64();
@@ -138,7 +179,7 @@ mod tests {
     /// Records before the exporter and records written per second, second by second, of a partition that would write
     /// `demand` records per second with commands of 20 records.
     fn run(options: WriteThrottleOptions, demand: u64, exported_per_second: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
-        let mut throttle = WriteThrottle::new(options);
+        let mut throttle = WriteThrottle::new(options, PartitionId(1));
         let (mut written, mut exported, mut admitted) = (0u64, 0u64, 0u64);
         let mut seconds = Vec::new();
         for second in 0..300 {
