@@ -138,6 +138,13 @@ impl Client {
         self.shared.partition_count()
     }
 
+    /// By how many partitions, from partition 1 on, messages find those who wait for them: as the state of the first partition says,
+    /// which may be fewer than there are.
+    pub fn correlation_partition_count(&self) -> u16 {
+        let first = self.shared.entrances.first().and_then(|first| first.correlation_partition_count());
+        first.unwrap_or_else(|| self.partition_count())
+    }
+
     /// The partition for the next thing that may be created anywhere: in turn, among those that take commands now. When
     /// none does, the next one, which says why.
     pub fn next_partition(&self) -> PartitionId {
@@ -269,6 +276,17 @@ mod tests {
         assert_eq!(turns(), [1, 3, 1, 3, 1, 3]);
         shared.entrances.iter().for_each(|entrance| entrance.set_role(Role::Inactive));
         assert!((1..=3).contains(&client.next_partition().0), "the one that is asked says why");
+    }
+
+    #[test]
+    fn messages_go_by_the_count_that_the_state_has() {
+        let (shared, _inbox) = Shared::for_test(3, 8);
+        let client = Client::new(shared.clone());
+        assert_eq!(client.correlation_partition_count(), 3, "before the state is known");
+        // Partitions were added to two.
+        let options = engine::EngineOptions::new(PartitionId(1), 2);
+        shared.entrances[0].applied(&engine::Engine::in_memory(options));
+        assert_eq!((client.correlation_partition_count(), client.partition_count()), (2, 3));
     }
 
     fn message(name: &str) -> Command {

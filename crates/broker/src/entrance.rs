@@ -1,11 +1,11 @@
 //! What other threads see of a partition.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
-use engine::{FeatureLevel, Reply};
+use engine::{Engine, FeatureLevel, Reply};
 use parking_lot::Mutex;
 use protocol::PartitionId;
 
@@ -69,6 +69,8 @@ pub(crate) struct Entrance {
     remark: Mutex<Option<String>>,
     /// By which rules the partition works.
     feature_level: AtomicU32,
+    /// By how many partitions its state routes messages; 0 before that is known.
+    correlation_partition_count: AtomicU16,
 }
 
 impl Entrance {
@@ -84,7 +86,19 @@ impl Entrance {
             troubles: AtomicU8::new(0),
             remark: Mutex::default(),
             feature_level: AtomicU32::new(FeatureLevel::OLDEST.number()),
+            correlation_partition_count: AtomicU16::new(0),
         }
+    }
+
+    /// What the gateway has to know of the state that was just applied.
+    pub fn applied(&self, engine: &Engine) {
+        self.set_feature_level(engine.feature_level());
+        self.correlation_partition_count.store(engine.correlation_partition_count(), Ordering::Release);
+    }
+
+    /// By how many partitions its state routes messages, as soon as that is known.
+    pub fn correlation_partition_count(&self) -> Option<u16> {
+        Some(self.correlation_partition_count.load(Ordering::Acquire)).filter(|count| *count > 0)
     }
 
     /// The partition works by the rules of this level.

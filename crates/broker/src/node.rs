@@ -349,7 +349,7 @@ impl Node {
         let count = channels.work.len();
         let mut slots: Vec<Vec<Slot>> = (0..count).map(|_| Vec::new()).collect();
         for (entrance, opened) in self.shared.entrances.iter().zip(opened) {
-            entrance.set_feature_level(opened.engine.feature_level());
+            entrance.applied(&opened.engine);
             let partition = Partition::new(entrance.id, opened.engine, partition_options)
                 .with_cluster_id(&cluster_id)
                 .with_global_listeners(options.global_listeners.clone());

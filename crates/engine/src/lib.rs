@@ -382,6 +382,11 @@ impl Engine {
         self.state.tables.cluster.get(&()).map(|row| row.value.clone())
     }
 
+    /// By how many partitions, from partition 1 on, messages are routed.
+    pub fn correlation_partition_count(&self) -> u16 {
+        self.state.counters.correlation_partition_count.unwrap_or(self.options.first_partition_count)
+    }
+
     /// For a leader of the first partition: the command by which the cluster gets its id and its routing, which are those given
     /// unless the state has them; `None` when it has, when this is another partition, or when its feature level has none.
     pub fn bootstrap_command(&self, cluster_id: &str) -> Option<Command> {

@@ -32,7 +32,7 @@ impl Router<'_> {
 
     /// Where messages with this correlation key meet those who wait for them.
     pub(crate) fn of_correlation_key(&self, correlation_key: &str) -> PartitionId {
-        partition_for_correlation_key(correlation_key, self.0.partition_count())
+        partition_for_correlation_key(correlation_key, self.0.correlation_partition_count())
     }
 
     /// The key of a request and the partition that must know it.

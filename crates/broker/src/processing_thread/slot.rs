@@ -198,7 +198,7 @@ impl Shell for Surroundings {
     }
 
     fn applied(&mut self, _: &[u8], _: &[Record], engine: &Engine) {
-        self.entrance.set_feature_level(engine.feature_level());
+        self.entrance.applied(engine);
     }
 
     fn records_flushed(&mut self, result: Result<(), &RecordLogError>) {
