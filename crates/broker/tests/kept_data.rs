@@ -4,15 +4,20 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
+use std::sync::mpsc;
 
+use exporters::ExporterConfiguration;
 use model_builder::{Event, ProcessBuilder};
 use osmia_broker::{Client, Node, NodeOptions};
 use protocol::*;
 use replication::{GroupId, GroupWrite, LogOptions, LogStore, Position, RaftEngineLog, WriteBatch};
+use serde_json::{Map, Value};
 use support::*;
 
 /// The format that this version writes.
 const NEWEST: &str = "format-1";
+/// The same at level 8, with an exporter that has not got all records yet.
+const WITH_RECORDS: &str = "format-1-records";
 /// Instances that wait in a directory, for each partition and for each kind of wait.
 const INSTANCES: usize = 2;
 
@@ -93,12 +98,62 @@ fn name(kind: &str, partition: u16, number: usize) -> String {
     format!("{kind}-{partition}-{number}")
 }
 
+/// The partitions go on by the newest rules, the first one last.
+fn raise(client: &Client) {
+    let newest = engine::FeatureLevel::NEWEST.number();
+    for level in client.feature_levels() {
+        assert!(level.level < newest, "the directory is of an older level");
+        let (sender, answer) = mpsc::channel();
+        client.raise_feature_level(level.partition, newest, move |reply| drop(sender.send(reply))).expect("known");
+        assert_eq!(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection, None);
+        eventually("the level", || {
+            client.feature_levels().iter().any(|now| now.partition == level.partition && now.level == newest)
+        });
+    }
+}
+
+/// An exporter to a file of lines, under the name that it has in the kept directory.
+fn with_exporter(directory: &Path, lines: &Path) -> NodeOptions {
+    let arguments = Map::from_iter([("path".to_owned(), Value::from(lines.to_str().expect("UTF-8")))]);
+    let exporter = ExporterConfiguration::of_class("lines", "JsonLines", arguments).expect("known");
+    NodeOptions { exporters: vec![exporter], ..two_partitions(directory) }
+}
+
+fn is_exported(node: &Node) -> bool {
+    node.exporters().statuses()[0].partitions.iter().all(|partition| partition.lag_records() == 0)
+}
+
+#[test]
+fn the_records_of_a_kept_directory_are_read_from_where_its_exporter_was() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let data = directory.path().join("data");
+    std::fs::create_dir(&data).expect("writable");
+    tar(&["-xzf"], &data, &archive(WITH_RECORDS));
+    let lines = directory.path().join("lines.jsonl");
+    let node = start(with_exporter(&data, &lines));
+    eventually("the records", || is_exported(&node));
+    node.stop().expect("a clean stop");
+    let text = std::fs::read_to_string(&lines).expect("there");
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for partition in [1, 2] {
+        let of_partition = records.iter().filter(|record| record["partitionId"] == partition);
+        let numbers: Vec<u64> =
+            of_partition.clone().map(|record| record["number"].as_u64().expect("a number")).collect();
+        let (first, last) = (numbers[0], *numbers.last().expect("some"));
+        assert!(first > 1, "what it had already does not come again");
+        assert_eq!(numbers, (first..=last).collect::<Vec<_>>(), "nothing is missing");
+        let created = of_partition.filter(|record| record["valueType"] == "JOB" && record["intent"] == "CREATED");
+        assert_eq!(created.count(), INSTANCES, "jobs that were created while its target was away");
+    }
+}
+
 #[test]
 fn a_kept_directory_is_opened_and_what_waits_in_it_goes_on_to_its_end() {
     let directory = tempfile::tempdir().expect("temporary directory");
     tar(&["-xzf"], directory.path(), &archive(NEWEST));
     let node = start(two_partitions(directory.path()));
     let client = node.client();
+    raise(&client);
     let paid = activate_of(&client, "pay");
     assert_eq!(paid.len(), 2 * INSTANCES, "some wait for their first job");
     paid.iter().for_each(|(job, _)| assert_eq!(complete(&client, *job).expect("taken").rejection, None));
@@ -198,4 +253,31 @@ fn write_the_directory_of_the_newest_format() {
         drop(std::fs::remove_file(directory.path().join(file)));
     }
     tar(&["-czf"], directory.path(), &archive(NEWEST));
+}
+
+/// Writes the directory with records. Once released it must never change.
+#[test]
+#[ignore = "writes files of the source"]
+fn write_the_directory_with_records() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (data, lines) = (directory.path().join("data"), directory.path().join("lines.jsonl"));
+    let create = |client: &Client| {
+        for (partition, number) in (1..=2).flat_map(|partition| (0..INSTANCES).map(move |number| (partition, number))) {
+            create_with(client, partition, &name("job", partition, number));
+        }
+    };
+    let node = start(with_exporter(&data, &lines));
+    deploy(&node.client(), &process());
+    create(&node.client());
+    eventually("the records", || is_exported(&node));
+    node.stop().expect("a clean stop");
+    // Its target is away: what is written waits in the segments.
+    let node = Node::start(with_exporter(&data, &directory.path().join("away/lines.jsonl"))).expect("the node starts");
+    assert!(node.wait_until_ready(LIMIT));
+    create(&node.client());
+    node.crash();
+    for file in ["LOCK", "RESERVE", "log/next-file"] {
+        drop(std::fs::remove_file(data.join(file)));
+    }
+    tar(&["-czf"], &data, &archive(WITH_RECORDS));
 }
