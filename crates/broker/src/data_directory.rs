@@ -132,6 +132,16 @@ pub enum DataDirectoryError {
         /// Free bytes below which no new work is taken.
         low_bytes: u64,
     },
+    /// The note that it was put back from a copy cannot be read.
+    #[error(
+        "The note {} cannot be read: {problem}. Start the version that wrote it, or write it again with 'osmia doctor --restored'.",
+        path.display()
+    )]
+    Restored {
+        path: PathBuf,
+        /// What does not fit.
+        problem: String,
+    },
     /// A later version wrote what an exporter has acknowledged.
     #[error(
         "The exporter positions {} cannot be read: {problem}. Start the version that wrote them, or move the file away (the \
@@ -502,13 +512,13 @@ impl Settings {
 }
 
 /// Adds the last line, which is over all lines before it.
-fn with_checksum(mut lines: String) -> String {
+pub(crate) fn with_checksum(mut lines: String) -> String {
     let checksum = crc32fast::hash(lines.as_bytes());
     lines.push_str(&format!("{CHECKSUM} {checksum:08x}\n"));
     lines
 }
 
-fn check_checksum(content: &[u8]) -> Result<(), &'static str> {
+pub(crate) fn check_checksum(content: &[u8]) -> Result<(), &'static str> {
     let whole = content.strip_suffix(b"\n").ok_or("its last line does not end")?;
     let last = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let (lines, last) = whole.split_at(last);

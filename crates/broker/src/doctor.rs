@@ -22,6 +22,7 @@ use crate::data_directory::{self, DataDirectoryError, OfflineDirectory, Paths};
 use crate::exporting::PositionsFile;
 use crate::record_log;
 use crate::replication_loop::group_of;
+use crate::restored;
 
 /// What cannot be done with a data directory.
 #[derive(Debug, thiserror::Error)]
@@ -288,6 +289,24 @@ pub fn refuse(path: &Path, refusal: Refusal) -> Result<RefusedCommand, DoctorErr
     list.write(&place)?;
     forget(patient.paths(), partition)?;
     Ok(refused)
+}
+
+/// Notes that the directory was put back from a copy: from the next start on, its partitions are at another incarnation, with keys and
+/// positions that the lost life cannot have given. Returns its number, which is the time in seconds unless a life had a higher one.
+///
+/// # Errors
+/// When the state of a partition cannot be read, or the note cannot be written.
+pub fn restored(path: &Path, seconds: u64) -> Result<u64, DoctorError> {
+    let patient = Patient::open(path)?;
+    let mut incarnation = seconds;
+    for partition in patient.partitions() {
+        let engine = patient.engine(partition).map_err(DoctorError::Impossible)?;
+        incarnation = incarnation.max(engine.map_or(0, |engine| engine.incarnation()).saturating_add(1));
+    }
+    let noted = restored::read(patient.paths().directory())?.unwrap_or_default();
+    incarnation = incarnation.max(noted.saturating_add(1));
+    restored::write(patient.paths().directory(), incarnation)?;
+    Ok(incarnation)
 }
 
 /// Has the partition take part in the next start again, which tries the entry again. Returns what was noted.

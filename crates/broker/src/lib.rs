@@ -38,6 +38,7 @@ pub mod record_log;
 pub mod replication_loop;
 mod replication_thread;
 mod requests;
+mod restored;
 mod shared;
 pub mod snapshots;
 mod streams;

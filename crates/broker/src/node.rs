@@ -38,6 +38,7 @@ use crate::record_log::{RecordLog, RecordLogError, RecordLogOptions, SystemFiles
 use crate::replication_loop::group_of;
 use crate::replication_thread::ReplicationThread;
 use crate::requests::Requests;
+use crate::restored;
 use crate::shared::Shared;
 use crate::streams::Streams;
 use crate::upkeep::Upkeep;
@@ -342,6 +343,7 @@ impl Node {
         let partition_options = PartitionOptions {
             node: options.node_id,
             settings,
+            restored: restored::read(self.directory.paths.directory())?,
             resend_interval_milliseconds: i64::try_from(resend_interval).unwrap_or(i64::MAX),
             ..PartitionOptions::default()
         };

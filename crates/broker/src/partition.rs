@@ -30,6 +30,8 @@ pub struct PartitionOptions {
     pub node: u32,
     /// Settings that are to be part of the state; none to leave those that are.
     pub settings: Option<SettingsValue>,
+    /// The data was put back from a copy, and is to be at this incarnation at least.
+    pub restored: Option<u64>,
 }
 
 impl Default for PartitionOptions {
@@ -43,6 +45,7 @@ impl Default for PartitionOptions {
             lost_after_milliseconds: 10_000,
             node: 0,
             settings: None,
+            restored: None,
         }
     }
 }
@@ -200,6 +203,8 @@ impl Partition {
 
     /// What the leader knows of the cluster and its settings become part of the state, as soon as the feature level has them.
     fn adapt_state(&self, effects: &mut Effects) {
+        // First, so that whatever else is done belongs to the new life.
+        effects.submit.extend(self.options.restored.and_then(|incarnation| self.engine.restored_command(incarnation)));
         effects
             .submit
             .extend(self.cluster_id.as_ref().and_then(|cluster_id| self.engine.bootstrap_command(cluster_id)));

@@ -222,6 +222,43 @@ fn a_lost_state_is_refused_with_its_place_and_the_records_stay() {
     start(two_partitions(directory.path())).stop().expect("a clean stop");
 }
 
+/// The keys and positions that were given after the copy are not given again.
+#[test]
+fn a_directory_that_was_put_back_begins_another_life() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (data, lines) = (directory.path().join("data"), directory.path().join("lines.jsonl"));
+    let node = start(with_exporter(&data, &lines));
+    deploy(&node.client(), &process());
+    let before = create_with(&node.client(), 2, "a");
+    eventually("the records", || is_exported(&node));
+    node.stop().expect("a clean stop");
+    let incarnation = osmia_broker::doctor::restored(&data, 1_800_000_000).expect("writable");
+    assert_eq!(incarnation, 1_800_000_000);
+    let raised = || {
+        let text = std::fs::read_to_string(&lines).expect("there");
+        let records = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let raised = records.filter(|record| record["valueType"] == "INCARNATION" && record["intent"] == "RAISED");
+        raised.map(|record| (record["partitionId"].clone(), record["incarnation"].clone())).collect::<Vec<_>>()
+    };
+    // Once, however often it is started.
+    for _ in 0..2 {
+        let node = start(with_exporter(&data, &lines));
+        eventually("the other life", || is_exported(&node) && raised().len() == 2);
+        let after = create_with(&node.client(), 2, "b");
+        assert!(after.counter() > before.counter() + 1_000_000_000, "{before} and {after}");
+        eventually("the records", || is_exported(&node));
+        node.stop().expect("a clean stop");
+        let mut raised = raised();
+        raised.sort_by_key(|(partition, _)| partition.as_u64());
+        assert_eq!(raised, [1, 2].map(|partition| (Value::from(partition), Value::from(incarnation))));
+    }
+    // What waited goes on, and a second copy gets a number of its own.
+    let node = start(with_exporter(&data, &lines));
+    assert!(activate_of(&node.client(), "pay").iter().any(|(_, instance)| *instance == before));
+    node.stop().expect("a clean stop");
+    assert_eq!(osmia_broker::doctor::restored(&data, 5).expect("writable"), 1_800_000_001);
+}
+
 /// Writes the directory of the newest format. That of a released one must never change.
 #[test]
 #[ignore = "writes files of the source"]

@@ -60,14 +60,18 @@ use std::sync::Arc;
 
 use ::state::{Checkpoint, Retired, Schema, Store, StoreError, StoreOptions, Written};
 use protocol::{
-    ClusterIntent, ClusterValue, Command, CommandBatch, GlobalListenerValue, JobStreamIntent, Key, NodeIntent,
-    NodeValue, OutboxSource, PartitionId, Payload, Record, RecordPlace, SettingsIntent, SettingsValue, Timestamp,
-    WorkIntent, WorkValue,
+    ClusterIntent, ClusterValue, Command, CommandBatch, GlobalListenerValue, IncarnationIntent, IncarnationValue,
+    JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record, RecordPlace,
+    SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
 };
 
 use crate::state::{Counters, EarlyVariables, OutboxRow, State, Tables};
 
 /// The layout of the tables, with what brings the files of older versions to it.
+/// More keys than a life of the data gives between a copy and its loss, and so few that data can be put back 100,000 times.
+const KEYS_OF_A_LOST_LIFE: u64 = 1 << 34;
+/// The same of positions.
+const POSITIONS_OF_A_LOST_LIFE: u64 = 1 << 40;
 const SCHEMA: Schema = Schema { version: SCHEMA_VERSION, oldest_reader: 1, steps: &[] };
 /// The version of the tables' layout.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -385,6 +389,20 @@ impl Engine {
     /// By how many partitions, from partition 1 on, messages are routed.
     pub fn correlation_partition_count(&self) -> u16 {
         self.state.counters.correlation_partition_count.unwrap_or(self.options.first_partition_count)
+    }
+
+    /// For a leader whose data was put back from a copy: the command that begins the life of the data with this number, unless
+    /// it has begun. Keys and positions go on far behind those of the copy, because others may have those of the lost life.
+    pub fn restored_command(&self, incarnation: u64) -> Option<Command> {
+        let Counters { incarnation: present, key, position, .. } = self.state.counters;
+        (present < incarnation).then(|| {
+            let value = IncarnationValue {
+                incarnation,
+                key_counter: key.saturating_add(KEYS_OF_A_LOST_LIFE),
+                position: position.saturating_add(POSITIONS_OF_A_LOST_LIFE),
+            };
+            Command::of_system(Key::NONE, Payload::Incarnation(IncarnationIntent::Raise, Box::new(value)))
+        })
     }
 
     /// For a leader of the first partition: the command by which the cluster gets its id and its routing, which are those given

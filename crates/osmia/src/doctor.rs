@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use broker::doctor::{
     self, Checkpoint, LogRange, PartitionReport, Refusal, RefusedCommand, Report, SegmentsRange, Suspect,
@@ -29,6 +30,10 @@ pub(crate) struct DoctorArguments {
     /// Let a partition that was left out start again, with the same entry
     #[arg(long, value_name = "PARTITION")]
     retry: Option<u16>,
+    /// Note that the directory was put back from an older copy: from the next start on, keys and positions go on far behind
+    /// those that exporters' targets and workers may know of the life that is lost
+    #[arg(long, conflicts_with_all = ["refuse", "retry"])]
+    restored: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -84,6 +89,18 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Outcome {
             json!({ "partition": partition, "times": times }).to_string()
         } else {
             text
+        });
+    }
+    if arguments.restored {
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let incarnation = doctor::restored(data, seconds)?;
+        return print(&if arguments.json {
+            json!({ "incarnation": incarnation }).to_string()
+        } else {
+            format!(
+                "From the next start on, the partitions are at incarnation {incarnation}: their keys and positions go on far behind those \
+                 that were given before, and records are told apart from those of the life that is lost."
+            )
         });
     }
     let report = doctor::examine(data)?;

@@ -193,6 +193,24 @@ async fn an_entry_is_tried_again_when_an_operator_says_so() {
     assert!(healthy, "going beyond the entry forgets it: {report:#}");
 }
 
+/// What it leads to is in the tests of the broker (`a_directory_that_was_put_back_begins_another_life`).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_was_put_back_is_noted() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let data = directory.path();
+    let server = Server::start(data, &[]);
+    assert!(text(&doctor(data, &["--restored"])).contains("is in use by process"));
+    assert_eq!(server.terminate(), Some(0));
+    let output = doctor(data, &["--restored"]);
+    let said = text(&output);
+    assert!(output.status.success() && said.contains("the partitions are at incarnation "), "{said}");
+    let server = Server::start(data, &[]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("again", "work")).await;
+    assert_eq!(server.terminate(), Some(0));
+    assert!(report(data).0, "it is in good health");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_data_directory_in_good_health_is_described_and_not_changed() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -1,0 +1,66 @@
+//! The note that the data directory was put back from a copy.
+//!
+//! What happened after the copy is gone, but exporters' targets and workers remember it. So each partition begins another life of its
+//! data, with a number that no life had, as soon as it is led. The note stays: a partition that has reached the number leaves it alone.
+
+use std::io;
+use std::path::Path;
+
+use crate::data_directory::{DataDirectoryError, check_checksum, with_checksum, write_atomically};
+
+/// Its name in the data directory.
+pub(crate) const FILE_NAME: &str = "RESTORED";
+const FIRST_LINE: &str = "format 1";
+const INCARNATION: &str = "incarnation ";
+
+/// Notes that the partitions are to be at this incarnation at least.
+pub(crate) fn write(directory: &Path, incarnation: u64) -> Result<(), DataDirectoryError> {
+    let content = with_checksum(format!("{FIRST_LINE}\n{INCARNATION}{incarnation}\n"));
+    write_atomically(&directory.join(FILE_NAME), content.as_bytes())
+}
+
+/// The incarnation that is noted, if one is.
+pub(crate) fn read(directory: &Path) -> Result<Option<u64>, DataDirectoryError> {
+    let path = directory.join(FILE_NAME);
+    let content = match std::fs::read(&path) {
+        Ok(content) => content,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(DataDirectoryError::Io { action: "read", path, source }),
+    };
+    parse(&content).map(Some).map_err(|problem| DataDirectoryError::Restored { path, problem })
+}
+
+fn parse(content: &[u8]) -> Result<u64, String> {
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    // Before the checksum, so that a later version is refused as one and not as damage.
+    let first = text.lines().next().unwrap_or_default();
+    if first != FIRST_LINE {
+        return Err(format!("its first line is '{first}', and this version reads '{FIRST_LINE}'"));
+    }
+    check_checksum(content)?;
+    let number = text.lines().nth(1).and_then(|line| line.strip_prefix(INCARNATION)).and_then(|text| text.parse().ok());
+    number.ok_or_else(|| "its second line names no incarnation".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_is_read_and_damage_is_told() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        assert_eq!(read(directory.path()).expect("readable"), None);
+        write(directory.path(), 1_800_000_000).expect("writable");
+        assert_eq!(read(directory.path()).expect("readable"), Some(1_800_000_000));
+        let path = directory.path().join(FILE_NAME);
+        let content = std::fs::read_to_string(&path).expect("readable");
+        for (from, to, expected) in [
+            ("incarnation 18", "incarnation 19", "its checksum does not fit"),
+            ("format 1", "format 2", "its first line is 'format 2', and this version reads 'format 1'"),
+        ] {
+            std::fs::write(&path, content.replace(from, to)).expect("writable");
+            let error = read(directory.path()).expect_err("damaged").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
