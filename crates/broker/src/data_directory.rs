@@ -303,25 +303,30 @@ impl Paths {
 
 /// What is fixed in this directory. In a new one that is noted, but not final before everything in it could be opened.
 fn settings(directory: &Path, options: &NodeOptions) -> Result<Settings, DataDirectoryError> {
+    if let Some(settings) = existing(directory)? {
+        return Ok(settings);
+    }
+    discard_unfinished(directory)?;
+    refuse_foreign_data(directory)?;
+    let settings = Settings::new(options);
+    write_atomically(&directory.join(CREATING), settings.to_text().as_bytes())?;
+    Ok(settings)
+}
+
+/// What is fixed in a directory that was made completely; none when it was not. Nothing is changed.
+fn existing(directory: &Path) -> Result<Option<Settings>, DataDirectoryError> {
     let format = directory.join(FORMAT_FILE);
-    match std::fs::read(&format) {
-        Ok(content) => {
-            let settings = Settings::read(directory, &content)?;
-            refuse_more_partitions(directory, settings.partitions)?;
-            // A new log would lack everything that was logged since the last checkpoint.
-            match directory.join(LOG).exists() {
-                true => Ok(settings),
-                false => Err(DataDirectoryError::Missing { directory: directory.to_owned(), name: LOG }),
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            discard_unfinished(directory)?;
-            refuse_foreign_data(directory)?;
-            let settings = Settings::new(options);
-            write_atomically(&directory.join(CREATING), settings.to_text().as_bytes())?;
-            Ok(settings)
-        }
-        Err(error) => Err(failed("read", &format)(error)),
+    let content = match std::fs::read(&format) {
+        Ok(content) => content,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("read", &format)(error)),
+    };
+    let settings = Settings::read(directory, &content)?;
+    refuse_more_partitions(directory, settings.partitions)?;
+    // A new log would lack everything that was logged since the last checkpoint.
+    match directory.join(LOG).exists() {
+        true => Ok(Some(settings)),
+        false => Err(DataDirectoryError::Missing { directory: directory.to_owned(), name: LOG }),
     }
 }
 
@@ -426,6 +431,21 @@ fn refuse_more_partitions(directory: &Path, count: u16) -> Result<(), DataDirect
         }
     }
     Ok(())
+}
+
+/// Whether a node with these options could use its data directory. Nothing is made, changed or locked, so it may be asked while a
+/// node runs, and of a directory that is not there yet.
+///
+/// # Errors
+/// When what is there does not fit the options, or cannot be read.
+pub fn check_data_directory(options: &NodeOptions) -> Result<(), DataDirectoryError> {
+    let directory = &options.data_directory;
+    match existing(directory)? {
+        Some(settings) => settings.check(directory, options),
+        // A start discards what an earlier one did not complete.
+        None if directory.join(CREATING).exists() => Ok(()),
+        None => refuse_foreign_data(directory),
+    }
 }
 
 /// How many partitions a data directory was made with; `None` when there is none yet, or none that can be read (opening it
@@ -675,6 +695,24 @@ mod tests {
         std::fs::remove_file(directory.path().join("FORMAT")).expect("there");
         let error = DataDirectory::open(&options(directory.path())).expect_err("foreign data").to_string();
         assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
+    }
+
+    #[test]
+    fn a_check_refuses_what_a_start_would_and_leaves_no_trace() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let data = directory.path().join("data");
+        let more = NodeOptions { partition_count: 5, ..options(&data) };
+        check_data_directory(&more).expect("nothing is fixed yet");
+        assert!(!data.exists());
+        let running = made(&data);
+        check_data_directory(&options(&data)).expect("a running node is in nobody's way");
+        let error = check_data_directory(&more).expect_err("3 partitions are there").to_string();
+        assert!(error.contains("partition count 3, and it cannot be changed to 5"), "{error}");
+        drop(running);
+        std::fs::remove_file(data.join(FORMAT_FILE)).expect("there");
+        let error = check_data_directory(&options(&data)).expect_err("foreign data").to_string();
+        assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
+        assert_eq!(read_starts(&data), 1);
     }
 
     #[test]

@@ -49,7 +49,7 @@ mod write_throttle;
 
 pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest};
 pub use clock::{Clock, NotControllable};
-pub use data_directory::{DataDirectoryError, stored_cluster_id, stored_partition_count};
+pub use data_directory::{DataDirectoryError, check_data_directory, stored_cluster_id, stored_partition_count};
 pub use disk::{DiskOptions, DiskState, DiskView};
 pub use engine::{FeatureLevel, JobsAvailable, Push, Reply};
 pub use entrance::{Health, Role};

@@ -195,10 +195,16 @@ async fn failed(node: &Node) {
     }
 }
 
-/// Checks what the configuration itself does not: what exporters and the log make of their settings.
+/// Checks what the configuration itself does not: what exporters and the log make of their settings, and whether the files fit that
+/// they name.
 pub(crate) fn check(configuration: &Configuration) -> Outcome {
-    broker::check_exporters(&exporters(configuration)?, partition_count(configuration), &configuration.data)?;
+    let options = node_options(configuration)?;
+    broker::check_exporters(&options.exporters, options.partition_count, &configuration.data)?;
     log_filter(configuration)?;
+    if let Some(tls) = &configuration.tls {
+        tls.check()?;
+    }
+    broker::check_data_directory(&options)?;
     Ok(())
 }
 

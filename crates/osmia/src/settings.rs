@@ -127,6 +127,44 @@ mod tests {
         assert!(shared.unwrap_err().contains("which the exporter 'a' writes too"));
     }
 
+    /// What a check says with these flags.
+    fn checked(flags: &[(&'static str, &str)]) -> Result<(), String> {
+        let flags = flags.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let sources = Sources::new(flags, Environment::default(), None).expect("it is read");
+        crate::node::check(&Configuration::read(&sources).expect("each is right")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_certificate_that_no_node_could_use_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let data = directory.path().to_str().expect("text");
+        let file = |name: &str| format!("{}/tests/tls/{name}.pem", env!("CARGO_MANIFEST_DIR"));
+        let with = |certificate: &str, key: &str| {
+            checked(&[("data", data), ("tls-certificate", &file(certificate)), ("tls-key", &file(key))])
+        };
+        assert_eq!(with("certificate", "key"), Ok(()));
+        let missing = with("nowhere", "key").unwrap_err();
+        assert!(missing.contains("Cannot read the TLS file") && missing.contains("nowhere.pem"), "{missing}");
+        let swapped = with("certificate", "certificate").unwrap_err();
+        assert!(swapped.contains("must belong to the certificate"), "{swapped}");
+    }
+
+    #[test]
+    fn partitions_that_the_data_does_not_have_are_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let data = directory.path().join("data");
+        let path = data.to_str().expect("text");
+        assert_eq!(checked(&[("data", path), ("partitions", "5")]), Ok(()));
+        assert!(!data.exists(), "a check makes nothing");
+        let options = broker::NodeOptions { data_directory: data.clone(), partition_count: 2, ..Default::default() };
+        let node = broker::Node::start(options).expect("it starts");
+        assert_eq!(checked(&[("data", path), ("partitions", "2")]), Ok(()), "also while it runs");
+        node.stop().expect("it stops");
+        assert_eq!(checked(&[("data", path)]), Ok(()));
+        let other = checked(&[("data", path), ("partitions", "5")]).unwrap_err();
+        assert!(other.contains("was made with partition count 2, and it cannot be changed to 5"), "{other}");
+    }
+
     #[test]
     fn passwords_are_not_shown() {
         assert_eq!(without_password("postgresql://osmia:p@ss@db:1/x"), "postgresql://osmia:***@db:1/x");
