@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 
 use crate::client::{Outcome, Server};
 use crate::output::Output;
-pub(crate) use rest::{Rest, RestError};
+pub(crate) use rest::{ADDRESS_VARIABLES, Rest, RestError};
 
 /// What a command asks.
 pub(crate) trait Question {

@@ -13,7 +13,8 @@ use crate::configuration::{Environment, duration};
 use crate::profiles::{self, ProfileError};
 
 /// Where a client looks for the gateway; the first one that is set wins.
-const ADDRESS_VARIABLES: [&str; 4] = ["OSMIA_ADDRESS", "ZEEBE_ADDRESS", "CAMUNDA_GRPC_ADDRESS", "ZEEBE_GRPC_ADDRESS"];
+pub(crate) const ADDRESS_VARIABLES: [&str; 4] =
+    ["OSMIA_ADDRESS", "ZEEBE_ADDRESS", "CAMUNDA_GRPC_ADDRESS", "ZEEBE_GRPC_ADDRESS"];
 const DEFAULT_ADDRESS: &str = "127.0.0.1:26500";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that a client allows beyond the time limit given to the server.

@@ -13,6 +13,8 @@ use crate::configuration::Environment;
 const FILE_VARIABLE: &str = "OSMIA_PROFILES";
 /// The profile of commands that do not name one.
 const NAME_VARIABLE: &str = "OSMIA_PROFILE";
+/// What commands that call a node read about profiles.
+pub(crate) const VARIABLES: [&str; 2] = [FILE_VARIABLE, NAME_VARIABLE];
 
 /// Where a cluster is. What is not said is as if there were no profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

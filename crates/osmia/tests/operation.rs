@@ -247,6 +247,20 @@ fn wrong_configuration_is_refused_by_name() {
     assert!(refusal.contains("--partitions is 'none'"), "{refusal}");
 }
 
+#[test]
+fn a_variable_that_asks_for_protection_stops_the_start() {
+    let data = tempfile::tempdir().unwrap();
+    for name in
+        ["CAMUNDA_SECURITY_AUTHORIZATIONS_ENABLED", "zeebe.broker.gateway.security.enabled", "SERVER_SSL_ENABLED"]
+    {
+        let output = command(data.path(), &[]).env(name, "true").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("{name} is 'true', which asks for protection")), "{said}");
+        assert_eq!(data.path().read_dir().unwrap().count(), 0, "something was made");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configured_exporter_writes_records() {
     let data = tempfile::tempdir().unwrap();

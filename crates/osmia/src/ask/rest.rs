@@ -11,7 +11,7 @@ use crate::models::Model;
 use crate::profiles;
 
 /// Where a client looks for the node; the first one that is set wins.
-const ADDRESS_VARIABLES: [&str; 3] = ["OSMIA_REST_ADDRESS", "ZEEBE_REST_ADDRESS", "CAMUNDA_REST_ADDRESS"];
+pub(crate) const ADDRESS_VARIABLES: [&str; 3] = ["OSMIA_REST_ADDRESS", "ZEEBE_REST_ADDRESS", "CAMUNDA_REST_ADDRESS"];
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 /// A longer answer is an error.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;

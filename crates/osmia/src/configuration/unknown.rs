@@ -2,36 +2,37 @@
 
 use super::sources::{EXPORTERS_VARIABLES, Environment, relaxed};
 use super::{ConfigurationError, ONLY, SETTINGS};
+use crate::{ask, client, profiles};
 
 /// Prefixes of names that are meant for a node, here or on the reference.
 const PREFIXES: [&str; 3] = ["OSMIA_", "CAMUNDA_", "ZEEBE_"];
-/// Prefixes of names that are meant for others on the same machine: clients, and other programs of Camunda.
-const FOR_OTHERS: [&str; 16] = [
-    "OSMIA_ADDRESS",
-    "OSMIA_CONFIG",
+/// What `osmia start` itself reads, besides the settings.
+const CONFIGURATION_FILE: &str = "OSMIA_CONFIG";
+/// What clients and other programs of Camunda on the same machine read.
+const FOR_OTHERS: [&str; 6] = [
     "CAMUNDA_AUTH_STRATEGY",
-    "CAMUNDA_BASIC_AUTH_",
-    "CAMUNDA_CLIENT_",
-    "CAMUNDA_CONSOLE_",
     "CAMUNDA_GRPC_ADDRESS",
-    "CAMUNDA_OAUTH_",
     "CAMUNDA_REST_ADDRESS",
     "CAMUNDA_TENANT_ID",
-    "CAMUNDA_TOKEN_",
-    "ZEEBE_ADDRESS",
-    "ZEEBE_CLIENT_",
-    "ZEEBE_GRPC_ADDRESS",
     "ZEEBE_REST_ADDRESS",
     "ZEEBE_TOKEN_AUDIENCE",
 ];
+/// What many names of the same kind begin with.
+const FOR_OTHERS_PREFIXES: [&str; 6] =
+    ["CAMUNDA_BASIC_AUTH_", "CAMUNDA_CLIENT_", "CAMUNDA_CONSOLE_", "CAMUNDA_OAUTH_", "CAMUNDA_TOKEN_", "ZEEBE_CLIENT_"];
 /// Words in names that are about who may do what. Underscores do not count.
 const PROTECTION: [&str; 4] = ["AUTHORIZATION", "AUTHENTICATION", "SECURITYENABLED", "MULTITENANCY"];
 /// Values that ask for nothing.
 const DENIALS: [&str; 5] = ["false", "none", "no", "off", "0"];
 /// The one variable about protection whose denial asks for it.
 const UNPROTECTED: &str = "UNPROTECTEDAPI";
-/// Encryption of the gateway, which this version has.
-const GATEWAY_ENCRYPTION: [&str; 2] = ["ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED", "ZEEBE_GATEWAY_SECURITY_ENABLED"];
+/// Encryption of the ports for clients, which this version has. Not every name says whose it is.
+const ENCRYPTION: [&str; 4] = [
+    "ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED",
+    "ZEEBE_GATEWAY_SECURITY_ENABLED",
+    "CAMUNDA_API_GRPC_SSL_ENABLED",
+    "SERVER_SSL_ENABLED",
+];
 
 /// Names of variables that nothing here understands.
 ///
@@ -40,14 +41,15 @@ const GATEWAY_ENCRYPTION: [&str; 2] = ["ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED", 
 pub(super) fn unknown(environment: &Environment, is_encrypted: bool) -> Result<Vec<String>, ConfigurationError> {
     let mut names = Vec::new();
     for (name, value) in environment.all() {
-        if !PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || is_known(name) {
+        let canonical = canonical(name);
+        let is_encryption = ENCRYPTION.iter().any(|known| relaxed(known) == relaxed(&canonical));
+        let is_meant_for_a_node = is_encryption || PREFIXES.iter().any(|prefix| canonical.starts_with(prefix));
+        if !is_meant_for_a_node || is_known(name) || is_for_others(name) || (is_encryption && is_encrypted) {
             continue;
         }
-        let is_encryption = GATEWAY_ENCRYPTION.iter().any(|known| relaxed(known) == relaxed(name));
-        if is_encryption && is_encrypted {
-            continue;
-        }
-        if asks_for_protection(name, value) {
+        // What an exporter is told is about what it writes to.
+        let is_of_an_exporter = EXPORTERS_VARIABLES.iter().any(|prefix| canonical.starts_with(prefix));
+        if !is_of_an_exporter && asks_for_protection(&canonical, value, is_encryption) {
             let instead = match is_encryption {
                 true => "set tls-certificate and tls-key for encrypted connections, or unset it",
                 false => {
@@ -61,20 +63,37 @@ pub(super) fn unknown(environment: &Environment, is_encrypted: bool) -> Result<V
     Ok(names)
 }
 
+/// A name as variables are usually written. The reference takes them in small letters and with dots too, so whoever asks for
+/// protection like that means it.
+fn canonical(name: &str) -> String {
+    name.replace(['.', '-'], "_").to_ascii_uppercase()
+}
+
+/// Whether a node reads it, in exactly this form.
 fn is_known(name: &str) -> bool {
     let same = |known: &str| relaxed(known) == relaxed(name);
-    FOR_OTHERS.iter().chain(&EXPORTERS_VARIABLES).any(|prefix| name.starts_with(prefix))
-        || SETTINGS.iter().any(|setting| same(&setting.variable()) || setting.camunda.iter().any(|known| same(known)))
+    name == CONFIGURATION_FILE
+        || EXPORTERS_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
+        || SETTINGS.iter().any(|setting| setting.variable() == name || setting.camunda.iter().any(|known| same(known)))
         || ONLY.iter().any(|(known, _)| same(known))
 }
 
-fn asks_for_protection(name: &str, value: &str) -> bool {
+/// Whether commands of this program read it, which are clients of a node, or other programs do.
+fn is_for_others(name: &str) -> bool {
+    let canonical = canonical(name);
+    let own = client::ADDRESS_VARIABLES.iter().chain(&ask::ADDRESS_VARIABLES).chain(&profiles::VARIABLES);
+    own.into_iter().any(|known| *known == name)
+        || FOR_OTHERS.contains(&&*canonical)
+        || FOR_OTHERS_PREFIXES.iter().any(|prefix| canonical.starts_with(prefix))
+}
+
+fn asks_for_protection(name: &str, value: &str, is_encryption: bool) -> bool {
     let name = relaxed(name);
     let denies = DENIALS.iter().any(|denial| denial.eq_ignore_ascii_case(value));
     if name.contains(UNPROTECTED) {
         return denies;
     }
-    PROTECTION.iter().any(|word| name.contains(word)) && !denies
+    (is_encryption || PROTECTION.iter().any(|word| name.contains(word))) && !denies
 }
 
 #[cfg(test)]
@@ -120,11 +139,59 @@ mod tests {
             ("ZEEBE_BROKER_GATEWAY_SECURITY_AUTHENTICATION_MODE", "identity"),
             ("ZEEBE_BROKER_GATEWAY_MULTITENANCY_ENABLED", "true"),
             ("ZEEBE_BROKER_NETWORK_SECURITY_ENABLED", "true"),
-            ("ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED", "true"),
+            ("camunda_security_authorizations_enabled", "true"),
+            ("camunda.security.authentication.unprotected-api", "false"),
         ] {
-            let error = of(&[(name, value)], false).unwrap_err();
-            assert!(error.contains(name), "{error}");
+            for is_encrypted in [false, true] {
+                let error = of(&[(name, value)], is_encrypted).unwrap_err();
+                assert!(error.contains(name), "{error}");
+            }
         }
-        assert_eq!(of(&[("ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED", "true")], true), Ok(vec![]));
+    }
+
+    #[test]
+    fn whoever_asks_for_encryption_does_not_get_a_node_without() {
+        for name in [
+            "ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED",
+            "zeebe.broker.gateway.security.enabled",
+            "CAMUNDA_API_GRPC_SSL_ENABLED",
+            "camunda.api.grpc.ssl.enabled",
+            "SERVER_SSL_ENABLED",
+            "server.ssl.enabled",
+        ] {
+            let error = of(&[(name, "true")], false).unwrap_err();
+            assert!(error.contains(name) && error.contains("tls-certificate"), "{error}");
+            assert_eq!(of(&[(name, "true")], true), Ok(vec![]));
+            assert_eq!(of(&[(name, "false")], false), Ok(vec![name.to_owned()]));
+        }
+        assert_eq!(of(&[("SERVER_SSL_KEY_STORE", "x")], false), Ok(vec![]), "it may be another program's");
+    }
+
+    #[test]
+    fn what_clients_read_is_known_by_its_whole_name() {
+        let read = [
+            "OSMIA_ADDRESS",
+            "OSMIA_CONFIG",
+            "OSMIA_PROFILE",
+            "OSMIA_PROFILES",
+            "OSMIA_REST_ADDRESS",
+            "ZEEBE_ADDRESS",
+            "ZEEBE_GRPC_ADDRESS",
+            "ZEEBE_REST_ADDRESS",
+            "CAMUNDA_GRPC_ADDRESS",
+            "camunda.client.mode",
+        ];
+        assert_eq!(of(&read.map(|name| (name, "x")), false), Ok(vec![]));
+        let like_them = [
+            "OSMIA_ADDRESSES",
+            "OSMIA_CONFIGURATION",
+            "OSMIA_CONFIG_FILE",
+            "OSMIA_GRPCPORT",
+            "OSMIA_REST_ADDRESS_2",
+            "ZEEBE_ADDRESS_OLD",
+            "osmia_data",
+            "zeebe.broker.exporters.es.args.authentication.username",
+        ];
+        assert_eq!(of(&like_them.map(|name| (name, "x")), false), Ok(like_them.map(str::to_owned).to_vec()));
     }
 }
