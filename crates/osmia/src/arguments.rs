@@ -256,4 +256,15 @@ mod tests {
         assert!(parse("osmia --address a:1 topology --json").is_ok());
         assert!(parse("osmia --address a:1 start").unwrap().server.is_given());
     }
+
+    #[test]
+    fn the_help_names_every_variable_that_an_address_comes_from() {
+        let help = <Arguments as clap::CommandFactory>::command().render_long_help().to_string();
+        for variable in crate::client::ADDRESS_VARIABLES.iter().chain(&crate::ask::ADDRESS_VARIABLES) {
+            let is_named = help
+                .split(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric())
+                .any(|word| word == *variable);
+            assert!(is_named, "{variable} is not in the help:\n{help}");
+        }
+    }
 }

@@ -23,7 +23,8 @@ const SLACK: Duration = Duration::from_secs(10);
 /// Which server a command talks to, and how it answers.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Server {
-    /// Address of the gateway, host:port or a URL [default: ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS or 127.0.0.1:26500]
+    /// Address of the gateway, host:port or a URL [default: OSMIA_ADDRESS, ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS,
+    /// ZEEBE_GRPC_ADDRESS or 127.0.0.1:26500]
     #[arg(long)]
     pub address: Option<String>,
     /// Address for REST, of commands that list and describe [default: OSMIA_REST_ADDRESS, ZEEBE_REST_ADDRESS,
