@@ -193,19 +193,25 @@ fn connect_error(address: &str, error: &tonic::transport::Error) -> ClientError 
 
 /// What to do about a connection that does not come about.
 fn hint(address: &str, cause: &str) -> &'static str {
-    let says = |word: &str| cause.contains(word);
-    if says("CaUsedAsEndEntity") {
-        "The certificate of the server says that it is an authority's own. Make it one of a server, with openssl by \
-         -addext basicConstraints=critical,CA:FALSE and a subjectAltName with the server's name."
-    } else if says("UnknownIssuer") {
-        "Name the certificate of the authority that issued the server's with --ca-certificate."
-    } else if says("NotValidForName") {
-        "Use a name of the server that is a subjectAltName of its certificate."
-    } else if address.starts_with("https://") {
-        "Is the server running, is this its gRPC port, and does it have a certificate (--tls-certificate)?"
-    } else {
-        "Is the server running, and is this its gRPC port? One with a certificate wants an https:// address."
-    }
+    let usual = match address.starts_with("https://") {
+        true => "Is the server running, is this its gRPC port, and does it have a certificate (--tls-certificate)?",
+        false => "Is the server running, and is this its gRPC port? One with a certificate wants an https:// address.",
+    };
+    certificate_hint(cause).unwrap_or(usual)
+}
+
+/// What to do about a certificate that a client does not take, whatever it speaks.
+pub(crate) fn certificate_hint(cause: &str) -> Option<&'static str> {
+    const HINTS: [(&str, &str); 3] = [
+        (
+            "CaUsedAsEndEntity",
+            "The certificate of the server says that it is an authority's own. Make it one of a server, with openssl by \
+             -addext basicConstraints=critical,CA:FALSE and a subjectAltName with the server's name.",
+        ),
+        ("UnknownIssuer", "Name the certificate of the authority that issued the server's with --ca-certificate."),
+        ("NotValidForName", "Use a name of the server that is a subjectAltName of its certificate."),
+    ];
+    HINTS.into_iter().find(|(word, _)| cause.contains(word)).map(|(_, hint)| hint)
 }
 
 /// Of a duration, as the protocol counts.

@@ -421,3 +421,25 @@ fn connections_are_encrypted_when_there_is_a_certificate() {
         start_fails(&data.path().join("other"), &["--tls-certificate", &certificate, "--tls-key", &certificate]);
     assert!(refusal.contains("TLS file") && refusal.contains("must belong to the certificate"), "{refusal}");
 }
+
+#[test]
+fn a_certificate_that_clients_do_not_take_is_explained_for_both_protocols() {
+    let pem = |name: &str| format!("{}/tests/tls/{name}.pem", env!("CARGO_MANIFEST_DIR"));
+    // Made as `openssl req -x509` does by default: it says that it is an authority's own.
+    let (authority, key, other) = (pem("authority"), pem("key"), pem("certificate"));
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--tls-certificate", &authority, "--tls-key", &key]);
+    let local = |address: &str| format!("https://localhost:{}", address.rsplit(':').next().unwrap());
+    let (grpc, rest) = (local(&server.grpc), local(&server.rest));
+    let refusal = |arguments: &[&str]| {
+        let output = std::process::Command::new(OSMIA).args(arguments).output().unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for call in [["topology", "--address", &grpc], ["instances", "--rest-address", &rest]] {
+        let trusted = refusal(&[&call[..], &["--ca-certificate", &authority]].concat());
+        assert!(trusted.contains("-addext basicConstraints=critical,CA:FALSE"), "{trusted}");
+        let strange = refusal(&[&call[..], &["--ca-certificate", &other]].concat());
+        assert!(strange.contains("is an authority's own") || strange.contains("Name the certificate"), "{strange}");
+    }
+}

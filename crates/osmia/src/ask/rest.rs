@@ -5,7 +5,7 @@ use ureq::Agent;
 use ureq::http::{Method, Request, StatusCode};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use crate::client::{ClientError, Outcome, Server};
+use crate::client::{ClientError, Outcome, Server, certificate_hint};
 use crate::configuration::Environment;
 use crate::models::Model;
 use crate::profiles;
@@ -177,14 +177,16 @@ impl Rest {
     }
 
     fn unreachable(&self, error: &ureq::Error) -> RestError {
-        let hint = if matches!(error, ureq::Error::Timeout(_)) {
+        let reason = error.to_string();
+        let usual = if matches!(error, ureq::Error::Timeout(_)) {
             "It did not answer in time; --timeout gives it longer."
         } else if self.address.starts_with("https://") {
             "Does the node run, is this its REST port, and is its certificate to be trusted (--ca-certificate)?"
         } else {
             "Does the node run, and is this its REST port? One with a certificate wants an https:// address."
         };
-        RestError::Unreachable { url: self.address.clone(), reason: error.to_string(), hint }
+        let hint = certificate_hint(&reason).unwrap_or(usual);
+        RestError::Unreachable { url: self.address.clone(), reason, hint }
     }
 }
 
