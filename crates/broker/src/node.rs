@@ -236,10 +236,8 @@ impl Node {
         };
         node.start_disk(&records, &channels)?;
         node.start_exporters(&options, configured, &records, &states, &channels)?;
-        let throttles = options.write_throttle.iter().flat_map(|throttle| {
-            let partitions = (1..=options.partition_count).map(PartitionId);
-            partitions.map(|partition| WriteThrottle::new(*throttle, partition))
-        });
+        let partitions = (1..=options.partition_count).map(PartitionId);
+        let throttles = partitions.map(|partition| WriteThrottle::new(options.write_throttle, partition));
         let maintenance = MaintenanceThread {
             shared: shared.clone(),
             messages: channels.maintenance.1.clone(),

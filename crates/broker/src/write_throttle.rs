@@ -74,7 +74,8 @@ impl WriteRateMetrics {
 
 /// Finds out how fast a partition may write.
 pub(crate) struct WriteThrottle {
-    options: WriteThrottleOptions,
+    /// Without them the rates are told, and nothing is slowed down.
+    options: Option<WriteThrottleOptions>,
     metrics: WriteRateMetrics,
     /// When it was looked last, and what was seen then.
     last: Option<(Duration, u64, u64, u64)>,
@@ -87,7 +88,7 @@ pub(crate) struct WriteThrottle {
 }
 
 impl WriteThrottle {
-    pub fn new(options: WriteThrottleOptions, partition: PartitionId) -> Self {
+    pub fn new(options: Option<WriteThrottleOptions>, partition: PartitionId) -> Self {
         WriteThrottle {
             options,
             metrics: WriteRateMetrics::new(partition),
@@ -118,13 +119,13 @@ impl WriteThrottle {
             }
         }
         let backlog = written.saturating_sub(exported);
-        if backlog <= self.options.acceptable_records {
+        let Some(options) = self.options.filter(|options| backlog > options.acceptable_records) else {
             self.allowance = 0.0;
             self.metrics.publish(self.exported_per_second, self.written_per_second, None);
             return None;
-        }
-        let acceptable = self.options.acceptable_records as f64 / backlog as f64;
-        let rate = (self.exported_per_second * acceptable).max(self.options.minimum_records_per_second as f64);
+        };
+        let acceptable = options.acceptable_records as f64 / backlog as f64;
+        let rate = (self.exported_per_second * acceptable).max(options.minimum_records_per_second as f64);
         self.metrics.publish(self.exported_per_second, self.written_per_second, Some(rate));
         self.allowance -= difference(written, was_written);
         // Debts are bounded too: what was written before the pace was known, and by ending work, is not held against the next minute.
@@ -133,7 +134,7 @@ impl WriteThrottle {
         Some(Pace {
             exporter: exporter.to_owned(),
             backlog,
-            acceptable: self.options.acceptable_records,
+            acceptable: options.acceptable_records,
             records_per_second: rate as u64,
             allowance: AtomicI64::new(self.allowance as i64),
             cost: self.cost as i64,
@@ -179,7 +180,7 @@ mod tests {
     /// Records before the exporter and records written per second, second by second, of a partition that would write
     /// `demand` records per second with commands of 20 records.
     fn run(options: WriteThrottleOptions, demand: u64, exported_per_second: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
-        let mut throttle = WriteThrottle::new(options, PartitionId(1));
+        let mut throttle = WriteThrottle::new(Some(options), PartitionId(1));
         let (mut written, mut exported, mut admitted) = (0u64, 0u64, 0u64);
         let mut seconds = Vec::new();
         for second in 0..300 {

@@ -389,6 +389,7 @@ async fn the_metrics_of_the_reference_are_published_or_explained() {
             "zeebe_evaluated_dmn_elements_total{partition=\"1\",action=\"evaluated_successfully\"} 1",
             "zeebe_broker_health_nodes{partition=\"1\",id=\"Partition-1\",path=\"Broker-0/Partition-1\"} 1",
             "zeebe_stream_processor_state{partition=\"1\"} 2",
+            "zeebe_flow_control_write_rate_limit{partition=\"1\"} -1",
             "zeebe_leader_transition_latency_seconds_count{partition=\"1\"} 1",
         ];
         missing.extend(counted.iter().filter(|line| !text.lines().any(|other| other == **line)));

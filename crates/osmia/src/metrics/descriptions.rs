@@ -115,17 +115,14 @@ const GAUGES: &[(&str, &str)] = &[
         "zeebe_elasticsearch_exporter_bulk_memory_size",
         "Bytes of the bulk that was sent to Elasticsearch or OpenSearch last.",
     ),
-    (
-        "zeebe_flow_control_exporting_rate",
-        "Records per second that the slowest exporter took lately; only with write-throttle-backlog.",
-    ),
+    ("zeebe_flow_control_exporting_rate", "Records per second that the slowest exporter took lately."),
     (
         "zeebe_flow_control_partition_load",
-        "Records written per second over the limit; 0 without one. Only with write-throttle-backlog.",
+        "Records written per second over the limit; 0 without one (write-throttle-backlog).",
     ),
     (
         "zeebe_flow_control_write_rate_limit",
-        "Records per second that new work may lead to, -1 without a limit; only with write-throttle-backlog.",
+        "Records per second that new work may lead to, -1 without a limit (write-throttle-backlog).",
     ),
     ("zeebe_exporter_last_exported_position", "Position of the last record handed to an exporter."),
     ("zeebe_exporter_last_updated_exported_position", "Position up to which an exporter needs no record again."),
