@@ -342,3 +342,12 @@ fn every_limit_has_its_row_in_the_table_of_limits() {
     let wrong = tidy::limits::differences(&declared, &tidy::limits::rows(&table));
     assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[test]
+fn numbers_that_decide_about_results_are_what_they_were() {
+    let table = std::fs::read_to_string(root().join("crates/tidy/frozen.tsv")).expect("the table is there");
+    let declared = tidy::frozen::declared(&root().join("crates"));
+    assert!(declared.len() > 100, "the numbers of the source are found");
+    let wrong = tidy::frozen::differences(&declared, &table);
+    assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
+}
