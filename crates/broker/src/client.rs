@@ -101,7 +101,7 @@ impl Client {
 
     /// The cluster as this node sees it now.
     pub fn cluster(&self) -> ClusterView {
-        let partitions = self.shared.entrances.iter();
+        let partitions = self.shared.entrances.values();
         let partitions = partitions
             .map(|entrance| PartitionView { id: entrance.id, role: entrance.role(), health: entrance.health() })
             .collect();
@@ -133,6 +133,11 @@ impl Client {
         self.shared.disk.view()
     }
 
+    /// The partitions, in the order of their numbers.
+    pub fn partition_ids(&self) -> impl Iterator<Item = PartitionId> {
+        self.shared.entrances.keys().copied()
+    }
+
     /// Number of partitions; they are numbered from 1.
     pub fn partition_count(&self) -> u16 {
         self.shared.partition_count()
@@ -141,7 +146,7 @@ impl Client {
     /// By how many partitions, from partition 1 on, messages find those who wait for them: as the state of the first partition says,
     /// which may be fewer than there are.
     pub fn correlation_partition_count(&self) -> u16 {
-        let first = self.shared.entrances.first().and_then(|first| first.correlation_partition_count());
+        let first = self.shared.entrances.values().next().and_then(|first| first.correlation_partition_count());
         first.unwrap_or_else(|| self.partition_count())
     }
 
@@ -151,7 +156,8 @@ impl Client {
         let entrances = &self.shared.entrances;
         let mut turns = entrances.iter().map(|_| {
             let turn = self.shared.next_partition.fetch_add(1, Ordering::Relaxed) % entrances.len() as u64;
-            &entrances[usize::try_from(turn).expect("a remainder is below the number of partitions")]
+            let turn = usize::try_from(turn).expect("a remainder is below the number of partitions");
+            entrances.values().nth(turn).expect("a remainder is below the number of partitions")
         });
         let first = turns.next().expect("a node has partitions");
         if first.is_open() { first.id } else { turns.find(|entrance| entrance.is_open()).unwrap_or(first).id }
@@ -272,9 +278,9 @@ mod tests {
         let client = Client::new(shared.clone());
         let turns = || (0..6).map(|_| client.next_partition().0).collect::<Vec<_>>();
         assert_eq!(turns(), [1, 2, 3, 1, 2, 3]);
-        shared.entrances[1].set_health(Health::Dead);
+        shared.entrances[&PartitionId(2)].set_health(Health::Dead);
         assert_eq!(turns(), [1, 3, 1, 3, 1, 3]);
-        shared.entrances.iter().for_each(|entrance| entrance.set_role(Role::Inactive));
+        shared.entrances.values().for_each(|entrance| entrance.set_role(Role::Inactive));
         assert!((1..=3).contains(&client.next_partition().0), "the one that is asked says why");
     }
 
@@ -285,7 +291,7 @@ mod tests {
         assert_eq!(client.correlation_partition_count(), 3, "before the state is known");
         // Partitions were added to two.
         let options = engine::EngineOptions::new(PartitionId(1), 2);
-        shared.entrances[0].applied(&engine::Engine::in_memory(options));
+        shared.entrances[&PartitionId(1)].applied(&engine::Engine::in_memory(options));
         assert_eq!((client.correlation_partition_count(), client.partition_count()), (2, 3));
     }
 
@@ -333,7 +339,7 @@ mod tests {
         assert_eq!(answers.try_iter().collect::<Vec<_>>(), [("one more".to_owned(), true)]);
         for expected in ["200", "one", "third", "201", "202"] {
             in_flight.remove(0);
-            shared.entrances[0].admit_held(&shared.inbox);
+            shared.entrances[&PartitionId(1)].admit_held(&shared.inbox);
             let admitted: Vec<_> = taken().collect();
             assert_eq!(admitted.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [expected]);
             in_flight.extend(admitted);

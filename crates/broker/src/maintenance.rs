@@ -1,5 +1,6 @@
 //! The background thread: writes checkpoints, deletes what is no longer needed, publishes numbers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,29 +43,32 @@ pub(crate) enum Maintenance {
 pub(crate) struct MaintenanceThread {
     pub shared: Arc<Shared>,
     pub messages: Receiver<Maintenance>,
-    /// Where written checkpoints are reported, from partition 1 on.
-    pub processing: Vec<Sender<Work>>,
-    /// Of each partition.
-    pub upkeep: Vec<Upkeep>,
+    pub partitions: BTreeMap<PartitionId, Maintained>,
     /// Each for one partition.
     pub exporters: Vec<Arc<ExporterProgress>>,
     /// An exporter that does not come back for so long is stuck.
     pub exporter_stuck_after: Duration,
     pub log: Arc<RaftEngineLog>,
     pub exporter_backlog_limit_bytes: u64,
-    /// Of each partition, if exporters slow new work down.
-    pub throttles: Vec<WriteThrottle>,
+}
+
+/// What is kept up of a partition.
+pub(crate) struct Maintained {
+    pub upkeep: Upkeep,
+    pub throttle: WriteThrottle,
+    /// Where written checkpoints are reported.
+    pub processing: Sender<Work>,
 }
 
 impl MaintenanceThread {
     /// Runs until the node stops.
     pub fn run(mut self) {
-        let metrics = SharedMetrics::new(self.shared.node, self.shared.partition_count());
+        let metrics = SharedMetrics::new(self.shared.node, self.shared.entrances.keys().copied());
         let started = Instant::now();
         let mut next_round = started;
         let mut next_backlog = (!self.exporters.is_empty()).then_some(next_round);
         loop {
-            let retry = self.upkeep.iter().filter_map(Upkeep::retry_at).min().map(|at| started + at);
+            let retry = self.partitions.values().filter_map(|of| of.upkeep.retry_at()).min().map(|at| started + at);
             let deadline = [retry, next_backlog].into_iter().flatten().fold(next_round, Instant::min);
             let message = self.messages.recv_deadline(deadline);
             if self.shared.is_crashed() {
@@ -72,22 +76,18 @@ impl MaintenanceThread {
             }
             match message {
                 Ok(Maintenance::Checkpoint { partition, checkpoint, position }) => {
-                    self.upkeep[index_of(partition)].begin(checkpoint, position, started.elapsed());
+                    let of = self.partitions.get_mut(&partition).expect("a partition of this node");
+                    of.upkeep.begin(checkpoint, position, started.elapsed());
                 }
                 Ok(Maintenance::Drop(retired)) => drop(retired),
                 Ok(Maintenance::TryAgain) => {
                     let now = started.elapsed();
-                    self.upkeep.iter_mut().for_each(|upkeep| upkeep.try_again(now));
+                    self.partitions.values_mut().for_each(|of| of.upkeep.try_again(now));
                 }
                 Ok(Maintenance::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            for index in 0..self.upkeep.len() {
-                let written = self.upkeep[index].write(started.elapsed());
-                if let Some(written) = written {
-                    self.report(index, written);
-                }
-            }
+            self.write_checkpoints(started);
             let now = Instant::now();
             if next_backlog.is_some_and(|next| next <= now) {
                 next_backlog = Some(now + BACKLOG_INTERVAL);
@@ -104,17 +104,26 @@ impl MaintenanceThread {
         }
     }
 
+    fn write_checkpoints(&mut self, started: Instant) {
+        let mut partitions = std::mem::take(&mut self.partitions);
+        for (&partition, of) in &mut partitions {
+            if let Some(written) = of.upkeep.write(started.elapsed()) {
+                self.report(partition, &of.processing, written);
+            }
+        }
+        self.partitions = partitions;
+    }
+
     /// Says what became of a checkpoint.
-    fn report(&self, index: usize, written: Result<Written, CheckpointError>) {
-        let entrance = &self.shared.entrances[index];
-        let partition = entrance.id;
+    fn report(&self, partition: PartitionId, processing: &Sender<Work>, written: Result<Written, CheckpointError>) {
+        let entrance = &self.shared.entrances[&partition];
         match written {
             Ok(written) => {
                 entrance.limiter.set_full_state_file(written.nearly_full().as_deref());
                 if entrance.set_trouble(Trouble::Checkpoint, false) {
                     tracing::info!(%partition, "checkpoints can be written again");
                 }
-                drop(self.processing[index].send(Work::CheckpointWritten { partition, written }));
+                drop(processing.send(Work::CheckpointWritten { partition, written }));
                 self.reclaim_log();
             }
             Err(error) => {
@@ -151,10 +160,9 @@ impl MaintenanceThread {
 
     /// Deletes the segments that every exporter has acknowledged, so that a restart knows, and that are part of a checkpoint.
     fn delete_records(&self) {
-        for upkeep in &self.upkeep {
-            let partition = upkeep.records().partition();
+        for (&partition, of) in &self.partitions {
             let saved = self.exporters_of(partition).map(|exporter| exporter.saved().position).min();
-            match upkeep.delete_records(saved.unwrap_or(u64::MAX)) {
+            match of.upkeep.delete_records(saved.unwrap_or(u64::MAX)) {
                 Ok(0) => {}
                 Ok(deleted) => tracing::debug!(%partition, deleted, "deleted record segments"),
                 Err(error) => tracing::debug!(%partition, %error, "a record segment was not deleted; trying again"),
@@ -178,8 +186,8 @@ impl MaintenanceThread {
 
     /// Refuses new work while an exporter holds back too much.
     fn limit_backlogs(&self) {
-        for (upkeep, entrance) in self.upkeep.iter().zip(&self.shared.entrances) {
-            let log = upkeep.records();
+        for (partition, of) in &self.partitions {
+            let (log, entrance) = (of.upkeep.records(), &self.shared.entrances[partition]);
             let exporters = self.exporters_of(log.partition());
             let behind = exporters.map(|exporter| (log.bytes_behind(exporter.acknowledged().position), exporter));
             let limit_bytes = self.exporter_backlog_limit_bytes;
@@ -192,13 +200,14 @@ impl MaintenanceThread {
 
     /// Lets new work in no faster than the slowest exporter allows.
     fn slow_down(&mut self, now: Duration) {
-        let mut throttles = std::mem::take(&mut self.throttles);
-        for (throttle, entrance) in throttles.iter_mut().zip(&self.shared.entrances) {
-            let Some(slowest) = self.exporters_of(entrance.id).min_by_key(|exporter| exporter.acknowledged().position)
-            else {
+        let mut partitions = std::mem::take(&mut self.partitions);
+        for (&partition, of) in &mut partitions {
+            let exporters = self.exporters_of(partition);
+            let Some(slowest) = exporters.min_by_key(|exporter| exporter.acknowledged().position) else {
                 continue;
             };
-            let pace = throttle.look(
+            let entrance = &self.shared.entrances[&partition];
+            let pace = of.throttle.look(
                 now,
                 Slowest {
                     exporter: slowest.name(),
@@ -209,10 +218,6 @@ impl MaintenanceThread {
             );
             entrance.limiter.set_pace(pace);
         }
-        self.throttles = throttles;
+        self.partitions = partitions;
     }
-}
-
-fn index_of(partition: PartitionId) -> usize {
-    usize::from(partition.0) - 1
 }

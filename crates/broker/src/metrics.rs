@@ -3,6 +3,7 @@
 mod life_times;
 mod records;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use engine::FeatureLevel;
@@ -23,14 +24,6 @@ fn number(value: impl TryInto<u64>) -> f64 {
     value.try_into().unwrap_or(u64::MAX) as f64
 }
 
-fn partitions(count: u16) -> impl Iterator<Item = String> {
-    (1..=count).map(|partition| partition.to_string())
-}
-
-fn index_of(partition: PartitionId) -> usize {
-    usize::from(partition.0) - 1
-}
-
 /// The log of all partitions was opened.
 pub(crate) fn log_opened(duration: Duration) {
     gauge!("atomix_journal_open_time").set(number(duration.as_millis()));
@@ -38,7 +31,7 @@ pub(crate) fn log_opened(duration: Duration) {
 
 /// Of the replication thread.
 pub(crate) struct ReplicationMetrics {
-    partitions: Vec<ReplicatedPartition>,
+    partitions: BTreeMap<PartitionId, ReplicatedPartition>,
     flush: Histogram,
     written_bytes: Counter,
     writes: Counter,
@@ -61,7 +54,7 @@ struct ReplicatedPartition {
 }
 
 impl ReplicationMetrics {
-    pub fn new(partition_count: u16) -> Self {
+    pub fn new(partitions: impl Iterator<Item = PartitionId>) -> Self {
         let partition = |partition: String| ReplicatedPartition {
             batch_commands: histogram!("zeebe_sequencer_batch_size", "partition" => partition.clone()),
             batch_bytes: histogram!("zeebe_sequencer_batch_length_bytes", "partition" => partition.clone()),
@@ -78,7 +71,7 @@ impl ReplicationMetrics {
             compaction: histogram!("atomix_compaction_time_ms_seconds", "partition" => partition),
         };
         ReplicationMetrics {
-            partitions: partitions(partition_count).map(partition).collect(),
+            partitions: partitions.map(|id| (id, partition(id.to_string()))).collect(),
             flush: histogram!("atomix_journal_flush_time_seconds"),
             written_bytes: counter!("osmia_log_written_bytes_total"),
             writes: counter!("osmia_log_synced_writes_total"),
@@ -87,7 +80,7 @@ impl ReplicationMetrics {
 
     /// A batch was made, this long after its first command of a user was taken.
     pub fn batch(&mut self, partition: PartitionId, commands: usize, bytes: usize, waited: Option<Duration>) {
-        let metrics = &mut self.partitions[index_of(partition)];
+        let metrics = self.partitions.get_mut(&partition).expect("a partition of this node");
         metrics.entries.increment(1);
         metrics.entry_bytes = metrics.entry_bytes.saturating_add(bytes as u64);
         metrics.entry_kibibytes.absolute(metrics.entry_bytes / 1_024);
@@ -101,17 +94,17 @@ impl ReplicationMetrics {
 
     /// A batch was committed this long after its first command was taken.
     pub fn committed(&self, partition: PartitionId, latency: Duration) {
-        self.partitions[index_of(partition)].commit_latency.record(latency);
+        self.partitions[&partition].commit_latency.record(latency);
     }
 
     /// Entries were committed.
     pub fn committed_entries(&self, partition: PartitionId, entries: usize) {
-        self.partitions[index_of(partition)].committed.increment(entries as u64);
+        self.partitions[&partition].committed.increment(entries as u64);
     }
 
     /// How far the group of a partition is.
     pub fn group(&self, partition: PartitionId, status: &GroupStatus) {
-        let metrics = &self.partitions[index_of(partition)];
+        let metrics = &self.partitions[&partition];
         metrics.last_index.set(number(status.last_index));
         metrics.commit_index.set(number(status.commit));
         metrics.uncommitted.set(number(status.last_index.saturating_sub(status.commit)));
@@ -119,7 +112,7 @@ impl ReplicationMetrics {
 
     /// The log of a partition forgot what a checkpoint holds.
     pub fn compacted(&self, partition: PartitionId, duration: Duration) {
-        self.partitions[index_of(partition)].compaction.record(duration);
+        self.partitions[&partition].compaction.record(duration);
     }
 
     /// A round was written and synced.
@@ -315,7 +308,7 @@ impl ProcessingMetrics {
 
 /// Gauges and totals that are looked up about once a second.
 pub(crate) struct SharedMetrics {
-    partitions: Vec<SharedPartition>,
+    partitions: BTreeMap<PartitionId, SharedPartition>,
     pushed: Counter,
     push_failed: Counter,
     streams: Gauge,
@@ -335,7 +328,7 @@ struct SharedPartition {
 }
 
 impl SharedMetrics {
-    pub fn new(node: u32, partition_count: u16) -> Self {
+    pub fn new(node: u32, partitions: impl Iterator<Item = PartitionId>) -> Self {
         let flow = |partition: &String, outcome: &'static str| {
             counter!(
                 "zeebe_flow_control_total",
@@ -358,7 +351,7 @@ impl SharedMetrics {
             health: gauge!("zeebe_health", "partition" => partition),
         };
         SharedMetrics {
-            partitions: partitions(partition_count).map(partition).collect(),
+            partitions: partitions.map(|id| (id, partition(id.to_string()))).collect(),
             pushed: counter!("zeebe_broker_jobs_pushed_count_total"),
             push_failed: counter!("zeebe_broker_jobs_push_fail_count_total"),
             streams: gauge!("zeebe_broker_open_job_stream_count"),
@@ -370,7 +363,8 @@ impl SharedMetrics {
     pub fn publish(&self, shared: &Shared) {
         use crate::entrance::Health;
 
-        for (entrance, metrics) in shared.entrances.iter().zip(&self.partitions) {
+        for (partition, metrics) in &self.partitions {
+            let entrance = &shared.entrances[partition];
             let (admitted, refused) = entrance.limiter.totals();
             metrics.received.absolute(admitted + refused);
             metrics.dropped.absolute(refused);

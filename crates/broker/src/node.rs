@@ -1,5 +1,6 @@
 //! Starting and stopping a node.
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -16,7 +17,6 @@ use protocol::{ClockIntent, ClockValue, Command, Key, PartitionId, Payload, Sett
 use replication::{
     LogError, LogOptions, NodeId, Options as ReplicationOptions, RaftEngineLog, Replicas, ReplicationError,
 };
-use state::StoreHandle;
 
 use crate::applying::{self, ApplyingNote, CommandTimes, Guard, RefusedCommands, RefusedError};
 use crate::client::{Client, PartitionView};
@@ -29,7 +29,7 @@ use crate::feature_levels::Member;
 use crate::flow_control::{FlowControlOptions, Limiter};
 use crate::held::Held;
 use crate::inbox::{Inbound, QueuedCommand, Work};
-use crate::maintenance::{Maintenance, MaintenanceThread};
+use crate::maintenance::{Maintained, Maintenance, MaintenanceThread};
 use crate::options::NodeOptions;
 use crate::partition::{Partition, PartitionOptions};
 use crate::partition_loop::CheckpointPolicy;
@@ -172,24 +172,31 @@ struct Opened {
     writer: crate::record_log::RecordWriter,
 }
 
+/// Wakes a thread, which looks for itself what there is to do.
+type Bell = (Sender<()>, Receiver<()>);
+
 /// The queues between the threads.
 struct Channels {
     inbox: Receiver<Inbound>,
     /// Of the processing threads.
     work: Vec<(Sender<Work>, Receiver<Work>)>,
     maintenance: (Sender<Maintenance>, Receiver<Maintenance>),
-    /// Of the threads of exporters, by partition from 1 on, in the order of the configuration.
-    exporters: Vec<Vec<(Sender<()>, Receiver<()>)>>,
+    /// Of the threads of exporters, in the order of the configuration.
+    exporters: BTreeMap<PartitionId, Vec<Bell>>,
     /// Pieces of the record streams that should be brought to the disk.
-    record_pieces: (Sender<()>, Receiver<()>),
+    record_pieces: Bell,
     /// Closed to stop the exporters.
     stop_exporters: Receiver<()>,
 }
 
 impl Channels {
-    /// The queue of the thread that owns each partition, from partition 1 on.
-    fn work_by_partition(&self, partition_count: u16) -> Vec<Sender<Work>> {
-        (1..=usize::from(partition_count)).map(|partition| self.work[partition % self.work.len()].0.clone()).collect()
+    /// The queue of the thread that owns each partition.
+    fn work_by_partition(&self) -> BTreeMap<PartitionId, Sender<Work>> {
+        self.exporters.keys().map(|partition| (*partition, self.work_of(*partition))).collect()
+    }
+
+    fn work_of(&self, partition: PartitionId) -> Sender<Work> {
+        self.work[usize::from(partition.0) % self.work.len()].0.clone()
     }
 }
 
@@ -211,18 +218,23 @@ impl Node {
         let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
         directory.confirm()?;
         let shared = Arc::new(share(&options, &directory, inbox));
-        for opened in &opened {
+        for opened in opened.values() {
             shared.begin_streams(&opened.engine);
             shared.adopt_cluster(&opened.engine);
         }
-        if let Some(pinned) = opened.first().and_then(|opened| opened.engine.pinned_clock()) {
+        if let Some(pinned) = opened.values().next().and_then(|opened| opened.engine.pinned_clock()) {
             shared.clock.adopt(Some(pinned));
         }
-        let records: Vec<_> = opened.iter().map(|opened| opened.records.clone()).collect();
-        let states: Vec<_> = opened.iter().map(|opened| opened.engine.store().handle()).collect();
-        let last_timestamps: Vec<_> = opened.iter().map(|opened| opened.engine.last_timestamp()).collect();
-        let upkeep = |opened: &Opened| Upkeep::new(opened.records.clone(), opened.engine.last_position());
-        let upkeep = opened.iter().map(upkeep).collect();
+        let last_timestamps = opened.iter().map(|(id, opened)| (*id, opened.engine.last_timestamp())).collect();
+        let maintained = |(&id, opened): (&PartitionId, &Opened)| {
+            let of = Maintained {
+                upkeep: Upkeep::new(opened.records.clone(), opened.engine.last_position()),
+                throttle: WriteThrottle::new(options.write_throttle, id),
+                processing: channels.work_of(id),
+            };
+            (id, of)
+        };
+        let maintained = opened.iter().map(maintained).collect();
         let mut node = Node {
             shared: shared.clone(),
             exporters: Vec::new(),
@@ -234,19 +246,15 @@ impl Node {
             threads: Threads::default(),
             directory,
         };
-        node.start_disk(&records, &channels)?;
-        node.start_exporters(&options, configured, &records, &states, &channels)?;
-        let partitions = (1..=options.partition_count).map(PartitionId);
-        let throttles = partitions.map(|partition| WriteThrottle::new(options.write_throttle, partition));
+        node.start_disk(&opened, &channels)?;
+        node.start_exporters(&options, configured, &opened, &channels)?;
         let maintenance = MaintenanceThread {
             shared: shared.clone(),
             messages: channels.maintenance.1.clone(),
-            processing: channels.work_by_partition(options.partition_count),
-            upkeep,
+            partitions: maintained,
             exporters: node.exporters.clone(),
             log,
             exporter_backlog_limit_bytes: options.exporter_backlog_limit_bytes,
-            throttles: throttles.collect(),
             exporter_stuck_after: options.exporter_stuck_after,
         };
         node.threads.start(&node.shared, Stage::Maintenance, "maintenance".to_owned(), move || maintenance.run())?;
@@ -254,7 +262,7 @@ impl Node {
         let replication = ReplicationThread::new(
             shared,
             channels.inbox.clone(),
-            channels.work_by_partition(options.partition_count),
+            channels.work_by_partition(),
             replicas,
             &last_timestamps,
             options.batch_limit_bytes,
@@ -263,15 +271,16 @@ impl Node {
         Ok(node)
     }
 
-    fn start_disk(&mut self, records: &[Arc<RecordLog>], channels: &Channels) -> Result<(), StartError> {
+    fn start_disk(&mut self, opened: &BTreeMap<PartitionId, Opened>, channels: &Channels) -> Result<(), StartError> {
         let (sender, stop) = crossbeam_channel::bounded(0);
         self.stop_disk = Some(sender);
         let thread = DiskThread::new(self.shared.disk.clone(), channels.maintenance.0.clone(), stop.clone());
         self.threads.start(&self.shared, Stage::Disk, "disk".to_owned(), move || thread.run())?;
-        if channels.exporters.iter().all(Vec::is_empty) {
+        if channels.exporters.values().all(Vec::is_empty) {
             return Ok(());
         }
-        let (shared, records, pieces) = (self.shared.clone(), records.to_vec(), channels.record_pieces.1.clone());
+        let records = opened.values().map(|opened| opened.records.clone()).collect();
+        let (shared, pieces) = (self.shared.clone(), channels.record_pieces.1.clone());
         let write_back = WriteBackThread { shared, records, pieces, stop };
         self.threads.start(&self.shared, Stage::Disk, "write-back".to_owned(), move || write_back.run())
     }
@@ -280,8 +289,7 @@ impl Node {
         &mut self,
         options: &NodeOptions,
         configured: Vec<exporting::Configured>,
-        records: &[Arc<RecordLog>],
-        states: &[StoreHandle],
+        opened: &BTreeMap<PartitionId, Opened>,
         channels: &Channels,
     ) -> Result<(), StartError> {
         let started = Instant::now();
@@ -292,9 +300,9 @@ impl Node {
             let name = &configuration.name;
             let (file, kept) = PositionsFile::open(self.directory.paths.exporter_positions(name))?;
             let keeper = Arc::new(Keeper::new(file, kept));
-            for ((log, written), state) in records.iter().zip(&channels.exporters).zip(states) {
-                let partition = log.partition();
-                let written = written[index].1.clone();
+            for (&partition, opened) in opened {
+                let (log, state) = (&opened.records, opened.engine.store().handle());
+                let written = channels.exporters[&partition][index].1.clone();
                 let (call, called) = crossbeam_channel::bounded(1);
                 // A full channel means that the thread already knows.
                 let wake = move || {
@@ -304,7 +312,7 @@ impl Node {
                 self.exporters.push(progress.clone());
                 let exporter =
                     ExporterLoop::new(exporter.partition(partition), filter.clone(), progress, keeper.clone())
-                        .with_state(state.clone());
+                        .with_state(state);
                 let (shared, stop) = (self.shared.clone(), channels.stop_exporters.clone());
                 let thread = ExporterThread { shared, exporter, written, called, stop, started };
                 let alive = alive.clone();
@@ -325,7 +333,7 @@ impl Node {
     fn start_processing(
         &mut self,
         options: &NodeOptions,
-        opened: Vec<Opened>,
+        opened: BTreeMap<PartitionId, Opened>,
         channels: &Channels,
     ) -> Result<(), StartError> {
         let policy = CheckpointPolicy {
@@ -348,7 +356,8 @@ impl Node {
         let cluster_id = self.shared.cluster_id.lock().clone();
         let count = channels.work.len();
         let mut slots: Vec<Vec<Slot>> = (0..count).map(|_| Vec::new()).collect();
-        for (entrance, opened) in self.shared.entrances.iter().zip(opened) {
+        for (id, opened) in opened {
+            let entrance = &self.shared.entrances[&id];
             entrance.applied(&opened.engine);
             let partition = Partition::new(entrance.id, opened.engine, partition_options)
                 .with_cluster_id(&cluster_id)
@@ -410,7 +419,7 @@ impl Node {
         let entrances = &self.shared.entrances;
         let is_settled = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health().has_stopped();
         let is_up = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health() == Health::LeftOut;
-        entrances.iter().all(is_settled) && entrances.iter().any(is_up)
+        entrances.values().all(is_settled) && entrances.values().any(is_up)
     }
 
     /// Waits until the node is ready. `false` when that takes longer than the limit.
@@ -432,7 +441,7 @@ impl Node {
             role: entrance.role(),
             health: entrance.health(),
         };
-        self.shared.entrances.iter().map(view).collect()
+        self.shared.entrances.values().map(view).collect()
     }
 
     /// A look at the exporters, for those who report about them.
@@ -476,7 +485,7 @@ impl Node {
             drop(processing.send(Work::Stop));
         }
         result = result.and(self.threads.join(Stage::Processing));
-        self.shared.entrances.iter().for_each(|entrance| entrance.requests.close());
+        self.shared.entrances.values().for_each(|entrance| entrance.requests.close());
         self.stop_exporters = None;
         result = result.and(self.join_exporters());
         drop(self.maintenance.send(Maintenance::Stop));
@@ -584,8 +593,8 @@ fn channels(options: &NodeOptions) -> (Channels, Sender<Inbound>, Sender<()>) {
         inbox,
         work: (0..threads).map(|_| crossbeam_channel::unbounded()).collect(),
         maintenance: crossbeam_channel::unbounded(),
-        exporters: (0..options.partition_count)
-            .map(|_| options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).collect())
+        exporters: (1..=options.partition_count)
+            .map(|id| (PartitionId(id), options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).collect()))
             .collect(),
         record_pieces: crossbeam_channel::bounded(1),
         stop_exporters,
@@ -598,11 +607,11 @@ fn open_partitions(
     directory: &DataDirectory,
     channels: &Channels,
     log: &Arc<RaftEngineLog>,
-) -> Result<(Vec<Opened>, Replicas<RaftEngineLog>), StartError> {
+) -> Result<(BTreeMap<PartitionId, Opened>, Replicas<RaftEngineLog>), StartError> {
     let me = NodeId(u64::from(options.node_id) + 1);
     let replication = ReplicationOptions { seed: me.0, ..ReplicationOptions::default() };
     let mut replicas = Replicas::open(me, log.clone(), replication)?;
-    let mut opened = Vec::new();
+    let mut opened = BTreeMap::new();
     for partition in (1..=options.partition_count).map(PartitionId) {
         let first_level = directory.first_level;
         let engine_options = EngineOptions {
@@ -619,7 +628,7 @@ fn open_partitions(
         };
         let engine = Engine::open(engine_options, &paths.state(partition))?;
         let left_out = applying::reason_to_leave_out(&**log, paths, partition, &guard, &engine);
-        let exporters = &channels.exporters[usize::from(partition.0) - 1];
+        let exporters = &channels.exporters[&partition];
         let readers: Vec<_> = exporters.iter().map(|(sender, _)| sender.clone()).collect();
         let record_options = RecordLogOptions {
             partition,
@@ -639,7 +648,7 @@ fn open_partitions(
             error => error.into(),
         })?;
         let (records, writer) = RecordLog::open(record_options, engine.record_place())?;
-        opened.push(Opened { engine, guard, left_out, records, writer });
+        opened.insert(partition, Opened { engine, guard, left_out, records, writer });
     }
     Ok((opened, replicas))
 }
@@ -691,7 +700,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
         advertised_address: Mutex::new(options.advertised_address.clone()),
         clock: Arc::new(Clock::new(options.clock_control)),
         disk: directory.disk.clone(),
-        entrances: (1..=options.partition_count).map(PartitionId).map(entrance).collect(),
+        entrances: (1..=options.partition_count).map(PartitionId).map(|id| (id, entrance(id))).collect(),
         inbox,
         streams: Streams::new(options.partition_count, options.stream_window),
         listeners: RwLock::default(),

@@ -77,7 +77,7 @@ impl Reception {
             members: Mutex::new(vec![Member::this_build(options.node)]),
             advertised_address: Mutex::default(),
             clock: Arc::new(Clock::new(false)),
-            entrances: (1..=options.partition_count).map(PartitionId).map(entrance).collect(),
+            entrances: (1..=options.partition_count).map(PartitionId).map(|id| (id, entrance(id))).collect(),
             disk,
             inbox: sender,
             streams: Streams::new(options.partition_count, options.stream_window),

@@ -3,7 +3,7 @@
 //!
 //! Nothing here has a thread, a clock or a file of its own, so a simulation drives the same code as production.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use protocol::{PartitionId, Timestamp};
@@ -68,10 +68,10 @@ pub trait Shell {
     fn lost(&mut self, partition: PartitionId);
 }
 
-/// All partitions of a node on their shared log. Partitions and groups have the same numbers, from 1.
+/// All partitions of a node on their shared log. A group has the number of its partition.
 pub struct ReplicationLoop<L: LogStore, S> {
     replicas: Replicas<L>,
-    groups: Vec<Group<S>>,
+    groups: BTreeMap<GroupId, Group<S>>,
     batch_limit_bytes: usize,
 }
 
@@ -96,10 +96,6 @@ pub fn group_of(partition: PartitionId) -> GroupId {
     GroupId(u32::from(partition.0))
 }
 
-fn group_mut<S>(groups: &mut [Group<S>], id: GroupId) -> Option<&mut Group<S>> {
-    usize::try_from(id.0).ok()?.checked_sub(1).and_then(|index| groups.get_mut(index))
-}
-
 /// Raft's messages go through the shell.
 struct Messages<'a, H>(&'a mut H);
 
@@ -110,9 +106,13 @@ impl<H: Shell> Outbox for Messages<'_, H> {
 }
 
 impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
-    /// Drives groups that are open. `last_timestamps` are the times of the partitions' states, from partition 1 on.
-    pub fn new(replicas: Replicas<L>, last_timestamps: &[Timestamp], batch_limit_bytes: usize) -> Self {
-        let group = |(partition, last_timestamp): (PartitionId, &Timestamp)| Group {
+    /// Drives groups that are open. `last_timestamps` are the times of the partitions' states.
+    pub fn new(
+        replicas: Replicas<L>,
+        last_timestamps: &BTreeMap<PartitionId, Timestamp>,
+        batch_limit_bytes: usize,
+    ) -> Self {
+        let group = |(&partition, last_timestamp): (&PartitionId, &Timestamp)| Group {
             partition,
             commands: Vec::new(),
             bytes: 0,
@@ -122,7 +122,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             proposed: VecDeque::new(),
             time: PartitionTime::new(*last_timestamp),
         };
-        let groups = (1..).map(PartitionId).zip(last_timestamps).map(group).collect();
+        let groups = last_timestamps.iter().map(|of| (group_of(*of.0), group(of))).collect();
         ReplicationLoop { replicas, groups, batch_limit_bytes }
     }
 
@@ -144,7 +144,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         bytes: Vec<u8>,
         permit: Option<S>,
     ) {
-        let Some(group) = group_mut(&mut self.groups, group_of(partition)) else { return };
+        let Some(group) = self.groups.get_mut(&group_of(partition)) else { return };
         if !group.commands.is_empty() && group.bytes + bytes.len() > self.batch_limit_bytes {
             group.seal(shell);
         }
@@ -179,14 +179,14 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
 
     /// The state of a partition was replaced by one whose last batch happened at this time.
     pub fn state_installed(&mut self, partition: PartitionId, last_timestamp: Timestamp) {
-        if let Some(group) = group_mut(&mut self.groups, group_of(partition)) {
+        if let Some(group) = self.groups.get_mut(&group_of(partition)) {
             group.time.witness(last_timestamp);
         }
     }
 
     /// Proposes everything that waits.
     pub fn propose(&mut self, shell: &mut impl Shell<Permit = S>) {
-        for group in &mut self.groups {
+        for group in self.groups.values_mut() {
             group.seal(shell);
             if group.term.is_none() && !group.encoded.is_empty() {
                 // The node itself sends its commands again. Users' commands wait outside until it leads, but some may have
@@ -235,7 +235,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         let mut round = self.replicas.round(&mut Messages(shell))?;
         for change in &round.role_changes {
             let leads = change.role == Role::Leader;
-            let Some(group) = group_mut(&mut self.groups, change.group) else { continue };
+            let Some(group) = self.groups.get_mut(&change.group) else { continue };
             let partition = group.partition;
             if group.term.is_some() && (!leads || group.term != Some(change.term)) {
                 group.proposed.clear();
@@ -248,12 +248,12 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             }
         }
         for committed in std::mem::take(&mut round.committed) {
-            if let Some(group) = group_mut(&mut self.groups, committed.group) {
+            if let Some(group) = self.groups.get_mut(&committed.group) {
                 group.hand_out(shell, committed);
             }
         }
         for (id, term) in std::mem::take(&mut round.caught_up) {
-            if let Some(group) = group_mut(&mut self.groups, id) {
+            if let Some(group) = self.groups.get_mut(&id) {
                 group.term = Some(term);
                 shell.lead(group.partition);
             }
@@ -353,7 +353,7 @@ mod tests {
         let node = NodeId(1);
         let mut replicas = Replicas::open(node, Arc::new(MemoryLog::new()), options).expect("fine options");
         replicas.create_group(group_of(PARTITION), &[node], 0).expect("new");
-        ReplicationLoop::new(replicas, &[0], 1 << 20)
+        ReplicationLoop::new(replicas, &BTreeMap::from([(PartitionId(1), 0)]), 1 << 20)
     }
 
     fn settle(replication: &mut ReplicationLoop<MemoryLog, OfUser>, told: &mut Told) {

@@ -4,6 +4,7 @@
 //! synced write, and hands what is committed to the processing threads. While these apply a round, the next one is
 //! written; the busier the node, the larger the batches.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -45,8 +46,8 @@ pub(crate) struct ReplicationThread {
 /// What the loop talks to: the other threads and the waiting requests.
 struct ReplicationShell {
     shared: Arc<Shared>,
-    /// Where the committed batches of each partition go, from partition 1 on.
-    processing: Vec<Sender<Work>>,
+    /// Where the committed batches of each partition go.
+    processing: BTreeMap<PartitionId, Sender<Work>>,
     metrics: ReplicationMetrics,
     started: Instant,
 }
@@ -55,12 +56,12 @@ impl ReplicationThread {
     pub fn new(
         shared: Arc<Shared>,
         inbox: Receiver<Inbound>,
-        processing: Vec<Sender<Work>>,
+        processing: BTreeMap<PartitionId, Sender<Work>>,
         replicas: Replicas<RaftEngineLog>,
-        last_timestamps: &[Timestamp],
+        last_timestamps: &BTreeMap<PartitionId, Timestamp>,
         batch_limit_bytes: usize,
     ) -> Self {
-        let metrics = ReplicationMetrics::new(shared.partition_count());
+        let metrics = ReplicationMetrics::new(shared.entrances.keys().copied());
         ReplicationThread {
             inbox,
             replication: ReplicationLoop::new(replicas, last_timestamps, batch_limit_bytes),
@@ -117,7 +118,7 @@ impl ReplicationThread {
             return;
         }
         self.next_publication = now + PUBLICATION_INTERVAL;
-        for partition in (1..=self.shell.shared.partition_count()).map(PartitionId) {
+        for &partition in self.shell.shared.entrances.keys() {
             if let Some(status) = self.replication.replicas().status(group_of(partition)) {
                 self.shell.metrics.group(partition, &status);
             }
@@ -173,7 +174,7 @@ impl ReplicationThread {
     fn log_works(&mut self) {
         if self.retry_at.take().is_some() {
             tracing::info!("the log can be written again");
-            for entrance in &self.shell.shared.entrances {
+            for entrance in self.shell.shared.entrances.values() {
                 entrance.set_trouble(Trouble::Log, false);
             }
         }
@@ -182,7 +183,7 @@ impl ReplicationThread {
     fn log_fails(&mut self, error: &LogError) {
         if self.retry_at.is_none() {
             tracing::warn!(%error, "the log cannot be written; commands wait, and the write is tried again until it works");
-            for entrance in &self.shell.shared.entrances {
+            for entrance in self.shell.shared.entrances.values() {
                 entrance.set_trouble(Trouble::Log, true);
             }
         }
@@ -211,8 +212,7 @@ impl ReplicationShell {
     }
 
     fn tell(&self, partition: PartitionId, work: Work) {
-        let processing = usize::from(partition.0).checked_sub(1).and_then(|index| self.processing.get(index));
-        if processing.is_none_or(|processing| processing.send(work).is_err()) {
+        if self.processing.get(&partition).is_none_or(|processing| processing.send(work).is_err()) {
             tracing::debug!(%partition, "the processing thread has ended");
         }
     }
@@ -282,7 +282,11 @@ mod tests {
     fn shell() -> (ReplicationShell, Receiver<Work>) {
         let (shared, _) = Shared::for_test(1, 8);
         let (processing, work) = crossbeam_channel::unbounded();
-        let (processing, metrics, started) = (vec![processing], ReplicationMetrics::new(1), Instant::now());
+        let (processing, metrics, started) = (
+            BTreeMap::from([(PARTITION, processing)]),
+            ReplicationMetrics::new([PARTITION].into_iter()),
+            Instant::now(),
+        );
         (ReplicationShell { shared, processing, metrics, started }, work)
     }
 
@@ -302,7 +306,7 @@ mod tests {
     #[test]
     fn the_way_in_is_closed_with_the_leadership_and_an_old_one_opens_it_no_more() {
         let (mut shell, work) = shell();
-        let entrance = shell.shared.entrances[0].clone();
+        let entrance = shell.shared.entrances[&PARTITION].clone();
         entrance.set_role(Role::Follower);
         shell.lead(PARTITION);
         let Ok(Work::Lead { leadership, .. }) = work.try_recv() else { panic!("the leadership is told") };

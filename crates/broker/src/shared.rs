@@ -1,5 +1,6 @@
 //! What all threads of a node share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -36,7 +37,8 @@ pub(crate) struct Shared {
     pub advertised_address: Mutex<(String, u16)>,
     pub clock: Arc<Clock>,
     pub disk: Arc<Disk>,
-    pub entrances: Vec<Arc<Entrance>>,
+    /// Of the partitions.
+    pub entrances: BTreeMap<PartitionId, Arc<Entrance>>,
     pub inbox: Sender<Inbound>,
     pub streams: Streams,
     pub listeners: RwLock<Vec<JobsAvailableListener>>,
@@ -67,7 +69,7 @@ impl Shared {
     pub fn fail(&self, reason: &str) {
         tracing::error!(reason, "all partitions of this node stop; start the node again");
         self.failure.lock().get_or_insert_with(|| reason.to_owned());
-        for entrance in &self.entrances {
+        for entrance in self.entrances.values() {
             entrance.set_role(Role::Inactive);
             entrance.set_health(Health::Dead);
             let (partition, reason) = (entrance.id, "its node failed and has to be started again");
@@ -107,9 +109,8 @@ impl Shared {
 
     /// The way into a partition.
     pub fn entrance(&self, partition: PartitionId) -> Result<&Arc<Entrance>, SubmitError> {
-        usize::from(partition.0)
-            .checked_sub(1)
-            .and_then(|index| self.entrances.get(index))
+        self.entrances
+            .get(&partition)
             .ok_or_else(|| SubmitError::NoSuchPartition { partition, partition_count: self.partition_count() })
     }
 
@@ -139,7 +140,7 @@ impl Shared {
             members: Mutex::new(vec![Member::this_build(7)]),
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
             clock: Arc::new(Clock::new(true)),
-            entrances: (1..=partition_count).map(PartitionId).map(entrance).collect(),
+            entrances: (1..=partition_count).map(PartitionId).map(|id| (id, entrance(id))).collect(),
             disk,
             inbox,
             streams: Streams::new(

@@ -8,7 +8,7 @@
 //! The bytes of a window are shared among the partitions. With many open streams each has less, so that all together hold
 //! no more than their limit; at least one job of any size is always possible.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -84,7 +84,7 @@ pub(crate) struct Streams {
     /// How many are open, read without the lock.
     count: AtomicUsize,
     /// Held while the streams of a partition are registered, so that each is registered exactly once per leadership.
-    leading: Vec<Mutex<bool>>,
+    leading: BTreeMap<PartitionId, Mutex<bool>>,
     pushed: AtomicU64,
     yielded: AtomicU64,
 }
@@ -94,7 +94,7 @@ struct Stream {
     specification: StreamSpecification,
     sink: Arc<dyn JobSink>,
     /// By partition, from partition 1 on.
-    credits: Vec<Mutex<Credit>>,
+    credits: BTreeMap<PartitionId, Mutex<Credit>>,
 }
 
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ impl Streams {
             window,
             open: RwLock::default(),
             count: AtomicUsize::new(0),
-            leading: (0..partition_count).map(|_| Mutex::new(false)).collect(),
+            leading: (1..=partition_count).map(|partition| (PartitionId(partition), Mutex::new(false))).collect(),
             pushed: AtomicU64::new(0),
             yielded: AtomicU64::new(0),
         }
@@ -136,7 +136,7 @@ impl Streams {
     /// connection has taken.
     pub fn blocked(&self) -> (usize, u64) {
         let open = self.open.read();
-        let credits = open.values().flat_map(|stream| &stream.credits);
+        let credits = open.values().flat_map(|stream| stream.credits.values());
         credits.fold((0, 0), |(blocked, bytes), credit| {
             let credit = credit.lock();
             let left = credit.granted.minus(credit.pushed);
@@ -166,12 +166,12 @@ impl Streams {
             id: StreamId { node: shared.node, number },
             specification,
             sink,
-            credits: self.leading.iter().map(|_| Mutex::default()).collect(),
+            credits: self.leading.keys().map(|partition| (*partition, Mutex::default())).collect(),
         });
         let mut permits = self.admit(shared, &stream)?.into_iter();
         self.open.write().insert(number, stream.clone());
         self.count.fetch_add(1, Ordering::Relaxed);
-        for (partition, leading) in partitions(&self.leading) {
+        for (&partition, leading) in &self.leading {
             let permit = permits.next().flatten();
             let leading = leading.lock();
             if *leading {
@@ -184,26 +184,26 @@ impl Streams {
     /// Takes a share of the limits of every partition that is led from here.
     fn admit(&self, shared: &Shared, stream: &Stream) -> Result<Vec<Option<Permit>>, SubmitError> {
         let bytes = protocol::encode_to_vec(&stream_command(JobStreamIntent::Add, stream, &Credit::default())).len();
-        let permit = |(partition, leading): (PartitionId, &Mutex<bool>)| {
+        let permit = |(&partition, leading): (&PartitionId, &Mutex<bool>)| {
             if !*leading.lock() {
                 return Ok(None);
             }
             let entrance = shared.entrance(partition)?;
             entrance.admit(Admission::Preferred, bytes).map(Some).map_err(|refusal| entrance.refuse(&refusal))
         };
-        partitions(&self.leading).map(permit).collect()
+        self.leading.iter().map(permit).collect()
     }
 
     /// This node leads the partition from now on: registers all open streams there. What an earlier leader knew of
     /// streams is cleared by a command before.
     pub fn lead(&self, shared: &Shared, partition: PartitionId) {
-        let Some(leading) = self.leading.get(index_of(partition)) else {
+        let Some(leading) = self.leading.get(&partition) else {
             return;
         };
         let mut leading = leading.lock();
         let streams: Vec<_> = self.open.read().values().cloned().collect();
         for stream in streams {
-            stream.credits[index_of(partition)].lock().registered = false;
+            stream.credits[&partition].lock().registered = false;
             self.register(shared, partition, &stream, None);
         }
         *leading = true;
@@ -211,13 +211,13 @@ impl Streams {
 
     /// This node does not lead the partition any more.
     pub fn step_down(&self, partition: PartitionId) {
-        if let Some(leading) = self.leading.get(index_of(partition)) {
+        if let Some(leading) = self.leading.get(&partition) {
             *leading.lock() = false;
         }
     }
 
     fn register(&self, shared: &Shared, partition: PartitionId, stream: &Stream, permit: Option<Permit>) {
-        let mut credit = stream.credits[index_of(partition)].lock();
+        let mut credit = stream.credits[&partition].lock();
         if credit.registered {
             return;
         }
@@ -234,7 +234,7 @@ impl Streams {
         if let Some(stream) = stream.filter(|stream| stream.id == push.stream) {
             let amount = JobAmount::of(&push.job);
             {
-                let mut credit = stream.credits[index_of(partition)].lock();
+                let mut credit = stream.credits[&partition].lock();
                 credit.pushed = credit.pushed.plus(amount);
             }
             if stream.sink.push(push) {
@@ -255,7 +255,7 @@ impl Streams {
 impl Stream {
     /// Jobs do not take room in the connection's queue any more.
     fn returned(&self, shared: &Shared, partition: PartitionId, amount: JobAmount) {
-        let Some(credit) = self.credits.get(index_of(partition)) else {
+        let Some(credit) = self.credits.get(&partition) else {
             return;
         };
         let window = shared.streams.window();
@@ -309,9 +309,9 @@ impl StreamHandle {
         if streams.open.write().remove(&self.stream.id.number).is_some() {
             streams.count.fetch_sub(1, Ordering::Relaxed);
         }
-        for (partition, leading) in partitions(&streams.leading) {
+        for (&partition, leading) in &streams.leading {
             let _leading = leading.lock();
-            let mut credit = self.stream.credits[index_of(partition)].lock();
+            let mut credit = self.stream.credits[&partition].lock();
             if std::mem::take(&mut credit.registered) {
                 submit(&self.shared, partition, &stream_command(JobStreamIntent::Remove, &self.stream, &credit), None);
             }
@@ -330,14 +330,6 @@ impl std::fmt::Debug for StreamHandle {
         let specification = &self.stream.specification;
         formatter.debug_struct("StreamHandle").field("id", &self.stream.id).field("of", specification).finish()
     }
-}
-
-fn partitions(leading: &[Mutex<bool>]) -> impl Iterator<Item = (PartitionId, &Mutex<bool>)> {
-    (1..).map(PartitionId).zip(leading)
-}
-
-fn index_of(partition: PartitionId) -> usize {
-    usize::from(partition.0.saturating_sub(1))
 }
 
 /// Only the registration of a stream says what it wants: everything after that just names it.

@@ -58,11 +58,13 @@ struct WriteRateMetrics {
 impl WriteRateMetrics {
     fn new(partition: PartitionId) -> Self {
         let partition = partition.0.to_string();
-        WriteRateMetrics {
+        let metrics = WriteRateMetrics {
             exporting: gauge!("zeebe_flow_control_exporting_rate", "partition" => partition.clone()),
             limit: gauge!("zeebe_flow_control_write_rate_limit", "partition" => partition.clone()),
             load: gauge!("zeebe_flow_control_partition_load", "partition" => partition),
-        }
+        };
+        metrics.publish(0.0, 0.0, None);
+        metrics
     }
 
     fn publish(&self, exporting: f64, written: f64, limit: Option<f64>) {

@@ -1,5 +1,6 @@
 //! One request for jobs: which partitions it asks, when it waits, what it answers.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -101,7 +102,7 @@ pub(crate) struct Activation {
     ticket: Ticket,
     start: PartitionId,
     /// Partitions asked in this round.
-    asked: Vec<bool>,
+    asked: BTreeSet<PartitionId>,
     /// Whether this round began because the request was woken.
     woken: bool,
     remaining: usize,
@@ -125,7 +126,7 @@ impl Activation {
         let job_type = context.polling.job_type(&request.job_type, &request.tenant_ids);
         let (ticket, start) = job_type.enter();
         Activation {
-            asked: vec![false; usize::from(context.executor.client.partition_count())],
+            asked: BTreeSet::new(),
             woken: false,
             remaining: usize::try_from(request.jobs_max).unwrap_or(0),
             bytes_left: JOBS_BYTES_MAX,
@@ -150,7 +151,9 @@ impl Activation {
             if let Some(partition) = self.next_partition() {
                 match self.ask(partition).await {
                     Answer::Jobs { mut jobs, drained } if jobs.len() > 0 => {
-                        self.asked[index(partition)] = drained;
+                        if !drained {
+                            self.asked.remove(&partition);
+                        }
                         self.found = true;
                         self.remaining = self.remaining.saturating_sub(jobs.len());
                         let message = self.message(&mut jobs);
@@ -193,11 +196,7 @@ impl Activation {
             return self.job_type.choose(self.start, &self.asked, self.woken);
         }
         // A request that does not wait asks all partitions, whatever the hints say.
-        let count = self.asked.len();
-        (0..count)
-            .map(|offset| (index(self.start) + offset) % count)
-            .find(|&index| !self.asked[index])
-            .map(|index| PartitionId(index as u16 + 1))
+        self.job_type.choose_any(self.start, &self.asked)
     }
 
     /// Waits for a reason to ask again. False when the time is over.
@@ -220,13 +219,13 @@ impl Activation {
             polling.give_way().await;
             return Ok(false);
         }
-        self.asked.fill(false);
+        self.asked.clear();
         self.woken = true;
         Ok(true)
     }
 
     async fn ask(&mut self, partition: PartitionId) -> Answer {
-        self.asked[index(partition)] = true;
+        self.asked.insert(partition);
         // Nothing is activated as long as there is no room for what that gives.
         let (slot, limit) = (&self.context.slot, self.context.executor.request_timeout);
         let mut reserved = match slot.reserve(LargeAnswer::Jobs, limit).await {
@@ -313,10 +312,6 @@ fn answer(
             Answer::Skipped
         }
     }
-}
-
-fn index(partition: PartitionId) -> usize {
-    usize::from(partition.0) - 1
 }
 
 type Step = Pin<Box<dyn Future<Output = (Option<Result<Undelivered, Failure>>, Box<Activation>)> + Send>>;

@@ -8,7 +8,7 @@
 //! Invariant: while requests are parked and a partition may have jobs, a question to this partition is on its way, or a
 //! request was woken to ask it, or [`JobType::tick`] will wake one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ pub(crate) struct JobType {
 }
 
 struct State {
-    partitions: Vec<Hint>,
+    partitions: BTreeMap<PartitionId, Hint>,
     parked: BTreeMap<Ticket, oneshot::Sender<()>>,
     next_ticket: Ticket,
     next_start: usize,
@@ -57,12 +57,12 @@ struct Hint {
 }
 
 impl JobType {
-    pub(crate) fn new(partition_count: u16) -> Self {
+    pub(crate) fn new(partitions: impl Iterator<Item = PartitionId>) -> Self {
         let now = Instant::now();
-        let hint = || Hint { may_have_jobs: true, version: 0, questions_in_flight: 0, probe_at: now };
+        let hint = |id| (id, Hint { may_have_jobs: true, version: 0, questions_in_flight: 0, probe_at: now });
         JobType {
             state: Mutex::new(State {
-                partitions: (0..partition_count).map(|_| hint()).collect(),
+                partitions: partitions.map(hint).collect(),
                 parked: BTreeMap::new(),
                 next_ticket: 0,
                 next_start: 0,
@@ -75,23 +75,25 @@ impl JobType {
         let mut state = self.state.lock();
         state.next_ticket += 1;
         state.next_start = (state.next_start + 1) % state.partitions.len();
-        (state.next_ticket, partition_id(state.next_start))
+        let start =
+            state.partitions.keys().nth(state.next_start).expect("a remainder is below the number of partitions");
+        (state.next_ticket, *start)
     }
 
     /// The next partition in turn, from `start` on, that may have jobs and was not `asked` yet. Partitions that nobody is
     /// asking right now come first; a request that was only woken leaves the others to those who ask them.
-    pub(crate) fn choose(&self, start: PartitionId, asked: &[bool], woken: bool) -> Option<PartitionId> {
+    pub(crate) fn choose(&self, start: PartitionId, asked: &BTreeSet<PartitionId>, woken: bool) -> Option<PartitionId> {
         let state = self.state.lock();
-        let count = state.partitions.len();
-        let candidates = || {
-            (0..count)
-                .map(|offset| (usize::from(start.0) - 1 + offset) % count)
-                .filter(|&index| state.partitions[index].may_have_jobs && !asked[index])
-        };
+        let candidates = || state.unasked(start, asked).filter(|(_, hint)| hint.may_have_jobs);
         candidates()
-            .find(|&index| state.partitions[index].questions_in_flight == 0)
+            .find(|(_, hint)| hint.questions_in_flight == 0)
             .or_else(|| if woken { None } else { candidates().next() })
-            .map(partition_id)
+            .map(|(id, _)| *id)
+    }
+
+    /// The next partition in turn, from `start` on, that was not `asked` yet, whatever the hints say.
+    pub(crate) fn choose_any(&self, start: PartitionId, asked: &BTreeSet<PartitionId>) -> Option<PartitionId> {
+        self.state.lock().unasked(start, asked).next().map(|(id, _)| *id)
     }
 
     /// Registers a question to a partition. The answer must be reported to it.
@@ -136,7 +138,7 @@ impl JobType {
         if state.parked.is_empty() {
             return;
         }
-        for hint in &mut state.partitions {
+        for hint in state.partitions.values_mut() {
             if !hint.may_have_jobs && hint.probe_at <= now {
                 hint.may_have_jobs = true;
             }
@@ -147,11 +149,21 @@ impl JobType {
 
 impl State {
     fn hint(&mut self, partition: PartitionId) -> &mut Hint {
-        &mut self.partitions[usize::from(partition.0) - 1]
+        self.partitions.get_mut(&partition).expect("a partition of this node")
+    }
+
+    /// In turn, from `start` on.
+    fn unasked<'a>(
+        &'a self,
+        start: PartitionId,
+        asked: &'a BTreeSet<PartitionId>,
+    ) -> impl Iterator<Item = (&'a PartitionId, &'a Hint)> {
+        let in_turn = self.partitions.range(start..).chain(self.partitions.range(..start));
+        in_turn.filter(|(id, _)| !asked.contains(*id))
     }
 
     fn has_unasked(&self) -> bool {
-        self.partitions.iter().any(|hint| hint.may_have_jobs && hint.questions_in_flight == 0)
+        self.partitions.values().any(|hint| hint.may_have_jobs && hint.questions_in_flight == 0)
     }
 
     /// Wakes the request that has waited longest, if there is something to ask that no request is asking.
@@ -203,11 +215,6 @@ impl Drop for Question {
         }
         state.wake_one();
     }
-}
-
-fn partition_id(index: usize) -> PartitionId {
-    // The vector has one entry per partition, whose number is 16 bits wide.
-    PartitionId(index as u16 + 1)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const EXPIRED_AT_ONCE: usize = 16;
 /// The job types that clients ask for, with those who wait.
 pub(crate) struct LongPolling {
     job_types: Mutex<JobTypes>,
-    partition_count: u16,
+    partitions: Vec<PartitionId>,
     parked: AtomicUsize,
     parked_max: usize,
     expired: Semaphore,
@@ -81,7 +81,7 @@ impl LongPolling {
     pub(crate) fn new(client: &Client, parked_max: usize) -> Arc<Self> {
         let polling = Arc::new(LongPolling {
             job_types: Mutex::default(),
-            partition_count: client.partition_count(),
+            partitions: client.partition_ids().collect(),
             parked: AtomicUsize::new(0),
             parked_max,
             expired: Semaphore::new(EXPIRED_AT_ONCE),
@@ -107,7 +107,7 @@ impl LongPolling {
             // Only hints are forgotten; the next request for such a type asks all partitions.
             job_types.forget_idle();
         }
-        let job_type = Arc::new(JobType::new(self.partition_count));
+        let job_type = Arc::new(JobType::new(self.partitions.iter().copied()));
         job_types.add(name, tenant_ids, job_type.clone());
         job_type
     }
@@ -196,7 +196,7 @@ mod tests {
         let mut job_types = JobTypes::default();
         let name = Text::from("work");
         let [of_a, of_b, of_both] = [["a"].as_slice(), &["b"], &["a", "b"]].map(|ids| {
-            let job_type = Arc::new(JobType::new(1));
+            let job_type = Arc::new(JobType::new([PartitionId(1)].into_iter()));
             job_types.add(&name, &tenants(ids), job_type.clone());
             job_type
         });
@@ -210,10 +210,10 @@ mod tests {
     #[test]
     fn only_what_nobody_asks_for_is_forgotten() {
         let mut job_types = JobTypes::default();
-        let held = Arc::new(JobType::new(1));
+        let held = Arc::new(JobType::new([PartitionId(1)].into_iter()));
         job_types.add(&"held".into(), &tenants(&["a"]), held.clone());
-        job_types.add(&"held".into(), &tenants(&["b"]), Arc::new(JobType::new(1)));
-        job_types.add(&"idle".into(), &tenants(&["a"]), Arc::new(JobType::new(1)));
+        job_types.add(&"held".into(), &tenants(&["b"]), Arc::new(JobType::new([PartitionId(1)].into_iter())));
+        job_types.add(&"idle".into(), &tenants(&["a"]), Arc::new(JobType::new([PartitionId(1)].into_iter())));
         assert_eq!((job_types.count, job_types.all().count()), (3, 3));
         job_types.forget_idle();
         assert_eq!((job_types.count, job_types.all().count()), (1, 1));

@@ -28,7 +28,7 @@ pub(crate) async fn purge(State(managed): State<Arc<Managed>>) -> Response {
         );
     }
     let mut change = 0;
-    for partition in (1..=client.partition_count()).map(PartitionId) {
+    for partition in client.partition_ids() {
         match purge_partition(&client, managed.read_model(), partition, change).await {
             Ok(incarnation) => change = change.max(incarnation),
             Err((code, trouble)) => {

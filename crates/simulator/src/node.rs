@@ -5,7 +5,7 @@ mod processing;
 mod searched;
 mod shell;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -284,10 +284,10 @@ impl Node {
         };
         let mut replicas = Replicas::open(self.id, Arc::new(log), options).map_err(|error| error.to_string())?;
         let received = ReceivedStates::new(self.directory.join("partitions"));
-        let (mut partitions, mut fronts, mut times) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut partitions, mut fronts, mut times) = (Vec::new(), Vec::new(), BTreeMap::new());
         for partition in (1..=swarm.partitions).map(PartitionId) {
             let engine = self.open_partition(&mut replicas, &received, partition, surroundings)?;
-            times.push(engine.last_timestamp());
+            times.insert(partition, engine.last_timestamp());
             let (partition_loop, upkeep) = self.partition_loop(partition, engine, swarm)?;
             partitions.push(partition_loop);
             fronts.push(Front::new(upkeep, surroundings.schedule.now()));

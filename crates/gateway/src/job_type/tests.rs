@@ -7,14 +7,14 @@ const TWO: PartitionId = PartitionId(2);
 
 /// Two partitions, both known to be empty.
 fn quiet() -> Arc<JobType> {
-    let job_type = Arc::new(JobType::new(2));
+    let job_type = Arc::new(JobType::new((1..=2).map(PartitionId)));
     job_type.ask(ONE).settle(Finding::Drained);
     job_type.ask(TWO).settle(Finding::Drained);
     job_type
 }
 
 fn choose(job_type: &JobType) -> Option<PartitionId> {
-    job_type.choose(ONE, &[false, false], true)
+    job_type.choose(ONE, &BTreeSet::new(), true)
 }
 
 #[test]
@@ -82,14 +82,14 @@ fn a_partition_that_takes_no_questions_is_left_alone_for_a_while() {
 
 #[test]
 fn requests_begin_at_different_partitions() {
-    let job_type = JobType::new(3);
+    let job_type = JobType::new((1..=3).map(PartitionId));
     let starts: Vec<u16> = (0..4).map(|_| job_type.enter().1.0).collect();
     assert_eq!(starts, [2, 3, 1, 2]);
 }
 
 /// Requests and partitions as they behave in a node, without the clock: `tick` is never called.
 mod model {
-    use std::collections::VecDeque;
+    use std::collections::{BTreeSet, VecDeque};
 
     use proptest::prelude::*;
 
@@ -107,13 +107,13 @@ mod model {
     enum Request {
         /// May ask.
         Ready {
-            asked: [bool; PARTITIONS],
+            asked: BTreeSet<PartitionId>,
             woken: bool,
         },
         /// Waits for an answer, which it will not read when it is `gone`.
         Asking {
             gone: bool,
-            asked: [bool; PARTITIONS],
+            asked: BTreeSet<PartitionId>,
             woken: bool,
         },
         Parked(oneshot::Receiver<()>),
@@ -132,7 +132,7 @@ mod model {
 
     impl World {
         fn new() -> Self {
-            let job_type = Arc::new(JobType::new(PARTITIONS as u16));
+            let job_type = Arc::new(JobType::new((1..=PARTITIONS as u16).map(PartitionId)));
             World {
                 tickets: (0..REQUESTS).map(|_| job_type.enter().0).collect(),
                 requests: (0..REQUESTS).map(|_| Self::fresh()).collect(),
@@ -144,7 +144,7 @@ mod model {
         }
 
         fn fresh() -> Request {
-            Request::Ready { asked: [false; PARTITIONS], woken: false }
+            Request::Ready { asked: BTreeSet::new(), woken: false }
         }
 
         fn add_jobs(&mut self, partition: usize, count: usize) {
@@ -160,21 +160,21 @@ mod model {
                 Request::Parked(woken) => {
                     let is_woken = woken.try_recv().is_ok();
                     if is_woken {
-                        self.requests[number] = Request::Ready { asked: [false; PARTITIONS], woken: true };
+                        self.requests[number] = Request::Ready { asked: BTreeSet::new(), woken: true };
                     }
                     is_woken
                 }
                 Request::Ready { asked, woken } => {
-                    let (mut asked, woken) = (*asked, *woken);
+                    let (mut asked, woken) = (std::mem::take(asked), *woken);
                     self.requests[number] = if let Some(partition) = self.job_type.choose(ONE, &asked, woken) {
                         let index = usize::from(partition.0) - 1;
-                        asked[index] = true;
+                        asked.insert(partition);
                         self.commands[index].push_back((number, self.job_type.ask(partition)));
                         Request::Asking { gone: false, asked, woken }
                     } else if let Some(waker) = self.job_type.park(self.tickets[number]) {
                         Request::Parked(waker)
                     } else {
-                        Request::Ready { asked: [false; PARTITIONS], woken: true }
+                        Request::Ready { asked: BTreeSet::new(), woken: true }
                     };
                     true
                 }
@@ -200,13 +200,13 @@ mod model {
                 Report::Available => self.job_type.notify(PartitionId(partition as u16 + 1)),
                 Report::Answer { request, question, jobs, finding } => {
                     question.settle(finding);
-                    match self.requests[request] {
+                    match &mut self.requests[request] {
                         Request::Asking { gone: true, .. } => {
                             self.requests[request] = Request::Done;
                             self.add_jobs(partition, jobs);
                         }
                         Request::Asking { asked, woken, .. } if jobs == 0 => {
-                            self.requests[request] = Request::Ready { asked, woken };
+                            self.requests[request] = Request::Ready { asked: std::mem::take(asked), woken: *woken };
                         }
                         _ => self.requests[request] = Request::Done,
                     }
