@@ -93,7 +93,7 @@ struct Stream {
     id: StreamId,
     specification: StreamSpecification,
     sink: Arc<dyn JobSink>,
-    /// By partition, from partition 1 on.
+    /// Of each partition.
     credits: BTreeMap<PartitionId, Mutex<Credit>>,
 }
 

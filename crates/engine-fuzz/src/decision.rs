@@ -83,7 +83,8 @@ fn logic(choices: &mut Choices<'_>, number: usize, depth: usize) -> String {
         4..=6 => table(choices, number),
         7 => {
             let one = logic(choices, number, depth + 1);
-            tag("list", &[], &one.repeat(1 + choices.size(200)))
+            let copies = copies(choices, &one);
+            tag("list", &[], &one.repeat(copies))
         }
         8 => {
             let entry = |name: usize, logic: &str| {
@@ -91,7 +92,7 @@ fn logic(choices: &mut Choices<'_>, number: usize, depth: usize) -> String {
                 tag("contextEntry", &[], &(variable + logic))
             };
             let one = logic(choices, number, depth + 1);
-            let entries: String = (0..1 + choices.size(200)).map(|name| entry(name, &one)).collect();
+            let entries: String = (0..copies(choices, &one)).map(|name| entry(name, &one)).collect();
             tag("context", &[], &entries)
         }
         9 => {
@@ -102,6 +103,13 @@ fn logic(choices: &mut Choices<'_>, number: usize, depth: usize) -> String {
         }
         _ => literal(&asking(choices, number, 'a')),
     }
+}
+
+/// How often something is there. What is repeated may be repetitions itself: more than a few times what a deployment may have
+/// would be refused for its size, and only the making of it would be tested.
+fn copies(choices: &mut Choices<'_>, one: &str) -> usize {
+    const ALL_BYTES_MAX: usize = 16 << 20;
+    (1 + choices.size(200)).min(1 + ALL_BYTES_MAX / one.len().max(1))
 }
 
 fn table(choices: &mut Choices<'_>, number: usize) -> String {
