@@ -70,6 +70,8 @@ pub(crate) struct Rules {
     pub bans_forget_waiting_work: bool,
     /// Whether an instance that is ending is never banned for the number of its steps: they come to an end.
     pub ending_is_not_endless: bool,
+    /// Whether a command that comes too late for a job bans no instance when the job is due for something else by then.
+    pub late_commands_ban_nobody: bool,
 }
 
 // Each level says what it changes of the one before. The rules of one that was released never change.
@@ -98,6 +100,7 @@ const LEVEL_1: Rules = Rules {
     canceled_tasks_keep_corrections: false,
     bans_forget_waiting_work: false,
     ending_is_not_endless: false,
+    late_commands_ban_nobody: false,
 };
 const LEVEL_2: Rules = Rules { has_settings: true, ..LEVEL_1 };
 const LEVEL_3: Rules =
@@ -124,7 +127,8 @@ const LEVEL_5: Rules = Rules {
 const LEVEL_6: Rules =
     Rules { migrates_ad_hoc_sub_processes_and_conditions: true, canceled_tasks_keep_corrections: true, ..LEVEL_5 };
 const LEVEL_7: Rules = Rules { limits: &Limits::OF_LEVEL_7, ..LEVEL_6 };
-const LEVEL_8: Rules = Rules { bans_forget_waiting_work: true, ending_is_not_endless: true, ..LEVEL_7 };
+const LEVEL_8: Rules =
+    Rules { bans_forget_waiting_work: true, ending_is_not_endless: true, late_commands_ban_nobody: true, ..LEVEL_7 };
 
 /// All levels in order, from level 1.
 static LEVELS: &[Rules] = &[LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5, LEVEL_6, LEVEL_7, LEVEL_8];

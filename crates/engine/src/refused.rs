@@ -17,8 +17,8 @@ pub(crate) fn take_off(execution: &mut Execution<'_>, command: &Command, is_note
     }
     match &command.payload {
         Payload::Timer(TimerIntent::Trigger, _) => take_off_timer(execution, command.key, is_noted, reason),
-        Payload::Job(JobIntent::TimeOut | JobIntent::RecurAfterBackoff, _) => {
-            take_off_job(execution, command.key, is_noted, reason);
+        Payload::Job(intent @ (JobIntent::TimeOut | JobIntent::RecurAfterBackoff), _) => {
+            take_off_job(execution, command.key, *intent, is_noted, reason);
         }
         Payload::Work(WorkIntent::Continue, value) => take_off_work(execution, value, reason),
         Payload::Outbox(OutboxIntent::Acknowledge, value) => take_off_acknowledged(execution, value),
@@ -38,8 +38,17 @@ fn take_off_timer(execution: &mut Execution<'_>, key: Key, is_noted: bool, reaso
     execution.emit(key, Payload::Timer(TimerIntent::Canceled, Box::new(value)));
 }
 
-fn take_off_job(execution: &mut Execution<'_>, key: Key, is_noted: bool, reason: &str) {
+fn take_off_job(execution: &mut Execution<'_>, key: Key, asked: JobIntent, is_noted: bool, reason: &str) {
     let Some(job) = execution.state.job(key) else { return };
+    // Behind a leader that was slow, a command comes when the job has failed or was activated again meanwhile. That the job is
+    // due for something else by then says nothing against it.
+    let queue = match job.state {
+        JobState::Failed => JobIntent::RecurAfterBackoff,
+        _ => JobIntent::TimeOut,
+    };
+    if asked != queue && execution.state.counters.feature_level.rules().late_commands_ban_nobody {
+        return;
+    }
     let value = &job.value;
     let is_due = match job.state {
         JobState::Activated => value.deadline <= execution.timestamp,

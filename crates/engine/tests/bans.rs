@@ -83,6 +83,35 @@ fn short() -> ProcessBuilder {
     ProcessBuilder::new("short").start("start").service_task("task", "work").end("end")
 }
 
+/// Both are asked for when they are due, and come when the job has failed, was activated again, and is due for the other.
+#[test]
+fn a_command_that_comes_too_late_for_a_job_bans_nobody() {
+    for level in [7, 8] {
+        let first_level = FeatureLevel::all().find(|first| first.number() == level).expect("it is known");
+        let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
+        deploy(&mut partition, &short());
+        create(&mut partition, "short");
+        partition.activate("work", 1);
+        let (job, value) = (partition.jobs["task"], std::sync::Arc::<JobValue>::default);
+        partition.job(job, JobIntent::Fail, JobValue { retries: 1, retry_backoff: 1_000, ..JobValue::default() });
+        partition.time += 5_000;
+        let late = partition.apply(vec![Command::of_system(job, Payload::Job(JobIntent::TimeOut, value()))]);
+        let late = describe(&late);
+        assert_eq!(banned(&partition).len(), usize::from(level == 7), "at level {level}: {late}");
+        if level == 7 {
+            continue;
+        }
+        let recurred = describe(&partition.advance(0));
+        assert!(recurred.contains("RECURRED_AFTER_BACKOFF"), "{recurred}");
+        partition.activate("work", 1);
+        partition.time += 3_600_000;
+        partition.apply(vec![Command::of_system(job, Payload::Job(JobIntent::RecurAfterBackoff, value()))]);
+        assert_eq!(banned(&partition), [], "the other way round");
+        let timed_out = describe(&partition.advance(0));
+        assert!(timed_out.contains("TIMED_OUT"), "{timed_out}");
+    }
+}
+
 #[test]
 fn the_ban_of_an_instance_whose_creation_was_rolled_back_hits_no_other() {
     let mut partition = partition(10, 0);

@@ -22,8 +22,10 @@ pub struct Signals {
     open: BTreeMap<(PartitionId, Key), SignalSubscriptionValue>,
     /// How often one that waits is still to be reached by what was said.
     due: BTreeMap<PartitionId, BTreeMap<(Waiting, Text), u64>>,
-    /// What is said to those who can be reached: they are active.
-    active: BTreeSet<Key>,
+    /// What is said to those who can be reached: they are active. And their instances.
+    active: BTreeMap<Key, Key>,
+    /// Nothing reaches what is in these instances any more.
+    banned: BTreeSet<Key>,
 }
 
 impl Signals {
@@ -36,9 +38,10 @@ impl Signals {
             Payload::Signal(SignalIntent::Broadcasted, value) => self.broadcast(partition, record.key, value),
             Payload::SignalSubscription(intent, value) => self.subscription(partition, record.key, *intent, value),
             Payload::ProcessEvent(ProcessEventIntent::Triggering, value) => self.reach(partition, value),
-            Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, _) => {
-                self.active.insert(record.key);
+            Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value) => {
+                self.active.insert(record.key, value.process_instance_key);
             }
+            Payload::Error(_, value) => drop(self.banned.insert(value.process_instance_key)),
             Payload::ProcessInstance(
                 ProcessInstanceIntent::ElementCompleting | ProcessInstanceIntent::ElementTerminating,
                 _,
@@ -109,7 +112,7 @@ impl Signals {
         // An element whose events wait for what it needs before it begins, or ends in an incident, can not be reached.
         let forgotten = due.map(|(entry, _)| entry).find(|((scope, _), _)| {
             let is_start = self.open.values().any(|open| open.process_definition_key == *scope);
-            is_start || self.active.contains(scope)
+            is_start || self.active.get(scope).is_some_and(|instance| !self.banned.contains(instance))
         });
         if let Some(((scope, id), variables)) = forgotten {
             panic!("'{id}' of {scope} waited for a signal that did not reach it: {variables:.100}");
