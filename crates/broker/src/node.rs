@@ -190,11 +190,7 @@ struct Channels {
 }
 
 impl Channels {
-    /// The queue of the thread that owns each partition.
-    fn work_by_partition(&self) -> BTreeMap<PartitionId, Sender<Work>> {
-        self.exporters.keys().map(|partition| (*partition, self.work_of(*partition))).collect()
-    }
-
+    /// The queue of the thread that owns a partition.
     fn work_of(&self, partition: PartitionId) -> Sender<Work> {
         self.work[usize::from(partition.0) % self.work.len()].0.clone()
     }
@@ -225,7 +221,8 @@ impl Node {
         if let Some(pinned) = opened.values().next().and_then(|opened| opened.engine.pinned_clock()) {
             shared.clock.adopt(Some(pinned));
         }
-        let last_timestamps = opened.iter().map(|(id, opened)| (*id, opened.engine.last_timestamp())).collect();
+        let last_timestamps: BTreeMap<_, _> =
+            opened.iter().map(|(id, opened)| (*id, opened.engine.last_timestamp())).collect();
         let maintained = |(&id, opened): (&PartitionId, &Opened)| {
             let of = Maintained {
                 upkeep: Upkeep::new(opened.records.clone(), opened.engine.last_position()),
@@ -262,7 +259,7 @@ impl Node {
         let replication = ReplicationThread::new(
             shared,
             channels.inbox.clone(),
-            channels.work_by_partition(),
+            last_timestamps.keys().map(|id| (*id, channels.work_of(*id))).collect(),
             replicas,
             &last_timestamps,
             options.batch_limit_bytes,

@@ -40,22 +40,16 @@ fn take_off_timer(execution: &mut Execution<'_>, key: Key, is_noted: bool, reaso
 
 fn take_off_job(execution: &mut Execution<'_>, key: Key, asked: JobIntent, is_noted: bool, reason: &str) {
     let Some(job) = execution.state.job(key) else { return };
+    let value = &job.value;
+    let (is_due, due_for) = match job.state {
+        JobState::Activated => (value.deadline <= execution.timestamp, JobIntent::TimeOut),
+        JobState::Failed => ((0..=execution.timestamp).contains(&value.recurring_time), JobIntent::RecurAfterBackoff),
+        JobState::Activatable | JobState::ErrorThrown => return,
+    };
     // Behind a leader that was slow, a command comes when the job has failed or was activated again meanwhile. That the job is
     // due for something else by then says nothing against it.
-    let queue = match job.state {
-        JobState::Failed => JobIntent::RecurAfterBackoff,
-        _ => JobIntent::TimeOut,
-    };
-    if asked != queue && execution.state.counters.feature_level.rules().late_commands_ban_nobody {
-        return;
-    }
-    let value = &job.value;
-    let is_due = match job.state {
-        JobState::Activated => value.deadline <= execution.timestamp,
-        JobState::Failed => (0..=execution.timestamp).contains(&value.recurring_time),
-        JobState::Activatable | JobState::ErrorThrown => false,
-    };
-    if is_due {
+    let is_late = asked != due_for && execution.state.counters.feature_level.rules().late_commands_ban_nobody;
+    if is_due && !is_late {
         put_aside(execution, value.process_instance_key, is_noted, reason);
         if execution.state.element_instance(value.element_instance_key).is_some() {
             execution.emit(key, Payload::Job(JobIntent::Canceled, value.clone()));

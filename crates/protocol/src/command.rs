@@ -11,7 +11,8 @@ pub struct Request {
     /// The node that holds the connection.
     #[n(0)]
     pub node: u32,
-    /// Number of the request at that node; never used twice in the life of a process.
+    /// Number of the request at that node. Its upper part is how often the node began to lead, as the partition's state counts it,
+    /// so no number is used twice while that state remembers one.
     #[n(1)]
     pub number: u64,
 }

@@ -1,12 +1,12 @@
 //! Numbers that decide about what a command results in, and their values at the first feature level that had them.
 //!
-//! A replica that applies the log with another number makes other records than the one that answered the client. So each
-//! number of the crates from which results come has a row in `frozen.tsv` beside this crate's manifest, which says whether it
-//! is `frozen`, or `free` because no record, key or answer depends on it.
+//! A replica that applies the log with another number makes other records than the one that answered the client. So in the
+//! crates from which results come, each constant that is a number has a row in `frozen.tsv` beside this crate's manifest. It
+//! says whether the number is `frozen`, or `free` because no record, key or answer depends on it.
 
 use std::path::Path;
 
-use crate::{code, sources};
+use crate::{code, sources_without_tests};
 
 /// Crates from which results come.
 const CRATES: &[&str] = &["bpmn", "chance", "dmn", "engine", "feel", "model-file"];
@@ -18,35 +18,19 @@ const NUMBERS: &[&str] =
 /// The rows that the source has, without their last column: file, name and value.
 pub fn declared(crates: &Path) -> Vec<String> {
     let mut rows = Vec::new();
-    for name in CRATES {
-        for file in sources(&crates.join(name).join("src")) {
-            let path = file.strip_prefix(crates).expect("it was found there").to_string_lossy().replace('\\', "/");
-            if path.ends_with("tests.rs") || path.contains("/tests/") {
-                continue;
-            }
-            let text = std::fs::read_to_string(&file).expect("a source is text");
-            rows.extend(numbers(&text).map(|(name, value)| format!("{path}\t{name}\t{value}")));
-            if path == LIMITS {
-                rows.extend(levels(&text).map(|(name, value)| format!("{path}\t{name}\t{value}")));
-            }
+    for (path, text) in sources_without_tests(crates, CRATES) {
+        let mut found = numbers(&text);
+        if path == LIMITS {
+            found.extend(levels(&text));
         }
+        rows.extend(found.into_iter().map(|(name, value)| format!("{path}\t{name}\t{value}")));
     }
     rows
 }
 
-/// What stands before the tests of a file, in lines without comments.
-fn lines(text: &str) -> impl Iterator<Item = String> {
-    let (mut lines, mut end) = (text.lines().map(code), false);
-    std::iter::from_fn(move || {
-        let line = lines.next().filter(|_| !end)?;
-        end = line.starts_with("mod ") && line.ends_with('{');
-        Some(line)
-    })
-}
-
 /// Name and value of each constant that is a number.
-fn numbers(text: &str) -> impl Iterator<Item = (String, String)> {
-    let (mut found, mut lines) = (Vec::new(), lines(text));
+fn numbers(text: &str) -> Vec<(String, String)> {
+    let (mut found, mut lines) = (Vec::new(), text.lines().map(code));
     while let Some(mut line) = lines.next() {
         let Some(begin) = line.find("const ") else { continue };
         if !line[..begin].split_whitespace().all(|word| word.starts_with("pub")) || line.contains("const fn ") {
@@ -64,13 +48,13 @@ fn numbers(text: &str) -> impl Iterator<Item = (String, String)> {
             found.push((name.to_owned(), value.trim_end_matches(';').to_owned()));
         }
     }
-    found.into_iter()
+    found
 }
 
 /// Name and value of each field of the lists of limits, under the name of the list.
-fn levels(text: &str) -> impl Iterator<Item = (String, String)> {
+fn levels(text: &str) -> Vec<(String, String)> {
     let (mut found, mut list) = (Vec::new(), None);
-    for line in lines(text) {
+    for line in text.lines().map(code) {
         let line = line.trim();
         if let Some((name, _)) = line.split_once("const ").and_then(|(_, rest)| rest.split_once(": Limits = Limits {"))
         {
@@ -81,7 +65,7 @@ fn levels(text: &str) -> impl Iterator<Item = (String, String)> {
             found.push((format!("{list}.{field}"), value.to_owned()));
         }
     }
-    found.into_iter()
+    found
 }
 
 /// What is wrong with the table, each with what to do.
@@ -125,9 +109,9 @@ mod tests {
     #[test]
     fn a_changed_number_is_seen_and_a_changed_level_too() {
         let source = "/// Why.\npub(crate) const STEPS_MAX: usize =\n    3 << 2; // more\nconst NAME: &str = \"=\";\nconst fn a() {}\n";
-        assert_eq!(numbers(source).collect::<Vec<_>>(), [("STEPS_MAX".to_owned(), "3 << 2".to_owned())]);
+        assert_eq!(numbers(source), [("STEPS_MAX".to_owned(), "3 << 2".to_owned())]);
         let source = "const OF_LEVEL_1: Limits = Limits {\n  steps: 5,\n};\nconst OF_LEVEL_2: Limits = Limits {\n  steps: 6,\n  ..A\n};\n";
-        let found: Vec<_> = levels(source).map(|(name, value)| format!("{name} {value}")).collect();
+        let found: Vec<_> = levels(source).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
         assert_eq!(found, ["OF_LEVEL_1.steps 5", "OF_LEVEL_2.steps 6"]);
 
         let row = |value: &str| vec![format!("a.rs\tSTEPS_MAX\t{value}")];

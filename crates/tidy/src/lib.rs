@@ -49,6 +49,24 @@ pub fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The sources of some crates below their directory without their tests: the path from there, and what stands before the tests.
+pub fn sources_without_tests(crates: &Path, names: &[&str]) -> Vec<(String, String)> {
+    let files = names.iter().flat_map(|name| sources(&crates.join(name).join("src")));
+    let mut found = Vec::new();
+    for file in files {
+        let path = file.strip_prefix(crates).expect("it was found there").to_string_lossy().replace('\\', "/");
+        if path.ends_with("tests.rs") || path.contains("/tests/") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).expect("a source is text");
+        let lines: Vec<&str> = text.lines().collect();
+        let is_end = |two: &[&str]| two[0] == "#[cfg(test)]" && two[1].starts_with("mod ") && two[1].ends_with('{');
+        let end = lines.windows(2).position(is_end).unwrap_or(lines.len());
+        found.push((path, lines[..end].join("\n")));
+    }
+    found
+}
+
 /// Whether a rule is lifted for the line at `index`.
 pub fn is_lifted(lines: &[&str], index: usize) -> bool {
     let mentions = |line: &&str| line.contains("tidy: ");

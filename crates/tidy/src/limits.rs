@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::{code, is_lifted, sources};
+use crate::{code, is_lifted, sources_without_tests};
 
 /// Crates whose limits users meet; the others are tools of development.
 const CRATES: &[&str] = &[
@@ -50,14 +50,9 @@ pub struct Declared {
 /// All limits of the source below the directory of the crates, in order of their files.
 pub fn declared(crates: &Path) -> Vec<Declared> {
     let mut found = Vec::new();
-    for name in CRATES {
-        for file in sources(&crates.join(name).join("src")) {
-            let text = std::fs::read_to_string(&file).expect("a source is text");
-            let path = file.strip_prefix(crates).expect("it was found there").to_string_lossy().replace('\\', "/");
-            let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
-            if !is_test && !TOOLS.contains(&path.as_str()) {
-                declared_in(&path, &text, &mut found);
-            }
+    for (path, text) in sources_without_tests(crates, CRATES) {
+        if !TOOLS.contains(&path.as_str()) {
+            declared_in(&path, &text, &mut found);
         }
     }
     found
@@ -67,9 +62,7 @@ fn declared_in(path: &str, text: &str, found: &mut Vec<Declared>) {
     let module = module_of(path);
     let fields = FIELDS.iter().find(|(file, _)| *file == path).map_or(&[] as &[&str], |(_, fields)| fields);
     let lines: Vec<&str> = text.lines().collect();
-    let is_end = |two: &[&str]| two[0] == "#[cfg(test)]" && two[1].starts_with("mod ") && two[1].ends_with('{');
-    let end = lines.windows(2).position(is_end).unwrap_or(lines.len());
-    for index in 0..end {
+    for index in 0..lines.len() {
         let line = code(lines[index]);
         let declared = constant(&line).or_else(|| field(&line, fields));
         let Some((name, expression)) = declared.filter(|_| !is_lifted(&lines, index)) else { continue };
