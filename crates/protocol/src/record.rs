@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::fields::Fields;
-use crate::value::Constants;
+use crate::value::Complete;
 use crate::{Actor, DecodeError, ElementPath, Key, PartitionId, Payload, Rejection, Text, Timestamp, decode, usual};
 
 /// The release whose protocols are spoken, as clients read it.
@@ -198,17 +198,29 @@ pub(crate) fn begin(fields: &mut Fields<'_>) -> Option<(Key, Timestamp, bool)> {
     Some((key, timestamp, is_event))
 }
 
-/// An object without fields.
-#[derive(Serialize)]
-struct Nothing {}
+/// Who sent the causing command, as the claims of exported records of Zeebe; nothing where it was the cluster itself.
+struct Claims<'a>(&'a Actor);
 
-/// A value with more behind its own fields.
+impl Serialize for Claims<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut claims = serializer.serialize_map(None)?;
+        match self.0 {
+            Actor::Anonymous => claims.serialize_entry("authorized_anonymous_user", &true)?,
+            Actor::System => {}
+            Actor::User(identity) => claims.serialize_entry("authorized_username", identity.id())?,
+            Actor::Client(identity) => claims.serialize_entry("authorized_client_id", identity.id())?,
+        }
+        claims.end()
+    }
+}
+
+/// A value with the way to its element instance behind its own fields.
 #[derive(Serialize)]
-struct Extended<'a, T> {
+struct WithPath<'a> {
     #[serde(flatten)]
     value: &'a Payload,
     #[serde(flatten)]
-    more: T,
+    path: ElementPath,
 }
 
 struct Exported<'a> {
@@ -241,15 +253,11 @@ impl Serialize for Exported<'_> {
         map.serialize_entry("operationReference", &record.operation_reference.map_or(-1, i128::from))?;
         let batch_operation = record.batch_operation_reference.unwrap_or(Key::NONE);
         map.serialize_entry("batchOperationReference", &batch_operation)?;
-        // Nobody is authorized for anything in particular yet.
-        map.serialize_entry("authorizations", &Nothing {})?;
+        map.serialize_entry("authorizations", &Claims(&record.actor))?;
         let value = &record.payload;
-        if let Some(more) = ElementPath::of(record) {
-            map.serialize_entry("value", &Extended { value, more })?;
-        } else if let Some(more) = Constants::of(value) {
-            map.serialize_entry("value", &Extended { value, more })?;
-        } else {
-            map.serialize_entry("value", value)?;
+        match ElementPath::of(record) {
+            Some(path) => map.serialize_entry("value", &WithPath { value, path })?,
+            None => map.serialize_entry("value", &Complete(value))?,
         }
         // Not Zeebe's. With the partition, the first and the position are the identity of the record, also after a restore; the
         // second grows by one from record to record, so whoever reads them sees what is missing.

@@ -5,8 +5,8 @@
 
 mod ad_hoc_sub_process;
 mod compensation;
+mod complete;
 mod conditional;
-mod constant;
 mod decision;
 mod deployment;
 mod event;
@@ -23,8 +23,8 @@ mod user_task;
 
 pub use ad_hoc_sub_process::*;
 pub use compensation::*;
+pub(crate) use complete::Complete;
 pub use conditional::*;
-pub(crate) use constant::Constants;
 pub use decision::*;
 pub use deployment::*;
 pub use event::*;

@@ -426,8 +426,83 @@ fn exported_records_say_where_an_element_instance_is_when_it_begins() {
     let job = created(Payload::Job(JobIntent::Created, Arc::default())).to_json(&RecordSource::new(PartitionId(1)));
     let job: serde_json::Value = serde_json::from_str(&job.expect("valid")).expect("JSON");
     assert_eq!(job["value"]["jobListenerEventType"], "UNSPECIFIED");
-    assert_eq!(
-        (&job["value"]["result"]["type"], &job["authorizations"]),
-        (&"USER_TASK".into(), &serde_json::json!({}))
-    );
+    assert_eq!(job["value"]["result"]["type"], "USER_TASK");
+}
+
+fn exported(record: &Record) -> serde_json::Value {
+    let json = record.to_json(&RecordSource::new(PartitionId(1))).expect("valid");
+    serde_json::from_str(&json).expect("JSON")
+}
+
+#[test]
+fn exported_records_say_who_wanted_it() {
+    let identity = || Identity::new("demo", Some([7; 32])).expect("short");
+    let actors = [
+        (Actor::Anonymous, serde_json::json!({ "authorized_anonymous_user": true })),
+        (Actor::System, serde_json::json!({})),
+        (Actor::User(identity()), serde_json::json!({ "authorized_username": "demo" })),
+        (Actor::Client(identity()), serde_json::json!({ "authorized_client_id": "demo" })),
+    ];
+    for (actor, claims) in actors {
+        let payload = Payload::Job(JobIntent::Completed, Arc::default());
+        let record = Record { actor, ..Record::event(1, 0, Key::NONE, payload) };
+        assert_eq!(exported(&record)["authorizations"], claims, "{record:?}");
+    }
+}
+
+#[test]
+fn an_exported_distribution_has_the_command_where_it_begins() {
+    let form = FormMetadata {
+        form_id: "order".into(),
+        version: 1,
+        version_tag: Text::default(),
+        form_key: Key::NONE,
+        resource_name: "order.form".into(),
+        checksum: Arc::default(),
+        duplicate: false,
+        deployment_key: Key::NONE,
+        tenant_id: DEFAULT_TENANT.into(),
+    };
+    let deployment = DeploymentValue { form_metadata: vec![form], ..DeploymentValue::default() };
+    let command = Payload::Deployment(DeploymentIntent::Create, Box::new(deployment));
+    let distribution = |intent, command| {
+        let value = CommandDistributionValue {
+            partition_id: PartitionId(2),
+            queue_id: "DEPLOYMENT".into(),
+            value_type: "DEPLOYMENT".into(),
+            intent: "CREATE".into(),
+            command,
+        };
+        let record = Record::event(1, 0, Key::NONE, Payload::CommandDistribution(intent, Box::new(value)));
+        exported(&record)["value"]["commandValue"].clone()
+    };
+    let own = exported(&Record::event(1, 0, Key::NONE, command.clone()))["value"].clone();
+    assert_eq!(own["formMetadata"][0]["formId"], "order");
+    let command = Box::new(Command::new(Key::NONE, command));
+    assert_eq!(distribution(CommandDistributionIntent::Started, Some(command)), own);
+    assert_eq!(distribution(CommandDistributionIntent::Finished, None), serde_json::json!({}));
+}
+
+#[test]
+fn an_exported_correlation_names_the_request_that_waits_for_it() {
+    let value = |awaiting| {
+        let value = MessageCorrelationValue { awaiting, ..MessageCorrelationValue::default() };
+        let payload = Payload::MessageCorrelation(MessageCorrelationIntent::Correlating, Box::new(value));
+        let value = exported(&Record::event(1, 0, Key::NONE, payload))["value"].clone();
+        [value["requestId"].clone(), value["requestStreamId"].clone()]
+    };
+    assert_eq!(value(Some(Request { node: 3, number: u64::MAX })), [u64::MAX, 3].map(serde_json::Value::from));
+    assert_eq!(value(None), [-1; 2].map(serde_json::Value::from));
+}
+
+#[test]
+fn exported_jobs_have_the_same_fields_alone_and_in_a_batch() {
+    let result = JobResult { denied: true, ..JobResult::default() };
+    let job = JobValue { result: Some(Box::new(result)), ..JobValue::default() };
+    let batch = JobBatchValue { jobs: vec![job.clone()], ..JobBatchValue::default() };
+    let alone = exported(&Record::event(1, 0, Key::NONE, Payload::Job(JobIntent::Completed, Arc::new(job))));
+    let payload = Payload::JobBatch(JobBatchIntent::Activated, Box::new(batch));
+    let batch = exported(&Record::event(1, 0, Key::NONE, payload));
+    assert_eq!(alone["value"]["result"]["denied"], true);
+    assert_eq!(batch["value"]["jobs"][0], alone["value"]);
 }

@@ -1,7 +1,8 @@
 //! Values about events: timers, messages, escalations, and the triggers of catch events.
 
 use minicbor::{Decode, Encode};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::json;
 use crate::{Key, Request, Text, Timestamp};
@@ -78,10 +79,19 @@ pub struct MessageCorrelationValue {
     pub variables: Text,
     #[n(5)]
     pub tenant_id: Text,
-    /// Who waits for the instance.
+    /// Who waits for the instance; only in the command and in the event that begins it.
     #[n(6)]
-    #[serde(skip)]
+    #[serde(flatten, serialize_with = "who_waits")]
     pub awaiting: Option<Request>,
+}
+
+/// Exported records name a request by two numbers; -1 for none.
+fn who_waits<S: Serializer>(request: &Option<Request>, serializer: S) -> Result<S::Ok, S::Error> {
+    let (id, stream) = request.map_or((-1, -1), |request| (i128::from(request.number), i64::from(request.node)));
+    let mut fields = serializer.serialize_map(Some(2))?;
+    fields.serialize_entry("requestId", &id)?;
+    fields.serialize_entry("requestStreamId", &stream)?;
+    fields.end()
 }
 
 /// Messages that expire together.

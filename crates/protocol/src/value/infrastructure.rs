@@ -23,7 +23,7 @@ pub struct CommandDistributionValue {
     pub intent: Text,
     /// The command; only in the record that starts the distribution.
     #[n(4)]
-    #[serde(skip)]
+    #[serde(rename = "commandValue", serialize_with = "super::complete::command_value")]
     pub command: Option<Box<Command>>,
 }
 

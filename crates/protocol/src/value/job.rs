@@ -71,8 +71,7 @@ pub struct JobValue {
     pub variables: Text,
     #[n(20)]
     pub tenant_id: Text,
-    /// What the worker of an ad-hoc sub-process or of a listener of a user task says besides. Records of jobs say it, jobs in
-    /// other records do not.
+    /// What the worker of an ad-hoc sub-process or of a listener of a user task says besides. Exported records give every job one.
     #[n(21)]
     #[serde(skip)]
     pub result: Option<Box<JobResult>>,
@@ -303,6 +302,7 @@ pub struct JobBatchValue {
     pub job_keys: Vec<Key>,
     /// The activated jobs, in the order of the keys.
     #[n(5)]
+    #[serde(serialize_with = "super::complete::jobs")]
     pub jobs: Vec<JobValue>,
     /// Whether more would have been there but did not fit a message.
     #[n(6)]

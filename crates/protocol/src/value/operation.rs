@@ -90,9 +90,11 @@ pub struct ModificationMoveInstruction {
     pub ancestor_scope_key: Key,
     /// Whether it begins in the same scope as the one that ended, whatever `ancestor_scope_key` says.
     #[n(5)]
+    #[serde(rename = "inferAncestorScopeFromSourceHierarchy")]
     pub infer_ancestor_scope: bool,
     /// Whether the scope of the source is used as the ancestor.
     #[n(6)]
+    #[serde(rename = "useSourceParentKeyAsAncestorScopeKey")]
     pub use_source_parent_as_ancestor: bool,
 }
 

@@ -1,46 +1,56 @@
-//! What exported records of Zeebe say besides the fields of a value: the same for most, so it is kept nowhere.
+//! Values as exported records of Zeebe have them: with fields besides their own that are the same for most, so they are kept nowhere.
 
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
-use crate::{AdHocSubProcessActivateElement, JobResult, JobResultCorrections, JobResultType, JobValue, Payload, Text};
+use crate::{
+    AdHocSubProcessActivateElement, Command, JobResult, JobResultCorrections, JobResultType, JobValue, Payload, Text,
+};
 
-/// Behind the fields of a value, those that are the same for most.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(crate) enum Constants<'a> {
-    /// Of a job: most have a result that says no more than their variables.
-    Job(JobConstants<'a>),
-    /// Of a deployment: no forms and other resources.
-    Deployment(DeploymentConstants),
-}
+/// The value of a payload with all its fields.
+pub(crate) struct Complete<'a>(pub(crate) &'a Payload);
 
-impl<'a> Constants<'a> {
-    /// Those of a value; none where there are none.
-    pub(crate) fn of(payload: &'a Payload) -> Option<Self> {
-        match payload {
-            Payload::Job(_, job) => Some(Constants::Job(JobConstants::of(job))),
-            Payload::Deployment(..) => Some(Constants::Deployment(DeploymentConstants::default())),
-            _ => None,
+impl Serialize for Complete<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Payload::Job(_, job) => CompleteJob::of(job).serialize(serializer),
+            payload => payload.serialize(serializer),
         }
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct JobConstants<'a> {
-    job_to_user_task_migration: bool,
-    result: Result<'a>,
+/// The value of a command that is on its way to other partitions; an empty object where it is told only once.
+pub(super) fn command_value<S: Serializer>(command: &Option<Box<Command>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match command {
+        Some(command) => Complete(&command.payload).serialize(serializer),
+        None => serializer.serialize_map(Some(0))?.end(),
+    }
 }
 
-impl<'a> JobConstants<'a> {
+/// Jobs within another value.
+pub(super) fn jobs<S: Serializer>(jobs: &[JobValue], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(jobs.iter().map(CompleteJob::of))
+}
+
+/// A job with its result, which of most says no more than their variables.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CompleteJob<'a> {
+    #[serde(flatten)]
+    job: &'a JobValue,
+    job_to_user_task_migration: bool,
+    result: CompleteResult<'a>,
+}
+
+impl<'a> CompleteJob<'a> {
     fn of(job: &'a JobValue) -> Self {
-        JobConstants { job_to_user_task_migration: false, result: Result::of(job.result.as_deref()) }
+        CompleteJob { job, job_to_user_task_migration: false, result: CompleteResult::of(job.result.as_deref()) }
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Result<'a> {
+struct CompleteResult<'a> {
     #[serde(rename = "type")]
     result_type: JobResultType,
     denied: bool,
@@ -52,11 +62,11 @@ struct Result<'a> {
     completion_condition_fulfilled: bool,
 }
 
-impl<'a> Result<'a> {
+impl<'a> CompleteResult<'a> {
     /// That of a job that says none is that of a user task, as in the exported records of Zeebe.
     fn of(result: Option<&'a JobResult>) -> Self {
         let corrections = result.and_then(|result| result.corrections.as_deref());
-        Result {
+        CompleteResult {
             result_type: result.map_or(JobResultType::UserTask, |result| result.result_type),
             denied: result.is_some_and(|result| result.denied),
             denied_reason: result.map_or("", |result| &result.denied_reason),
@@ -101,11 +111,4 @@ impl<'a> Corrections<'a> {
             },
         }
     }
-}
-
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DeploymentConstants {
-    form_metadata: [&'static str; 0],
-    resource_metadata: [&'static str; 0],
 }
