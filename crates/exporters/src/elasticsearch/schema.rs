@@ -228,6 +228,8 @@ fn put(client: &Client, what: &str, path: &str, body: &Value) -> Result<(), Sche
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     #[test]
@@ -247,5 +249,40 @@ mod tests {
             assert!(ValueType::ALL.iter().any(|of| of.name() == name), "{name} is no value type");
             check(name, &mapping["fields"]);
         }
+    }
+
+    /// The fields of Zeebe that records of this engine do not have.
+    const NOT_EXPORTED: [&str; 4] = [
+        "DECISION_REQUIREMENTS.deploymentKey",
+        "DEPLOYMENT.decisionRequirementsMetadata.deploymentKey",
+        "PROCESS_INSTANCE_MODIFICATION.activateInstructions.ancestorScopeKeys",
+        "RESOURCE.resource",
+    ];
+
+    /// What is exported under another name than the one that is mapped cannot be searched for.
+    #[test]
+    fn what_is_mapped_is_what_is_exported() {
+        fn names(path: &str, fields: &Value, found: &mut Vec<String>) {
+            for (name, kind) in fields.as_object().into_iter().flatten() {
+                let path = format!("{path}.{name}");
+                names(&path, kind, found);
+                found.push(path);
+            }
+        }
+        let rows = include_str!("../../../protocol/tests/data/exported_fields.tsv").lines();
+        let exported: HashMap<&str, Vec<&str>> = rows
+            .map(|row| row.split_once('\t').expect("two columns"))
+            .map(|(value_type, fields)| (value_type, fields.split(' ').collect()))
+            .collect();
+        let mut missing = Vec::new();
+        for (value_type, mapping) in &Schema::new(Flavour::Elasticsearch, Vec::new()).mappings {
+            let Some(fields) = exported.get(value_type.as_str()) else { continue };
+            let mut mapped = Vec::new();
+            names(value_type, &mapping["fields"], &mut mapped);
+            mapped.retain(|path| !fields.contains(&&path[value_type.len() + 1..]));
+            missing.extend(mapped);
+        }
+        missing.sort();
+        assert_eq!(missing, NOT_EXPORTED);
     }
 }
