@@ -227,15 +227,15 @@ impl DataDirectory {
         let settings = settings(&path, options)?;
         settings.check(&path, options)?;
         keep_private(&path)?;
-        count_start(&path)?;
         let (paths, disk) = (Paths(path), Arc::new(measured));
         let Settings { cluster: cluster_id, level: first_level, .. } = settings;
         Ok(DataDirectory { paths, cluster_id, first_level, disk, _lock: lock })
     }
 
-    /// Everything of a new directory could be opened: from now on it counts as made, with settings that do not change. To be
-    /// called before anything is logged, because until then the next start makes it again.
+    /// Everything could be opened, so the start counts. A new directory counts as made from now on, with settings that do not
+    /// change. To be called before anything is logged, because until then the next start makes it again.
     pub fn confirm(&self) -> Result<(), DataDirectoryError> {
+        count_start(&self.paths.0)?;
         let (creating, format) = (self.paths.0.join(CREATING), self.paths.0.join(FORMAT_FILE));
         if format.exists() {
             return Ok(());
@@ -657,6 +657,8 @@ mod tests {
         drop(first);
         let second = DataDirectory::open(&options(directory.path())).expect("free again");
         assert_eq!(second.cluster_id, cluster);
+        assert_eq!(read_starts(directory.path()), starts, "it may still be refused");
+        second.confirm().expect("writable");
         assert_eq!(read_starts(directory.path()), starts + 1);
     }
 
@@ -771,7 +773,7 @@ mod tests {
         drop(made(directory.path()));
         for damaged in [&b"\xff\xff"[..], b"", b"seven\n", b"99999999999999999999999\n"] {
             std::fs::write(directory.path().join(STARTS), damaged).expect("writable");
-            drop(DataDirectory::open(&options(directory.path())).expect("nothing depends on it"));
+            drop(made(directory.path()));
             assert_eq!(read_starts(directory.path()), 1);
         }
     }

@@ -207,11 +207,12 @@ impl Node {
         let configured =
             exporting::configure_all(&options.exporters, options.partition_count, &options.data_directory)?;
         let directory = DataDirectory::open(&options)?;
+        let engines = open_engines(&options, &directory)?;
         let opening = Instant::now();
         let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), log_options(&directory.disk.view()))?);
         crate::metrics::log_opened(opening.elapsed());
         let (channels, inbox, stop_exporters) = channels(&options);
-        let (opened, replicas) = open_partitions(&options, &directory, &channels, &log)?;
+        let (opened, replicas) = open_partitions(&options, &directory, engines, &channels, &log)?;
         directory.confirm()?;
         let shared = Arc::new(share(&options, &directory, inbox));
         for opened in opened.values() {
@@ -599,9 +600,25 @@ fn channels(options: &NodeOptions) -> (Channels, Sender<Inbound>, Sender<()>) {
     (channels, sender, stop_sender)
 }
 
+/// Opens the states of all partitions, before anything else is opened: logs and records are cut back to where they are whole when
+/// that is done, and a start that is refused for a state of a newer version must leave them to that version.
+fn open_engines(options: &NodeOptions, directory: &DataDirectory) -> Result<BTreeMap<PartitionId, Engine>, StartError> {
+    let open = |partition| {
+        let engine_options = EngineOptions {
+            first_level: directory.first_level,
+            // Other work is admitted up to twice as much.
+            continuation_overlay_bytes_max: options.flow_control.state_limit_of(options.partition_count) / 2,
+            ..EngineOptions::new(partition, options.partition_count)
+        };
+        Ok((partition, Engine::open(engine_options, &directory.paths.state(partition))?))
+    };
+    (1..=options.partition_count).map(PartitionId).map(open).collect()
+}
+
 fn open_partitions(
     options: &NodeOptions,
     directory: &DataDirectory,
+    engines: BTreeMap<PartitionId, Engine>,
     channels: &Channels,
     log: &Arc<RaftEngineLog>,
 ) -> Result<(BTreeMap<PartitionId, Opened>, Replicas<RaftEngineLog>), StartError> {
@@ -609,21 +626,13 @@ fn open_partitions(
     let replication = ReplicationOptions { seed: me.0, ..ReplicationOptions::default() };
     let mut replicas = Replicas::open(me, log.clone(), replication)?;
     let mut opened = BTreeMap::new();
-    for partition in (1..=options.partition_count).map(PartitionId) {
-        let first_level = directory.first_level;
-        let engine_options = EngineOptions {
-            first_level,
-            // Other work is admitted up to twice as much.
-            continuation_overlay_bytes_max: options.flow_control.state_limit_of(options.partition_count) / 2,
-            ..EngineOptions::new(partition, options.partition_count)
-        };
+    for (partition, engine) in engines {
         let paths = &directory.paths;
         let guard = Guard {
             refused: RefusedCommands::read(&paths.refused(partition), partition)?,
             note: ApplyingNote::open(&paths.applying(partition), partition)?,
             times: CommandTimes::of(partition),
         };
-        let engine = Engine::open(engine_options, &paths.state(partition))?;
         let left_out = applying::reason_to_leave_out(&**log, paths, partition, &guard, &engine);
         let exporters = &channels.exporters[&partition];
         let readers: Vec<_> = exporters.iter().map(|(sender, _)| sender.clone()).collect();

@@ -60,18 +60,18 @@ use std::sync::Arc;
 
 use ::state::{Checkpoint, Retired, Schema, Store, StoreError, StoreOptions, Written};
 use protocol::{
-    ClusterIntent, ClusterValue, Command, CommandBatch, GlobalListenerValue, IncarnationIntent, IncarnationValue,
-    JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record, RecordPlace,
-    SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
+    ClusterIntent, ClusterValue, Command, CommandBatch, DecodeError, GlobalListenerValue, IncarnationIntent,
+    IncarnationValue, JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record,
+    RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
 };
 
-use crate::state::{Counters, EarlyVariables, OutboxRow, State, Tables};
+use crate::state::{Counters, EarlyVariables, OutboxRow, SavedLevel, State, Tables};
 
-/// The layout of the tables, with what brings the files of older versions to it.
 /// More keys than a life of the data gives between a copy and its loss, and so few that data can be put back 100,000 times.
 const KEYS_OF_A_LOST_LIFE: u64 = 1 << 34;
 /// The same of positions.
 const POSITIONS_OF_A_LOST_LIFE: u64 = 1 << 40;
+/// The layout of the tables, with what brings the files of older versions to it.
 const SCHEMA: Schema = Schema { version: SCHEMA_VERSION, oldest_reader: 1, steps: &[] };
 /// The version of the tables' layout.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -144,7 +144,7 @@ pub enum Fault {
         /// The record, and what it did not find.
         reason: String,
     },
-    /// The log holds a command that raises the feature level to one that this build does not know.
+    /// The state is at a feature level that this build does not know, or the log holds a command that raises it to one.
     #[error("Partition {partition} cannot go on with this build: {error}")]
     FeatureLevel { partition: PartitionId, error: UnknownFeatureLevel },
     /// The counters saved with the state cannot be read.
@@ -160,6 +160,15 @@ pub enum Fault {
 fn store_options(partition_count: u16) -> StoreOptions {
     let map_size_bytes = StoreOptions::map_size_of(partition_count);
     StoreOptions { schema: SCHEMA, map_size_bytes, ..StoreOptions::default() }
+}
+
+/// Reads the counters saved with a state. Their level comes first: at one that this build does not know, others may have another
+/// meaning.
+fn read_counters(saved: &[u8], partition: PartitionId) -> Result<Counters, Fault> {
+    let unreadable = |error: DecodeError| Fault::Counters { partition, reason: error.to_string() };
+    let SavedLevel { number } = protocol::decode(saved).map_err(unreadable)?;
+    FeatureLevel::new(number).map_err(|error| Fault::FeatureLevel { partition, error })?;
+    protocol::decode(saved).map_err(unreadable)
 }
 
 /// Numbers for operators.
@@ -204,8 +213,7 @@ impl Engine {
         let counters = if recovered.metadata.is_empty() {
             Counters::new(options.first_level)
         } else {
-            protocol::decode(&recovered.metadata)
-                .map_err(|error| Fault::Counters { partition, reason: error.to_string() })?
+            read_counters(&recovered.metadata, partition)?
         };
         let state = State::new(Tables::open(&store), counters, partition);
         Ok(Engine { options, state, applied: recovered.applied })

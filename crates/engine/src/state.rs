@@ -300,6 +300,13 @@ pub(crate) struct Counters {
     pub global_listeners: Option<Key>,
 }
 
+/// Of saved counters, the number by which the others are understood.
+#[derive(Decode)]
+pub(crate) struct SavedLevel {
+    #[n(15)]
+    pub number: u32,
+}
+
 impl Counters {
     /// Those of a new partition.
     pub fn new(feature_level: FeatureLevel) -> Self {
