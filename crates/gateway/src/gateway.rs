@@ -49,6 +49,16 @@ impl Gateway {
     /// # Errors
     /// When an address cannot be used, or certificate and key cannot be read.
     pub async fn start(client: Client, clock: Arc<Clock>, options: GatewayOptions) -> Result<Gateway, StartError> {
+        Gateway::with_starts(client, clock, options, Starts::new()).await
+    }
+
+    /// The same, with what counts the requests that start work.
+    async fn with_starts(
+        client: Client,
+        clock: Arc<Clock>,
+        options: GatewayOptions,
+        starts: Starts,
+    ) -> Result<Gateway, StartError> {
         let tls = |speech| options.tls.as_ref().map(|files| listener::tls(files, speech)).transpose();
         let (grpc_tls, http_tls) = (tls(Speech::Http2)?, tls(Speech::Http)?);
         let (grpc, grpc_address) = bind("gRPC", options.grpc_address).await?;
@@ -57,7 +67,7 @@ impl Gateway {
         let (shutdown, stopping) = watch::channel(false);
         let polling = LongPolling::new(&client, options.parked_polls_max);
         let streams = JobStreams::new(options.job_streams_max);
-        let (starts, answers, intake) = (Starts::new(), Answers::new(), Intake::new());
+        let (answers, intake) = (Answers::new(), Intake::new());
         let background = [
             tokio::spawn(tick(polling.clone())),
             tokio::spawn(report(client.clone(), streams.clone(), answers.clone())),
@@ -193,7 +203,9 @@ async fn serve(mut ports: JoinSet<()>, stopping: watch::Receiver<bool>) {
 
 #[cfg(test)]
 mod tests {
-    use broker::{Node, NodeOptions};
+    use broker::{FlowControlOptions, Node, NodeOptions};
+    use gateway_interface::CreateProcessInstanceRequest;
+    use gateway_interface::gateway_client::GatewayClient;
     use protocol::PartitionId;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio_rustls::TlsConnector;
@@ -252,6 +264,74 @@ mod tests {
         assert!(first > 0 && publish().await > first);
         gateway.stop().await;
         node.stop().expect("a clean stop");
+    }
+
+    async fn eventually(what: &str, condition: impl Fn() -> bool) {
+        let occurred = async {
+            while !condition() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(300), occurred).await.unwrap_or_else(|_| panic!("{what}"));
+    }
+
+    /// Sends a request on a connection of its own, and returns the status of its answer.
+    async fn rest(address: SocketAddr, method_and_path: &str, body: &str) -> String {
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
+        let head = format!("{method_and_path} HTTP/1.1\r\nHost: o\r\nContent-Type: application/json\r\n");
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(request.as_bytes()).await.expect("it is taken");
+        let mut answer = vec![0; 4_096];
+        let length = stream.read(&mut answer).await.expect("an answer");
+        String::from_utf8_lossy(&answer[..length]).lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// A node whose partition takes nothing that starts work, so that it stays unanswered.
+    fn node_without_room(directory: &std::path::Path) -> Node {
+        let none = FlowControlOptions { initial_commands: 0, min_commands: 0, max_commands: 0, ..Default::default() };
+        let options =
+            NodeOptions { data_directory: directory.to_owned(), flow_control: none, ..NodeOptions::default() };
+        Node::start(options).expect("the node starts")
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn creations_by_both_protocols_wait_at_one_gate() {
+        const CREATION: &str = r#"{"processDefinitionId":"p"}"#;
+        let directory = tempfile::tempdir().expect("a directory");
+        let node = node_without_room(directory.path());
+        eventually("the node is ready", || node.is_ready()).await;
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let options = GatewayOptions { request_timeout: Duration::from_secs(3_600), ..GatewayOptions::new(any, any) };
+        let starts = Starts::new();
+        let gateway =
+            Gateway::with_starts(node.client(), node.clock(), options, starts.clone()).await.expect("free ports");
+        let (grpc, http) = (format!("http://{}", gateway.grpc_address()), gateway.http_address());
+
+        let by_grpc = tokio::spawn(async move {
+            let mut client = GatewayClient::connect(grpc).await.expect("it listens");
+            let creation = CreateProcessInstanceRequest { bpmn_process_id: "p".to_owned(), ..Default::default() };
+            client.create_process_instance(creation).await
+        });
+        eventually("the creation by gRPC counts", || starts.unanswered() == 1).await;
+        let by_rest = tokio::spawn(rest(http, "POST /v2/process-instances", CREATION));
+        eventually("the creation by REST counts with it", || starts.unanswered() == 2).await;
+
+        let used_up = starts.used_up();
+        let full = starts.unanswered();
+        let next = tokio::spawn(rest(http, "POST /v2/process-instances", CREATION));
+        eventually("a further one waits", || starts.waiting() == 1).await;
+        let completed = rest(http, "POST /v2/jobs/2251799813685249/completion", "{}").await;
+        assert_eq!(completed, "HTTP/1.1 404 Not Found", "what ends work is not held up");
+        assert_eq!(starts.unanswered(), full, "it was not let in");
+        drop(used_up);
+        eventually("it is let in", || starts.unanswered() == 3).await;
+
+        gateway.stop().await;
+        node.stop().expect("a clean stop");
+        for waiting in [by_rest, next] {
+            waiting.abort();
+        }
+        by_grpc.abort();
     }
 
     #[tokio::test(flavor = "multi_thread")]

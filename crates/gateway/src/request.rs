@@ -32,6 +32,10 @@ pub(crate) trait Request: Sized {
     /// What the client is told when it is done.
     type Answer;
 
+    /// Whether it starts work, or computes for somebody: whatever the protocol, such a request waits while less goes on than is
+    /// begun ([`crate::starts`]). The protocols ask this of the request that each of their operations makes.
+    const STARTS_WORK: bool;
+
     /// What may still happen when the answer takes too long.
     const LATE: &'static str = "The command may still be carried out.";
 

@@ -298,6 +298,24 @@ impl Drop for Arrival {
 }
 
 #[cfg(test)]
+impl Starts {
+    /// As many unanswered requests as are ever let in at once.
+    pub(crate) fn used_up(&self) -> Vec<Start> {
+        let gate = self.gate();
+        (0..LIMIT_MAX).map(|_| gate.start()).collect()
+    }
+
+    pub(crate) fn unanswered(&self) -> isize {
+        self.0.unanswered.load(Ordering::Acquire)
+    }
+
+    /// How many wait to be let in.
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.waiting.lock().len()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::task::Wake;
 

@@ -6,6 +6,9 @@ use metrics::{Counter, Histogram, counter, histogram};
 use tonic::{Code, Status};
 
 use crate::answers::LargeAnswer;
+use crate::request::{
+    Request, conditional, creation, decision, incident, job, message, process_instance, resource, signal, variable,
+};
 
 macro_rules! procedures {
     ($($name:ident $kind:literal),* $(,)?) => {
@@ -46,17 +49,30 @@ procedures! {
 }
 
 impl Rpc {
-    /// Whether it starts work, or computes for somebody. Those that also wait for the end of it do not count: that may take
-    /// long, and may wait for something that comes on the same connection.
+    /// Whether its request starts work.
     pub(crate) fn is_start(self) -> bool {
-        matches!(
-            self,
-            Rpc::CreateProcessInstance
-                | Rpc::PublishMessage
-                | Rpc::BroadcastSignal
-                | Rpc::EvaluateConditional
-                | Rpc::EvaluateDecision
-        )
+        match self {
+            Rpc::CompleteJob => job::CompleteJob::STARTS_WORK,
+            Rpc::FailJob => job::FailJob::STARTS_WORK,
+            Rpc::ThrowError => job::ThrowError::STARTS_WORK,
+            Rpc::UpdateJobRetries => job::UpdateJobRetries::STARTS_WORK,
+            Rpc::UpdateJobTimeout => job::UpdateJobTimeout::STARTS_WORK,
+            Rpc::CreateProcessInstance => creation::CreateProcessInstance::STARTS_WORK,
+            Rpc::CreateProcessInstanceWithResult => creation::CreateProcessInstanceWithResult::STARTS_WORK,
+            Rpc::CancelProcessInstance => process_instance::CancelProcessInstance::STARTS_WORK,
+            Rpc::ModifyProcessInstance => process_instance::ModifyProcessInstance::STARTS_WORK,
+            Rpc::MigrateProcessInstance => process_instance::MigrateProcessInstance::STARTS_WORK,
+            Rpc::SetVariables => variable::SetVariables::STARTS_WORK,
+            Rpc::ResolveIncident => incident::ResolveIncident::STARTS_WORK,
+            Rpc::DeployResource | Rpc::DeployProcess => resource::DeployResources::STARTS_WORK,
+            Rpc::DeleteResource => resource::DeleteResource::STARTS_WORK,
+            Rpc::PublishMessage => message::PublishMessage::STARTS_WORK,
+            Rpc::BroadcastSignal => signal::BroadcastSignal::STARTS_WORK,
+            Rpc::EvaluateDecision => decision::EvaluateDecision::STARTS_WORK,
+            Rpc::EvaluateConditional => conditional::EvaluateConditional::STARTS_WORK,
+            // Jobs that are there already, and what the gateway knows itself.
+            Rpc::ActivateJobs | Rpc::StreamActivatedJobs | Rpc::Topology => false,
+        }
     }
 
     /// What its answers are, if they may be large. Jobs of streams have their credit instead.

@@ -81,6 +81,7 @@ impl Service {
         sent: Result<Pending<R>, Failure>,
         render: impl FnOnce(R::Answer) -> Result<T, Failure>,
     ) -> Answer<T> {
+        debug_assert_eq!(rpc.is_start(), R::STARTS_WORK, "{rpc:?} makes another request than it names");
         let outcome = match sent {
             Ok(pending) => pending.outcome().await.and_then(|answered| render(answered.value)),
             Err(failure) => Err(failure),

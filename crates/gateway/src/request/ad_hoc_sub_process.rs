@@ -23,6 +23,8 @@ pub(crate) struct ActivateElements {
 impl Request for ActivateElements {
     type Answer = ();
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let target = Target {
             intent: AdHocSubProcessInstructionIntent::Activate.name(),

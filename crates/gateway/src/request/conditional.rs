@@ -21,6 +21,8 @@ impl Request for EvaluateConditional {
     /// The key of the evaluation and what it started.
     type Answer = (Key, Box<ConditionalEvaluationValue>);
 
+    const STARTS_WORK: bool = true;
+
     /// Every partition knows all start events; the one that is asked starts instances, so all take turns.
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let definition = self.process_definition_key;

@@ -45,6 +45,8 @@ pub(crate) struct CreateProcessInstanceWithResult {
 impl Request for CreateProcessInstance {
     type Answer = Box<ProcessInstanceCreationValue>;
 
+    const STARTS_WORK: bool = true;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         self.submission_of(router, ProcessInstanceCreationIntent::Create, Vec::new())
     }
@@ -59,6 +61,9 @@ impl Request for CreateProcessInstance {
 
 impl Request for CreateProcessInstanceWithResult {
     type Answer = Box<ProcessInstanceResultValue>;
+
+    /// To wait for the end may take long, and it may come with something on the same connection.
+    const STARTS_WORK: bool = false;
 
     const LATE: &'static str =
         "The process instance has most likely been created and goes on. Look for it before you create another one.";

@@ -22,6 +22,8 @@ impl Request for EvaluateDecision {
     /// The key of the evaluation and what it gave.
     type Answer = (Key, Box<DecisionEvaluationValue>);
 
+    const STARTS_WORK: bool = true;
+
     /// Every partition has all decisions, so they take turns.
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let value = DecisionEvaluationValue {

@@ -24,6 +24,8 @@ impl Request for EvaluateExpression {
     /// What it gave.
     type Answer = Box<ExpressionValue>;
 
+    const STARTS_WORK: bool = true;
+
     /// The partition of the scope; without one they take turns.
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let target = Target { intent: "EVALUATE", action: "evaluate expression", kind: "element instance" };

@@ -17,6 +17,8 @@ pub(crate) struct ChangeGlobalListener {
 impl Request for ChangeGlobalListener {
     type Answer = Box<GlobalListenerValue>;
 
+    const STARTS_WORK: bool = false;
+
     /// Where deployments are decided, too.
     fn submission(self, _: &Router<'_>) -> Result<Submission, Failure> {
         let payload = Payload::GlobalListener(self.intent, Box::new(self.listener));

@@ -20,6 +20,8 @@ pub(crate) struct ResolveIncident {
 impl Request for ResolveIncident {
     type Answer = ();
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let target = Target { intent: IncidentIntent::Resolve.name(), action: "resolve incident", kind: "incident" };
         let payload = |_| {

@@ -93,6 +93,8 @@ pub(crate) struct UpdateJob {
 impl Request for CompleteJob {
     type Answer = ();
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let result = match self.result {
             Some(WorkResult::UserTask(result)) => Some(Box::new(result.into())),
@@ -118,6 +120,8 @@ impl Request for CompleteJob {
 impl Request for FailJob {
     type Answer = ();
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let value = JobValue {
             variables: self.variables.check()?,
@@ -139,6 +143,8 @@ impl Request for FailJob {
 impl Request for ThrowError {
     type Answer = ();
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let value = JobValue {
             variables: self.variables.check()?,
@@ -158,6 +164,8 @@ impl Request for ThrowError {
 
 impl Request for UpdateJobRetries {
     type Answer = ();
+
+    const STARTS_WORK: bool = false;
 
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let intent = JobIntent::UpdateRetries;
@@ -182,6 +190,8 @@ impl Request for UpdateJobRetries {
 impl Request for UpdateJobTimeout {
     type Answer = ();
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let value = JobValue { timeout: self.timeout, ..JobValue::default() };
         let target = Target { intent: JobIntent::UpdateTimeout.name(), action: "update timeout of job", kind: "job" };
@@ -196,6 +206,8 @@ impl Request for UpdateJobTimeout {
 
 impl Request for UpdateJob {
     type Answer = ();
+
+    const STARTS_WORK: bool = false;
 
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let changes = [("retries", self.retries.is_some()), ("timeout", self.timeout.is_some())];

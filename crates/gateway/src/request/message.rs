@@ -34,6 +34,8 @@ pub(crate) struct PublishedMessage {
 impl Request for PublishMessage {
     type Answer = PublishedMessage;
 
+    const STARTS_WORK: bool = true;
+
     /// A message without a name, or with a time to live below zero, is taken as Zeebe takes it: nothing waits for the
     /// one, and the other is not kept.
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
@@ -80,6 +82,8 @@ pub(crate) struct CorrelatedMessage {
 
 impl Request for CorrelateMessage {
     type Answer = CorrelatedMessage;
+
+    const STARTS_WORK: bool = true;
 
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         check_business_id(self.business_id)?;

@@ -44,6 +44,8 @@ pub(crate) struct MigrateProcessInstance {
 impl Request for CancelProcessInstance {
     type Answer = ();
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let target = Target {
             intent: ProcessInstanceIntent::Cancel.name(),
@@ -65,6 +67,8 @@ impl Request for CancelProcessInstance {
 
 impl Request for ModifyProcessInstance {
     type Answer = ();
+
+    const STARTS_WORK: bool = false;
 
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let target = Target {
@@ -93,6 +97,8 @@ impl Request for ModifyProcessInstance {
 
 impl Request for MigrateProcessInstance {
     type Answer = ();
+
+    const STARTS_WORK: bool = false;
 
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let target = Target {

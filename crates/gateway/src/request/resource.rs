@@ -35,6 +35,8 @@ pub(crate) struct FetchResource {
 impl Request for FetchResource {
     type Answer = Box<ResourceValue>;
 
+    const STARTS_WORK: bool = false;
+
     /// Every partition has it. The first one had it first.
     fn submission(self, _: &Router<'_>) -> Result<Submission, Failure> {
         let resource_key = Key::from_raw(self.resource_key);
@@ -55,6 +57,8 @@ impl Request for FetchResource {
 impl Request for DeployResources {
     /// The key of the deployment and what it is made of.
     type Answer = (Key, Box<DeploymentValue>);
+
+    const STARTS_WORK: bool = false;
 
     fn submission(self, _: &Router<'_>) -> Result<Submission, Failure> {
         let tenant_id = tenant(&self.tenant_id)?;
@@ -78,6 +82,8 @@ impl Request for DeployResources {
 impl Request for DeleteResource {
     /// The key of the resource.
     type Answer = Key;
+
+    const STARTS_WORK: bool = false;
 
     /// Resources are deleted where they were deployed, whatever partition their key names.
     fn submission(self, _: &Router<'_>) -> Result<Submission, Failure> {

@@ -26,6 +26,8 @@ pub(crate) struct BroadcastedSignal {
 impl Request for BroadcastSignal {
     type Answer = BroadcastedSignal;
 
+    const STARTS_WORK: bool = true;
+
     /// Any partition tells the others; the one that is asked starts instances, so all take turns.
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         if self.signal_name.trim().is_empty() {

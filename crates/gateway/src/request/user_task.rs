@@ -59,6 +59,8 @@ fn action(given: Option<Text>, usual: &str) -> Text {
 impl Request for CompleteTask {
     type Answer = ();
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let value = UserTaskValue {
             variables: self.variables.check()?,
@@ -75,6 +77,8 @@ impl Request for CompleteTask {
 
 impl Request for AssignTask {
     type Answer = ();
+
+    const STARTS_WORK: bool = false;
 
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let is_taken_away = self.assignee.is_empty();
@@ -96,6 +100,8 @@ impl Request for AssignTask {
 
 impl Request for UpdateTask {
     type Answer = ();
+
+    const STARTS_WORK: bool = false;
 
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let changed = [

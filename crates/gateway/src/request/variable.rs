@@ -22,6 +22,8 @@ impl Request for SetVariables {
     /// The key of the change.
     type Answer = Key;
 
+    const STARTS_WORK: bool = false;
+
     fn submission(self, router: &Router<'_>) -> Result<Submission, Failure> {
         let target = Target {
             intent: VariableDocumentIntent::Update.name(),

@@ -23,6 +23,10 @@ use crate::intake::Intake;
 use crate::listener::{Answer, Answering, Caller};
 use crate::long_polling::LongPolling;
 use crate::outcome::{Failure, Outcome};
+use crate::request::{
+    Request as _, ad_hoc_sub_process, conditional, creation, decision, expression, global_listener, incident, job,
+    message, process_instance, resource, signal, user_task, variable,
+};
 use crate::starts::Start;
 
 /// Answers requests by handing them to the executor.
@@ -79,19 +83,48 @@ impl From<NotTaken> for NoAnswer {
 }
 
 impl Existing {
-    /// Whether it starts work, or computes for somebody. A creation that turns out to wait for the end does not count any
-    /// longer then: that may take long.
+    /// Whether its request starts work. A creation that turns out to wait for the end does not count any longer then.
     fn is_start(self) -> bool {
-        matches!(
-            self,
-            Existing::CreateProcessInstance
-                | Existing::PublishMessage
-                | Existing::CorrelateMessage
-                | Existing::BroadcastSignal
-                | Existing::EvaluateConditionals
-                | Existing::EvaluateDecision
-                | Existing::EvaluateExpression
-        )
+        match self {
+            Existing::CreateDeployment => resource::DeployResources::STARTS_WORK,
+            Existing::DeleteResource => resource::DeleteResource::STARTS_WORK,
+            Existing::GetResource | Existing::GetResourceContent | Existing::GetResourceContentBinary => {
+                resource::FetchResource::STARTS_WORK
+            }
+            Existing::CreateProcessInstance => creation::CreateProcessInstance::STARTS_WORK,
+            Existing::CancelProcessInstance => process_instance::CancelProcessInstance::STARTS_WORK,
+            Existing::ModifyProcessInstance => process_instance::ModifyProcessInstance::STARTS_WORK,
+            Existing::MigrateProcessInstance => process_instance::MigrateProcessInstance::STARTS_WORK,
+            Existing::SetVariables => variable::SetVariables::STARTS_WORK,
+            Existing::ActivateAdHocElements => ad_hoc_sub_process::ActivateElements::STARTS_WORK,
+            Existing::CompleteJob => job::CompleteJob::STARTS_WORK,
+            Existing::FailJob => job::FailJob::STARTS_WORK,
+            Existing::ThrowJobError => job::ThrowError::STARTS_WORK,
+            Existing::UpdateJob => job::UpdateJob::STARTS_WORK,
+            Existing::ResolveIncident | Existing::ResolveIncidentsOfInstance => incident::ResolveIncident::STARTS_WORK,
+            Existing::PublishMessage => message::PublishMessage::STARTS_WORK,
+            Existing::CorrelateMessage => message::CorrelateMessage::STARTS_WORK,
+            Existing::BroadcastSignal => signal::BroadcastSignal::STARTS_WORK,
+            Existing::EvaluateDecision => decision::EvaluateDecision::STARTS_WORK,
+            Existing::EvaluateConditionals => conditional::EvaluateConditional::STARTS_WORK,
+            Existing::EvaluateExpression => expression::EvaluateExpression::STARTS_WORK,
+            Existing::CompleteUserTask => user_task::CompleteTask::STARTS_WORK,
+            Existing::AssignUserTask | Existing::UnassignUserTask => user_task::AssignTask::STARTS_WORK,
+            Existing::UpdateUserTask => user_task::UpdateTask::STARTS_WORK,
+            Existing::CreateGlobalTaskListener
+            | Existing::UpdateGlobalTaskListener
+            | Existing::DeleteGlobalTaskListener => global_listener::ChangeGlobalListener::STARTS_WORK,
+            // Jobs that are there already, what the gateway knows itself, and what is read or changed beside the partitions.
+            Existing::ActivateJobs
+            | Existing::GetTopology
+            | Existing::GetStatus
+            | Existing::GetLicense
+            | Existing::GetAuthentication
+            | Existing::GetSystemConfiguration
+            | Existing::PinClock
+            | Existing::ResetClock
+            | Existing::Read(_) => false,
+        }
     }
 
     fn body_kind(self) -> Kind {
