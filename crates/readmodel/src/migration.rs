@@ -246,8 +246,11 @@ pub(crate) fn fill_start_forms_on_server(database: &Database) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use protocol::{PartitionId, RecordPlace};
 
+    use super::{SCHEMA_VERSION, steps_from};
     use crate::database::Database;
     use crate::file::{self, path_of};
     use crate::postgresql::PostgreSqlServer;
@@ -264,24 +267,68 @@ mod tests {
         rows.expect("a schema")
     }
 
+    /// Files of older formats, as the versions that had them wrote them. There was none with format 3 or 4: those came with 5.
+    const KEPT: [(i64, &str); 3] = [
+        (1, include_str!("../tests/data/format-1.sql")),
+        (2, include_str!("../tests/data/format-2.sql")),
+        (5, include_str!("../tests/data/format-5.sql")),
+    ];
+
+    /// A file of an older format with one ended instance: a kept one, or one that the steps lead to.
+    fn write_file_of_format(version: i64, path: &Path) {
+        let (from, text) = *KEPT.iter().rfind(|(kept, _)| *kept <= version).expect("an older one");
+        let old = rusqlite::Connection::open(path).expect("a file");
+        old.execute_batch(text).expect("a file as that format has it");
+        for (step, to) in steps_from(from).zip(from + 1..=version) {
+            old.execute_batch(&format!("BEGIN; {step} PRAGMA user_version = {to}; COMMIT;")).expect("a step");
+        }
+        assert_eq!(old.query_row("PRAGMA user_version", [], |row| row.get(0)), Ok(version));
+    }
+
     #[test]
-    fn a_file_of_format_1_is_gone_on_with() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = path_of(directory.path(), PartitionId(1));
-        let old = rusqlite::Connection::open(&path).expect("a file");
-        old.execute_batch(include_str!("../tests/data/format-1.sql")).expect("a file as format 1 has it");
-        drop(old);
-        let store = file::open(directory.path(), PartitionId(1)).expect("it is understood");
-        assert_eq!(store.place, RecordPlace { incarnation: 1, position: 40, number: 17 });
-        let instances = "SELECT count(*) FROM process_instance WHERE state = 1 AND end_date = 1700000000500";
-        assert_eq!(store.database.number(instances), 1);
-        assert_eq!(store.database.number("PRAGMA auto_vacuum"), 2);
+    fn files_of_all_older_formats_are_gone_on_with() {
         let new = tempfile::tempdir().expect("a directory");
         let new = file::open(new.path(), PartitionId(1)).expect("a new file");
-        assert_eq!(schema(&store), schema(&new));
-        drop(store);
-        file::open(directory.path(), PartitionId(1)).expect("it is of the present format now");
+        for version in 1..SCHEMA_VERSION {
+            let directory = tempfile::tempdir().expect("a directory");
+            write_file_of_format(version, &path_of(directory.path(), PartitionId(1)));
+            let store = file::open(directory.path(), PartitionId(1)).expect("it is understood");
+            assert_eq!(store.place, RecordPlace { incarnation: 1, position: 40, number: 17 }, "format {version}");
+            let instances = "SELECT count(*) FROM process_instance WHERE state = 1 AND end_date = 1700000000500";
+            assert_eq!(store.database.number(instances), 1, "format {version}");
+            let done = i64::from(version >= 5);
+            assert_eq!(store.database.number("SELECT count(*) FROM audit_log WHERE job_key IS NULL"), done);
+            assert_eq!(store.database.number("SELECT count(*) FROM user_task WHERE assignee = 'ann'"), done);
+            assert_eq!(store.database.number("PRAGMA user_version"), SCHEMA_VERSION);
+            if version == 1 {
+                assert_eq!(store.database.number("PRAGMA auto_vacuum"), 2, "a file of format 1 learns to get shorter");
+            }
+            assert_eq!(schema(&store), schema(&new), "format {version}");
+            drop(store);
+            file::open(directory.path(), PartitionId(1)).expect("it is of the present format now");
+            assert_eq!(std::fs::read_dir(directory.path()).expect("there").count(), 1, "nothing was set aside");
+        }
     }
+
+    /// Its rows may mean something else, so they are neither read nor changed.
+    #[test]
+    fn a_file_of_a_later_format_is_set_aside_as_it_is_and_a_new_one_begins() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = path_of(directory.path(), PartitionId(1));
+        write_file_of_format(5, &path);
+        let later = rusqlite::Connection::open(&path).expect("a file");
+        let version = SCHEMA_VERSION + 1;
+        let number = format!("PRAGMA journal_mode = WAL; PRAGMA user_version = {version}");
+        later.execute_batch(&number).expect("another number");
+        drop(later);
+        let kept = std::fs::read(&path).expect("the file");
+        let store = file::open(directory.path(), PartitionId(1)).expect("a new file");
+        assert_eq!(store.place, RecordPlace::default(), "what lives is told for it");
+        assert_eq!(store.database.number("SELECT count(*) FROM process_instance"), 0);
+        let aside = directory.path().join("partition-1.sqlite.damaged-1");
+        assert!(std::fs::read(aside).expect("it is kept") == kept);
+    }
+
     #[test]
     fn tables_of_a_server_are_brought_to_the_present_format_and_those_of_others_are_left_alone() {
         let server = PostgreSqlServer::shared();

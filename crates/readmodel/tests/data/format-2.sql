@@ -1,0 +1,204 @@
+-- A read model of format 2 with one ended instance, as it was written by the version that had it.
+BEGIN;
+CREATE TABLE place(
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    partition INTEGER NOT NULL,
+    incarnation INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    number INTEGER NOT NULL
+);
+CREATE TABLE process_definition(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    name TEXT,
+    version INTEGER NOT NULL,
+    version_tag TEXT,
+    resource_name TEXT NOT NULL,
+    tenant_id TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    xml BLOB
+);
+CREATE INDEX process_definition_by_id ON process_definition(id, version);
+CREATE TABLE element(
+    id INTEGER PRIMARY KEY,
+    process_definition_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    name TEXT,
+    type INTEGER NOT NULL,
+    active INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    canceled INTEGER NOT NULL,
+    incidents INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX element_of_definition ON element(process_definition_key, element_id, type);
+CREATE INDEX element_by_id ON element(element_id);
+CREATE TABLE process_instance(
+    key INTEGER PRIMARY KEY,
+    process_definition_key INTEGER NOT NULL,
+    parent_process_instance_key INTEGER,
+    parent_element_instance_key INTEGER,
+    root_process_instance_key INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    start_date INTEGER NOT NULL,
+    end_date INTEGER,
+    incidents INTEGER NOT NULL DEFAULT 0,
+    tags TEXT
+);
+CREATE INDEX process_instance_by_definition ON process_instance(process_definition_key, state);
+CREATE INDEX process_instance_by_definition_and_start ON process_instance(process_definition_key, state, start_date);
+CREATE INDEX process_instance_by_state ON process_instance(state, end_date);
+CREATE INDEX process_instance_by_start ON process_instance(start_date);
+CREATE INDEX process_instance_by_end ON process_instance(end_date) WHERE end_date IS NOT NULL;
+CREATE INDEX process_instance_by_parent ON process_instance(parent_process_instance_key)
+    WHERE parent_process_instance_key IS NOT NULL;
+CREATE INDEX process_instance_with_incidents ON process_instance(incidents) WHERE incidents > 0;
+CREATE TABLE element_instance(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    scope_key INTEGER NOT NULL,
+    element INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    start_date INTEGER NOT NULL,
+    end_date INTEGER,
+    incidents INTEGER NOT NULL DEFAULT 0,
+    incident_key INTEGER
+);
+CREATE INDEX element_instance_of_instance ON element_instance(process_instance_key);
+CREATE INDEX element_instance_by_element ON element_instance(element, state);
+CREATE TABLE sequence_flow(
+    process_instance_key INTEGER NOT NULL,
+    element INTEGER NOT NULL,
+    PRIMARY KEY (process_instance_key, element)
+) WITHOUT ROWID;
+CREATE TABLE variable(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    scope_key INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    comparable TEXT NOT NULL
+);
+CREATE INDEX variable_of_instance ON variable(process_instance_key);
+CREATE INDEX variable_by_value ON variable(name, comparable, process_instance_key);
+CREATE TABLE job(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    retries INTEGER NOT NULL,
+    has_failed_with_retries_left INTEGER NOT NULL,
+    deadline INTEGER,
+    creation_time INTEGER,
+    last_update_time INTEGER NOT NULL,
+    end_time INTEGER,
+    error_code TEXT,
+    error_message TEXT,
+    custom_headers TEXT NOT NULL
+);
+CREATE INDEX job_of_instance ON job(process_instance_key);
+CREATE INDEX job_by_state ON job(state, type);
+CREATE TABLE incident(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element INTEGER NOT NULL,
+    job_key INTEGER,
+    error_type INTEGER NOT NULL,
+    error_message TEXT NOT NULL,
+    error_hash_code INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    creation_time INTEGER NOT NULL
+);
+CREATE INDEX incident_of_instance ON incident(process_instance_key);
+CREATE INDEX incident_by_state ON incident(state, error_hash_code);
+CREATE TABLE decision_requirements(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    resource_name TEXT NOT NULL,
+    tenant_id TEXT NOT NULL,
+    xml BLOB
+);
+CREATE TABLE decision_definition(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    decision_requirements_key INTEGER NOT NULL,
+    decision_requirements_id TEXT NOT NULL,
+    tenant_id TEXT NOT NULL
+);
+CREATE INDEX decision_definition_by_id ON decision_definition(id, version);
+CREATE TABLE decision_instance(
+    id INTEGER PRIMARY KEY,
+    evaluation_key INTEGER NOT NULL,
+    instance_key TEXT NOT NULL,
+    decision_definition_key INTEGER NOT NULL,
+    decision_definition_id TEXT NOT NULL,
+    decision_definition_name TEXT NOT NULL,
+    decision_definition_version INTEGER NOT NULL,
+    decision_definition_type INTEGER NOT NULL,
+    root_decision_definition_key INTEGER NOT NULL,
+    decision_requirements_key INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    evaluation_date INTEGER NOT NULL,
+    failure TEXT,
+    result TEXT NOT NULL,
+    details TEXT NOT NULL,
+    process_definition_key INTEGER,
+    process_instance_key INTEGER,
+    element_instance_key INTEGER,
+    tenant_id TEXT NOT NULL
+);
+CREATE UNIQUE INDEX decision_instance_by_key ON decision_instance(instance_key);
+CREATE INDEX decision_instance_by_decision ON decision_instance(decision_definition_key);
+CREATE INDEX decision_instance_of_instance ON decision_instance(process_instance_key)
+    WHERE process_instance_key IS NOT NULL;
+CREATE INDEX decision_instance_without_instance ON decision_instance(evaluation_date)
+    WHERE process_instance_key IS NULL;
+CREATE TABLE message_subscription(
+    key INTEGER PRIMARY KEY,
+    type INTEGER NOT NULL,
+    process_definition_key INTEGER,
+    process_definition_id TEXT NOT NULL,
+    process_instance_key INTEGER,
+    element_instance_key INTEGER,
+    element_id TEXT NOT NULL,
+    message_name TEXT NOT NULL,
+    correlation_key TEXT,
+    state INTEGER NOT NULL,
+    last_updated_date INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL
+);
+CREATE INDEX message_subscription_of_instance ON message_subscription(process_instance_key)
+    WHERE process_instance_key IS NOT NULL;
+CREATE INDEX message_subscription_by_state ON message_subscription(state);
+CREATE TABLE correlated_message_subscription(
+    id INTEGER PRIMARY KEY,
+    subscription_key INTEGER NOT NULL,
+    message_key INTEGER NOT NULL,
+    message_name TEXT NOT NULL,
+    correlation_key TEXT,
+    correlation_time INTEGER NOT NULL,
+    process_definition_key INTEGER,
+    process_definition_id TEXT NOT NULL,
+    process_instance_key INTEGER,
+    element_instance_key INTEGER,
+    element_id TEXT NOT NULL,
+    tenant_id TEXT NOT NULL
+);
+CREATE INDEX correlated_message_subscription_of_instance
+    ON correlated_message_subscription(process_instance_key) WHERE process_instance_key IS NOT NULL;
+INSERT INTO place VALUES (1, 1, 1, 40, 17);
+INSERT INTO process_definition VALUES (2251799813685249, 'order', 'Order', 1, NULL, 'order.bpmn', '<default>', 0, NULL);
+INSERT INTO element VALUES (1, 2251799813685249, 'order', 'Order', 1, 0, 1, 0, 0);
+INSERT INTO process_instance VALUES (2251799813685250, 2251799813685249, NULL, NULL, 2251799813685250, 1, 1700000000000, 1700000000500, 0, NULL);
+INSERT INTO variable VALUES (2251799813685251, 2251799813685250, 2251799813685250, 'total', '1.0', '1');
+PRAGMA application_id = 1330859346;
+PRAGMA user_version = 2;
+COMMIT;
