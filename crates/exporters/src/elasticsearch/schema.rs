@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// The fields of Zeebe that records of this engine do not have.
+    /// What Zeebe's mappings name and records of this engine do not have.
     const NOT_EXPORTED: [&str; 4] = [
         "DECISION_REQUIREMENTS.deploymentKey",
         "DEPLOYMENT.decisionRequirementsMetadata.deploymentKey",
