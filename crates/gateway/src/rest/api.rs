@@ -84,7 +84,7 @@ impl From<NotTaken> for NoAnswer {
 
 impl Existing {
     /// Whether its request starts work. A creation that turns out to wait for the end does not count any longer then.
-    fn is_start(self) -> bool {
+    pub(super) fn is_start(self) -> bool {
         match self {
             Existing::CreateDeployment => resource::DeployResources::STARTS_WORK,
             Existing::DeleteResource => resource::DeleteResource::STARTS_WORK,

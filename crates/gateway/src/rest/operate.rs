@@ -110,6 +110,7 @@ impl Shared {
         caller: &Caller,
         read: impl FnOnce(&str, &[u8]) -> Result<R, NoAnswer>,
     ) -> Answered {
+        debug_assert_eq!(taken.existing.is_start(), R::STARTS_WORK, "{:?} makes another request", taken.existing);
         let key = taken.parameters.first();
         let (body, _) = self.receive(taken, caller).await?;
         let done = self.execute(read(key, &body)?).await?;
