@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Check(crate::check::CheckArguments),
     /// Inspect the data directory of a stopped node, and decide about a log entry that crashes it.
     Doctor(crate::doctor::DoctorArguments),
+    /// Say whether a node is ready, and what is not well; fails when it is not ready. For health checks of containers.
+    Health(crate::health::HealthArguments),
     /// Print a template of the configuration file, or check what is configured here, without starting a node.
     #[command(subcommand)]
     Settings(crate::settings::SettingsCommand),

@@ -9,6 +9,7 @@ mod configuration;
 mod demo;
 mod doctor;
 mod feature_level;
+mod health;
 mod input;
 mod load;
 mod management;
@@ -81,6 +82,7 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
     let command = match command {
         Command::Doctor(arguments) => return doctor::run(&arguments),
         Command::Check(arguments) => return check::run(&arguments),
+        Command::Health(arguments) => return health::run(&arguments),
         Command::Settings(settings) => return settings::run(settings),
         Command::Ask(ask) => return Ok(ask.ask(server)?),
         Command::Version => return Ok(output::print_line(format_args!("osmia {}", env!("CARGO_PKG_VERSION")))?),

@@ -156,6 +156,30 @@ async fn the_command_line_does_the_daily_work() {
 }
 
 #[test]
+fn health_is_told_by_text_json_and_exit_code() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let health = |address: &str, more: &[&str]| {
+        let mut command = std::process::Command::new(OSMIA);
+        let output = command.arg("health").args(["--management-address", address]).args(more).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    assert_eq!(health(&server.management, &[]), (Some(0), "ready\n".to_owned(), String::new()));
+    let (code, out, _) = health(&server.management, &["--json"]);
+    assert_eq!(
+        (code, json(&out)["components"]["partitions"]["details"]["partition2"]["status"].as_str()),
+        (Some(0), Some("UP"))
+    );
+    let (code, out, err) = health(&server.rest, &[]);
+    assert!(code == Some(1) && out.is_empty() && err.contains("Is this the management port"), "{out}{err}");
+    let management = server.management.clone();
+    drop(server);
+    let (code, out, err) = health(&management, &[]);
+    assert!(code == Some(1) && out.is_empty() && err.starts_with("osmia: Cannot reach http://"), "{out}{err}");
+}
+
+#[test]
 fn nobody_who_reads_is_no_panic() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);

@@ -2,7 +2,7 @@
 
 use super::sources::{EXPORTERS_VARIABLES, Environment, relaxed};
 use super::{ConfigurationError, ONLY, SETTINGS};
-use crate::{ask, client, profiles};
+use crate::{ask, client, health, profiles};
 
 /// Prefixes of names that are meant for a node, here or on the reference.
 const PREFIXES: [&str; 3] = ["OSMIA_", "CAMUNDA_", "ZEEBE_"];
@@ -33,6 +33,26 @@ const ENCRYPTION: [&str; 4] = [
     "CAMUNDA_API_GRPC_SSL_ENABLED",
     "SERVER_SSL_ENABLED",
 ];
+/// Encryption of the management port, which it never has.
+const MANAGEMENT_ENCRYPTION: &str = "MANAGEMENT_SERVER_SSL_ENABLED";
+
+/// What a variable wants to have encrypted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encryption {
+    Clients,
+    Management,
+}
+
+impl Encryption {
+    fn of(canonical: &str) -> Option<Encryption> {
+        let same = |known: &str| relaxed(known) == relaxed(canonical);
+        match canonical {
+            _ if same(MANAGEMENT_ENCRYPTION) => Some(Encryption::Management),
+            _ if ENCRYPTION.iter().any(|known| same(known)) => Some(Encryption::Clients),
+            _ => None,
+        }
+    }
+}
 
 /// Names of variables that nothing here understands.
 ///
@@ -42,17 +62,21 @@ pub(super) fn unknown(environment: &Environment, is_encrypted: bool) -> Result<V
     let mut names = Vec::new();
     for (name, value) in environment.all() {
         let canonical = canonical(name);
-        let is_encryption = ENCRYPTION.iter().any(|known| relaxed(known) == relaxed(&canonical));
-        let is_meant_for_a_node = is_encryption || PREFIXES.iter().any(|prefix| canonical.starts_with(prefix));
-        if !is_meant_for_a_node || is_known(name) || is_for_others(name) || (is_encryption && is_encrypted) {
+        let encryption = Encryption::of(&canonical);
+        let is_meant_for_a_node = encryption.is_some() || PREFIXES.iter().any(|prefix| canonical.starts_with(prefix));
+        let is_fulfilled = encryption == Some(Encryption::Clients) && is_encrypted;
+        if !is_meant_for_a_node || is_known(name) || is_for_others(name) || is_fulfilled {
             continue;
         }
         // What an exporter is told is about what it writes to.
         let is_of_an_exporter = EXPORTERS_VARIABLES.iter().any(|prefix| canonical.starts_with(prefix));
-        if !is_of_an_exporter && asks_for_protection(&canonical, value, is_encryption) {
-            let instead = match is_encryption {
-                true => "set tls-certificate and tls-key for encrypted connections, or unset it",
-                false => {
+        if !is_of_an_exporter && asks_for_protection(&canonical, value, encryption.is_some()) {
+            let instead = match encryption {
+                Some(Encryption::Clients) => "set tls-certificate and tls-key for encrypted connections, or unset it",
+                Some(Encryption::Management) => {
+                    "unset it, and let only a network that you trust reach the management port, which is never encrypted"
+                }
+                None => {
                     "unset it, and let a network or a proxy that you trust decide who reaches the ports of this node"
                 }
             };
@@ -83,6 +107,7 @@ fn is_for_others(name: &str) -> bool {
     let canonical = canonical(name);
     let own = client::ADDRESS_VARIABLES.iter().chain(&ask::ADDRESS_VARIABLES).chain(&profiles::VARIABLES);
     own.into_iter().any(|known| *known == name)
+        || name == health::ADDRESS_VARIABLE
         || FOR_OTHERS.contains(&&*canonical)
         || FOR_OTHERS_PREFIXES.iter().any(|prefix| canonical.starts_with(prefix))
 }
@@ -164,6 +189,12 @@ mod tests {
             assert_eq!(of(&[(name, "true")], true), Ok(vec![]));
             assert_eq!(of(&[(name, "false")], false), Ok(vec![name.to_owned()]));
         }
+        for name in ["MANAGEMENT_SERVER_SSL_ENABLED", "management.server.ssl.enabled"] {
+            for is_encrypted in [false, true] {
+                let error = of(&[(name, "true")], is_encrypted).unwrap_err();
+                assert!(error.contains(name) && error.contains("never encrypted"), "{error}");
+            }
+        }
         assert_eq!(of(&[("SERVER_SSL_KEY_STORE", "x")], false), Ok(vec![]), "it may be another program's");
     }
 
@@ -172,6 +203,7 @@ mod tests {
         let read = [
             "OSMIA_ADDRESS",
             "OSMIA_CONFIG",
+            "OSMIA_MANAGEMENT_ADDRESS",
             "OSMIA_PROFILE",
             "OSMIA_PROFILES",
             "OSMIA_REST_ADDRESS",
