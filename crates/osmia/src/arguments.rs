@@ -46,7 +46,11 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the version.
-    Version,
+    Version {
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Flags of `osmia start`. Each is a setting that the environment (OSMIA_…) and the file know by the same name.

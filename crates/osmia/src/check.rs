@@ -7,10 +7,11 @@ use engine::{Engine, EngineOptions, Output};
 use protocol::{
     Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, Key, PartitionId, Payload, Request,
 };
+use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::models::{self, Model};
-use crate::output::print_line;
+use crate::output;
 
 /// What to check.
 #[derive(Debug, Args)]
@@ -21,24 +22,42 @@ pub(crate) struct CheckArguments {
     /// Name of the model on standard input, which tells its kind.
     #[arg(long, value_name = "NAME", default_value = "process.bpmn")]
     name: String,
+    /// Print it as JSON, with the names that the REST API uses
+    #[arg(long)]
+    json: bool,
 }
 
 /// Prints what the files hold, or fails with all that is wrong with them.
 pub(crate) fn run(arguments: &CheckArguments) -> Outcome {
     let deployed = deploy(models::read(&arguments.files, &arguments.name)?)?;
+    let (text, json): (Vec<String>, Vec<Value>) = describe(&deployed).into_iter().unzip();
+    let output = output::Output::new(arguments.json);
+    Ok(output.say(text.join("\n"), || json!({ "deployments": json }))?)
+}
+
+/// What would be deployed, for people and as JSON. Keys and versions are given by a node.
+fn describe(deployed: &DeploymentValue) -> Vec<(String, Value)> {
+    let mut described = Vec::new();
     for process in &deployed.processes_metadata {
-        print_line(format_args!("process {} in {}", process.bpmn_process_id, process.resource_name))?;
+        let (id, file) = (process.bpmn_process_id.as_str(), process.resource_name.as_str());
+        let json = json!({ "processDefinition": { "processDefinitionId": id, "resourceName": file } });
+        described.push((format!("process {id} in {file}"), json));
     }
     for graph in &deployed.decision_requirements_metadata {
-        print_line(format_args!("decisions {} in {}", graph.decision_requirements_id, graph.resource_name))?;
+        let (id, file) = (graph.decision_requirements_id.as_str(), graph.resource_name.as_str());
+        let json = json!({ "decisionRequirements": { "decisionRequirementsId": id, "resourceName": file } });
+        described.push((format!("decisions {id} in {file}"), json));
     }
     for form in &deployed.form_metadata {
-        print_line(format_args!("form {} in {}", form.form_id, form.resource_name))?;
+        let (id, file) = (form.form_id.as_str(), form.resource_name.as_str());
+        described.push((format!("form {id} in {file}"), json!({ "form": { "formId": id, "resourceName": file } })));
     }
     for resource in &deployed.resource_metadata {
-        print_line(format_args!("resource {} in {}", resource.resource_id, resource.resource_name))?;
+        let (id, file) = (resource.resource_id.as_str(), resource.resource_name.as_str());
+        let json = json!({ "resource": { "resourceId": id, "resourceName": file } });
+        described.push((format!("resource {id} in {file}"), json));
     }
-    Ok(())
+    described
 }
 
 fn deploy(models: Vec<Model>) -> Result<DeploymentValue, Box<dyn std::error::Error + Send + Sync>> {
@@ -76,6 +95,9 @@ mod tests {
         let process = include_str!("demo.bpmn");
         let deployed = check("demo.bpmn", process).unwrap();
         assert_eq!(deployed.processes_metadata[0].bpmn_process_id.as_str(), "demo-order");
+        let described =
+            json!({ "processDefinition": { "processDefinitionId": "demo-order", "resourceName": "demo.bpmn" } });
+        assert_eq!(describe(&deployed), [("process demo-order in demo.bpmn".to_owned(), described)]);
         let wrong = process.replace("zeebe:taskDefinition", "zeebe:taskDefinitoin");
         let refusal = check("demo.bpmn", &wrong).unwrap_err();
         assert!(refusal.contains("demo.bpmn") && refusal.contains("taskDefinitoin"), "{refusal}");

@@ -29,6 +29,8 @@ use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
 use client::ClientError;
+use output::Output;
+use serde_json::json;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -85,7 +87,7 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
         Command::Health(arguments) => return health::run(&arguments),
         Command::Settings(settings) => return settings::run(settings),
         Command::Ask(ask) => return Ok(ask.ask(server)?),
-        Command::Version => return Ok(output::print_line(format_args!("osmia {}", env!("CARGO_PKG_VERSION")))?),
+        Command::Version { json } => return Ok(tell_version(json)?),
         Command::Completions { shell } => return complete(shell),
         Command::Start(start) => Asynchronous::Start(start),
         Command::Load(arguments) => Asynchronous::Load(arguments),
@@ -108,6 +110,13 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
         Asynchronous::Load(load) => load::run(&runtime, load),
         Asynchronous::Call(call) => Ok(runtime.block_on(call.carry_out(server))?),
     }
+}
+
+fn tell_version(json: bool) -> io::Result<()> {
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+    let level = engine::FeatureLevel::NEWEST.number();
+    Output::new(json)
+        .say(format_args!("osmia {VERSION}"), || json!({ "version": VERSION, "newestFeatureLevel": level }))
 }
 
 /// Prints the script of a shell. It is made as a whole first: the library panics if it cannot write.

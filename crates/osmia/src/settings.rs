@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use clap::{Args as _, Subcommand};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
 
 use crate::Outcome;
 use crate::arguments::Start;
 use crate::configuration::{Configuration, Environment, SETTINGS, Sources};
-use crate::output::print_line;
+use crate::output::{Output, print_line};
 
 /// What to do with settings.
 #[derive(Debug, Subcommand)]
@@ -16,32 +17,74 @@ pub(crate) enum SettingsCommand {
     /// Print a configuration file with every setting, its meaning, default and variables, all as comments.
     Template,
     /// Check the flags, the environment and the file as a start does, and print what is set and where.
-    Check(Box<Start>),
+    Check(Box<CheckArguments>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    start: Start,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(crate) fn run(command: SettingsCommand) -> Outcome {
     match command {
         SettingsCommand::Template => Ok(print_line(template())?),
-        SettingsCommand::Check(start) => check(*start),
+        SettingsCommand::Check(arguments) => check(*arguments),
     }
 }
 
-fn check(start: Start) -> Outcome {
+fn check(CheckArguments { start, json }: CheckArguments) -> Outcome {
     let file = start.config.clone();
     let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
     let configuration = Configuration::read(&sources)?;
     crate::node::check(&configuration)?;
+    let (mut text, mut settings, mut exporters) = (Vec::new(), Map::new(), Map::new());
     for (name, origin, value) in sources.all() {
-        print_line(format_args!("{name}: {}    # {origin}", without_password(value)))?;
+        let value = without_password(value);
+        text.push(format!("{name}: {value}    # {origin}"));
+        settings.insert(name.to_owned(), json!({ "value": value, "origin": origin }));
     }
     for (name, exporter) in &configuration.exporters {
-        let settings = serde_json::Value::Object(exporter.settings.clone());
-        print_line(format_args!("exporter {name}: {} {settings}", exporter.kind))?;
+        let settings = without_secrets(&Value::Object(exporter.settings.clone()));
+        text.push(format!("exporter {name}: {} {settings}", exporter.kind));
+        exporters.insert(name.clone(), json!({ "type": exporter.kind, "settings": settings }));
     }
-    for name in &configuration.unknown_variables {
-        print_line(format_args!("{name} means nothing to this version"))?;
+    let unknown = &configuration.unknown_variables;
+    text.extend(unknown.iter().map(|name| format!("{name} means nothing to this version")));
+    if text.is_empty() && !json {
+        return Ok(());
     }
-    Ok(())
+    let output = Output::new(json);
+    Ok(output.say(
+        text.join("\n"),
+        || json!({ "settings": settings, "exporters": exporters, "unknownVariables": unknown }),
+    )?)
+}
+
+/// Parts of the names of settings that only who sets them should know.
+const SECRETS: [&str; 4] = ["password", "secret", "token", "apikey"];
+
+/// Settings of an exporter without what lets others in.
+fn without_secrets(value: &Value) -> Value {
+    let is_secret = |name: &str| {
+        let name = name.to_ascii_lowercase().replace(['-', '_'], "");
+        SECRETS.iter().any(|secret| name.contains(secret))
+    };
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| match value {
+                Value::String(_) if is_secret(name) => (name.clone(), Value::from("***")),
+                value => (name.clone(), without_secrets(value)),
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(without_secrets).collect(),
+        Value::String(text) => Value::from(without_password(text)),
+        other => other.clone(),
+    }
 }
 
 /// A value that may be an address with a user and a password.
@@ -171,6 +214,11 @@ mod tests {
         for same in ["postgresql://db/x", "postgresql://osmia@db/x", "info", "http://a:9200"] {
             assert_eq!(without_password(same), same);
         }
+        let authentication = json!({ "username": "osmia", "password": "p", "ApiKey": "k" });
+        let exporter = json!({ "url": ["http://u:p@a:9200"], "authentication": authentication, "bulk": { "size": 5 } });
+        let shown = json!({ "username": "osmia", "password": "***", "ApiKey": "***" });
+        let shown = json!({ "url": ["http://u:***@a:9200"], "authentication": shown, "bulk": { "size": 5 } });
+        assert_eq!(without_secrets(&exporter), shown);
     }
 
     #[test]

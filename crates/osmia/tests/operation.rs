@@ -180,6 +180,27 @@ fn health_is_told_by_text_json_and_exit_code() {
 }
 
 #[test]
+fn what_needs_no_node_has_json_too() {
+    let data = tempfile::tempdir().unwrap();
+    let (model, settings) = (data.path().join("order.bpmn"), data.path().join("osmia.yaml"));
+    std::fs::write(&model, &one_task("order", "work").content).unwrap();
+    std::fs::write(&settings, "partitions: 2\nexporters:\n  a: {type: json-lines, path: r.jsonl}\n").unwrap();
+    let run = |arguments: &[&str]| {
+        let output = std::process::Command::new(OSMIA).args(arguments).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        json(&String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(run(&["version"])["version"], env!("CARGO_PKG_VERSION"));
+    let checked = run(&["check", model.to_str().unwrap()]);
+    assert_eq!(checked["deployments"][0]["processDefinition"]["processDefinitionId"], "order");
+    let checked =
+        run(&["settings", "check", "--config", settings.to_str().unwrap(), "--data", data.path().to_str().unwrap()]);
+    assert_eq!(checked["settings"]["partitions"]["value"], "2");
+    assert_eq!(checked["exporters"]["a"]["type"], "json-lines");
+    assert_eq!(checked["unknownVariables"], Value::Array(Vec::new()));
+}
+
+#[test]
 fn nobody_who_reads_is_no_panic() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
