@@ -7,10 +7,11 @@ use gateway_interface::gateway_client::GatewayClient;
 use gateway_interface::{
     CompleteJobRequest, CreateProcessInstanceRequest, DeployResourceRequest, Resource, StreamActivatedJobsRequest,
 };
+use serde_json::json;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::output::print_line;
+use crate::output::Output;
 
 const PROCESS: &str = include_str!("demo.bpmn");
 const PROCESS_ID: &str = "demo-order";
@@ -25,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const JOB_TIMEOUT_MILLISECONDS: i64 = 30_000;
 
 /// Deploys the process, then starts its client and workers in the background.
-pub(crate) async fn start(address: &str) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+pub(crate) async fn start(address: &str, output: &Output) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let channel = Endpoint::from_shared(address.to_owned())?.connect().await?;
     let mut gateway = GatewayClient::new(channel);
     let resource = Resource { name: FILE.to_owned(), content: PROCESS.into() };
@@ -36,10 +37,12 @@ pub(crate) async fn start(address: &str) -> Result<(), Box<dyn std::error::Error
     }
     tokio::spawn(create(gateway));
     // As with the line that the node is ready: it works without a reader too.
-    let _ = print_line(format_args!(
+    let job_types = WORK.map(|(job_type, _)| job_type);
+    let text = format!(
         "The demo creates an instance of '{PROCESS_ID}' every second and completes its jobs ({}).",
-        WORK.map(|(job_type, _)| job_type).join(", ")
-    ));
+        job_types.join(", ")
+    );
+    let _ = output.say(&text, || json!({ "message": text, "processDefinitionId": PROCESS_ID, "jobTypes": job_types }));
     Ok(())
 }
 

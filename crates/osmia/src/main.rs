@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Who reads the output has seen enough, `head` for example.
         Err(error) if is_closed_pipe(error.as_ref()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<node::Logged>() => ExitCode::FAILURE,
         Err(error) => {
             // If nobody can read it, the exit code still says that it failed.
             let _ = writeln!(io::stderr(), "osmia: {error}");

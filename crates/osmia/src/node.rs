@@ -1,6 +1,6 @@
 //! `osmia start`: the wiring of a node.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,12 +10,14 @@ use exporters::ExporterConfiguration;
 use gateway::{Connections, Gateway, GatewayOptions};
 use protocol::PartitionId;
 use readmodel::ReadModel;
+use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Start;
 use crate::configuration::{Configuration, Environment, LogFormat, ReadModelKind, Sources};
 use crate::management::{self, Managed};
 use crate::metrics::{Metrics, UPKEEP_INTERVAL};
+use crate::output::Output;
 use crate::{Outcome, demo};
 
 /// How long a node may take until all its partitions take commands.
@@ -31,7 +33,24 @@ pub(crate) async fn start(start: Start) -> Outcome {
     let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
     let configuration = Configuration::read(&sources)?;
     log(&configuration)?;
-    warn_of(&configuration);
+    let outcome = run(&configuration, begin).await;
+    match outcome {
+        // Whoever reads the lines as JSON expects nothing else on that stream.
+        Err(error) if configuration.log_format == LogFormat::Json && tracing::enabled!(tracing::Level::ERROR) => {
+            tracing::error!("{error}");
+            Err(Logged.into())
+        }
+        outcome => outcome,
+    }
+}
+
+/// A failure that is in the log already.
+#[derive(Debug, thiserror::Error)]
+#[error("The log says why the node ended")]
+pub(crate) struct Logged;
+
+async fn run(configuration: &Configuration, begin: Instant) -> Outcome {
+    warn_of(configuration);
     if let Some(tls) = &configuration.tls {
         // Before anything is made that a second try would find.
         tls.check()?;
@@ -42,22 +61,22 @@ pub(crate) async fn start(start: Start) -> Outcome {
     let mut signals = Signals::new()?;
     let metrics = Metrics::install()?;
     let managed = Managed::new(metrics.clone());
-    let connections = connections(&configuration, open_files_max);
+    let connections = connections(configuration, open_files_max);
     let (management_address, _server) =
         management::serve(managed.clone(), connections.clone(), &configuration.host, configuration.management_port)
             .await
             .map_err(|error| bind_error("management", &configuration.host, configuration.management_port, &error))?;
     tokio::spawn(upkeep(metrics));
 
-    let mut options = node_options(&configuration)?;
-    let read_model = read_model(&configuration, &options)?;
+    let mut options = node_options(configuration)?;
+    let read_model = read_model(configuration, &options)?;
     if let Some(model) = &read_model {
         options.exporters.push(model.consumer(configuration.read_model_retention, configuration.read_model_audited)?);
     }
     let node = tokio::task::spawn_blocking(move || Node::start(options)).await??;
     managed.node_started(node.client(), node.clock(), node.exporters());
     let ports = Ports { management_address, connections, read_model };
-    let outcome = serve(&configuration, &managed, &node, &mut signals, begin, ports).await;
+    let outcome = serve(configuration, &managed, &node, &mut signals, begin, ports).await;
     managed.stopping();
     let stopping = Instant::now();
     let stopped = tokio::task::spawn_blocking(move || node.stop()).await?;
@@ -132,20 +151,19 @@ async fn serve(
     };
     let mut gateway = Gateway::start(node.client(), node.clock(), options).await?;
     let address = gateway.grpc_address();
-    let scheme = if configuration.tls.is_some() { "https" } else { "http" };
     node.set_advertised_address(&configuration.host, address.port());
     managed.serving(gateway.job_streams(), searched);
-    // A node whose output cannot be written, on a full disk for example, works nevertheless.
-    let _ = writeln!(
-        std::io::stdout(),
-        "Osmia is ready: gRPC {address}, REST {scheme}://{}, management http://{management_address}, {} partition(s), data in {}, started in {} ms",
-        gateway.http_address(),
-        node.client().partition_count(),
-        configuration.data.display(),
-        begin.elapsed().as_millis()
-    );
+    let output = Output::new(configuration.log_format == LogFormat::Json);
+    let ready = Ready {
+        configuration,
+        gateway: &gateway,
+        management: management_address,
+        partitions: node.client().partition_count(),
+        milliseconds: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    tell_ready(&output, &ready);
     if configuration.demo {
-        demo::start(&format!("http://{address}")).await?;
+        demo::start(&format!("http://{address}"), &output).await?;
     }
     let ended = tokio::select! {
         () = signals.next() => false,
@@ -160,6 +178,34 @@ async fn serve(
     } else {
         Ok(())
     }
+}
+
+/// In the shape of the log. A node whose output cannot be written, on a full disk for example, works nevertheless.
+fn tell_ready(output: &Output, ready: &Ready<'_>) {
+    let Ready { configuration, gateway, management, partitions, milliseconds } = ready;
+    let scheme = if configuration.tls.is_some() { "https" } else { "http" };
+    let (grpc, rest) = (gateway.grpc_address(), format!("{scheme}://{}", gateway.http_address()));
+    let data = configuration.data.display();
+    let text = format!(
+        "Osmia is ready: gRPC {grpc}, REST {rest}, management http://{management}, {partitions} partition(s), data in {data}, \
+         started in {milliseconds} ms"
+    );
+    let json = || {
+        json!({
+            "message": text, "grpc": grpc.to_string(), "rest": rest, "management": format!("http://{management}"),
+            "partitions": partitions, "data": data.to_string(), "milliseconds": milliseconds,
+        })
+    };
+    let _ = output.say(&text, json);
+}
+
+/// What a node says about itself when clients are served.
+struct Ready<'a> {
+    configuration: &'a Configuration,
+    gateway: &'a Gateway,
+    management: SocketAddr,
+    partitions: u16,
+    milliseconds: u64,
 }
 
 /// Waits until all partitions take commands; false when they do not.

@@ -201,6 +201,34 @@ fn what_needs_no_node_has_json_too() {
 }
 
 #[test]
+fn every_line_of_a_node_that_logs_json_is_json() {
+    use std::io::BufRead;
+    let data = tempfile::tempdir().unwrap();
+    let node = || {
+        let mut command = command(data.path(), &["--log-format", "json", "--log", "info", "--demo"]);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command
+    };
+    let mut first = node().spawn().unwrap();
+    let mut lines = std::io::BufReader::new(first.stdout.take().unwrap()).lines();
+    let ready = json(&lines.next().expect("it gets ready").unwrap());
+    assert!(ready["message"].as_str().unwrap().starts_with("Osmia is ready: gRPC "), "{ready}");
+    assert!(ready["management"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{ready}");
+
+    let refused = node().output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    let last = said.lines().map(json).last().expect("it says why");
+    assert_eq!((refused.status.code(), last["level"].as_str()), (Some(1), Some("ERROR")), "{said}");
+    assert!(last["message"].as_str().unwrap().contains(data.path().to_str().unwrap()), "{last}");
+
+    assert!(std::process::Command::new("kill").arg(first.id().to_string()).status().unwrap().success());
+    lines.for_each(|line| drop(json(&line.unwrap())));
+    let output = first.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.lines().map(json).any(|line| line["message"] == "Osmia starts"), "{said}");
+}
+
+#[test]
 fn nobody_who_reads_is_no_panic() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
