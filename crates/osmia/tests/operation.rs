@@ -217,7 +217,7 @@ fn every_line_of_a_node_that_logs_json_is_json() {
 
     let refused = node().output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
-    let last = said.lines().map(json).last().expect("it says why");
+    let last = said.lines().map(json).next_back().expect("it says why");
     assert_eq!((refused.status.code(), last["level"].as_str()), (Some(1), Some("ERROR")), "{said}");
     assert!(last["message"].as_str().unwrap().contains(data.path().to_str().unwrap()), "{last}");
 
