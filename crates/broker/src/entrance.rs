@@ -126,7 +126,7 @@ impl Entrance {
 
     /// The answer to a command that is not taken.
     pub fn refuse(&self, refusal: &Refusal) -> SubmitError {
-        self.limiter.count_refusal();
+        self.limiter.count_refusal(refusal);
         SubmitError::ResourceExhausted { partition: self.id, reason: refusal.to_string() }
     }
 

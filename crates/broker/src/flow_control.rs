@@ -250,6 +250,8 @@ pub(crate) struct Limiter {
     full_state_file: RwLock<Option<Arc<str>>>,
     disk: Arc<Disk>,
     refused: AtomicUsize,
+    /// Of those that were refused, the ones for which an exporter was too slow.
+    refused_for_pace: AtomicUsize,
     admitted: AtomicUsize,
 }
 
@@ -269,6 +271,7 @@ impl Limiter {
             full_state_file: RwLock::new(None),
             disk,
             refused: AtomicUsize::new(0),
+            refused_for_pace: AtomicUsize::new(0),
             admitted: AtomicUsize::new(0),
         }
     }
@@ -296,8 +299,11 @@ impl Limiter {
     }
 
     /// Counts a command that was refused.
-    pub fn count_refusal(&self) {
+    pub fn count_refusal(&self, refusal: &Refusal) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+        if matches!(refusal, Refusal::Pace { .. }) {
+            self.refused_for_pace.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The counters are read without a lock: threads that submit at the same moment may overshoot a limit by one each.
@@ -374,6 +380,11 @@ impl Limiter {
     /// The limit of user commands in flight.
     pub fn limit(&self) -> u32 {
         self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Of the refused ones, how many were refused because an exporter was too slow.
+    pub fn refused_for_pace(&self) -> u64 {
+        self.refused_for_pace.load(Ordering::Relaxed) as u64
     }
 
     /// How many commands were admitted and refused so far.
@@ -455,6 +466,7 @@ impl Drop for Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::write_throttle::{Slowest, WriteThrottle, WriteThrottleOptions};
 
     fn limiter_on(disk: Disk, options: FlowControlOptions) -> Arc<Limiter> {
         Arc::new(Limiter::new(PartitionId(2), options, Arc::new(disk)))
@@ -633,5 +645,17 @@ mod tests {
         );
         limiter.admit(Admission::Preferred, 1, Some("its log")).expect("it waits for the log");
         assert_eq!(limiter.totals().0, 1);
+    }
+
+    #[test]
+    fn what_a_slow_exporter_refuses_is_counted_apart() {
+        let limiter = limiter(|_| {});
+        let mut throttle = WriteThrottle::new(Some(WriteThrottleOptions::above(10)), PartitionId(2));
+        let slowest = Slowest { exporter: "slow", exported: 0, written: 1_000, admitted: 0 };
+        limiter.set_pace(throttle.look(Duration::ZERO, slowest));
+        let refusal = limiter.admit(Admission::Growth, 1, None).err().expect("nothing may be written yet");
+        limiter.count_refusal(&refusal);
+        limiter.count_refusal(&limiter.no_room());
+        assert_eq!((limiter.totals().1, limiter.refused_for_pace()), (2, 1));
     }
 }

@@ -323,6 +323,7 @@ struct SharedPartition {
     in_flight: Gauge,
     accepted: Counter,
     exhausted: Counter,
+    write_rate_exhausted: Counter,
     health: Gauge,
     health_node: Gauge,
 }
@@ -343,6 +344,7 @@ impl SharedMetrics {
         let partition = |partition: String| SharedPartition {
             accepted: flow(&partition, "accepted"),
             exhausted: flow(&partition, "requestLimitExhausted"),
+            write_rate_exhausted: flow(&partition, "writeRateLimitExhausted"),
             health_node: health_node(&partition),
             received: counter!("zeebe_received_request_count_total", "partition" => partition.clone()),
             dropped: counter!("zeebe_dropped_request_count_total", "partition" => partition.clone()),
@@ -371,7 +373,9 @@ impl SharedMetrics {
             metrics.limit.set(f64::from(entrance.limiter.limit()));
             metrics.in_flight.set(f64::from(entrance.limiter.in_flight()));
             metrics.accepted.absolute(admitted);
-            metrics.exhausted.absolute(refused);
+            let refused_for_pace = entrance.limiter.refused_for_pace();
+            metrics.exhausted.absolute(refused.saturating_sub(refused_for_pace));
+            metrics.write_rate_exhausted.absolute(refused_for_pace);
             let health = entrance.health();
             metrics.health.set(if health == Health::Healthy { 1.0 } else { 0.0 });
             metrics.health_node.set(match health {
