@@ -653,7 +653,7 @@ mod tests {
         let mut throttle = WriteThrottle::new(Some(WriteThrottleOptions::above(10)), PartitionId(2));
         let slowest = Slowest { exporter: "slow", exported: 0, written: 1_000, admitted: 0 };
         limiter.set_pace(throttle.look(Duration::ZERO, slowest));
-        let refusal = limiter.admit(Admission::Growth, 1, None).err().expect("nothing may be written yet");
+        let refusal = limiter.admit(Admission::Growth, 1, None).expect_err("nothing may be written yet");
         limiter.count_refusal(&refusal);
         limiter.count_refusal(&limiter.no_room());
         assert_eq!((limiter.totals().1, limiter.refused_for_pace()), (2, 1));
