@@ -101,8 +101,9 @@ impl Client {
 
     /// The cluster as this node sees it now.
     pub fn cluster(&self) -> ClusterView {
-        let partitions = self.shared.entrances.values();
-        let partitions = partitions
+        let held = self.shared.entrances.all();
+        let partitions = held
+            .values()
             .map(|entrance| PartitionView { id: entrance.id, role: entrance.role(), health: entrance.health() })
             .collect();
         let (host, port) = self.shared.advertised_address.lock().clone();
@@ -133,27 +134,28 @@ impl Client {
         self.shared.disk.view()
     }
 
-    /// The partitions, in the order of their numbers.
+    /// The partitions that this node holds now, in the order of their numbers.
     pub fn partition_ids(&self) -> impl Iterator<Item = PartitionId> {
-        self.shared.entrances.keys().copied()
+        self.shared.entrances.all().keys().copied().collect::<Vec<_>>().into_iter()
     }
 
-    /// Number of partitions; they are numbered from 1.
+    /// Number of partitions of the cluster; they are numbered from 1.
     pub fn partition_count(&self) -> u16 {
-        self.shared.partition_count()
+        self.shared.partition_count
     }
 
     /// By how many partitions, from partition 1 on, messages find those who wait for them: as the state of the first partition says,
     /// which may be fewer than there are.
     pub fn correlation_partition_count(&self) -> u16 {
-        let first = self.shared.entrances.values().next().and_then(|first| first.correlation_partition_count());
+        let held = self.shared.entrances.all();
+        let first = held.values().next().and_then(|first| first.correlation_partition_count());
         first.unwrap_or_else(|| self.partition_count())
     }
 
     /// The partition for the next thing that may be created anywhere: in turn, among those that take commands now. When
     /// none does, the next one, which says why.
     pub fn next_partition(&self) -> PartitionId {
-        let entrances = &self.shared.entrances;
+        let entrances = self.shared.entrances.all();
         let mut turns = entrances.iter().map(|_| {
             let turn = self.shared.next_partition.fetch_add(1, Ordering::Relaxed) % entrances.len() as u64;
             let turn = usize::try_from(turn).expect("a remainder is below the number of partitions");
@@ -179,7 +181,7 @@ impl Client {
         };
         let number = entrance.next_request.fetch_add(1, Ordering::Relaxed);
         command.request = Some(Request { node: self.shared.node, number });
-        let (bytes, admission) = match self.encode(entrance, &command) {
+        let (bytes, admission) = match self.encode(&entrance, &command) {
             Ok(encoded) => encoded,
             Err(error) => return refused(reply, error),
         };
@@ -204,7 +206,7 @@ impl Client {
                 entrance.hold(self.sender, HeldCommand { number, bytes }, &refusal, &self.shared.inbox);
             }
         }
-        PendingRequest { entrance: Some((entrance.clone(), number)) }
+        PendingRequest { entrance: Some((entrance, number)) }
     }
 
     /// Hands the command to the partition's inbox without waiting for an answer.
@@ -213,7 +215,7 @@ impl Client {
     /// When the command is refused at once.
     pub fn send(&self, partition: PartitionId, command: Command) -> Result<(), SubmitError> {
         let entrance = self.shared.entrance(partition)?;
-        let (bytes, admission) = self.encode(entrance, &command)?;
+        let (bytes, admission) = self.encode(&entrance, &command)?;
         let permit = entrance.admit(admission, bytes.len()).map_err(|refusal| entrance.refuse(&refusal))?;
         let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
         self.shared.inbox.send(Inbound::Command(queued)).map_err(|_| SubmitError::Stopped)
@@ -278,9 +280,9 @@ mod tests {
         let client = Client::new(shared.clone());
         let turns = || (0..6).map(|_| client.next_partition().0).collect::<Vec<_>>();
         assert_eq!(turns(), [1, 2, 3, 1, 2, 3]);
-        shared.entrances[&PartitionId(2)].set_health(Health::Dead);
+        shared.entrances.of(PartitionId(2)).set_health(Health::Dead);
         assert_eq!(turns(), [1, 3, 1, 3, 1, 3]);
-        shared.entrances.values().for_each(|entrance| entrance.set_role(Role::Inactive));
+        shared.entrances.all().values().for_each(|entrance| entrance.set_role(Role::Inactive));
         assert!((1..=3).contains(&client.next_partition().0), "the one that is asked says why");
     }
 
@@ -291,7 +293,7 @@ mod tests {
         assert_eq!(client.correlation_partition_count(), 3, "before the state is known");
         // Partitions were added to two.
         let options = engine::EngineOptions::new(PartitionId(1), 2);
-        shared.entrances[&PartitionId(1)].applied(&engine::Engine::in_memory(options));
+        shared.entrances.of(PartitionId(1)).applied(&engine::Engine::in_memory(options));
         assert_eq!((client.correlation_partition_count(), client.partition_count()), (2, 3));
     }
 
@@ -339,7 +341,7 @@ mod tests {
         assert_eq!(answers.try_iter().collect::<Vec<_>>(), [("one more".to_owned(), true)]);
         for expected in ["200", "one", "third", "201", "202"] {
             in_flight.remove(0);
-            shared.entrances[&PartitionId(1)].admit_held(&shared.inbox);
+            shared.entrances.of(PartitionId(1)).admit_held(&shared.inbox);
             let admitted: Vec<_> = taken().collect();
             assert_eq!(admitted.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [expected]);
             in_flight.extend(admitted);

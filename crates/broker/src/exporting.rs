@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use exporters::{Arguments, Exporter, ExporterConfiguration, ExporterError, RecordFilter, Role};
+use parking_lot::RwLock;
 use protocol::{PartitionId, Timestamp};
 
 use crate::clock::Clock;
@@ -36,20 +37,22 @@ const REST_MAX: Duration = Duration::from_millis(10);
 #[derive(Clone)]
 pub struct Exporters {
     clock: Arc<Clock>,
-    exporters: Vec<Arc<ExporterProgress>>,
+    exporters: Progresses,
 }
 
+/// Of each exporter and partition, to which may come more.
+pub(crate) type Progresses = Arc<RwLock<Vec<Arc<ExporterProgress>>>>;
+
 impl Exporters {
-    /// In the order of their names, and of the partitions of each.
-    pub(crate) fn new(clock: Arc<Clock>, exporters: Vec<Arc<ExporterProgress>>) -> Self {
+    pub(crate) fn new(clock: Arc<Clock>, exporters: Progresses) -> Self {
         Exporters { clock, exporters }
     }
 
-    /// How each of them is now.
+    /// How each of them is now, in the order of the configuration, and of the partitions of each.
     pub fn statuses(&self) -> Vec<ExporterStatus> {
         let now = self.clock.now_milliseconds();
         let mut statuses: Vec<ExporterStatus> = Vec::new();
-        for exporter in &self.exporters {
+        for exporter in &*self.exporters.read() {
             let position = exporter.position(now);
             match statuses.iter_mut().find(|status| status.name == exporter.name()) {
                 Some(status) => status.partitions.push(position),
@@ -58,6 +61,7 @@ impl Exporters {
                 }
             }
         }
+        statuses.iter_mut().for_each(|status| status.partitions.sort_by_key(|position| position.partition));
         statuses
     }
 }

@@ -79,7 +79,7 @@ impl Client {
             partition: entrance.id,
             level: entrance.feature_level(),
         };
-        let mut levels: Vec<_> = self.shared.entrances.values().map(level).collect();
+        let mut levels: Vec<_> = self.shared.entrances.all().values().map(level).collect();
         levels.sort_by_key(|level| (level.partition == PartitionId::DEPLOYMENT, level.partition));
         levels
     }
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(inbox.try_iter().count(), 0, "nothing was logged");
         shared.members.lock().retain(|member| member.node != 8);
         raise(2).expect("all know it");
-        shared.entrances.values().skip(1).for_each(|entrance| entrance.set_feature_level(FeatureLevel::NEWEST));
+        shared.entrances.all().values().skip(1).for_each(|entrance| entrance.set_feature_level(FeatureLevel::NEWEST));
         raise(1).expect("the others are there");
         assert_eq!(inbox.try_iter().count(), 2);
     }

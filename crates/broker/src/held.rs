@@ -125,7 +125,7 @@ mod tests {
     fn what_waits_goes_in_by_its_turn_as_room_is_given_back() {
         let (shared, inbox) = Shared::for_test(1, 1);
         let entrance = shared.entrance(PartitionId(1)).expect("it exists");
-        let mut permits = take_all(entrance);
+        let mut permits = take_all(&entrance);
         for number in 1..=3_u8 {
             hold(&shared, HeldCommand { number: number.into(), bytes: vec![number] });
         }
@@ -145,7 +145,7 @@ mod tests {
     fn too_many_or_too_large_commands_are_refused() {
         let (shared, _inbox) = Shared::for_test(1, 1);
         let entrance = shared.entrance(PartitionId(1)).expect("it exists");
-        let _permits = take_all(entrance);
+        let _permits = take_all(&entrance);
         let limits = FlowControlOptions::default();
         let refused = |number, bytes| {
             let (sender, answers) = mpsc::channel();
@@ -165,7 +165,7 @@ mod tests {
     fn what_waits_is_refused_when_it_could_not_be_taken_any_more() {
         let (shared, inbox) = Shared::for_test(1, 1);
         let entrance = shared.entrance(PartitionId(1)).expect("it exists");
-        let permits = take_all(entrance);
+        let permits = take_all(&entrance);
         let (sender, answers) = mpsc::channel();
         assert!(entrance.requests.wait(5, Box::new(move |answer| drop(sender.send(answer)))).is_ok());
         hold(&shared, HeldCommand { number: 5, bytes: vec![5] });

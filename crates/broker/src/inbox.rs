@@ -1,8 +1,11 @@
 //! What the threads of a node say to each other.
 
-use protocol::{Command, PartitionId};
+use crossbeam_channel::Sender;
+use protocol::{Command, PartitionId, Timestamp};
+use replication::{NodeId, ReplicationError};
 
 use crate::flow_control::Permit;
+use crate::processing_thread::Slot;
 use crate::replication_loop::CommittedEntry;
 
 /// A message to the replication thread.
@@ -10,6 +13,8 @@ use crate::replication_loop::CommittedEntry;
 pub(crate) enum Inbound {
     /// A command to be replicated.
     Command(QueuedCommand),
+    /// Take part in the group of one more partition.
+    Add(Addition),
     /// The state of a partition is durable up to this index: the log may forget what is before.
     Checkpointed {
         /// The partition.
@@ -21,6 +26,23 @@ pub(crate) enum Inbound {
     Died(PartitionId),
     /// Take no more, finish what is under way and end.
     Stop,
+}
+
+/// A partition that this node takes part in from now on.
+#[derive(Debug)]
+pub(crate) struct Addition {
+    /// The partition.
+    pub partition: PartitionId,
+    /// The nodes that make its group, if the log does not know it yet.
+    pub voters: Vec<NodeId>,
+    /// The last log index that is part of the state.
+    pub applied: u64,
+    /// When the last batch of the state happened.
+    pub last_timestamp: Timestamp,
+    /// Where its committed batches go. The thread behind it knows the partition already.
+    pub processing: Sender<Work>,
+    /// Told whether the log takes part.
+    pub done: Sender<Result<(), ReplicationError>>,
 }
 
 /// An encoded command on its way to the log.
@@ -54,6 +76,8 @@ pub(crate) enum Work {
         /// The index that the log has reached with them.
         up_to: u64,
     },
+    /// Own one more partition.
+    Add(Box<Slot>),
     /// This node leads the partition, once everything before this message is applied.
     Lead {
         /// The partition.

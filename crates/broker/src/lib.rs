@@ -19,6 +19,7 @@ mod data_directory;
 mod disk;
 pub mod doctor;
 mod entrance;
+mod entrances;
 pub mod exporting;
 mod feature_levels;
 mod flow_control;

@@ -32,6 +32,8 @@ pub(crate) enum Maintenance {
         /// Position of the last record that is part of it.
         position: u64,
     },
+    /// Keep up one more partition of this node.
+    Add(Box<Maintained>),
     /// Free the memory of a frozen layer.
     Drop(Retired),
     /// Room on the disk became available: what could not be written is tried again at once.
@@ -44,8 +46,6 @@ pub(crate) struct MaintenanceThread {
     pub shared: Arc<Shared>,
     pub messages: Receiver<Maintenance>,
     pub partitions: BTreeMap<PartitionId, Maintained>,
-    /// Each for one partition.
-    pub exporters: Vec<Arc<ExporterProgress>>,
     /// An exporter that does not come back for so long is stuck.
     pub exporter_stuck_after: Duration,
     pub log: Arc<RaftEngineLog>,
@@ -54,6 +54,9 @@ pub(crate) struct MaintenanceThread {
 
 /// What is kept up of a partition.
 pub(crate) struct Maintained {
+    pub partition: PartitionId,
+    /// Those of this partition.
+    pub exporters: Vec<Arc<ExporterProgress>>,
     pub upkeep: Upkeep,
     pub throttle: WriteThrottle,
     /// Where written checkpoints are reported.
@@ -63,10 +66,10 @@ pub(crate) struct Maintained {
 impl MaintenanceThread {
     /// Runs until the node stops.
     pub fn run(mut self) {
-        let metrics = SharedMetrics::new(self.shared.node, self.shared.entrances.keys().copied());
+        let mut metrics = SharedMetrics::new();
         let started = Instant::now();
         let mut next_round = started;
-        let mut next_backlog = (!self.exporters.is_empty()).then_some(next_round);
+        let mut next_backlog = None;
         loop {
             let retry = self.partitions.values().filter_map(|of| of.upkeep.retry_at()).min().map(|at| started + at);
             let deadline = [retry, next_backlog].into_iter().flatten().fold(next_round, Instant::min);
@@ -78,6 +81,12 @@ impl MaintenanceThread {
                 Ok(Maintenance::Checkpoint { partition, checkpoint, position }) => {
                     let of = self.partitions.get_mut(&partition).expect("a partition of this node");
                     of.upkeep.begin(checkpoint, position, started.elapsed());
+                }
+                Ok(Maintenance::Add(maintained)) => {
+                    if !maintained.exporters.is_empty() {
+                        next_backlog.get_or_insert(next_round);
+                    }
+                    self.partitions.insert(maintained.partition, *maintained);
                 }
                 Ok(Maintenance::Drop(retired)) => drop(retired),
                 Ok(Maintenance::TryAgain) => {
@@ -116,7 +125,7 @@ impl MaintenanceThread {
 
     /// Says what became of a checkpoint.
     fn report(&self, partition: PartitionId, processing: &Sender<Work>, written: Result<Written, CheckpointError>) {
-        let entrance = &self.shared.entrances[&partition];
+        let entrance = self.shared.entrances.of(partition);
         match written {
             Ok(written) => {
                 entrance.limiter.set_full_state_file(written.nearly_full().as_deref());
@@ -161,7 +170,7 @@ impl MaintenanceThread {
     /// Deletes the segments that every exporter has acknowledged, so that a restart knows, and that are part of a checkpoint.
     fn delete_records(&self) {
         for (&partition, of) in &self.partitions {
-            let saved = self.exporters_of(partition).map(|exporter| exporter.saved().position).min();
+            let saved = of.exporters.iter().map(|exporter| exporter.saved().position).min();
             match of.upkeep.delete_records(saved.unwrap_or(u64::MAX)) {
                 Ok(0) => {}
                 Ok(deleted) => tracing::debug!(%partition, deleted, "deleted record segments"),
@@ -170,26 +179,26 @@ impl MaintenanceThread {
         }
     }
 
-    fn exporters_of(&self, partition: PartitionId) -> impl Iterator<Item = &Arc<ExporterProgress>> {
-        self.exporters.iter().filter(move |exporter| exporter.partition() == partition)
+    fn exporters(&self) -> impl Iterator<Item = &Arc<ExporterProgress>> {
+        self.partitions.values().flat_map(|of| &of.exporters)
     }
 
     /// An exporter that is stuck cannot say so itself.
     fn watch_exporters(&self, now: Duration) {
-        self.exporters.iter().for_each(|exporter| exporter.watch(now, self.exporter_stuck_after));
+        self.exporters().for_each(|exporter| exporter.watch(now, self.exporter_stuck_after));
     }
 
     fn publish_exporters(&self) {
         let now = self.shared.clock.now_milliseconds();
-        self.exporters.iter().for_each(|exporter| exporter.publish(now));
+        self.exporters().for_each(|exporter| exporter.publish(now));
     }
 
     /// Refuses new work while an exporter holds back too much.
     fn limit_backlogs(&self) {
         for (partition, of) in &self.partitions {
-            let (log, entrance) = (of.upkeep.records(), &self.shared.entrances[partition]);
-            let exporters = self.exporters_of(log.partition());
-            let behind = exporters.map(|exporter| (log.bytes_behind(exporter.acknowledged().position), exporter));
+            let (log, entrance) = (of.upkeep.records(), self.shared.entrances.of(*partition));
+            let behind =
+                of.exporters.iter().map(|exporter| (log.bytes_behind(exporter.acknowledged().position), exporter));
             let limit_bytes = self.exporter_backlog_limit_bytes;
             let worst = behind.max_by_key(|(bytes, _)| *bytes).filter(|(bytes, _)| *bytes > limit_bytes);
             let backlog =
@@ -200,13 +209,11 @@ impl MaintenanceThread {
 
     /// Lets new work in no faster than the slowest exporter allows.
     fn slow_down(&mut self, now: Duration) {
-        let mut partitions = std::mem::take(&mut self.partitions);
-        for (&partition, of) in &mut partitions {
-            let exporters = self.exporters_of(partition);
-            let Some(slowest) = exporters.min_by_key(|exporter| exporter.acknowledged().position) else {
+        for (&partition, of) in &mut self.partitions {
+            let Some(slowest) = of.exporters.iter().min_by_key(|exporter| exporter.acknowledged().position) else {
                 continue;
             };
-            let entrance = &self.shared.entrances[&partition];
+            let entrance = self.shared.entrances.of(partition);
             let pace = of.throttle.look(
                 now,
                 Slowest {
@@ -218,6 +225,5 @@ impl MaintenanceThread {
             );
             entrance.limiter.set_pace(pace);
         }
-        self.partitions = partitions;
     }
 }

@@ -54,8 +54,20 @@ struct ReplicatedPartition {
 }
 
 impl ReplicationMetrics {
-    pub fn new(partitions: impl Iterator<Item = PartitionId>) -> Self {
-        let partition = |partition: String| ReplicatedPartition {
+    pub fn new() -> Self {
+        ReplicationMetrics {
+            partitions: BTreeMap::new(),
+            flush: histogram!("atomix_journal_flush_time_seconds"),
+            written_bytes: counter!("osmia_log_written_bytes_total"),
+            writes: counter!("osmia_log_synced_writes_total"),
+        }
+    }
+
+    /// The node holds one more partition.
+    pub fn add(&mut self, partition: PartitionId) {
+        let id = partition;
+        let partition = partition.to_string();
+        let metrics = ReplicatedPartition {
             batch_commands: histogram!("zeebe_sequencer_batch_size", "partition" => partition.clone()),
             batch_bytes: histogram!("zeebe_sequencer_batch_length_bytes", "partition" => partition.clone()),
             append_latency: histogram!("zeebe_log_appender_append_latency_seconds", "partition" => partition.clone()),
@@ -70,12 +82,7 @@ impl ReplicationMetrics {
             uncommitted: gauge!("atomix_non_committed_entries", "partition" => partition.clone()),
             compaction: histogram!("atomix_compaction_time_ms_seconds", "partition" => partition),
         };
-        ReplicationMetrics {
-            partitions: partitions.map(|id| (id, partition(id.to_string()))).collect(),
-            flush: histogram!("atomix_journal_flush_time_seconds"),
-            written_bytes: counter!("osmia_log_written_bytes_total"),
-            writes: counter!("osmia_log_synced_writes_total"),
-        }
+        self.partitions.insert(id, metrics);
     }
 
     /// A batch was made, this long after its first command of a user was taken.
@@ -329,7 +336,8 @@ struct SharedPartition {
 }
 
 impl SharedMetrics {
-    pub fn new(node: u32, partitions: impl Iterator<Item = PartitionId>) -> Self {
+    fn of_partition(node: u32, partition: PartitionId) -> SharedPartition {
+        let partition = partition.to_string();
         let flow = |partition: &String, outcome: &'static str| {
             counter!(
                 "zeebe_flow_control_total",
@@ -341,7 +349,7 @@ impl SharedMetrics {
             let path = format!("Broker-{node}/{id}");
             gauge!("zeebe_broker_health_nodes", "partition" => partition.clone(), "id" => id, "path" => path)
         };
-        let partition = |partition: String| SharedPartition {
+        SharedPartition {
             accepted: flow(&partition, "accepted"),
             exhausted: flow(&partition, "requestLimitExhausted"),
             write_rate_exhausted: flow(&partition, "writeRateLimitExhausted"),
@@ -351,9 +359,12 @@ impl SharedMetrics {
             limit: gauge!("zeebe_backpressure_requests_limit", "partition" => partition.clone()),
             in_flight: gauge!("zeebe_backpressure_inflight_requests_count", "partition" => partition.clone()),
             health: gauge!("zeebe_health", "partition" => partition),
-        };
+        }
+    }
+
+    pub fn new() -> Self {
         SharedMetrics {
-            partitions: partitions.map(|id| (id, partition(id.to_string()))).collect(),
+            partitions: BTreeMap::new(),
             pushed: counter!("zeebe_broker_jobs_pushed_count_total"),
             push_failed: counter!("zeebe_broker_jobs_push_fail_count_total"),
             streams: gauge!("zeebe_broker_open_job_stream_count"),
@@ -362,11 +373,12 @@ impl SharedMetrics {
         }
     }
 
-    pub fn publish(&self, shared: &Shared) {
+    pub fn publish(&mut self, shared: &Shared) {
         use crate::entrance::Health;
 
-        for (partition, metrics) in &self.partitions {
-            let entrance = &shared.entrances[partition];
+        for (&partition, entrance) in &*shared.entrances.all() {
+            let new = || Self::of_partition(shared.node, partition);
+            let metrics = self.partitions.entry(partition).or_insert_with(new);
             let (admitted, refused) = entrance.limiter.totals();
             metrics.received.absolute(admitted + refused);
             metrics.dropped.absolute(refused);

@@ -30,8 +30,8 @@ pub(crate) struct ProcessingThread {
 }
 
 impl ProcessingThread {
-    pub fn new(shared: Arc<Shared>, work: Receiver<Work>, slots: Vec<Slot>) -> Self {
-        ProcessingThread { shared, work, slots }
+    pub fn new(shared: Arc<Shared>, work: Receiver<Work>) -> Self {
+        ProcessingThread { shared, work, slots: Vec::new() }
     }
 
     /// Runs until the node stops.
@@ -86,6 +86,10 @@ impl ProcessingThread {
             Work::StepDown(partition) => self.with_slot(partition, Slot::step_down),
             Work::CheckpointWritten { partition, written } => {
                 self.with_slot(partition, |slot| slot.checkpoint_written(written));
+            }
+            Work::Add(slot) => {
+                let place = self.slots.partition_point(|other| other.id() < slot.id());
+                self.slots.insert(place, *slot);
             }
             Work::ClockChanged => self.slots.iter_mut().for_each(Slot::touch),
             Work::Stop => unreachable!("the caller handles the end"),

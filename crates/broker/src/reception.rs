@@ -67,8 +67,9 @@ impl Reception {
         let entrance = |id| {
             let limiter = Arc::new(Limiter::new(id, flow_control.clone(), disk.clone()));
             let held = Held::new(flow_control.held_commands, flow_control.inflight_limit_bytes);
-            Arc::new(Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit), held))
+            Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit), held)
         };
+        let partitions = || (1..=options.partition_count).map(PartitionId);
         let shared = Shared {
             node: options.node,
             cluster_id: Mutex::default(),
@@ -77,10 +78,11 @@ impl Reception {
             members: Mutex::new(vec![Member::this_build(options.node)]),
             advertised_address: Mutex::default(),
             clock: Arc::new(Clock::new(false)),
-            entrances: (1..=options.partition_count).map(PartitionId).map(|id| (id, entrance(id))).collect(),
+            partition_count: options.partition_count,
+            entrances: partitions().map(entrance).collect(),
             disk,
             inbox: sender,
-            streams: Streams::new(options.partition_count, options.stream_window),
+            streams: Streams::new(partitions(), options.stream_window),
             listeners: RwLock::default(),
             command_limit_bytes: 4 << 20,
             next_stream: AtomicU64::new(options.first_stream),
@@ -108,8 +110,8 @@ impl Reception {
         self.inbox.try_iter().find_map(command)
     }
 
-    fn entrance(&self, partition: PartitionId) -> &Entrance {
-        self.shared.entrance(partition).expect("the caller knows the partitions")
+    fn entrance(&self, partition: PartitionId) -> Arc<Entrance> {
+        self.shared.entrances.of(partition)
     }
 
     /// Whether commands of clients come in.

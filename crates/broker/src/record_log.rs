@@ -36,7 +36,7 @@ pub use range::SegmentsRange;
 pub(crate) use range::range;
 pub use reader::Gap;
 pub(crate) use reader::{Answer, Next, Offer, Read, RecordReader};
-pub(crate) use write_back::WriteBackThread;
+pub(crate) use write_back::{RecordLogs, WriteBackThread};
 pub use writer::RecordWriter;
 
 /// How a record log is set up.

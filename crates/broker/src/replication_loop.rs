@@ -112,7 +112,16 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         last_timestamps: &BTreeMap<PartitionId, Timestamp>,
         batch_limit_bytes: usize,
     ) -> Self {
-        let group = |(&partition, last_timestamp): (&PartitionId, &Timestamp)| Group {
+        let mut replication = ReplicationLoop { replicas, groups: BTreeMap::new(), batch_limit_bytes };
+        for (&partition, &last_timestamp) in last_timestamps {
+            replication.add(partition, last_timestamp);
+        }
+        replication
+    }
+
+    /// Drives one more group, which is open. `last_timestamp` is the time of the partition's state.
+    pub fn add(&mut self, partition: PartitionId, last_timestamp: Timestamp) {
+        let group = Group {
             partition,
             commands: Vec::new(),
             bytes: 0,
@@ -120,10 +129,9 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             encoded: VecDeque::new(),
             term: None,
             proposed: VecDeque::new(),
-            time: PartitionTime::new(*last_timestamp),
+            time: PartitionTime::new(last_timestamp),
         };
-        let groups = last_timestamps.iter().map(|of| (group_of(*of.0), group(of))).collect();
-        ReplicationLoop { replicas, groups, batch_limit_bytes }
+        self.groups.insert(group_of(partition), group);
     }
 
     /// The Raft groups.

@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use protocol::{PartitionId, Timestamp};
+use protocol::PartitionId;
 use replication::{LogError, Message, RaftEngineLog, Replicas, ReplicationError};
 
 use crate::entrance::{Role, Trouble};
 use crate::flow_control::Permit;
-use crate::inbox::{Inbound, Work};
+use crate::inbox::{Addition, Inbound, Work};
 use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
 use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
@@ -56,15 +56,13 @@ impl ReplicationThread {
     pub fn new(
         shared: Arc<Shared>,
         inbox: Receiver<Inbound>,
-        processing: BTreeMap<PartitionId, Sender<Work>>,
         replicas: Replicas<RaftEngineLog>,
-        last_timestamps: &BTreeMap<PartitionId, Timestamp>,
         batch_limit_bytes: usize,
     ) -> Self {
-        let metrics = ReplicationMetrics::new(shared.entrances.keys().copied());
+        let (processing, metrics) = (BTreeMap::new(), ReplicationMetrics::new());
         ReplicationThread {
             inbox,
-            replication: ReplicationLoop::new(replicas, last_timestamps, batch_limit_bytes),
+            replication: ReplicationLoop::new(replicas, &BTreeMap::new(), batch_limit_bytes),
             shell: ReplicationShell { shared, processing, metrics, started: Instant::now() },
             next_tick: Instant::now() + TICK,
             next_publication: Instant::now(),
@@ -75,7 +73,7 @@ impl ReplicationThread {
 
     /// Runs until the node stops, or until the log cannot be trusted any more.
     pub fn run(mut self) {
-        // The first round elects the leaders and hands out what was not applied before the last stop.
+        // The first round of a partition elects its leader and hands out what was not applied before the last stop.
         let mut result = self.rounds();
         while result.is_ok() && !self.shell.shared.is_crashed() && self.wait() {
             self.replication.propose(&mut self.shell);
@@ -118,7 +116,7 @@ impl ReplicationThread {
             return;
         }
         self.next_publication = now + PUBLICATION_INTERVAL;
-        for &partition in self.shell.shared.entrances.keys() {
+        for &partition in self.shell.processing.keys() {
             if let Some(status) = self.replication.replicas().status(group_of(partition)) {
                 self.shell.metrics.group(partition, &status);
             }
@@ -130,6 +128,7 @@ impl ReplicationThread {
             Inbound::Command(command) => {
                 self.replication.enqueue(&mut self.shell, command.partition, command.bytes, command.permit);
             }
+            Inbound::Add(addition) => self.add(addition),
             Inbound::Checkpointed { partition, applied } => {
                 let started = Instant::now();
                 if let Err(error) = self.replication.checkpointed(partition, applied) {
@@ -144,6 +143,18 @@ impl ReplicationThread {
             }
             Inbound::Stop => self.stopping = true,
         }
+    }
+
+    fn add(&mut self, addition: Addition) {
+        let Addition { partition, voters, applied, last_timestamp, processing, done } = addition;
+        let created = self.replication.replicas_mut().create_group(group_of(partition), &voters, applied);
+        if created.is_ok() {
+            self.shell.metrics.add(partition);
+            self.shell.processing.insert(partition, processing);
+            self.replication.add(partition, last_timestamp);
+        }
+        // Nobody waits any more when the start has failed.
+        let _ = done.send(created);
     }
 
     /// Makes rounds until there is nothing to do. Returns only fatal errors.
@@ -174,7 +185,7 @@ impl ReplicationThread {
     fn log_works(&mut self) {
         if self.retry_at.take().is_some() {
             tracing::info!("the log can be written again");
-            for entrance in self.shell.shared.entrances.values() {
+            for entrance in self.shell.shared.entrances.all().values() {
                 entrance.set_trouble(Trouble::Log, false);
             }
         }
@@ -183,7 +194,7 @@ impl ReplicationThread {
     fn log_fails(&mut self, error: &LogError) {
         if self.retry_at.is_none() {
             tracing::warn!(%error, "the log cannot be written; commands wait, and the write is tried again until it works");
-            for entrance in self.shell.shared.entrances.values() {
+            for entrance in self.shell.shared.entrances.all().values() {
                 entrance.set_trouble(Trouble::Log, true);
             }
         }
@@ -282,11 +293,9 @@ mod tests {
     fn shell() -> (ReplicationShell, Receiver<Work>) {
         let (shared, _) = Shared::for_test(1, 8);
         let (processing, work) = crossbeam_channel::unbounded();
-        let (processing, metrics, started) = (
-            BTreeMap::from([(PARTITION, processing)]),
-            ReplicationMetrics::new([PARTITION].into_iter()),
-            Instant::now(),
-        );
+        let (processing, mut metrics, started) =
+            (BTreeMap::from([(PARTITION, processing)]), ReplicationMetrics::new(), Instant::now());
+        metrics.add(PARTITION);
         (ReplicationShell { shared, processing, metrics, started }, work)
     }
 
@@ -306,7 +315,7 @@ mod tests {
     #[test]
     fn the_way_in_is_closed_with_the_leadership_and_an_old_one_opens_it_no_more() {
         let (mut shell, work) = shell();
-        let entrance = shell.shared.entrances[&PARTITION].clone();
+        let entrance = shell.shared.entrances.of(PARTITION);
         entrance.set_role(Role::Follower);
         shell.lead(PARTITION);
         let Ok(Work::Lead { leadership, .. }) = work.try_recv() else { panic!("the leadership is told") };

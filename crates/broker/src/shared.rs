@@ -1,6 +1,5 @@
 //! What all threads of a node share.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -11,6 +10,7 @@ use protocol::{GlobalListenerValue, PartitionId};
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::entrance::{Entrance, Health, Role};
+use crate::entrances::Entrances;
 use crate::feature_levels::Member;
 use crate::inbox::Inbound;
 use crate::streams::Streams;
@@ -37,8 +37,10 @@ pub(crate) struct Shared {
     pub advertised_address: Mutex<(String, u16)>,
     pub clock: Arc<Clock>,
     pub disk: Arc<Disk>,
-    /// Of the partitions.
-    pub entrances: BTreeMap<PartitionId, Arc<Entrance>>,
+    /// Number of partitions of the cluster, which are numbered from 1.
+    pub partition_count: u16,
+    /// Of the partitions that this node holds.
+    pub entrances: Entrances,
     pub inbox: Sender<Inbound>,
     pub streams: Streams,
     pub listeners: RwLock<Vec<JobsAvailableListener>>,
@@ -60,16 +62,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Number of partitions.
-    pub fn partition_count(&self) -> u16 {
-        u16::try_from(self.entrances.len()).expect("the number of partitions was checked at the start")
-    }
-
     /// The node cannot continue: nothing is acknowledged from here on, and its process should be started again.
     pub fn fail(&self, reason: &str) {
         tracing::error!(reason, "all partitions of this node stop; start the node again");
         self.failure.lock().get_or_insert_with(|| reason.to_owned());
-        for entrance in self.entrances.values() {
+        for entrance in self.entrances.all().values() {
             entrance.set_role(Role::Inactive);
             entrance.set_health(Health::Dead);
             let (partition, reason) = (entrance.id, "its node failed and has to be started again");
@@ -108,10 +105,11 @@ impl Shared {
     }
 
     /// The way into a partition.
-    pub fn entrance(&self, partition: PartitionId) -> Result<&Arc<Entrance>, SubmitError> {
-        self.entrances
-            .get(&partition)
-            .ok_or_else(|| SubmitError::NoSuchPartition { partition, partition_count: self.partition_count() })
+    pub fn entrance(&self, partition: PartitionId) -> Result<Arc<Entrance>, SubmitError> {
+        self.entrances.get(partition).ok_or_else(|| match (1..=self.partition_count).contains(&partition.0) {
+            true => SubmitError::Unavailable { partition, reason: "this node does not hold it" },
+            false => SubmitError::NoSuchPartition { partition, partition_count: self.partition_count },
+        })
     }
 
     /// A node without threads, and the receiver of what is submitted.
@@ -127,7 +125,7 @@ impl Shared {
             let options = FlowControlOptions::default();
             let held = Held::new(options.held_commands, options.inflight_limit_bytes);
             let limiter = Arc::new(Limiter::new(id, options, disk.clone()));
-            let entrance = Arc::new(Entrance::new(id, limiter, Requests::new(id, 1_000), held));
+            let entrance = Entrance::new(id, limiter, Requests::new(id, 1_000), held);
             entrance.set_role(Role::Leader);
             entrance.set_health(Health::Healthy);
             entrance
@@ -140,11 +138,12 @@ impl Shared {
             members: Mutex::new(vec![Member::this_build(7)]),
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
             clock: Arc::new(Clock::new(true)),
-            entrances: (1..=partition_count).map(PartitionId).map(|id| (id, entrance(id))).collect(),
+            partition_count,
+            entrances: (1..=partition_count).map(PartitionId).map(entrance).collect(),
             disk,
             inbox,
             streams: Streams::new(
-                partition_count,
+                (1..=partition_count).map(PartitionId),
                 crate::streams::StreamWindow { jobs: window, ..crate::streams::StreamWindow::default() },
             ),
             listeners: RwLock::default(),

@@ -83,18 +83,21 @@ pub(crate) struct Streams {
     open: RwLock<HashMap<u64, Arc<Stream>>>,
     /// How many are open, read without the lock.
     count: AtomicUsize,
-    /// Held while the streams of a partition are registered, so that each is registered exactly once per leadership.
-    leading: BTreeMap<PartitionId, Mutex<bool>>,
+    /// Of the partitions that this node holds: whether it leads them.
+    leading: RwLock<Arc<Leading>>,
     pushed: AtomicU64,
     yielded: AtomicU64,
 }
+
+/// A lock is held while the streams of its partition are registered, so that each is registered exactly once per leadership.
+type Leading = BTreeMap<PartitionId, Arc<Mutex<bool>>>;
 
 struct Stream {
     id: StreamId,
     specification: StreamSpecification,
     sink: Arc<dyn JobSink>,
-    /// Of each partition.
-    credits: BTreeMap<PartitionId, Mutex<Credit>>,
+    /// Of each partition that had to do with the stream.
+    credits: RwLock<BTreeMap<PartitionId, Arc<Mutex<Credit>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -116,15 +119,26 @@ impl Credit {
 }
 
 impl Streams {
-    pub fn new(partition_count: u16, window: StreamWindow) -> Self {
-        Streams {
+    pub fn new(partitions: impl Iterator<Item = PartitionId>, window: StreamWindow) -> Self {
+        let streams = Streams {
             window,
             open: RwLock::default(),
             count: AtomicUsize::new(0),
-            leading: (1..=partition_count).map(|partition| (PartitionId(partition), Mutex::new(false))).collect(),
+            leading: RwLock::default(),
             pushed: AtomicU64::new(0),
             yielded: AtomicU64::new(0),
-        }
+        };
+        partitions.for_each(|partition| streams.add_partition(partition));
+        streams
+    }
+
+    /// The node holds one more partition, which it does not lead yet. The open streams are registered there when it does.
+    pub fn add_partition(&self, partition: PartitionId) {
+        Arc::make_mut(&mut self.leading.write()).entry(partition).or_default();
+    }
+
+    fn leading(&self) -> Arc<Leading> {
+        self.leading.read().clone()
     }
 
     /// Number of open streams.
@@ -136,7 +150,7 @@ impl Streams {
     /// connection has taken.
     pub fn blocked(&self) -> (usize, u64) {
         let open = self.open.read();
-        let credits = open.values().flat_map(|stream| stream.credits.values());
+        let credits = open.values().flat_map(|stream| stream.credits.read().values().cloned().collect::<Vec<_>>());
         credits.fold((0, 0), |(blocked, bytes), credit| {
             let credit = credit.lock();
             let left = credit.granted.minus(credit.pushed);
@@ -151,7 +165,7 @@ impl Streams {
     }
 
     fn window(&self) -> JobAmount {
-        self.window.share(self.count(), self.leading.len())
+        self.window.share(self.count(), self.leading.read().len())
     }
 
     /// Opens a stream, unless a partition has no room for what that writes: closing it is never refused.
@@ -166,44 +180,43 @@ impl Streams {
             id: StreamId { node: shared.node, number },
             specification,
             sink,
-            credits: self.leading.keys().map(|partition| (*partition, Mutex::default())).collect(),
+            credits: RwLock::default(),
         });
-        let mut permits = self.admit(shared, &stream)?.into_iter();
+        let mut permits = self.admit(shared, &stream)?;
         self.open.write().insert(number, stream.clone());
         self.count.fetch_add(1, Ordering::Relaxed);
-        for (&partition, leading) in &self.leading {
-            let permit = permits.next().flatten();
+        // A partition that is added from here on finds the stream among the open ones as soon as it is led.
+        for (&partition, leading) in &*self.leading() {
             let leading = leading.lock();
             if *leading {
-                self.register(shared, partition, &stream, permit);
+                self.register(shared, partition, &stream, permits.remove(&partition));
             }
         }
         Ok(StreamHandle { shared: shared.clone(), stream, closed: false })
     }
 
     /// Takes a share of the limits of every partition that is led from here.
-    fn admit(&self, shared: &Shared, stream: &Stream) -> Result<Vec<Option<Permit>>, SubmitError> {
+    fn admit(&self, shared: &Shared, stream: &Stream) -> Result<BTreeMap<PartitionId, Permit>, SubmitError> {
         let bytes = protocol::encode_to_vec(&stream_command(JobStreamIntent::Add, stream, &Credit::default())).len();
-        let permit = |(&partition, leading): (&PartitionId, &Mutex<bool>)| {
-            if !*leading.lock() {
-                return Ok(None);
-            }
+        let permit = |partition: PartitionId| {
             let entrance = shared.entrance(partition)?;
-            entrance.admit(Admission::Preferred, bytes).map(Some).map_err(|refusal| entrance.refuse(&refusal))
+            let permit = entrance.admit(Admission::Preferred, bytes).map_err(|refusal| entrance.refuse(&refusal))?;
+            Ok((partition, permit))
         };
-        self.leading.iter().map(permit).collect()
+        let leading = self.leading();
+        leading.iter().filter(|(_, leads)| *leads.lock()).map(|(partition, _)| permit(*partition)).collect()
     }
 
     /// This node leads the partition from now on: registers all open streams there. What an earlier leader knew of
     /// streams is cleared by a command before.
     pub fn lead(&self, shared: &Shared, partition: PartitionId) {
-        let Some(leading) = self.leading.get(&partition) else {
+        let Some(leading) = self.leading().get(&partition).cloned() else {
             return;
         };
         let mut leading = leading.lock();
         let streams: Vec<_> = self.open.read().values().cloned().collect();
         for stream in streams {
-            stream.credits[&partition].lock().registered = false;
+            stream.credit(partition).lock().registered = false;
             self.register(shared, partition, &stream, None);
         }
         *leading = true;
@@ -211,13 +224,14 @@ impl Streams {
 
     /// This node does not lead the partition any more.
     pub fn step_down(&self, partition: PartitionId) {
-        if let Some(leading) = self.leading.get(&partition) {
+        if let Some(leading) = self.leading().get(&partition) {
             *leading.lock() = false;
         }
     }
 
     fn register(&self, shared: &Shared, partition: PartitionId, stream: &Stream, permit: Option<Permit>) {
-        let mut credit = stream.credits[&partition].lock();
+        let credit = stream.credit(partition);
+        let mut credit = credit.lock();
         if credit.registered {
             return;
         }
@@ -234,7 +248,8 @@ impl Streams {
         if let Some(stream) = stream.filter(|stream| stream.id == push.stream) {
             let amount = JobAmount::of(&push.job);
             {
-                let mut credit = stream.credits[&partition].lock();
+                let credit = stream.credit(partition);
+                let mut credit = credit.lock();
                 credit.pushed = credit.pushed.plus(amount);
             }
             if stream.sink.push(push) {
@@ -253,9 +268,17 @@ impl Streams {
 }
 
 impl Stream {
+    /// What it may hold of a partition.
+    fn credit(&self, partition: PartitionId) -> Arc<Mutex<Credit>> {
+        if let Some(credit) = self.credits.read().get(&partition) {
+            return credit.clone();
+        }
+        self.credits.write().entry(partition).or_default().clone()
+    }
+
     /// Jobs do not take room in the connection's queue any more.
     fn returned(&self, shared: &Shared, partition: PartitionId, amount: JobAmount) {
-        let Some(credit) = self.credits.get(&partition) else {
+        let Some(credit) = self.credits.read().get(&partition).cloned() else {
             return;
         };
         let window = shared.streams.window();
@@ -309,9 +332,10 @@ impl StreamHandle {
         if streams.open.write().remove(&self.stream.id.number).is_some() {
             streams.count.fetch_sub(1, Ordering::Relaxed);
         }
-        for (&partition, leading) in &streams.leading {
+        for (&partition, leading) in &*streams.leading() {
             let _leading = leading.lock();
-            let mut credit = self.stream.credits[&partition].lock();
+            let credit = self.stream.credit(partition);
+            let mut credit = credit.lock();
             if std::mem::take(&mut credit.registered) {
                 submit(&self.shared, partition, &stream_command(JobStreamIntent::Remove, &self.stream, &credit), None);
             }

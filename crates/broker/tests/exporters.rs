@@ -437,3 +437,66 @@ fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
     assert_eq!(status(&node, "healthy").partitions[1].missing_records, 0, "it had them before");
     node.stop().expect("a clean stop");
 }
+
+#[test]
+fn a_partition_that_is_added_while_the_node_runs_is_one_like_the_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let target = Arc::new(Target::default());
+    let options = || NodeOptions {
+        partition_count: 3,
+        exporters: vec![warehouse(&target)],
+        checkpoint_interval: Duration::from_millis(50),
+        ..options(directory.path())
+    };
+    let (first, third) = ([1, 2].map(PartitionId).into(), PartitionId(3));
+    let mut node = Node::start_with(options(), &first).expect("the node starts");
+    assert!(node.wait_until_ready(LIMIT), "{:?}", node.failure());
+    let client = node.client();
+    assert_eq!(client.partition_ids().map(|id| id.0).collect::<Vec<_>>(), [1, 2]);
+    let refused = submit(&client, third, activation(1, 1_000)).expect_err("the partition is not here");
+    assert!(refused.to_string().contains("this node does not hold it"), "{refused}");
+    for (wrong, says) in [(PartitionId(2), "holds it already"), (PartitionId(4), "the partitions are 1 to 3")] {
+        let refusal = node.add_partition(wrong).expect_err("it cannot be added").to_string();
+        assert!(refusal.contains(says), "{refusal}");
+    }
+
+    let (_stream, jobs) = stream(&client);
+    // A deployment is answered when all partitions have it.
+    let (sender, answer) = std::sync::mpsc::channel();
+    let deployment = client.clone();
+    let deploying = std::thread::spawn(move || {
+        deploy(&deployment, &one_task());
+        let _ = sender.send(());
+    });
+    eventually("the second partition has the deployment", || !target.numbers(2).is_empty());
+    assert!(answer.try_recv().is_err(), "the third partition cannot have it yet");
+    node.add_partition(third).expect("there is room");
+    deploying.join().expect("the deployment is complete");
+
+    // Whoever opened a stream before gets the jobs of the new partition too, and exporters its records.
+    let instances = [1, 2, 3].map(|partition| create(&client, partition));
+    let pushed = jobs.wait(3);
+    let mut partitions: Vec<_> = pushed.iter().map(|push| push.key.partition().expect("a job's key").0).collect();
+    partitions.sort_unstable();
+    assert_eq!(partitions, [1, 2, 3]);
+    pushed.iter().for_each(|push| drop(complete(&client, push.key).expect("the job is there")));
+    let status = |node: &Node| node.exporters().statuses().remove(0);
+    eventually("all is exported", || {
+        let partitions = status(&node).partitions;
+        partitions.len() == 3 && partitions.iter().all(|of| of.exported > 0 && of.lag_records() == 0)
+    });
+    let numbers = target.numbers(3);
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "none is missing");
+    node.stop().expect("it stops");
+
+    // A start without it leaves its data alone, and what it has is there when it is added again.
+    let mut node = Node::start_with(options(), &first).expect("the node starts");
+    assert!(node.wait_until_ready(LIMIT), "{:?}", node.failure());
+    node.add_partition(third).expect("its data is there");
+    assert!(node.wait_until_ready(LIMIT), "{:?}", node.failure());
+    let client = node.client();
+    let key = create(&client, 3);
+    assert!(instances.iter().all(|before| *before != key), "no key is given twice");
+    eventually("the new records are exported", || target.numbers(3).len() > numbers.len());
+    node.stop().expect("it stops");
+}

@@ -56,18 +56,35 @@ struct Hint {
     probe_at: Instant,
 }
 
+impl Hint {
+    /// Of a partition that nobody asked yet.
+    fn new() -> Self {
+        Hint { may_have_jobs: true, version: 0, questions_in_flight: 0, probe_at: Instant::now() }
+    }
+}
+
 impl JobType {
     pub(crate) fn new(partitions: impl Iterator<Item = PartitionId>) -> Self {
-        let now = Instant::now();
-        let hint = |id| (id, Hint { may_have_jobs: true, version: 0, questions_in_flight: 0, probe_at: now });
         JobType {
             state: Mutex::new(State {
-                partitions: partitions.map(hint).collect(),
+                partitions: partitions.map(|id| (id, Hint::new())).collect(),
                 parked: BTreeMap::new(),
                 next_ticket: 0,
                 next_start: 0,
             }),
         }
+    }
+
+    /// The node holds these partitions now: the ones that are new are asked.
+    pub(crate) fn know(&self, partitions: &[PartitionId]) {
+        let mut state = self.state.lock();
+        if state.partitions.len() == partitions.len() {
+            return;
+        }
+        for &partition in partitions {
+            state.hint(partition);
+        }
+        state.wake_one();
     }
 
     /// A position in the order, and the partition to begin with: requests take turns, so that none is preferred.
@@ -149,7 +166,7 @@ impl JobType {
 
 impl State {
     fn hint(&mut self, partition: PartitionId) -> &mut Hint {
-        self.partitions.get_mut(&partition).expect("a partition of this node")
+        self.partitions.entry(partition).or_insert_with(Hint::new)
     }
 
     /// In turn, from `start` on.

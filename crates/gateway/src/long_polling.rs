@@ -23,7 +23,7 @@ const EXPIRED_AT_ONCE: usize = 16;
 /// The job types that clients ask for, with those who wait.
 pub(crate) struct LongPolling {
     job_types: Mutex<JobTypes>,
-    partitions: Vec<PartitionId>,
+    client: Client,
     parked: AtomicUsize,
     parked_max: usize,
     expired: Semaphore,
@@ -81,7 +81,7 @@ impl LongPolling {
     pub(crate) fn new(client: &Client, parked_max: usize) -> Arc<Self> {
         let polling = Arc::new(LongPolling {
             job_types: Mutex::default(),
-            partitions: client.partition_ids().collect(),
+            client: client.clone(),
             parked: AtomicUsize::new(0),
             parked_max,
             expired: Semaphore::new(EXPIRED_AT_ONCE),
@@ -99,15 +99,17 @@ impl LongPolling {
     /// What is known about the jobs of a type that belong to these tenants. It is remembered from now on, so that no
     /// notification is missed.
     pub(crate) fn job_type(&self, name: &Text, tenant_ids: &[Text]) -> Arc<JobType> {
+        let partitions: Vec<_> = self.client.partition_ids().collect();
         let mut job_types = self.job_types.lock();
         if let Some(job_type) = job_types.find(name, tenant_ids) {
+            job_type.know(&partitions);
             return job_type.clone();
         }
         if job_types.count >= IDLE_JOB_TYPES_MAX {
             // Only hints are forgotten; the next request for such a type asks all partitions.
             job_types.forget_idle();
         }
-        let job_type = Arc::new(JobType::new(self.partitions.iter().copied()));
+        let job_type = Arc::new(JobType::new(partitions.into_iter()));
         job_types.add(name, tenant_ids, job_type.clone());
         job_type
     }
@@ -118,7 +120,9 @@ impl LongPolling {
             return;
         }
         let job_types: Vec<_> = self.job_types.lock().all().cloned().collect();
+        let partitions: Vec<_> = self.client.partition_ids().collect();
         for job_type in job_types {
+            job_type.know(&partitions);
             job_type.tick(now);
         }
     }

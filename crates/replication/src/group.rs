@@ -47,13 +47,7 @@ impl<L: LogStore> Group<L> {
         applied: u64,
         options: &Options,
     ) -> Result<Self, ReplicationError> {
-        let compacted = stored.anchor.compacted.index;
-        if applied < compacted {
-            return Err(ReplicationError::StateBehindLog { group: id, applied, compacted });
-        }
-        if applied > stored.last_index {
-            return Err(ReplicationError::StateAheadOfLog { group: id, applied, last_index: stored.last_index });
-        }
+        stored.check_applied(id, applied)?;
         // The commit index is written along with the next entries, so it may lag behind what was applied. Without the
         // members' index, a leader that knows only members behind its checkpoint could neither send a snapshot nor, without
         // the follower that needs it, commit anything to make a newer checkpoint of.

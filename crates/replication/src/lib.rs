@@ -45,7 +45,7 @@ pub use memory_log::{CrashPoint, MemoryLog};
 pub use message::{Frame, Message, Outbox, Transport};
 pub use options::Options;
 pub use raft_engine_log::{LogOptions, RaftEngineLog};
-pub use replicas::Replicas;
+pub use replicas::{Replicas, check_applied};
 pub use round::{Committed, RoleChange, Round, SnapshotRequest};
 pub use snapshot::{
     SnapshotChunk, SnapshotError, SnapshotReceiver, SnapshotSink, SnapshotSource, SnapshotStream, StagedSnapshot,

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use raft::eraftpb::{ConfState, Entry, HardState};
 
-use crate::error::LogError;
+use crate::error::{LogError, ReplicationError};
 use crate::types::{GroupId, Position};
 
 /// The durable log of a node: the entries and the Raft state of all its groups.
 ///
-/// Implementations are shared with a background thread that calls [`LogStore::reclaim_space`]; all other calls come from
-/// the one thread that drives [`crate::Replicas`].
+/// Implementations are shared with a background thread that calls [`LogStore::reclaim_space`], and with whoever reads about a
+/// group that is not open yet; all other calls come from the one thread that drives [`crate::Replicas`].
 pub trait LogStore: Send + Sync + 'static {
     /// The groups that the log knows, in ascending order.
     fn groups(&self) -> Result<Vec<GroupId>, LogError>;
@@ -39,6 +39,23 @@ pub struct StoredGroup {
     pub anchor: Anchor,
     /// The last index in the log; that of the anchor if there are no entries.
     pub last_index: u64,
+}
+
+impl StoredGroup {
+    /// Whether a state machine that is durable up to `applied` can go on with this log.
+    ///
+    /// # Errors
+    /// [`ReplicationError::StateBehindLog`] or [`ReplicationError::StateAheadOfLog`].
+    pub fn check_applied(&self, group: GroupId, applied: u64) -> Result<(), ReplicationError> {
+        let (compacted, last_index) = (self.anchor.compacted.index, self.last_index);
+        if applied < compacted {
+            return Err(ReplicationError::StateBehindLog { group, applied, compacted });
+        }
+        if applied > last_index {
+            return Err(ReplicationError::StateAheadOfLog { group, applied, last_index });
+        }
+        Ok(())
+    }
 }
 
 /// The state that a group's log builds on.

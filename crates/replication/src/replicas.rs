@@ -48,6 +48,28 @@ struct CollectedReady {
     after_sync: Vec<eraftpb::Message>,
 }
 
+/// Looks whether a state machine that is durable up to `applied` can go on with what the log has of its group, or with the
+/// group that these voters would create, before anything is changed.
+///
+/// # Errors
+/// When it cannot, or the log cannot be read.
+pub fn check_applied(
+    log: &impl LogStore,
+    group: GroupId,
+    voters: &[NodeId],
+    applied: u64,
+) -> Result<(), ReplicationError> {
+    let stored = log.load(group)?.unwrap_or_else(|| new_group(voters).0);
+    stored.check_applied(group, applied)
+}
+
+/// What a group has that was just created.
+fn new_group(voters: &[NodeId]) -> (StoredGroup, Vec<eraftpb::Entry>) {
+    let (hard_state, anchor, entries) = first_state(voters);
+    let last_index = entries.last().map_or(0, |entry| entry.index);
+    (StoredGroup { hard_state, anchor, last_index }, entries)
+}
+
 impl<L: LogStore> Replicas<L> {
     /// Opens a node on its log. No group is open yet.
     pub fn open(me: NodeId, log: Arc<L>, options: Options) -> Result<Self, ReplicationError> {
@@ -102,11 +124,10 @@ impl<L: LogStore> Replicas<L> {
         let (stored, entries) = match known {
             Some(stored) => (stored, Vec::new()),
             None => {
-                let (hard_state, anchor, entries) = first_state(voters);
-                let last_index = entries.last().map_or(0, |entry| entry.index);
-                let (stored_state, stored_anchor) = (hard_state.clone(), anchor.clone());
+                let (stored, entries) = new_group(voters);
+                let (hard_state, anchor) = (stored.hard_state.clone(), stored.anchor.clone());
                 creation = Some(GroupWrite::Replace { hard_state, anchor, entries: entries.clone() });
-                (StoredGroup { hard_state: stored_state, anchor: stored_anchor, last_index }, entries)
+                (stored, entries)
             }
         };
         let group = Group::open(id, self.me, Arc::clone(&self.log), stored, entries, applied, &self.options)?;

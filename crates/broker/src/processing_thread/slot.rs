@@ -48,6 +48,12 @@ struct Surroundings {
     elected: Option<Instant>,
 }
 
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Slot").field("partition", &self.id()).finish_non_exhaustive()
+    }
+}
+
 impl Slot {
     pub fn new(
         shared: Arc<Shared>,

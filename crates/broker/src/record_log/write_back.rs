@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
+use parking_lot::RwLock;
 
 use super::{RecordLog, RecordLogError};
 use crate::shared::Shared;
@@ -13,10 +14,14 @@ pub(super) const PIECE_BYTES: u64 = 512 << 10;
 /// Pause between two pieces, in which the log of commands has the disk to itself.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// The record streams of the partitions that a node holds.
+pub(crate) type RecordLogs = Arc<RwLock<Vec<Arc<RecordLog>>>>;
+
 /// Syncs the segments of all partitions piece by piece, long before a checkpoint needs them.
 pub(crate) struct WriteBackThread {
     pub shared: Arc<Shared>,
-    pub records: Vec<Arc<RecordLog>>,
+    /// Of all partitions of the node, to which may come more.
+    pub records: RecordLogs,
     /// Told that a piece is there.
     pub pieces: Receiver<()>,
     /// Closed when the node stops.
@@ -31,12 +36,12 @@ impl WriteBackThread {
                 recv(self.pieces) -> piece => if piece.is_err() { return },
                 recv(self.stop) -> _ => return,
             }
-            for log in &self.records {
+            for log in self.records.read().clone() {
                 if self.shared.is_crashed() {
                     return;
                 }
                 if log.unsynced_bytes() >= PIECE_BYTES {
-                    self.sync(log);
+                    self.sync(&log);
                 }
             }
             // The pieces of this time are larger if more comes meanwhile.

@@ -264,3 +264,15 @@ mod model {
         }
     }
 }
+
+#[test]
+fn a_partition_that_the_node_did_not_hold_before_is_asked() {
+    let job_type = quiet();
+    let mut parked = job_type.park(1).expect("nothing to ask");
+    let three = PartitionId(3);
+    job_type.know(&[ONE, TWO]);
+    assert!(parked.try_recv().is_err());
+    job_type.know(&[ONE, TWO, three]);
+    assert!(parked.try_recv().is_ok());
+    assert_eq!(choose(&job_type), Some(three));
+}

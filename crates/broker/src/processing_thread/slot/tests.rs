@@ -31,7 +31,7 @@ struct Stage {
 impl Stage {
     fn new(directory: &Path) -> Stage {
         let (shared, inbox) = Shared::for_test(1, 8);
-        let entrance = shared.entrances[&PartitionId(1)].clone();
+        let entrance = shared.entrances.of(PartitionId(1));
         entrance.set_role(Role::Follower);
         let options = EngineOptions::new(PARTITION, 1);
         let partition = Partition::new(PARTITION, Engine::in_memory(options), PartitionOptions::default());
@@ -69,7 +69,7 @@ impl Stage {
     }
 
     fn lead(&mut self) {
-        let leadership = self.shared.entrances[&PartitionId(1)].leadership();
+        let leadership = self.shared.entrances.of(PartitionId(1)).leadership();
         self.slot.lead(leadership);
     }
 
@@ -116,7 +116,7 @@ fn wait_for(stage: &Stage, number: u64) -> Arc<AtomicUsize> {
     let function = Box::new(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
     });
-    assert!(stage.shared.entrances[&PartitionId(1)].requests.wait(number, function).is_ok());
+    assert!(stage.shared.entrances.of(PartitionId(1)).requests.wait(number, function).is_ok());
     answers
 }
 
@@ -148,10 +148,10 @@ fn leadership_waits_behind_batches_whose_records_are_not_written() {
     stage.commit(&stream());
     stage.lead();
     assert_eq!(stage.submitted(), Vec::<&str>::new());
-    assert_eq!(stage.shared.entrances[&PartitionId(1)].role(), Role::Follower);
+    assert_eq!(stage.shared.entrances.of(PartitionId(1)).role(), Role::Follower);
     stage.repair(file);
     assert_eq!(stage.submitted(), ["CLEAR", "START"]);
-    assert_eq!(stage.shared.entrances[&PartitionId(1)].role(), Role::Leader);
+    assert_eq!(stage.shared.entrances.of(PartitionId(1)).role(), Role::Leader);
     // A leadership that ended before its turn came is none.
     stage.slot.step_down();
     let file = stage.break_records();
@@ -159,7 +159,7 @@ fn leadership_waits_behind_batches_whose_records_are_not_written() {
     stage.lead();
     stage.slot.step_down();
     stage.repair(file);
-    assert_eq!(stage.shared.entrances[&PartitionId(1)].role(), Role::Follower);
+    assert_eq!(stage.shared.entrances.of(PartitionId(1)).role(), Role::Follower);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_partition_that_died_says_so_to_the_log_and_takes_no_part_again() {
     stage.slot.enqueue(vec![unreadable], 1);
     stage.slot.run(Instant::now());
     assert!(matches!(stage.inbox.try_recv(), Ok(Inbound::Died(PARTITION))));
-    let entrance = stage.shared.entrances[&PartitionId(1)].clone();
+    let entrance = stage.shared.entrances.of(PartitionId(1));
     stage.slot.step_down();
     entrance.set_role(Role::Follower);
     entrance.close();
@@ -200,7 +200,7 @@ fn a_log_that_ends_before_its_records_is_not_led() {
     let reason = stage.slot.partition.check_records().expect_err("more records than commands");
     assert!(reason.contains(&format!("records up to position {recorded}, but the log ends at position")), "{reason}");
     stage.lead();
-    let entrance = &stage.shared.entrances[&PartitionId(1)];
+    let entrance = stage.shared.entrances.of(PartitionId(1));
     assert_eq!((entrance.role(), entrance.health()), (Role::Inactive, Health::Dead));
     // An exporter got what is not there any more.
     let other = tempfile::tempdir().expect("temporary directory");
@@ -208,14 +208,14 @@ fn a_log_that_ends_before_its_records_is_not_led() {
     stage.commit(&creation(1));
     stage.slot.was_exported(RecordPlace { incarnation: 1, position: recorded, number: recorded });
     stage.lead();
-    assert_eq!(stage.shared.entrances[&PartitionId(1)].health(), Health::Dead);
+    assert_eq!(stage.shared.entrances.of(PartitionId(1)).health(), Health::Dead);
     // With all of the log, everything is as it was.
     let mut stage = Stage::new(directory.path());
     stage.commit(&creation(1));
     stage.commit(&creation(2));
     stage.slot.was_exported(RecordPlace { incarnation: 1, position: recorded, number: recorded });
     stage.lead();
-    assert_eq!(stage.shared.entrances[&PartitionId(1)].role(), Role::Leader);
+    assert_eq!(stage.shared.entrances.of(PartitionId(1)).role(), Role::Leader);
 }
 
 /// The reasons with which a request is rejected.
@@ -226,7 +226,7 @@ fn rejections(stage: &Stage, number: u64) -> Arc<parking_lot::Mutex<Vec<String>>
         let rejection = answer.expect("the engine answers").rejection.expect("it is rejected");
         answered.lock().push(rejection.reason.to_string());
     });
-    assert!(stage.shared.entrances[&PartitionId(1)].requests.wait(number, function).is_ok());
+    assert!(stage.shared.entrances.of(PartitionId(1)).requests.wait(number, function).is_ok());
     reasons
 }
 
@@ -266,7 +266,7 @@ fn a_partition_that_is_left_out_applies_nothing_and_says_why() {
     stage.slot.leave_out("The process ended 3 times in a row.");
     stage.lead();
     stage.commit(&creation(1));
-    let entrance = &stage.shared.entrances[&PartitionId(1)];
+    let entrance = stage.shared.entrances.of(PartitionId(1));
     assert_eq!((entrance.role(), entrance.health()), (Role::Inactive, Health::LeftOut));
     assert_eq!(entrance.remark().as_deref(), Some("The process ended 3 times in a row."));
     assert_eq!(stage.slot.partition.partition().engine().applied(), 0);

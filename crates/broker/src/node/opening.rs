@@ -1,0 +1,129 @@
+//! Opening what a node has on its disk.
+
+use std::sync::Arc;
+
+use engine::{Engine, EngineOptions};
+use protocol::PartitionId;
+use replication::{LogOptions, NodeId, Options as ReplicationOptions, RaftEngineLog, ReplicationError, check_applied};
+
+use super::PARTITION_COUNT_MAX;
+use super::errors::StartError;
+use crate::applying::{self, ApplyingNote, CommandTimes, Guard, RefusedCommands};
+use crate::data_directory::DataDirectory;
+use crate::disk::DiskView;
+use crate::options::NodeOptions;
+use crate::record_log::{RecordLog, RecordLogOptions, RecordWriter, SystemFiles};
+use crate::replication_loop::group_of;
+
+/// What was opened for one partition.
+pub(super) struct Opened {
+    pub partition: PartitionId,
+    pub engine: Engine,
+    pub guard: Guard,
+    /// Why the node starts without this partition.
+    pub left_out: Option<String>,
+    pub records: Arc<RecordLog>,
+    pub writer: RecordWriter,
+    /// Tell the threads of the exporters, in the order of the configuration, that there are new records.
+    pub written: Vec<crossbeam_channel::Receiver<()>>,
+}
+
+/// Whether the options make sense.
+pub(super) fn check(options: &NodeOptions) -> Result<(), StartError> {
+    if !(1..=PARTITION_COUNT_MAX).contains(&options.partition_count) {
+        return Err(StartError::PartitionCount(options.partition_count));
+    }
+    let (command_limit_bytes, batch_limit_bytes) = (options.command_limit_bytes, options.batch_limit_bytes);
+    // The batch adds a header and lengths of at most as many bytes as the smallest commands have.
+    let max_bytes = ReplicationOptions::default().max_entry_bytes / 2;
+    if [command_limit_bytes, batch_limit_bytes].iter().any(|bytes| !(1..=max_bytes).contains(bytes)) {
+        return Err(StartError::BatchLimit { command_limit_bytes, batch_limit_bytes, max_bytes });
+    }
+    for (index, exporter) in options.exporters.iter().enumerate() {
+        if options.exporters[..index].iter().any(|other| other.name == exporter.name) {
+            return Err(StartError::DuplicateExporter(exporter.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is such a partition.
+pub(super) fn check_partition(partition: PartitionId, partition_count: u16) -> Result<(), StartError> {
+    match (1..=partition_count).contains(&partition.0) {
+        true => Ok(()),
+        false => Err(StartError::NoSuchPartition { partition, partition_count }),
+    }
+}
+
+/// Opens the state of a partition. That is done for all partitions before anything else is opened: logs and records are cut back
+/// to where they are whole when that is done, and a start that is refused for a state of a newer version must leave them to that
+/// version.
+pub(super) fn open_engine(
+    options: &NodeOptions,
+    directory: &DataDirectory,
+    partition: PartitionId,
+) -> Result<Engine, StartError> {
+    let engine_options = EngineOptions {
+        first_level: directory.first_level,
+        // Other work is admitted up to twice as much.
+        continuation_overlay_bytes_max: options.flow_control.state_limit_of(options.partition_count) / 2,
+        ..EngineOptions::new(partition, options.partition_count)
+    };
+    Ok(Engine::open(engine_options, &directory.paths.state(partition))?)
+}
+
+/// Opens the rest of a partition.
+pub(super) fn open_partition(
+    options: &NodeOptions,
+    directory: &DataDirectory,
+    log: &RaftEngineLog,
+    voters: &[NodeId],
+    pieces: &crossbeam_channel::Sender<()>,
+    (partition, engine): (PartitionId, Engine),
+) -> Result<Opened, StartError> {
+    let paths = &directory.paths;
+    let guard = Guard {
+        refused: RefusedCommands::read(&paths.refused(partition), partition)?,
+        note: ApplyingNote::open(&paths.applying(partition), partition)?,
+        times: CommandTimes::of(partition),
+    };
+    let left_out = applying::reason_to_leave_out(log, paths, partition, &guard, &engine);
+    let (readers, written): (Vec<_>, Vec<_>) = options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).unzip();
+    let record_options = RecordLogOptions {
+        partition,
+        directory: paths.records(partition),
+        files: Arc::new(SystemFiles),
+        broker_version: protocol::BROKER_VERSION.into(),
+        segment_bytes: segment_bytes(options, &directory.disk.view()),
+        is_read: !readers.is_empty(),
+        readers,
+        write_back: Some(pieces.clone()),
+    };
+    // Before the record log, which drops what the state does not lead to.
+    check_applied(log, group_of(partition), voters, engine.applied()).map_err(|error| match error {
+        ReplicationError::StateBehindLog { applied, compacted, .. } => {
+            StartError::StateLost { partition, path: paths.state(partition), applied, compacted }
+        }
+        error => error.into(),
+    })?;
+    let (records, writer) = RecordLog::open(record_options, engine.record_place())?;
+    Ok(Opened { partition, engine, guard, left_out, records, writer, written })
+}
+
+/// The log gives no room back before it has its size, so on a small volume it must not become large.
+pub(super) fn log_options(disk: &DiskView) -> LogOptions {
+    const VOLUME_SHARE: u64 = 8;
+    const FILES: u64 = 8;
+    const SMALLEST_FILE_BYTES: u64 = 1 << 20;
+    let usual = LogOptions::default();
+    let reclaim_above_bytes = usual.reclaim_above_bytes.min(disk.total_bytes / VOLUME_SHARE);
+    let file_bytes = usual.file_bytes.min(reclaim_above_bytes / FILES).max(SMALLEST_FILE_BYTES);
+    LogOptions { file_bytes, reclaim_above_bytes }
+}
+
+/// The same holds for the newest segment of each partition.
+fn segment_bytes(options: &NodeOptions, disk: &DiskView) -> u64 {
+    const VOLUME_SHARE: u64 = 32;
+    let share = disk.total_bytes / VOLUME_SHARE / u64::from(options.partition_count);
+    options.segment_bytes.min(share.max(64 << 10))
+}
