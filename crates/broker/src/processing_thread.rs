@@ -16,6 +16,8 @@ pub(crate) use slot::Slot;
 
 /// How long a stopping node waits for a checkpoint.
 const LAST_CHECKPOINT_LIMIT: Duration = Duration::from_secs(30);
+/// How long it waits before it says what for.
+const SILENT_WAIT: Duration = Duration::from_secs(3);
 /// How often it looks meanwhile whether that still makes sense.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Messages that are taken before the partitions look for work of their own.
@@ -125,7 +127,7 @@ impl ProcessingThread {
             slot.begin_last_checkpoint();
             slot.forget_ends();
         }
-        let mut until = Instant::now() + LAST_CHECKPOINT_LIMIT;
+        let (mut until, begun, mut is_said) = (Instant::now() + LAST_CHECKPOINT_LIMIT, Instant::now(), false);
         while self.slots.iter().any(Slot::is_checkpointing) && self.can_checkpoint() {
             match self.work.recv_timeout(LOOK_INTERVAL) {
                 Ok(Work::CheckpointWritten { partition, written }) => {
@@ -139,10 +141,25 @@ impl ProcessingThread {
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
                 Err(_) => break,
             }
+            if !is_said && begun.elapsed() >= SILENT_WAIT {
+                is_said = true;
+                self.say_what_is_waited_for();
+            }
         }
         if self.slots.iter().any(Slot::is_checkpointing) && !self.shared.is_crashed() {
             tracing::warn!("the last checkpoint was not written; the next start replays more of the log");
         }
+    }
+
+    fn say_what_is_waited_for(&self) {
+        let waiting = self.slots.iter().filter(|slot| slot.is_checkpointing());
+        let partitions: Vec<_> = waiting.map(|slot| slot.id().to_string()).collect();
+        tracing::warn!(
+            partitions = partitions.join(", "),
+            seconds_at_most = LAST_CHECKPOINT_LIMIT.as_secs(),
+            "the node still waits for the last checkpoints of these partitions before it stops; whoever cannot wait may kill it: \
+             nothing is lost, the next start only replays more of the log"
+        );
     }
 
     /// Whether it makes sense to wait for a checkpoint.

@@ -264,6 +264,7 @@ impl Shell for ReplicationShell {
     }
 
     fn step_down(&mut self, partition: PartitionId) {
+        tracing::debug!(%partition, "not leading the partition any more");
         // At once: the processing thread has other things to do first, and what came in until then would be dropped.
         if let Ok(entrance) = self.shared.entrance(partition) {
             entrance.close();
@@ -272,12 +273,14 @@ impl Shell for ReplicationShell {
     }
 
     fn follow(&mut self, partition: PartitionId) {
+        tracing::debug!(%partition, "following a leader, or looking for one");
         if let Ok(entrance) = self.shared.entrance(partition) {
             entrance.set_role(Role::Follower);
         }
     }
 
     fn lost(&mut self, partition: PartitionId) {
+        tracing::debug!(%partition, "what was proposed and is not committed may be lost; whoever waits for it is told");
         if let Ok(entrance) = self.shared.entrance(partition) {
             entrance.lost();
         }

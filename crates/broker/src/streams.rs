@@ -192,6 +192,8 @@ impl Streams {
                 self.register(shared, partition, &stream, permits.remove(&partition));
             }
         }
+        let (of, worker) = (&stream.specification.job_type, &stream.specification.worker);
+        tracing::debug!(number, job_type = of.as_str(), worker = worker.as_str(), "a job stream was opened");
         Ok(StreamHandle { shared: shared.clone(), stream, closed: false })
     }
 
@@ -331,6 +333,7 @@ impl StreamHandle {
         let streams = &self.shared.streams;
         if streams.open.write().remove(&self.stream.id.number).is_some() {
             streams.count.fetch_sub(1, Ordering::Relaxed);
+            tracing::debug!(number = self.stream.id.number, "a job stream was closed");
         }
         for (&partition, leading) in &*streams.leading() {
             let _leading = leading.lock();

@@ -22,6 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto};
+use tracing::Instrument;
 
 use crate::answers::{Answers, ConnectionAnswers};
 use crate::connection::{Connection, Greeting};
@@ -123,7 +124,10 @@ impl Listener {
                 openings: Openings::new(self.job_streams_max),
             };
             let (tls, answer, stopping) = (self.tls.clone(), answer(), stopping.clone());
-            connections.spawn(serve_connection(accepted, tls, self.speech, caller, answer, stopping));
+            let peer = accepted.0.peer_addr().ok().map(tracing::field::display);
+            let span = tracing::debug_span!("connection", peer);
+            let connection = serve_connection(accepted, tls, self.speech, caller, answer, stopping);
+            connections.spawn(connection.instrument(span));
         }
         drop(self.listener);
         while connections.join_next().await.is_some() {}
@@ -143,6 +147,7 @@ async fn serve_connection(
     answer: impl Answer,
     stopping: watch::Receiver<bool>,
 ) {
+    tracing::debug!("a client has connected");
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection was closed as it was opened");
         return;
@@ -180,8 +185,9 @@ async fn serve_stream(
             connection.await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended");
+    match ended {
+        Ok(()) => tracing::debug!("the client has ended its connection"),
+        Err(error) => tracing::debug!(%error, "a connection ended"),
     }
 }
 

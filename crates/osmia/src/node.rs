@@ -172,6 +172,7 @@ async fn serve(
         () = gateway.ended() => true,
     };
     managed.stopping();
+    tracing::info!("Osmia stops: it answers what it has taken, and writes the last checkpoints");
     gateway.stop().await;
     if ended {
         Err("The server for clients ended by itself. The log lines before this one say why.".into())

@@ -228,6 +228,34 @@ fn every_line_of_a_node_that_logs_json_is_json() {
     assert!(said.lines().map(json).any(|line| line["message"] == "Osmia starts"), "{said}");
 }
 
+/// What a node logs at a level, in which a client comes, is refused something and goes, and the node ends.
+fn logged(level: &str) -> Vec<Value> {
+    use std::io::BufRead;
+    let data = tempfile::tempdir().unwrap();
+    let mut command = command(data.path(), &["--log-format", "json", "--log", level]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut node = command.spawn().unwrap();
+    let ready = std::io::BufReader::new(node.stdout.take().unwrap()).lines().next().expect("it gets ready").unwrap();
+    let address = format!("http://{}", json(&ready)["grpc"].as_str().unwrap());
+    let mut client = std::process::Command::new(OSMIA);
+    assert!(!client.args(["--address", &address, "complete", "42"]).output().unwrap().status.success());
+    assert!(std::process::Command::new("kill").arg(node.id().to_string()).status().unwrap().success());
+    String::from_utf8(node.wait_with_output().unwrap().stderr).unwrap().lines().map(json).collect()
+}
+
+#[test]
+fn debug_lines_tell_of_clients_streams_of_records_and_refusals() {
+    let says = |lines: &[Value], what: &str| lines.iter().any(|line| line["message"] == what);
+    let (debug, info) = (logged("debug"), logged("info"));
+    let refused = debug.iter().find(|line| line["message"] == "a request failed").expect("it is said");
+    assert_eq!((refused["request"].as_str(), refused["code"].as_str()), (Some("CompleteJob"), Some("NotFound")));
+    for what in ["a client has connected", "a checkpoint of the state was written"] {
+        assert!(says(&debug, what) && !says(&info, what), "{what}: {debug:?}");
+    }
+    assert!(says(&info, "Osmia has stopped; everything acknowledged is on the disk"));
+    assert!(!says(&info, "a request failed"));
+}
+
 #[test]
 fn nobody_who_reads_is_no_panic() {
     let data = tempfile::tempdir().unwrap();

@@ -265,6 +265,8 @@ impl ExporterLoop {
         };
         let place = progress.log().resume_after(place);
         progress.controller.resume_after(place);
+        let (partition, after) = (progress.partition(), place.position);
+        tracing::debug!(exporter = progress.name(), %partition, after, "the exporter is open and gets the records from here on");
         self.reader = Some(RecordReader::after(progress.log().clone(), place));
         (self.next, self.exported, self.seen) = (None, place, place);
         progress.exported.store(place.position, Ordering::Relaxed);

@@ -141,6 +141,10 @@ impl Host {
             exporters: exporters.clone(),
         };
         drop(self.maintenance.send(Maintenance::Add(Box::new(maintained))));
+        tracing::debug!(
+            %partition, applied = opened.engine.applied(), position = opened.engine.last_position(),
+            "the state of the partition is open; what the log has behind it is applied again"
+        );
         let (done, takes_part) = crossbeam_channel::bounded(1);
         let addition = Addition {
             partition,

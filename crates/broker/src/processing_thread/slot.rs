@@ -286,6 +286,9 @@ impl Shell for Surroundings {
 
     fn checkpointed(&mut self, retired: Retired, statistics: &CheckpointStatistics, pause: Duration) {
         self.metrics.checkpoint(statistics.freeze_pause, statistics.write, pause);
+        let (partition, applied) = (self.id, statistics.applied);
+        let milliseconds = statistics.write.as_millis();
+        tracing::debug!(%partition, applied, milliseconds, "a checkpoint of the state was written");
         // Freeing millions of entries takes a while.
         drop(self.maintenance.send(Maintenance::Drop(retired)));
         let checkpointed = Inbound::Checkpointed { partition: self.id, applied: statistics.applied };

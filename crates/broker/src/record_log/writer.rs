@@ -156,6 +156,8 @@ impl RecordWriter {
 
     fn roll(&mut self, source: Arc<RecordSource>) -> Result<(), RecordLogError> {
         let (file, segment) = recovery::create_segment(&self.log.options, &source, self.segment.last)?;
+        let (partition, after) = (self.log.options.partition, segment.base.position);
+        tracing::debug!(%partition, after, "a new segment of the record stream was begun");
         let mut segments = self.log.segments.lock();
         if self.segment.is_empty() {
             // The new one has its name, and took its place.

@@ -118,6 +118,8 @@ impl RpcMetrics {
         match outcome {
             Ok(_) => measured.succeeded.record(seconds),
             Err(status) => {
+                let (code, reason) = (status.code(), status.message());
+                tracing::debug!(request = rpc.name(), ?code, reason, "a request failed");
                 duration(rpc, status.code()).record(seconds);
                 let error = gateway_interface::code_name(status.code());
                 counter!("zeebe_gateway_failed_requests_total", "requestType" => rpc.name(), "error" => error)

@@ -141,6 +141,8 @@ pub(super) fn options(methods: &str) -> Response<ApiBody> {
 
 /// Why there is no answer to what was asked at a path.
 pub(super) fn problem(problem: &Problem, path: &str) -> Response<ApiBody> {
+    let (status, reason) = (problem.status.as_u16(), &problem.detail);
+    tracing::debug!(path, status, reason, "a request failed");
     let body = ApiBody::Whole(Whole::new(problem.render(path)));
     let mut response = response(problem.status, PROBLEM, body);
     if let Some(methods) = &problem.allow {
