@@ -45,6 +45,11 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
+    /// Print the manual page of osmia or of one of its commands, to be read with `man -l -`.
+    Man {
+        /// The command, for example `start` or `load rate`.
+        command: Vec<String>,
+    },
     /// Print the version.
     Version {
         /// Print it as JSON

@@ -214,7 +214,7 @@ pub(crate) enum LogFormat {
 }
 
 impl LogFormat {
-    fn read(text: &str) -> Result<LogFormat, &'static str> {
+    pub(crate) fn read(text: &str) -> Result<LogFormat, &'static str> {
         match text {
             "text" => Ok(LogFormat::Text),
             "json" => Ok(LogFormat::Json),
@@ -263,6 +263,11 @@ pub(crate) enum ConfigurationError {
     GlobalListener { number: usize, reason: String },
 }
 
+/// Where the management port is.
+pub(crate) fn management_port(sources: &Sources) -> Result<u16, ConfigurationError> {
+    Ok(sources.get("management-port", port)?.unwrap_or(9_600))
+}
+
 impl Configuration {
     /// Reads all sources.
     pub(crate) fn read(sources: &Sources) -> Result<Configuration, ConfigurationError> {
@@ -281,7 +286,7 @@ impl Configuration {
             host: sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()),
             grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
             http_port: sources.get("http-port", port)?.unwrap_or(8_080),
-            management_port: sources.get("management-port", port)?.unwrap_or(9_600),
+            management_port: management_port(sources)?,
             disk_free_space_low: sources.get("disk-free-space-low", bytes)?,
             disk_reserve: sources.get("disk-reserve", bytes)?,
             checkpoint_interval: sources.get("checkpoint-interval", working_time)?,

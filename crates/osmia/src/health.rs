@@ -1,6 +1,8 @@
 //! `osmia health`: what a node says of itself on its management port, for containers, scripts and people.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -8,7 +10,7 @@ use serde_json::Value;
 use ureq::Agent;
 
 use crate::Outcome;
-use crate::configuration::duration;
+use crate::configuration::{ConfigurationError, Environment, Sources, duration, management_port};
 use crate::output::Output;
 
 /// What else the environment may say where that is.
@@ -19,9 +21,12 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 /// Which node to ask.
 #[derive(Debug, Args)]
 pub(crate) struct HealthArguments {
-    /// Address of the management port
-    #[arg(long, env = ADDRESS_VARIABLE, value_name = "ADDRESS", default_value = "127.0.0.1:9600")]
-    management_address: String,
+    /// Address of the management port [default: where the settings of this place would have it, 127.0.0.1:9600 without any]
+    #[arg(long, env = ADDRESS_VARIABLE, value_name = "ADDRESS")]
+    management_address: Option<String>,
+    /// Configuration file of the node, which may say the port (YAML).
+    #[arg(long, env = "OSMIA_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
     /// How long the answer may take
     #[arg(long, value_parser = duration, default_value = "3s")]
     timeout: Duration,
@@ -43,7 +48,10 @@ enum HealthError {
 
 /// Prints what is not well, and fails when clients cannot be served.
 pub(crate) fn run(arguments: &HealthArguments) -> Outcome {
-    let address = &arguments.management_address;
+    let address = match &arguments.management_address {
+        Some(address) => address.clone(),
+        None => local_address(arguments.config.as_deref())?,
+    };
     let address = if address.contains("://") { address.clone() } else { format!("http://{address}") };
     let answer = ask(&format!("{}/actuator/health", address.trim_end_matches('/')), arguments.timeout)?;
     let is_ready = is_up(&answer["components"]["readiness"]);
@@ -51,6 +59,12 @@ pub(crate) fn run(arguments: &HealthArguments) -> Outcome {
     let text = format!("{}{}", if is_ready { "ready" } else { "not ready" }, troubles(&answer));
     Output::new(arguments.json).say(text, || answer)?;
     if is_ready { Ok(()) } else { Err(HealthError::NotReady.into()) }
+}
+
+/// Where a node that was started with the same environment and file has its management port.
+fn local_address(file: Option<&Path>) -> Result<String, ConfigurationError> {
+    let sources = Sources::new(BTreeMap::new(), Environment::of_process(), file)?;
+    Ok(format!("127.0.0.1:{}", management_port(&sources)?))
 }
 
 fn ask(url: &str, timeout: Duration) -> Result<Value, HealthError> {

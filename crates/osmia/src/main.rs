@@ -90,6 +90,7 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
         Command::Ask(ask) => return Ok(ask.ask(server)?),
         Command::Version { json } => return Ok(tell_version(json)?),
         Command::Completions { shell } => return complete(shell),
+        Command::Man { command } => return tell_manual(&command),
         Command::Start(start) => Asynchronous::Start(start),
         Command::Load(arguments) => Asynchronous::Load(arguments),
         Command::Call(call) => Asynchronous::Call(call),
@@ -118,6 +119,22 @@ fn tell_version(json: bool) -> io::Result<()> {
     let level = engine::FeatureLevel::NEWEST.number();
     Output::new(json)
         .say(format_args!("osmia {VERSION}"), || json!({ "version": VERSION, "newestFeatureLevel": level }))
+}
+
+/// Prints the manual page of a command, made as a whole first like the scripts.
+fn tell_manual(words: &[String]) -> Outcome {
+    let mut osmia = Arguments::command();
+    // Names the commands below it as their pages are called.
+    osmia.build();
+    let mut command = &osmia;
+    for word in words {
+        let below = command.find_subcommand(word);
+        command =
+            below.ok_or_else(|| format!("There is no command '{}'. 'osmia help' lists them.", words.join(" ")))?;
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    Ok(io::stdout().write_all(&page)?)
 }
 
 /// Prints the script of a shell. It is made as a whole first: the library panics if it cannot write.

@@ -1,7 +1,9 @@
 //! `osmia start`: the wiring of a node.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,9 +32,11 @@ const FAILURE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) async fn start(start: Start) -> Outcome {
     let begin = Instant::now();
     let file = start.config.clone();
-    let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
-    let configuration = Configuration::read(&sources)?;
-    log(&configuration)?;
+    let flags = start.settings();
+    let configuration = match configuration(flags.clone(), file.as_deref()) {
+        Ok(configuration) => configuration,
+        Err(error) => return refuse(flags, file.as_deref(), error),
+    };
     let outcome = run(&configuration, begin).await;
     match outcome {
         // Whoever reads the lines as JSON expects nothing else on that stream.
@@ -41,6 +45,35 @@ pub(crate) async fn start(start: Start) -> Outcome {
             Err(Logged.into())
         }
         outcome => outcome,
+    }
+}
+
+/// The settings, and the log that they ask for.
+fn configuration(
+    flags: BTreeMap<&'static str, String>,
+    file: Option<&Path>,
+) -> Result<Configuration, Box<dyn std::error::Error + Send + Sync>> {
+    let configuration = Configuration::read(&Sources::new(flags, Environment::of_process(), file)?)?;
+    log(&configuration)?;
+    Ok(configuration)
+}
+
+/// Settings are refused before there is a log: those of it are looked for alone.
+fn refuse(
+    flags: BTreeMap<&'static str, String>,
+    file: Option<&Path>,
+    error: Box<dyn std::error::Error + Send + Sync>,
+) -> Outcome {
+    let sources = |file| Sources::new(flags.clone(), Environment::of_process(), file);
+    let sources = sources(file).or_else(|_| sources(None));
+    let format = sources.ok().and_then(|sources| sources.get("log-format", LogFormat::read).ok()?);
+    match format {
+        Some(LogFormat::Json) => {
+            log_to(tracing_subscriber::EnvFilter::new("error"), LogFormat::Json);
+            tracing::error!("{error}");
+            Err(Logged.into())
+        }
+        Some(LogFormat::Text) | None => Err(error),
     }
 }
 
@@ -323,7 +356,12 @@ fn log_filter(configuration: &Configuration) -> Result<tracing_subscriber::EnvFi
 }
 
 fn log(configuration: &Configuration) -> Outcome {
-    let filter = log_filter(configuration)?;
+    log_to(log_filter(configuration)?, configuration.log_format);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), data = %configuration.data.display(), "Osmia starts");
+    Ok(())
+}
+
+fn log_to(filter: tracing_subscriber::EnvFilter, format: LogFormat) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -331,12 +369,10 @@ fn log(configuration: &Configuration) -> Outcome {
         // A line that cannot be written, on a full disk for example, is lost. Saying so would fail too, and end the
         // thread that wanted to write it.
         .log_internal_errors(false);
-    match configuration.log_format {
+    match format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), data = %configuration.data.display(), "Osmia starts");
-    Ok(())
 }
 
 /// Every client's connection is an open file, and the usual limit of 1,024 is meant for programs that use `select`. So

@@ -171,6 +171,14 @@ fn health_is_told_by_text_json_and_exit_code() {
         (code, json(&out)["components"]["partitions"]["details"]["partition2"]["status"].as_str()),
         (Some(0), Some("UP"))
     );
+    // Without an address, it is where a node that is set up alike has it.
+    let port = server.management.rsplit_once(':').expect("host and port").1;
+    let mut alike = std::process::Command::new(OSMIA);
+    assert_eq!(alike.arg("health").env("OSMIA_MANAGEMENT_PORT", port).output().unwrap().stdout, b"ready\n");
+    let file = data.path().join("settings.yaml");
+    std::fs::write(&file, format!("management-port: {port}\n")).unwrap();
+    let mut alike = std::process::Command::new(OSMIA);
+    assert_eq!(alike.arg("health").arg("--config").arg(&file).output().unwrap().stdout, b"ready\n");
     let (code, out, err) = health(&server.rest, &[]);
     assert!(code == Some(1) && out.is_empty() && err.contains("Is this the management port"), "{out}{err}");
     let management = server.management.clone();
@@ -191,6 +199,20 @@ fn what_needs_no_node_has_json_too() {
         json(&String::from_utf8(output.stdout).unwrap())
     };
     assert_eq!(run(&["version"])["version"], env!("CARGO_PKG_VERSION"));
+    let manual = |words: &[&str]| {
+        let output = std::process::Command::new(OSMIA).arg("man").args(words).output().unwrap();
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    for (words, has) in [
+        (&[][..], ["\nosmia\\-doctor(1)\n", "\nosmia\\-start(1)\n"]),
+        (&["start"], [".TH osmia-start 1", "\\-\\-management\\-port"]),
+        (&["load", "rate"], [".TH osmia-load-rate 1", "\\-\\-rate"]),
+    ] {
+        let (succeeds, page) = manual(words);
+        assert!(succeeds && has.iter().all(|part| page.contains(part)), "{words:?}: {page}");
+    }
+    let (succeeds, refused) = manual(&["load", "nothing"]);
+    assert!(!succeeds && refused.contains("There is no command 'load nothing'"), "{refused}");
     let checked = run(&["check", model.to_str().unwrap()]);
     assert_eq!(checked["deployments"][0]["processDefinition"]["processDefinitionId"], "order");
     let checked =
@@ -220,6 +242,16 @@ fn every_line_of_a_node_that_logs_json_is_json() {
     let last = said.lines().map(json).next_back().expect("it says why");
     assert_eq!((refused.status.code(), last["level"].as_str()), (Some(1), Some("ERROR")), "{said}");
     assert!(last["message"].as_str().unwrap().contains(data.path().to_str().unwrap()), "{last}");
+
+    // Settings are refused before there is a log.
+    for (name, value, says) in
+        [("OSMIA_PARTITIONS", "0", "a number from 1 to 4095"), ("OSMIA_CHECKPOINT_INTERVAL", "soon", "soon")]
+    {
+        let refused = node().env(name, value).env("OSMIA_LOG_FORMAT", "json").output().unwrap();
+        let last = json(String::from_utf8(refused.stderr).unwrap().trim());
+        assert_eq!((refused.status.code(), last["level"].as_str()), (Some(1), Some("ERROR")), "{last}");
+        assert!(last["message"].as_str().unwrap().contains(says), "{last}");
+    }
 
     assert!(std::process::Command::new("kill").arg(first.id().to_string()).status().unwrap().success());
     lines.for_each(|line| drop(json(&line.unwrap())));
