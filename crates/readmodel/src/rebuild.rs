@@ -65,6 +65,11 @@ pub(crate) fn begin(database: &Database) -> Result<()> {
     database.execute("DELETE FROM global_listener_event", &[])?;
     transaction.commit()?;
     while retention::delete_living(database)? {}
+    // Those that live are told anew, and of the others something may be missing that changed them.
+    let mut behind = i64::MIN;
+    while let Some(last) = retention::delete_variables_of_none(database, behind)? {
+        behind = last;
+    }
     // What is left are those of start events, and those that were being closed on another partition when their instance had ended
     // already: that they are closed may be among what is missing.
     let transaction = database.begin()?;

@@ -209,6 +209,23 @@ pub(crate) fn delete_living(database: &Database) -> Result<bool> {
     Ok(!found.is_empty())
 }
 
+/// Deletes variables of instances that are not there themselves, because they had variables and were still to begin: among the next
+/// ones behind a key. Returns the last one of these; none when there are no more.
+pub(crate) fn delete_variables_of_none(database: &Database, behind: i64) -> Result<Option<i64>> {
+    const VARIABLES_MAX: u32 = 20_000;
+    let transaction = database.begin()?;
+    let select = "SELECT max(key) FROM (SELECT key FROM variable WHERE key > ? ORDER BY key LIMIT ?) AS next";
+    let last =
+        database.first(select, &[behind.into(), VARIABLES_MAX.into()], |row| row.get::<Option<i64>>(0))?.flatten();
+    if let Some(last) = last {
+        let delete = "DELETE FROM variable WHERE key > ? AND key <= ? AND NOT EXISTS \
+                      (SELECT 1 FROM process_instance p WHERE p.key = variable.process_instance_key)";
+        database.execute(delete, &[behind.into(), last.into()])?;
+    }
+    transaction.commit()?;
+    Ok(last)
+}
+
 fn delete_instance(database: &Database, details: &[&str], key: i64, rows: &mut u32) -> Result<bool> {
     for table in details {
         if *rows == 0 {

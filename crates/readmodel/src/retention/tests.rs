@@ -129,3 +129,19 @@ fn what_belongs_to_no_instance_goes_and_what_is_kept_for_ever_asks_for_no_time()
         assert_eq!(instances(database), [1_000]);
     }
 }
+
+#[test]
+fn what_may_live_goes_with_the_variables_of_instances_that_were_still_to_begin() {
+    for opened in both() {
+        let database = &opened.store.database;
+        insert(database, 1_000, None, 1_000, Some((COMPLETED, 1)), 2);
+        insert(database, 2_000, None, 2_000, None, 2);
+        // Called, with its variables, by what waits to be done.
+        database
+            .script("INSERT INTO variable VALUES (3001, 3000, 3000, 'v', '1', '1'), (500, 499, 499, 'v', '1', '1')");
+        crate::rebuild::begin(database).expect("room for what lives");
+        assert_eq!(instances(database), [1_000]);
+        let variables = database.all("SELECT key FROM variable ORDER BY key", &[], |row| row.get::<i64>(0));
+        assert_eq!(variables.expect("keys"), [1_011, 1_012]);
+    }
+}
