@@ -153,7 +153,7 @@ impl Client {
     }
 
     /// The partition for the next thing that may be created anywhere: in turn, among those that take commands now. When
-    /// none does, the next one, which says why.
+    /// none does, the next one, which says why, as the first one does for a node that holds none.
     pub fn next_partition(&self) -> PartitionId {
         let entrances = self.shared.entrances.all();
         let mut turns = entrances.iter().map(|_| {
@@ -161,7 +161,7 @@ impl Client {
             let turn = usize::try_from(turn).expect("a remainder is below the number of partitions");
             entrances.values().nth(turn).expect("a remainder is below the number of partitions")
         });
-        let first = turns.next().expect("a node has partitions");
+        let Some(first) = turns.next() else { return PartitionId::DEPLOYMENT };
         if first.is_open() { first.id } else { turns.find(|entrance| entrance.is_open()).unwrap_or(first).id }
     }
 

@@ -449,6 +449,9 @@ fn a_partition_that_is_added_while_the_node_runs_is_one_like_the_others() {
         ..options(directory.path())
     };
     let (first, third) = ([1, 2].map(PartitionId).into(), PartitionId(3));
+    let none = Node::start_with(options(), &[].into()).expect("the node starts");
+    assert_eq!(none.client().next_partition(), PartitionId(1), "which says that it is not there");
+    none.stop().expect("it stops");
     let mut node = Node::start_with(options(), &first).expect("the node starts");
     assert!(node.wait_until_ready(LIMIT), "{:?}", node.failure());
     let client = node.client();

@@ -91,10 +91,10 @@ impl JobType {
     pub(crate) fn enter(&self) -> (Ticket, PartitionId) {
         let mut state = self.state.lock();
         state.next_ticket += 1;
-        state.next_start = (state.next_start + 1) % state.partitions.len();
-        let start =
-            state.partitions.keys().nth(state.next_start).expect("a remainder is below the number of partitions");
-        (state.next_ticket, *start)
+        // A node that holds no partition yet has none to ask.
+        state.next_start = (state.next_start + 1) % state.partitions.len().max(1);
+        let start = state.partitions.keys().nth(state.next_start).copied().unwrap_or(PartitionId::DEPLOYMENT);
+        (state.next_ticket, start)
     }
 
     /// The next partition in turn, from `start` on, that may have jobs and was not `asked` yet. Partitions that nobody is
