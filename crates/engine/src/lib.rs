@@ -156,6 +156,17 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// Whether a later version wrote what this one cannot read: it should be left to that version as it is.
+    pub fn is_of_newer_version(&self) -> bool {
+        match self {
+            Fault::FeatureLevel { .. } => true,
+            Fault::Store { source, .. } => matches!(source, StoreError::UnknownVersion { .. }),
+            Fault::Misfit { .. } | Fault::Counters { .. } => false,
+        }
+    }
+}
+
 /// The files of all partitions of a node are mapped into one process.
 fn store_options(partition_count: u16) -> StoreOptions {
     let map_size_bytes = StoreOptions::map_size_of(partition_count);

@@ -348,3 +348,35 @@ fn an_instance_whose_end_was_lost_is_cancelled_again() {
     assert_eq!(partition.records.iter().filter(is_end).count(), 1);
     check_nothing_is_left(&partition);
 }
+
+/// A caller that is ending waits for what it called, and can't be cancelled once more.
+#[test]
+fn a_called_instance_that_is_banned_while_it_ends_comes_to_its_end_from_level_9_on() {
+    for level in [7, 8, 9] {
+        let mut partition = Partition::with_options(with_three_steps(level));
+        deploy(&mut partition, &nest(NESTED, 60));
+        deploy(&mut partition, &ProcessBuilder::new("root").start("start").call_activity("call", "nest").end("end"));
+        partition.create("root", "{}", ProcessInstanceCreationIntent::Create);
+        let (root, called) = (partition.elements["root"], partition.elements["nest"]);
+        let first = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+        partition.apply(vec![Command::new(root, first)]);
+        let is_ending = |record: &Record| {
+            record.key == called
+                && matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, _))
+        };
+        while !partition.records.iter().any(is_ending) {
+            let command = partition.engine.continuation().expect("the called instance is told to end");
+            partition.apply(vec![command]);
+        }
+        assert!(partition.engine.statistics().work_entries > 0);
+        ban(&mut partition, called);
+        while let Some(command) = partition.engine.continuation() {
+            partition.apply(vec![command]);
+        }
+        let has_ended = partition.engine.statistics().banned_instances == 0;
+        assert_eq!(has_ended, level != 8, "at level {level}");
+        if has_ended {
+            check_nothing_is_left(&partition);
+        }
+    }
+}
