@@ -263,8 +263,25 @@ pub(crate) enum ConfigurationError {
     GlobalListener { number: usize, reason: String },
 }
 
+/// Where a node with these settings is asked for its health on its own machine. One that listens on all addresses does so on this one.
+pub(crate) fn local_management_address(sources: &Sources) -> Result<String, ConfigurationError> {
+    let host = match host(sources)?.as_str() {
+        "0.0.0.0" => "127.0.0.1".to_owned(),
+        "::" => "[::1]".to_owned(),
+        // An address of version 6 has brackets in a URL.
+        other if other.contains(':') => format!("[{other}]"),
+        other => other.to_owned(),
+    };
+    Ok(format!("{host}:{}", management_port(sources)?))
+}
+
+/// What the ports are opened on.
+fn host(sources: &Sources) -> Result<String, ConfigurationError> {
+    Ok(sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()))
+}
+
 /// Where the management port is.
-pub(crate) fn management_port(sources: &Sources) -> Result<u16, ConfigurationError> {
+fn management_port(sources: &Sources) -> Result<u16, ConfigurationError> {
     Ok(sources.get("management-port", port)?.unwrap_or(9_600))
 }
 
@@ -283,7 +300,7 @@ impl Configuration {
         let configuration = Configuration {
             unknown_variables: sources.unknown_variables(tls.is_some())?,
             partitions: sources.get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?,
-            host: sources.get("host", values::host)?.unwrap_or_else(|| "127.0.0.1".to_owned()),
+            host: host(sources)?,
             grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
             http_port: sources.get("http-port", port)?.unwrap_or(8_080),
             management_port: management_port(sources)?,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use ureq::Agent;
 
 use crate::Outcome;
-use crate::configuration::{ConfigurationError, Environment, Sources, duration, management_port};
+use crate::configuration::{ConfigurationError, Environment, Sources, duration, local_management_address};
 use crate::output::Output;
 
 /// What else the environment may say where that is.
@@ -24,7 +24,7 @@ pub(crate) struct HealthArguments {
     /// Address of the management port [default: where the settings of this place would have it, 127.0.0.1:9600 without any]
     #[arg(long, env = ADDRESS_VARIABLE, value_name = "ADDRESS")]
     management_address: Option<String>,
-    /// Configuration file of the node, which may say the port (YAML).
+    /// Configuration file of the node, which may say host and port (YAML).
     #[arg(long, env = "OSMIA_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// How long the answer may take
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &HealthArguments) -> Outcome {
 /// Where a node that was started with the same environment and file has its management port.
 fn local_address(file: Option<&Path>) -> Result<String, ConfigurationError> {
     let sources = Sources::new(BTreeMap::new(), Environment::of_process(), file)?;
-    Ok(format!("127.0.0.1:{}", management_port(&sources)?))
+    local_management_address(&sources)
 }
 
 fn ask(url: &str, timeout: Duration) -> Result<Value, HealthError> {

@@ -67,17 +67,18 @@ fn check(CheckArguments { start, json }: CheckArguments) -> Outcome {
 /// Parts of the names of settings that only who sets them should know.
 const SECRETS: [&str; 4] = ["password", "secret", "token", "apikey"];
 
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace(['-', '_'], "");
+    SECRETS.iter().any(|secret| name.contains(secret))
+}
+
 /// Settings of an exporter without what lets others in.
 fn without_secrets(value: &Value) -> Value {
-    let is_secret = |name: &str| {
-        let name = name.to_ascii_lowercase().replace(['-', '_'], "");
-        SECRETS.iter().any(|secret| name.contains(secret))
-    };
     match value {
         Value::Object(members) => members
             .iter()
             .map(|(name, value)| match value {
-                Value::String(_) if is_secret(name) => (name.clone(), Value::from("***")),
+                Value::String(_) | Value::Number(_) if is_secret(name) => (name.clone(), Value::from("***")),
                 value => (name.clone(), without_secrets(value)),
             })
             .collect(),
@@ -87,14 +88,19 @@ fn without_secrets(value: &Value) -> Value {
     }
 }
 
-/// A value that may be an address with a user and a password.
+/// A value that may be an address with a password, behind the user or in the query.
 fn without_password(value: &str) -> Cow<'_, str> {
-    let (Some((scheme, rest)), true) = (value.split_once("://"), value.contains('@')) else { return value.into() };
-    let (user, host) = rest.rsplit_once('@').unwrap_or(("", rest));
-    match user.split_once(':') {
-        Some((user, _)) => format!("{scheme}://{user}:***@{host}").into(),
-        None => value.into(),
-    }
+    let Some((scheme, rest)) = value.split_once("://") else { return value.into() };
+    // The last '@': a password may hold others, and rather too much is hidden than too little.
+    let with_user = |(user, host): (&str, &str)| Some(format!("{}:***@{host}", user.split_once(':')?.0));
+    let rest = rest.rsplit_once('@').and_then(with_user).map_or(Cow::from(rest), Cow::from);
+    let Some((address, query)) = rest.split_once('?') else { return format!("{scheme}://{rest}").into() };
+    let parameter = |parameter: &str| match parameter.split_once('=') {
+        Some((name, _)) if is_secret(name) => format!("{name}=***"),
+        _ => parameter.to_owned(),
+    };
+    let query: Vec<_> = query.split('&').map(parameter).collect();
+    format!("{scheme}://{address}?{}", query.join("&")).into()
 }
 
 /// The file, without a line end at its end.
@@ -211,11 +217,25 @@ mod tests {
     #[test]
     fn passwords_are_not_shown() {
         assert_eq!(without_password("postgresql://osmia:p@ss@db:1/x"), "postgresql://osmia:***@db:1/x");
+        for (given, shown) in [
+            (
+                "postgresql://db/x?user=a&password=p@ss&sslmode=require",
+                "postgresql://db/x?user=a&password=***&sslmode=require",
+            ),
+            ("postgresql://osmia:p?password=x@db", "postgresql://osmia:***@db"),
+            ("postgresql://osmia:a?b@db/x?connect_timeout=3", "postgresql://osmia:***@db/x?connect_timeout=3"),
+        ] {
+            assert_eq!(without_password(given), shown);
+        }
         for same in ["postgresql://db/x", "postgresql://osmia@db/x", "info", "http://a:9200"] {
             assert_eq!(without_password(same), same);
         }
         let authentication = json!({ "username": "osmia", "password": "p", "ApiKey": "k" });
         let exporter = json!({ "url": ["http://u:p@a:9200"], "authentication": authentication, "bulk": { "size": 5 } });
+        assert_eq!(
+            without_secrets(&json!({ "password": 12345, "tokens": { "size": 5 } })),
+            json!({ "password": "***", "tokens": { "size": 5 } })
+        );
         let shown = json!({ "username": "osmia", "password": "***", "ApiKey": "***" });
         let shown = json!({ "url": ["http://u:***@a:9200"], "authentication": shown, "bulk": { "size": 5 } });
         assert_eq!(without_secrets(&exporter), shown);
