@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{code, sources_without_tests};
 
 /// Crates from which results come.
-const CRATES: &[&str] = &["bpmn", "chance", "dmn", "engine", "feel", "model-file"];
+const CRATES: &[&str] = &["bpmn", "chance", "dmn", "engine", "feel", "model-file", "protocol", "state"];
 /// The lists of limits of the feature levels, whose fields are frozen too.
 const LIMITS: &str = "engine/src/limits.rs";
 const NUMBERS: &[&str] =
@@ -63,6 +63,9 @@ fn levels(text: &str) -> Vec<(String, String)> {
             list = None;
         } else if let (Some(list), Some((field, value))) = (&list, line.trim_end_matches(',').split_once(": ")) {
             found.push((format!("{list}.{field}"), value.to_owned()));
+        } else if let (Some(list), Some(base)) = (&list, line.strip_prefix("..")) {
+            // Where all other fields come from.
+            found.push((format!("{list}.."), base.to_owned()));
         }
     }
     found
@@ -112,7 +115,7 @@ mod tests {
         assert_eq!(numbers(source), [("STEPS_MAX".to_owned(), "3 << 2".to_owned())]);
         let source = "const OF_LEVEL_1: Limits = Limits {\n  steps: 5,\n};\nconst OF_LEVEL_2: Limits = Limits {\n  steps: 6,\n  ..A\n};\n";
         let found: Vec<_> = levels(source).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
-        assert_eq!(found, ["OF_LEVEL_1.steps 5", "OF_LEVEL_2.steps 6"]);
+        assert_eq!(found, ["OF_LEVEL_1.steps 5", "OF_LEVEL_2.steps 6", "OF_LEVEL_2.. A"]);
 
         let row = |value: &str| vec![format!("a.rs\tSTEPS_MAX\t{value}")];
         assert_eq!(differences(&row("3"), "a.rs\tSTEPS_MAX\t3\tfrozen\n"), Vec::<String>::new());
