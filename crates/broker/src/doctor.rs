@@ -1,14 +1,15 @@
 //! Inspecting a data directory without a running node, and deciding about an entry that ends the process.
 //!
-//! Nothing is changed but by [`refuse`] and [`retry`] (opening the log cuts off what a crash left half written at its end,
-//! as every start does). What cannot be read is part of the report, so that one damage does not hide the rest.
+//! Nothing is changed but by [`refuse`], [`retry`] and [`restored`] (opening the log cuts off what a crash left half written at its
+//! end, as every start does; beside a state of a later version it is left closed). What cannot be read is part of the report, so
+//! that one damage does not hide the rest.
 
 mod suspect;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use engine::{Engine, EngineOptions};
+use engine::{Engine, EngineOptions, Fault};
 use protocol::{PartitionId, RecordPlace, Timestamp};
 use replication::{LogOptions, RaftEngineLog, reading};
 
@@ -57,6 +58,8 @@ pub struct Report {
     pub partitions: Vec<PartitionReport>,
     /// The exporters by name.
     pub exporters: Vec<ExporterReport>,
+    /// The incarnation that a restore noted for the partitions, if one did. The error says why the note cannot be read.
+    pub restored: Result<Option<u64>, String>,
 }
 
 /// How a partition is. The errors say in a sentence why something cannot be read.
@@ -124,14 +127,27 @@ impl std::fmt::Debug for Log {
 
 impl Patient {
     fn open(path: &Path) -> Result<Self, DoctorError> {
-        let directory = OfflineDirectory::open(path)?;
-        let place = directory.paths.log();
+        let mut patient = Patient { directory: OfflineDirectory::open(path)?, log: Ok(None) };
+        patient.log = patient.open_log();
+        Ok(patient)
+    }
+
+    fn open_log(&self) -> Result<RaftEngineLogHandle, String> {
+        let place = self.paths().log();
         // Opening would make one.
-        let log = match place.exists() {
-            true => RaftEngineLog::open(&place, LogOptions::default()).map(|log| Some(Box::new(Log(log)))),
-            false => Ok(None),
-        };
-        Ok(Patient { directory, log: log.map_err(|error| error.to_string()) })
+        if !place.exists() {
+            return Ok(None);
+        }
+        if let Some(fault) = self.partitions().find_map(|partition| self.newer_version(partition)) {
+            return Err(format!("it is left closed for the version that wrote the state beside it. {fault}"));
+        }
+        let log = RaftEngineLog::open(&place, LogOptions::default()).map_err(|error| error.to_string())?;
+        Ok(Some(Box::new(Log(log))))
+    }
+
+    /// Says that a later version wrote the state of a partition, if so it is.
+    fn newer_version(&self, partition: PartitionId) -> Option<Fault> {
+        self.open_engine(partition).err().filter(Fault::is_of_newer_version)
     }
 
     fn paths(&self) -> &Paths {
@@ -148,6 +164,10 @@ impl Patient {
 
     /// The state as of its last checkpoint; none before the first one.
     fn engine(&self, partition: PartitionId) -> Result<Option<Engine>, String> {
+        self.open_engine(partition).map_err(|error| error.to_string())
+    }
+
+    fn open_engine(&self, partition: PartitionId) -> Result<Option<Engine>, Fault> {
         let place = self.paths().state(partition);
         // Opening would make one.
         if !place.exists() {
@@ -156,7 +176,7 @@ impl Patient {
         let settings = &self.directory.settings;
         let options =
             EngineOptions { first_level: settings.level, ..EngineOptions::new(partition, settings.partitions) };
-        Engine::open(options, &place).map(Some).map_err(|error| error.to_string())
+        Engine::open(options, &place).map(Some)
     }
 
     fn check_partition(&self, partition: u16) -> Result<PartitionId, DoctorError> {
@@ -220,6 +240,7 @@ pub fn examine(path: &Path) -> Result<Report, DoctorError> {
         log_problem: patient.log().err(),
         partitions: patient.partitions().map(|id| patient.examine(id)).collect(),
         exporters: exporters(&patient.paths().exporters()),
+        restored: restored::read(patient.paths().directory()).map_err(|error| error.to_string()),
     })
 }
 
@@ -295,7 +316,7 @@ pub fn refuse(path: &Path, refusal: Refusal) -> Result<RefusedCommand, DoctorErr
 /// positions that the lost life cannot have given. Returns its number, which is the time in seconds unless a life had a higher one.
 ///
 /// # Errors
-/// When the state of a partition cannot be read, or the note cannot be written.
+/// When the state of a partition cannot be read, or the note cannot be written. A note that cannot be read is written anew.
 pub fn restored(path: &Path, seconds: u64) -> Result<u64, DoctorError> {
     let patient = Patient::open(path)?;
     let mut incarnation = seconds;
@@ -303,7 +324,7 @@ pub fn restored(path: &Path, seconds: u64) -> Result<u64, DoctorError> {
         let engine = patient.engine(partition).map_err(DoctorError::Impossible)?;
         incarnation = incarnation.max(engine.map_or(0, |engine| engine.incarnation()).saturating_add(1));
     }
-    let noted = restored::read(patient.paths().directory())?.unwrap_or_default();
+    let noted = restored::read(patient.paths().directory()).ok().flatten().unwrap_or_default();
     incarnation = incarnation.max(noted.saturating_add(1));
     restored::write(patient.paths().directory(), incarnation)?;
     Ok(incarnation)

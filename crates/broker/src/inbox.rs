@@ -39,8 +39,10 @@ pub(crate) struct Addition {
     pub applied: u64,
     /// When the last batch of the state happened.
     pub last_timestamp: Timestamp,
-    /// Where its committed batches go. The thread behind it knows the partition already.
+    /// The thread that will own it, and where its committed batches go.
     pub processing: Sender<Work>,
+    /// For that thread, as soon as the log takes part: before the first batch, and before the partition can ask for anything.
+    pub slot: Box<Slot>,
     /// Told whether the log takes part.
     pub done: Sender<Result<(), ReplicationError>>,
 }

@@ -218,8 +218,8 @@ impl MaintenanceThread {
                 now,
                 Slowest {
                     exporter: slowest.name(),
-                    exported: slowest.acknowledged().position,
-                    written: slowest.log().last_position(),
+                    exported: slowest.acknowledged().number,
+                    written: slowest.log().last_place().number,
                     admitted: entrance.limiter.totals().0,
                 },
             );

@@ -87,6 +87,9 @@ impl Node {
         let configured =
             exporting::configure_all(&options.exporters, options.partition_count, &options.data_directory)?;
         let directory = DataDirectory::open(&options)?;
+        let partition_options = host::partition_options(&directory, &options)?;
+        let exporters = host::hosted_exporters(&directory, &options, configured)?;
+        opening::refuse_newer(&directory, partitions.iter().copied())?;
         let engine = |&partition| Ok((partition, opening::open_engine(&options, &directory, partition)?));
         let engines = partitions.iter().map(engine).collect::<Result<Vec<_>, StartError>>()?;
         let opening = Instant::now();
@@ -106,25 +109,24 @@ impl Node {
         let (stop_exporters_sender, stop_exporters) = crossbeam_channel::bounded(0);
         let (exporters_alive, exporters_ended) = crossbeam_channel::bounded(0);
         let shared = Arc::new(share(&options, &directory, inbox_sender));
-        let mut host = Host {
+        let host = Host {
             shared: shared.clone(),
             log,
             work: work_senders,
             maintenance: maintenance_sender,
             record_pieces: pieces_sender,
             records: RecordLogs::default(),
-            exporters: Vec::new(),
+            exporters,
             progresses: Progresses::default(),
             stop_exporters,
             exporters_alive: Some(exporters_alive),
-            partition_options: host::partition_options(&directory, &options)?,
+            partition_options,
             started: Instant::now(),
             options,
         };
         let open = |engine| host.open(&directory, engine);
         let opened = engines.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         directory.confirm()?;
-        host.exporters = host::hosted_exporters(&directory, &host.options, configured)?;
         let mut node = Node {
             shared,
             host,
@@ -180,6 +182,7 @@ impl Node {
         if self.shared.entrances.get(partition).is_some() {
             return Err(StartError::AlreadyHeld(partition));
         }
+        opening::refuse_newer(&self.directory, [partition])?;
         let engine = opening::open_engine(&self.host.options, &self.directory, partition)?;
         let opened = self.host.open(&self.directory, (partition, engine))?;
         wait_for(self.hand_over(vec![opened])?)

@@ -179,6 +179,10 @@ impl Partition {
 
     /// This node leads the partition from now on, and everything that was committed before is applied.
     pub fn lead(&mut self, now: Moment, effects: &mut Effects) {
+        // First, so that whatever else is done belongs to the new life.
+        let begins_anew = self.options.restored.and_then(|incarnation| self.engine.restored_command(incarnation));
+        let is_new_life = begins_anew.is_some();
+        effects.submit.extend(begins_anew);
         // The streams of earlier leaders' gateways register again; until then no job may be pushed.
         effects.submit.extend(self.engine.clear_streams_command());
         // Before all that comes in: what has a number of this leadership is behind it in the log.
@@ -191,20 +195,21 @@ impl Partition {
             outbox_check: now.steady_milliseconds.saturating_add(self.options.resend_interval_milliseconds),
             unacknowledged: BTreeMap::new(),
         };
-        // What an earlier leader sent may never have left it: everything unacknowledged is sent at once.
+        // What an earlier leader sent may never have left it: everything unacknowledged is sent at once. In a new life that waits
+        // until the life has begun, because what is sent names its sender's life.
         for partition in self.engine.outbox_partitions() {
             leading.awaits_acknowledgement = true;
             let waiting = self.oldest_unacknowledged(partition).map(|oldest| self.wait_for(oldest, now));
             leading.unacknowledged.extend(waiting.map(|waiting| (partition, waiting)));
-            self.send_again(partition, effects);
+            if !is_new_life {
+                self.send_again(partition, effects);
+            }
         }
         self.leading = Some(leading);
     }
 
     /// What the leader knows of the cluster and its settings become part of the state, as soon as the feature level has them.
     fn adapt_state(&self, effects: &mut Effects) {
-        // First, so that whatever else is done belongs to the new life.
-        effects.submit.extend(self.options.restored.and_then(|incarnation| self.engine.restored_command(incarnation)));
         effects
             .submit
             .extend(self.cluster_id.as_ref().and_then(|cluster_id| self.engine.bootstrap_command(cluster_id)));

@@ -89,7 +89,8 @@ impl ProcessingThread {
             Work::CheckpointWritten { partition, written } => {
                 self.with_slot(partition, |slot| slot.checkpoint_written(written));
             }
-            Work::Add(slot) => {
+            Work::Add(mut slot) => {
+                slot.begin();
                 let place = self.slots.partition_point(|other| other.id() < slot.id());
                 self.slots.insert(place, *slot);
             }

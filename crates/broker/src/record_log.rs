@@ -33,7 +33,7 @@ use format::{Frame, Header};
 pub use files::{SegmentFile, SegmentFiles, SystemFiles};
 pub use format::RecordLogError;
 pub use range::SegmentsRange;
-pub(crate) use range::range;
+pub(crate) use range::{range, refuse_newer};
 pub use reader::Gap;
 pub(crate) use reader::{Answer, Next, Offer, Read, RecordReader};
 pub(crate) use write_back::{RecordLogs, WriteBackThread};
@@ -187,6 +187,11 @@ impl RecordLog {
     /// Position of the last written record.
     pub fn last_position(&self) -> u64 {
         self.last_position.load(Ordering::Acquire)
+    }
+
+    /// The last written record.
+    pub fn last_place(&self) -> RecordPlace {
+        self.segments.lock().back().expect("there is always a segment").last
     }
 
     /// Bytes that are written and not known to be on the disk.

@@ -146,10 +146,12 @@ impl ReplicationThread {
     }
 
     fn add(&mut self, addition: Addition) {
-        let Addition { partition, voters, applied, last_timestamp, processing, done } = addition;
+        let Addition { partition, voters, applied, last_timestamp, processing, slot, done } = addition;
         let created = self.replication.replicas_mut().create_group(group_of(partition), &voters, applied);
         if created.is_ok() {
             self.shell.metrics.add(partition);
+            // A thread that has ended is noticed when the first batch comes.
+            drop(processing.send(Work::Add(slot)));
             self.shell.processing.insert(partition, processing);
             self.replication.add(partition, last_timestamp);
         }

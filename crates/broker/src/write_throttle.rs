@@ -38,9 +38,9 @@ impl WriteThrottleOptions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slowest<'a> {
     pub exporter: &'a str,
-    /// Its last record.
+    /// Number of its last record. Positions would not do: they leave some out, and many where another life of the data begins.
     pub exported: u64,
-    /// The last record there is.
+    /// Number of the last record there is.
     pub written: u64,
     /// How many commands were admitted so far.
     pub admitted: u64,

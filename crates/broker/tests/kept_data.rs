@@ -119,6 +119,13 @@ fn with_exporter(directory: &Path, lines: &Path) -> NodeOptions {
     NodeOptions { exporters: vec![exporter], ..two_partitions(directory) }
 }
 
+/// The records of a partition in a file of lines, in their order.
+fn records_of(partition: u16, lines: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(lines).expect("there");
+    let records = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    records.filter(|record| record["partitionId"] == partition).collect()
+}
+
 fn is_exported(node: &Node) -> bool {
     node.exporters().statuses()[0].partitions.iter().all(|partition| partition.lag_records() == 0)
 }
@@ -181,6 +188,30 @@ fn a_kept_directory_is_opened_and_what_waits_in_it_goes_on_to_its_end() {
     node.stop().expect("a clean stop");
 }
 
+/// What a level adds to the state is filled in by a replicated command, as the cluster and its partitions are from level 3 on.
+#[test]
+fn a_kept_directory_of_level_2_gets_its_cluster_by_a_command() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (data, lines) = (directory.path().join("data"), directory.path().join("lines.jsonl"));
+    std::fs::create_dir(&data).expect("writable");
+    tar(&["-xzf"], &data, &archive(NEWEST));
+    let node = start(with_exporter(&data, &lines));
+    let bootstrapped = |partition| {
+        let records = records_of(partition, &lines).into_iter();
+        records.filter(|record| record["valueType"] == "CLUSTER").collect::<Vec<_>>()
+    };
+    eventually("the records", || is_exported(&node));
+    assert_eq!([1, 2].map(|partition| bootstrapped(partition).len()), [0, 0], "level 2 has no such thing");
+    raise(&node.client());
+    eventually("the cluster", || [1, 2].iter().all(|partition| !bootstrapped(*partition).is_empty()));
+    node.stop().expect("a clean stop");
+    for partition in [1, 2] {
+        let records = bootstrapped(partition);
+        assert_eq!((records.len(), &records[0]["intent"]), (1, &Value::from("BOOTSTRAPPED")), "once");
+        assert_eq!(records[0]["value"]["activePartitions"], serde_json::json!([1, 2]));
+    }
+}
+
 /// As after a checkpoint of the second partition in a node that goes on.
 fn compact(directory: &Path) {
     let report = osmia_broker::doctor::examine(directory).expect("readable");
@@ -234,9 +265,9 @@ fn a_directory_that_was_put_back_begins_another_life() {
     node.stop().expect("a clean stop");
     let incarnation = osmia_broker::doctor::restored(&data, 1_800_000_000).expect("writable");
     assert_eq!(incarnation, 1_800_000_000);
+    let of_first_life = [1, 2].map(|partition| records_of(partition, &lines).len());
     let raised = || {
-        let text = std::fs::read_to_string(&lines).expect("there");
-        let records = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let records = [1, 2].into_iter().flat_map(|partition| records_of(partition, &lines));
         let raised = records.filter(|record| record["valueType"] == "INCARNATION" && record["intent"] == "RAISED");
         raised.map(|record| (record["partitionId"].clone(), record["incarnation"].clone())).collect::<Vec<_>>()
     };
@@ -248,9 +279,14 @@ fn a_directory_that_was_put_back_begins_another_life() {
         assert!(after.counter() > before.counter() + 1_000_000_000, "{before} and {after}");
         eventually("the records", || is_exported(&node));
         node.stop().expect("a clean stop");
-        let mut raised = raised();
-        raised.sort_by_key(|(partition, _)| partition.as_u64());
-        assert_eq!(raised, [1, 2].map(|partition| (Value::from(partition), Value::from(incarnation))));
+        assert_eq!(raised(), [1, 2].map(|partition| (Value::from(partition), Value::from(incarnation))));
+    }
+    // Nothing comes between the copy and the new life: others may have other records of these positions.
+    for (partition, of_first_life) in [1, 2].into_iter().zip(of_first_life) {
+        let records = records_of(partition, &lines);
+        assert_eq!(records[of_first_life]["intent"], "RAISED", "{}", records[of_first_life]);
+        let is_of_new_life = |record: &Value| record["incarnation"] == incarnation;
+        assert_eq!(records.iter().position(is_of_new_life), Some(of_first_life));
     }
     // What waited goes on, and a second copy gets a number of its own.
     let node = start(with_exporter(&data, &lines));

@@ -151,11 +151,12 @@ fn problems(report: &Report) -> usize {
         unreadable.iter().filter(|problem| **problem).count()
     };
     let exporters = report.exporters.iter().filter(|exporter| exporter.positions.is_err()).count();
-    usize::from(report.log_problem.is_some()) + exporters + report.partitions.iter().map(of_partition).sum::<usize>()
+    let of_all = usize::from(report.log_problem.is_some()) + usize::from(report.restored.is_err());
+    of_all + exporters + report.partitions.iter().map(of_partition).sum::<usize>()
 }
 
 fn report_text(report: &Report) -> String {
-    let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters } = report;
+    let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters, restored } = report;
     let mut text = format!(
         "data directory {}: format {format}, node {node}, {} partition(s), cluster {cluster_id}, started {starts} time(s)\n",
         directory.display(),
@@ -163,6 +164,13 @@ fn report_text(report: &Report) -> String {
     );
     if let Some(problem) = log_problem {
         text.push_str(&format!("log: cannot be read: {problem}\n"));
+    }
+    match restored {
+        Ok(None) => {}
+        Ok(Some(incarnation)) => text.push_str(&format!(
+            "put back from a copy: the partitions go on at incarnation {incarnation} or a later one\n"
+        )),
+        Err(problem) => text.push_str(&format!("put back from a copy: {problem}\n")),
     }
     for partition in partitions {
         text.push_str(&partition_text(partition, directory));
@@ -276,7 +284,7 @@ fn shortened(value: &str) -> String {
 }
 
 fn report_json(report: &Report) -> Value {
-    let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters } = report;
+    let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters, restored } = report;
     let exporters = exporters.iter().map(|exporter| {
         let positions = found(&exporter.positions, |positions| {
             let place = |(partition, place): (&PartitionId, &RecordPlace)| {
@@ -296,6 +304,7 @@ fn report_json(report: &Report) -> Value {
         "starts": starts,
         "problems": problems(report),
         "logProblem": log_problem,
+        "restored": found(restored, |noted| noted.map(|incarnation| json!({ "incarnation": incarnation })).unwrap_or_default()),
         "partitions": partitions.iter().map(partition_json).collect::<Vec<_>>(),
         "exporters": exporters.collect::<serde_json::Map<_, _>>(),
     })

@@ -137,6 +137,26 @@ fn change_format_file(data: &Path, changes: &[(&str, &str)]) {
     std::fs::write(&file, format!("{lines}checksum {sum:08x}\n")).expect("writable");
 }
 
+/// Has a file say that it is of the next version, which this one cannot read: the two numbers behind its mark of eight bytes.
+fn put_newer_version(file: &Path) {
+    let mut content = std::fs::read(file).expect("there");
+    for at in [8, 12] {
+        let number = u32::from_le_bytes(content[at..at + 4].try_into().expect("four bytes"));
+        content[at..at + 4].copy_from_slice(&(number + 1).to_le_bytes());
+    }
+    std::fs::write(file, content).expect("writable");
+}
+
+/// The last file of a directory by name.
+fn last_file(directory: &Path, extension: &str) -> PathBuf {
+    let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("readable").path());
+    entries.filter(|path| path.extension().is_some_and(|of| of == extension)).max().expect("a file")
+}
+
+fn append(file: &Path, bytes: &[u8]) {
+    std::fs::File::options().append(true).open(file).expect("there").write_all(bytes).expect("writable");
+}
+
 /// Two partitions with checkpoints and records, and a record at the end of the first partition that a crash left half written: what
 /// opens the records cuts it off.
 async fn directory_with_data(data: &Path, configuration: &Path) {
@@ -147,21 +167,34 @@ async fn directory_with_data(data: &Path, configuration: &Path) {
         client.create_process_instance(creation("order", "{}")).await.expect("it is created");
     }
     assert_eq!(server.terminate(), Some(0));
-    let segments = std::fs::read_dir(data.join("partitions/1/records")).expect("records");
-    let last = segments.map(|entry| entry.expect("readable").path()).max().expect("a segment");
-    let mut last = std::fs::File::options().append(true).open(last).expect("there");
-    last.write_all(&[200, 0, 0, 0, 1, 2, 3]).expect("writable");
+    append(&last_file(&data.join("partitions/1/records"), "records"), &[200, 0, 0, 0, 1, 2, 3]);
+}
+
+/// What the doctor does with the log, whose end a crash left half written.
+#[derive(PartialEq)]
+enum Log {
+    /// It is of the version of the state.
+    LeftClosed,
+    /// It is of this version, and opening it cuts off its end.
+    Opened,
 }
 
 /// Starts a node and asks the doctor: both must say this, and leave everything as it is.
-fn assert_refused(data: &Path, configuration: &Path, expected: &str) {
-    let before = contents(data);
+fn assert_refused(data: &Path, configuration: &Path, expected: &str, log: Log) {
+    append(&last_file(&data.join("log/files"), "raftlog"), &[1, 2, 3]);
+    let mut before = contents(data);
     let said = start_fails(data, &["--config", configuration.to_str().expect("text")]);
     assert!(said.contains(expected), "'{expected}' in: {said}");
     assert_unchanged(&before, data, "the start");
     let output = Command::new(OSMIA).arg("doctor").arg("--data").arg(data).output().expect("the binary starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains(expected), "'{expected}' in: {said}");
+    if log == Log::Opened {
+        let (log, number) = (contents(&data.join("log")), before.len());
+        before.retain(|path, content| log.get(path).is_none_or(|after| after == content));
+        assert!(before.len() < number, "the end of the log was cut off");
+        before.extend(log);
+    }
     assert_unchanged(&before, data, "the doctor");
 }
 
@@ -183,7 +216,12 @@ async fn data_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
     );
 
     StateHeader::change(&state, StateHeader::put_newer_level);
-    assert_refused(&data, &configuration, &format!("Partition 2 cannot go on with this build: {unknown_level}"));
+    assert_refused(
+        &data,
+        &configuration,
+        &format!("Partition 2 cannot go on with this build: {unknown_level}"),
+        Log::LeftClosed,
+    );
     std::fs::write(&state, &kept_state).expect("writable");
 
     let of_state = |what: &str| {
@@ -195,19 +233,41 @@ async fn data_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
         )
     };
     StateHeader::change(&state, StateHeader::put_newer_format);
-    assert_refused(&data, &configuration, &of_state("format"));
+    assert_refused(&data, &configuration, &of_state("format"), Log::LeftClosed);
     std::fs::write(&state, &kept_state).expect("writable");
     StateHeader::change(&state, StateHeader::put_newer_schema);
-    assert_refused(&data, &configuration, &of_state("schema"));
+    assert_refused(&data, &configuration, &of_state("schema"), Log::LeftClosed);
     std::fs::write(&state, &kept_state).expect("writable");
 
     change_format_file(&data, &[("format 1\n", "format 2\n"), ("oldest-reader 1\n", "oldest-reader 2\n")]);
     let found = format!("has format 2 of osmia {}, and this version understands format 1", env!("CARGO_PKG_VERSION"));
-    assert_refused(&data, &configuration, &found);
+    assert_refused(&data, &configuration, &found, Log::LeftClosed);
     std::fs::write(data.join("FORMAT"), &kept_format).expect("writable");
     change_format_file(&data, &[(&format!("feature-level {newest}\n"), &format!("feature-level {level}\n"))]);
-    assert_refused(&data, &configuration, &unknown_level);
+    assert_refused(&data, &configuration, &unknown_level, Log::LeftClosed);
     std::fs::write(data.join("FORMAT"), &kept_format).expect("writable");
+
+    let of_next = "its format is 2, which needs a version that reads 2 or newer, and this one reads 1";
+    let in_the_way = [last_file(&data.join("partitions/2/records"), "records"), data.join("exporters/debug.positions")];
+    for file in in_the_way {
+        let kept = std::fs::read(&file).expect("there");
+        put_newer_version(&file);
+        assert_refused(&data, &configuration, of_next, Log::Opened);
+        std::fs::write(&file, kept).expect("writable");
+    }
+    for (file, content, problem) in [
+        ("RESTORED", "format 2\nincarnation 5\n", "its first line is 'format 2', and this version reads 'format 1'"),
+        (
+            "partitions/2/refused",
+            "osmia refused commands format 2\n",
+            "it begins with 'osmia refused commands format 2'",
+        ),
+    ] {
+        let file = data.join(file);
+        std::fs::write(&file, content).expect("writable");
+        assert_refused(&data, &configuration, problem, Log::Opened);
+        std::fs::remove_file(&file).expect("there");
+    }
 
     // As it was, it goes on.
     let server = Server::start(&data, &["--config", configuration.to_str().expect("text")]);

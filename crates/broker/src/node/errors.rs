@@ -21,7 +21,7 @@ pub enum StartError {
     )]
     PartitionCount(u16),
     /// There is no such partition.
-    #[error("There is no partition {partition} to be added; the partitions are 1 to {partition_count}.")]
+    #[error("There is no partition {partition}; the partitions are 1 to {partition_count}. Name one of these.")]
     NoSuchPartition {
         /// The partition.
         partition: PartitionId,
@@ -29,7 +29,7 @@ pub enum StartError {
         partition_count: u16,
     },
     /// The partition is there already.
-    #[error("Partition {0} cannot be added, because this node holds it already.")]
+    #[error("Partition {0} cannot be added, because this node holds it already. Name one that it does not hold.")]
     AlreadyHeld(PartitionId),
     /// The node ended meanwhile.
     #[error("The node stopped before it took part in its partitions. The log lines before this one say why.")]

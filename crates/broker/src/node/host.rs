@@ -127,7 +127,7 @@ impl Host {
         }
     }
 
-    /// Gives a partition to all threads, to that of the log last: what that one hands out, the others have to know.
+    /// Gives a partition to all threads, to that of the log last, which hands it on to the one that owns it.
     pub fn hand_over(&self, opened: Opened, threads: &mut Threads) -> Result<TakesPart, StartError> {
         let partition = opened.partition;
         self.records.write().push(opened.records.clone());
@@ -151,10 +151,10 @@ impl Host {
             voters: self.voters(),
             applied: opened.engine.applied(),
             last_timestamp: opened.engine.last_timestamp(),
-            processing: processing.clone(),
+            processing,
+            slot: Box::new(self.slot(opened, &exporters)),
             done,
         };
-        drop(processing.send(Work::Add(Box::new(self.slot(opened, &exporters)))));
         drop(self.shared.inbox.send(Inbound::Add(addition)));
         Ok(takes_part)
     }
@@ -173,7 +173,7 @@ impl Host {
         let mut slot = Slot::new(shared, entrance, partition, opened.guard, opened.writer, maintenance, policy);
         slot.was_exported(exporters.iter().map(|exporter| exporter.kept_at_start()).max().unwrap_or_default());
         if let Some(reason) = opened.left_out {
-            slot.leave_out(&reason);
+            slot.leave_out(reason);
         }
         slot
     }

@@ -12,7 +12,7 @@ use crate::applying::{self, ApplyingNote, CommandTimes, Guard, RefusedCommands};
 use crate::data_directory::DataDirectory;
 use crate::disk::DiskView;
 use crate::options::NodeOptions;
-use crate::record_log::{RecordLog, RecordLogOptions, RecordWriter, SystemFiles};
+use crate::record_log::{self, RecordLog, RecordLogOptions, RecordWriter, SystemFiles};
 use crate::replication_loop::group_of;
 
 /// What was opened for one partition.
@@ -53,6 +53,21 @@ pub(super) fn check_partition(partition: PartitionId, partition_count: u16) -> R
         true => Ok(()),
         false => Err(StartError::NoSuchPartition { partition, partition_count }),
     }
+}
+
+/// Refuses what a later version wrote beside the log and the states, before anything is opened: what is opened is cut back to where
+/// it is whole, and data that are refused must be left to the version that they are of.
+pub(super) fn refuse_newer(
+    directory: &DataDirectory,
+    partitions: impl IntoIterator<Item = PartitionId>,
+) -> Result<(), StartError> {
+    let paths = &directory.paths;
+    for partition in partitions {
+        record_log::refuse_newer(&paths.records(partition), partition)?;
+        RefusedCommands::read(&paths.refused(partition), partition)?;
+        applying::read(&paths.applying(partition), partition)?;
+    }
+    Ok(())
 }
 
 /// Opens the state of a partition. That is done for all partitions before anything else is opened: logs and records are cut back

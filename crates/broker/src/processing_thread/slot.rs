@@ -28,6 +28,8 @@ const CLOCK_BEHIND_MILLISECONDS: i64 = 1_000;
 pub(crate) struct Slot {
     partition: PartitionLoop<Permit>,
     surroundings: Surroundings,
+    /// Why the node works without the partition, until its thread owns it.
+    left_out: Option<String>,
 }
 
 /// What the loop talks to: the rest of the node.
@@ -78,7 +80,12 @@ impl Slot {
             waited: None,
             elected: None,
         };
-        Slot { partition: PartitionLoop::new(partition, records, policy), surroundings }
+        Slot { partition: PartitionLoop::new(partition, records, policy), surroundings, left_out: None }
+    }
+
+    /// The node works without this partition, for this reason.
+    pub fn leave_out(&mut self, reason: String) {
+        self.left_out = Some(reason);
     }
 
     pub fn id(&self) -> PartitionId {
@@ -126,9 +133,11 @@ impl Slot {
         self.partition.step_down(&mut self.surroundings);
     }
 
-    /// The node starts without this partition.
-    pub fn leave_out(&mut self, reason: &str) {
-        self.partition.leave_out(&mut self.surroundings, reason);
+    /// Its thread owns it from here on. When the node is to work without this partition, it stops before anything is applied.
+    pub fn begin(&mut self) {
+        if let Some(reason) = self.left_out.take() {
+            self.partition.leave_out(&mut self.surroundings, &reason);
+        }
     }
 
     /// Ends a checkpoint that is on disk.

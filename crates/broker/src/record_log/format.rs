@@ -18,7 +18,7 @@ pub(super) const HEADER_BYTES: usize = 84;
 /// Headers of later versions may be longer, but no longer than this.
 pub(super) const HEADER_LIMIT_BYTES: usize = 4096;
 /// Up to there, all versions agree: magic, version, oldest reader, length of the header.
-const FIXED_BYTES: usize = 8 + 4 + 4 + 4;
+pub(super) const FIXED_BYTES: usize = 8 + 4 + 4 + 4;
 const BROKER_VERSION_BYTES: usize = 32;
 const _: () = assert!(protocol::BROKER_VERSION.len() <= BROKER_VERSION_BYTES);
 pub(super) const FRAME_HEADER_BYTES: usize = 4 + 4;
@@ -135,12 +135,10 @@ impl Header {
         if &fixed[..8] != MAGIC {
             return Err("it does not start with the mark of a record segment".to_owned());
         }
-        let (version, oldest_reader, length) = (u32_at(fixed, 8), u32_at(fixed, 12), u32_at(fixed, 16) as usize);
-        if oldest_reader > VERSION {
-            return Err(format!(
-                "its format is {version}, which needs a version that reads {oldest_reader} or newer, and this one reads {VERSION}"
-            ));
+        if let Some(newer) = newer_version(fixed) {
+            return Err(newer);
         }
+        let length = u32_at(fixed, 16) as usize;
         if !(HEADER_BYTES..=HEADER_LIMIT_BYTES).contains(&length) {
             return Err(format!("its header cannot have {length} bytes"));
         }
@@ -160,6 +158,17 @@ impl Header {
             RecordPlace { incarnation: source.incarnation, position: u64_at(content, 32), number: u64_at(content, 40) };
         Ok((Header { source: Arc::new(source), base }, length))
     }
+}
+
+/// Says that a later version wrote a segment which this one cannot read, if so it is. What is no segment at all is none.
+pub(super) fn newer_version(beginning: &[u8]) -> Option<String> {
+    let fixed = beginning.first_chunk::<FIXED_BYTES>().filter(|fixed| &fixed[..8] == MAGIC)?;
+    let (version, oldest_reader) = (u32_at(fixed, 8), u32_at(fixed, 12));
+    (oldest_reader > VERSION).then(|| {
+        format!(
+            "its format is {version}, which needs a version that reads {oldest_reader} or newer, and this one reads {VERSION}"
+        )
+    })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

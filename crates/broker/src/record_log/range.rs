@@ -1,12 +1,12 @@
 //! Looking at the segments of a partition that no node writes to.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use protocol::PartitionId;
 
-use super::format::{self, Frame, HEADER_BYTES, Header, RecordLogError};
+use super::format::{self, FIXED_BYTES, Frame, HEADER_BYTES, Header, RecordLogError};
 use super::recovery::EXTENSION;
 
 /// What a record stream holds.
@@ -24,21 +24,7 @@ pub struct SegmentsRange {
 
 /// Looks at the segments without changing anything: what a crash left incomplete is left to the next start.
 pub(crate) fn range(directory: &Path, partition: PartitionId) -> Result<SegmentsRange, RecordLogError> {
-    let failed = |error| RecordLogError::io("list", directory, error);
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SegmentsRange::default()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == EXTENSION) {
-            paths.push(path);
-        }
-    }
-    // Their names are positions with leading zeros.
-    paths.sort();
+    let paths = segments(directory)?;
     let mut range = SegmentsRange { segments: paths.len(), ..SegmentsRange::default() };
     for path in &paths {
         let length = fs::metadata(path).map_err(|error| RecordLogError::io("read", path, error))?.len();
@@ -57,6 +43,42 @@ pub(crate) fn range(directory: &Path, partition: PartitionId) -> Result<Segments
         }
     }
     Ok(range)
+}
+
+/// Refuses segments that a later version wrote and this one cannot read, without changing anything.
+///
+/// # Errors
+/// When there is such a segment, or the file system refuses.
+pub(crate) fn refuse_newer(directory: &Path, partition: PartitionId) -> Result<(), RecordLogError> {
+    for path in segments(directory)? {
+        let mut beginning = Vec::with_capacity(FIXED_BYTES);
+        let read = fs::File::open(&path).and_then(|file| file.take(FIXED_BYTES as u64).read_to_end(&mut beginning));
+        read.map_err(|error| RecordLogError::io("read", &path, error))?;
+        if let Some(problem) = format::newer_version(&beginning) {
+            return Err(RecordLogError::NotASegment { path, partition, problem });
+        }
+    }
+    Ok(())
+}
+
+/// The files in order; none of what is not there yet.
+fn segments(directory: &Path) -> Result<Vec<PathBuf>, RecordLogError> {
+    let failed = |error| RecordLogError::io("list", directory, error);
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            paths.push(path);
+        }
+    }
+    // Their names are positions with leading zeros.
+    paths.sort();
+    Ok(paths)
 }
 
 /// The first and the last complete record of a segment.

@@ -263,7 +263,8 @@ fn a_refused_command_is_rejected_in_its_place_and_what_ended_the_process_is_forg
 fn a_partition_that_is_left_out_applies_nothing_and_says_why() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let mut stage = Stage::new(directory.path());
-    stage.slot.leave_out("The process ended 3 times in a row.");
+    stage.slot.leave_out("The process ended 3 times in a row.".to_owned());
+    stage.slot.begin();
     stage.lead();
     stage.commit(&creation(1));
     let entrance = stage.shared.entrances.of(PartitionId(1));
