@@ -41,7 +41,7 @@ use protocol::{
     RecordType,
 };
 
-use crate::state::{AwaitedResult, BanRow, Counters, ElementInstance, Lifecycle, Misfit, State};
+use crate::state::{AwaitedResult, BanRow, Counters, ElementInstance, Misfit, State};
 
 /// The state as the handler of a command sees it: to be read. It changes by the keys that are given and by the events that
 /// are applied, and in no other way.
@@ -237,20 +237,9 @@ fn apply_error(state: &mut State, intent: ErrorIntent, value: &ErrorValue) {
     // A failure may concern no instance, or one that is banned already.
     if value.process_instance_key.is_some() && !state.is_banned(value.process_instance_key) {
         process::instance_banned(state, value.process_instance_key);
-        let ban = BanRow { work_in: forgets_work(state, value.process_instance_key).then_some(state.counters.work_in) };
+        let forgets = state.counters.feature_level.rules().bans_forget_waiting_work;
+        let ban = BanRow { work_in: forgets.then_some(state.counters.work_in) };
         state.tables.banned_instances.insert_new(value.process_instance_key.raw(), ban);
         state.counters.banned_instances += 1;
     }
-}
-
-/// Whether what of an instance waits to be done is forgotten when it is banned, because a cancellation after that ends everything
-/// anew. What called it waits for its end, which cannot be asked for again once it has begun: it stays.
-fn forgets_work(state: &State, process_instance: Key) -> bool {
-    let rules = state.counters.feature_level.rules();
-    let is_waited_for = |instance: &ElementInstance| {
-        instance.lifecycle == Lifecycle::Terminating && instance.value.parent_process_instance_key.is_some()
-    };
-    let keeps = rules.bans_keep_ends_that_are_waited_for
-        && state.element_instance(process_instance).is_some_and(|instance| is_waited_for(&instance));
-    rules.bans_forget_waiting_work && !keeps
 }

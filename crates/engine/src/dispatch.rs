@@ -540,6 +540,16 @@ pub(crate) fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: 
         process_instance_key: process_instance,
     };
     execution.emit(Key::NONE, Payload::Error(ErrorIntent::Created, Box::new(value)));
+    if execution.state.counters.feature_level.rules().bans_end_what_callers_wait_for
+        && element::is_end_waited_for(&execution.state, process_instance)
+    {
+        // The ban has forgotten the rest of the end, and what failed may have been a part of it.
+        let end = Step::Terminate { key: process_instance }.into_command().following(&execution.origin);
+        let sequence = execution.state.counters.work_in + 1;
+        let value =
+            WorkValue { sequence, process_instance_key: process_instance, commands: vec![end], ..WorkValue::default() };
+        execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
+    }
 }
 
 /// The process instance that a command is about, or none.

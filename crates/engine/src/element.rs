@@ -225,6 +225,13 @@ pub(crate) fn comes_to_an_end(state: &State, process_instance: Key) -> bool {
         && process.is_some_and(|process| process.lifecycle == Lifecycle::Terminating)
 }
 
+/// Whether a process instance is ending and another one called it, which cannot end before.
+pub(crate) fn is_end_waited_for(state: &State, process_instance: Key) -> bool {
+    state.element_instance(process_instance).is_some_and(|process| {
+        process.lifecycle == Lifecycle::Terminating && process.value.parent_process_instance_key.is_some()
+    })
+}
+
 /// An element instance on its way, with what every part of its life needs.
 pub(crate) struct Token {
     pub key: Key,

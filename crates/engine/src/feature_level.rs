@@ -72,9 +72,9 @@ pub(crate) struct Rules {
     pub ending_is_not_endless: bool,
     /// Whether a command that comes too late for a job bans no instance when the job is due for something else by then.
     pub late_commands_ban_nobody: bool,
-    /// Whether the ban of a called instance that is ending forgets nothing, because its caller waits for the end and nobody can
-    /// ask for it again.
-    pub bans_keep_ends_that_are_waited_for: bool,
+    /// Whether the ban of a called instance that is ending asks for its end once more, because its caller waits for that; and
+    /// whether a user may, when that was lost too.
+    pub bans_end_what_callers_wait_for: bool,
 }
 
 // Each level says what it changes of the one before. The rules of one that was released never change.
@@ -104,7 +104,7 @@ const LEVEL_1: Rules = Rules {
     bans_forget_waiting_work: false,
     ending_is_not_endless: false,
     late_commands_ban_nobody: false,
-    bans_keep_ends_that_are_waited_for: false,
+    bans_end_what_callers_wait_for: false,
 };
 const LEVEL_2: Rules = Rules { has_settings: true, ..LEVEL_1 };
 const LEVEL_3: Rules =
@@ -133,7 +133,7 @@ const LEVEL_6: Rules =
 const LEVEL_7: Rules = Rules { limits: &Limits::OF_LEVEL_7, ..LEVEL_6 };
 const LEVEL_8: Rules =
     Rules { bans_forget_waiting_work: true, ending_is_not_endless: true, late_commands_ban_nobody: true, ..LEVEL_7 };
-const LEVEL_9: Rules = Rules { bans_keep_ends_that_are_waited_for: true, ..LEVEL_8 };
+const LEVEL_9: Rules = Rules { bans_end_what_callers_wait_for: true, ..LEVEL_8 };
 
 /// All levels in order, from level 1.
 static LEVELS: &[Rules] = &[LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5, LEVEL_6, LEVEL_7, LEVEL_8, LEVEL_9];

@@ -349,34 +349,86 @@ fn an_instance_whose_end_was_lost_is_cancelled_again() {
     check_nothing_is_left(&partition);
 }
 
-/// A caller that is ending waits for what it called, and can't be cancelled once more.
-#[test]
-fn a_called_instance_that_is_banned_while_it_ends_comes_to_its_end_from_level_9_on() {
-    for level in [7, 8, 9] {
+/// A root instance that is ending and waits for the one that it called, which was banned while it ended.
+struct Waiting {
+    partition: Partition,
+    root: Key,
+    called: Key,
+}
+
+impl Waiting {
+    /// Banned for a part of its end.
+    fn for_a_lost_step(level: u32) -> Waiting {
         let mut partition = Partition::with_options(with_three_steps(level));
         deploy(&mut partition, &nest(NESTED, 60));
-        deploy(&mut partition, &ProcessBuilder::new("root").start("start").call_activity("call", "nest").end("end"));
-        partition.create("root", "{}", ProcessInstanceCreationIntent::Create);
-        let (root, called) = (partition.elements["root"], partition.elements["nest"]);
-        let first = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
-        partition.apply(vec![Command::new(root, first)]);
+        let mut waiting = Waiting::for_an_instance_of(partition, "nest");
+        let partition = &mut waiting.partition;
         let is_ending = |record: &Record| {
-            record.key == called
+            record.key == waiting.called
                 && matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, _))
         };
         while !partition.records.iter().any(is_ending) {
             let command = partition.engine.continuation().expect("the called instance is told to end");
             partition.apply(vec![command]);
         }
-        assert!(partition.engine.statistics().work_entries > 0);
-        ban(&mut partition, called);
-        while let Some(command) = partition.engine.continuation() {
-            partition.apply(vec![command]);
-        }
-        let has_ended = partition.engine.statistics().banned_instances == 0;
-        assert_eq!(has_ended, level != 8, "at level {level}");
-        if has_ended {
-            check_nothing_is_left(&partition);
-        }
+        let part_of_end = partition.engine.continuation().expect("it has a long end");
+        partition.refuse(vec![part_of_end]);
+        waiting
     }
+
+    /// Banned for a listener of its end, so that nothing of it waited to be done.
+    fn for_a_listener(level: u32) -> Waiting {
+        let mut partition = Partition::with_options(with_three_steps(level));
+        let asked = ProcessBuilder::new("asked").start("start").user_task("ask").task_listener("canceling", "listen");
+        deploy(&mut partition, &asked.end("end"));
+        let mut waiting = Waiting::for_an_instance_of(partition, "asked");
+        waiting.partition.go_on();
+        let listener = waiting.partition.jobs["ask"];
+        waiting.partition.refuse(vec![Command::new(listener, Payload::Job(JobIntent::Complete, Default::default()))]);
+        waiting
+    }
+
+    fn for_an_instance_of(mut partition: Partition, process: &str) -> Waiting {
+        deploy(&mut partition, &ProcessBuilder::new("root").start("start").call_activity("call", process).end("end"));
+        partition.create("root", "{}", ProcessInstanceCreationIntent::Create);
+        let (root, called) = (partition.elements["root"], partition.elements[process]);
+        let cancel = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+        partition.apply(vec![Command::new(root, cancel)]);
+        Waiting { partition, root, called }
+    }
+}
+
+#[test]
+fn a_called_instance_that_is_banned_while_it_ends_comes_to_its_end_from_level_9_on() {
+    for (level, of) in
+        [8, 9].into_iter().flat_map(|level| [Waiting::for_a_lost_step, Waiting::for_a_listener].map(|of| (level, of)))
+    {
+        let Waiting { mut partition, root, called } = of(level);
+        assert_eq!(banned(&partition), [called], "at level {level}");
+        partition.go_on();
+        let refused = cancel(&mut partition, root);
+        if level == 9 {
+            assert!(refused.contains("reply CANCEL NOT_FOUND"), "both have ended: {refused}");
+            check_everything_ended(&partition);
+            continue;
+        }
+        assert!(refused.contains("a cancellation is in progress already"), "{refused}");
+        let refused = cancel(&mut partition, called);
+        assert!(refused.contains("Cancel the root process instance"), "nobody can do anything: {refused}");
+    }
+}
+
+/// The end that the ban asks for is refused, too.
+#[test]
+fn the_lost_end_of_a_called_instance_can_be_asked_for_by_a_user_from_level_9_on() {
+    let Waiting { mut partition, called, .. } = Waiting::for_a_lost_step(9);
+    let early = cancel(&mut partition, called);
+    assert!(early.contains("Cancel the root process instance"), "it is on its way: {early}");
+    let Waiting { mut partition, called, .. } = Waiting::for_a_listener(9);
+    let end = partition.engine.continuation().expect("asked for by the ban");
+    partition.refuse(vec![end]);
+    partition.go_on();
+    let cancelled = cancel(&mut partition, called);
+    assert!(cancelled.contains("ELEMENT_TERMINATED PROCESS root"), "{cancelled}");
+    check_everything_ended(&partition);
 }

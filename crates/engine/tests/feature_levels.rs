@@ -3,12 +3,13 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use engine::{Engine, EngineOptions, Fault, FeatureLevel, Limits, Output};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
-use support::{Partition, TENANT};
+use support::{Partition, Refusing, TENANT};
 
 fn file(level: FeatureLevel, what: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/levels");
@@ -174,6 +175,44 @@ fn history_of_a_ban(level: FeatureLevel) -> Partition {
     let cancel = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
     partition.apply(vec![Command::new(instance, cancel.clone())]);
     partition.submit(instance, cancel);
+    partition.check();
+    partition
+}
+
+/// Of what changed with level 9: called instances are banned while they end, for a part of the end and for a listener.
+fn history_of_called_instances(level: FeatureLevel) -> Partition {
+    let mut partition = Partition::with_options(at_with_few_steps(level));
+    let many = ProcessBuilder::new("many").start("start").service_task("task", "work");
+    let many = many.multi_instance("= for item in 1..20 return item", "item").end("end");
+    let asked =
+        ProcessBuilder::new("asked").start("start").user_task("ask").task_listener("canceling", "listen").end("end");
+    for (process, id) in [(many, "many"), (asked, "asked")] {
+        partition.deploy("called.bpmn", process.to_xml().as_bytes());
+        let root = ProcessBuilder::new("root").start("start").call_activity("call", id).end("end");
+        partition.deploy("root.bpmn", root.to_xml().as_bytes());
+        partition.create("root", "{}", ProcessInstanceCreationIntent::Create);
+        let root = partition.elements["root"];
+        let cancel = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+        partition.apply(vec![Command::new(root, cancel)]);
+        match id {
+            "many" => {
+                // Until its end has begun.
+                for _ in 0..3 {
+                    let command = partition.engine.continuation().expect("it has a long end");
+                    partition.apply(vec![command]);
+                }
+                let command = partition.engine.continuation().expect("it has a long end");
+                partition.refuse(vec![command]);
+            }
+            _ => {
+                partition.go_on();
+                let complete = Payload::Job(JobIntent::Complete, Default::default());
+                let listener = partition.jobs["ask"];
+                partition.refuse(vec![Command::new(listener, complete)]);
+            }
+        }
+        partition.go_on();
+    }
     partition.check();
     partition
 }
@@ -490,20 +529,26 @@ fn encoded(batch: &CommandBatch) -> Vec<u8> {
 /// What is kept: how the names of the files go on, from which level on, how the engine is set up, and what happened.
 type History = (&'static str, u32, fn(FeatureLevel) -> EngineOptions, fn(FeatureLevel) -> Partition);
 
-const HISTORIES: [History; 3] =
-    [("", 1, at, history), ("ban.", 7, at_with_few_steps, history_of_a_ban), ("more.", 4, at, history_of_more)];
+const HISTORIES: [History; 4] = [
+    ("", 1, at, history),
+    ("ban.", 7, at_with_few_steps, history_of_a_ban),
+    ("more.", 4, at, history_of_more),
+    ("called.", 8, at_with_few_steps, history_of_called_instances),
+];
 
 #[test]
 fn every_level_leads_to_the_records_that_it_always_led_to() {
     for (level, (what, _, options, _)) in levels_with_histories() {
         let log = std::fs::read(file(level, &format!("{what}log"))).expect("each level has a log");
         let expected = std::fs::read(file(level, &format!("{what}records"))).expect("and its records");
+        let refused = refused(level, what);
         let mut engine = Engine::in_memory(options(level));
         let mut expected = split(&expected).into_iter();
         for (index, batch) in (1..).zip(split(&log)) {
             let batch = decode_batch(batch).expect("a stored batch is readable");
             let mut output = Output::default();
-            engine.apply(index, &batch, &mut output).expect("the state is sound");
+            let mut watch = Refusing(refused.contains(&index));
+            engine.apply_watched(index, &batch, &mut watch, &mut output).expect("the state is sound");
             for record in &output.records {
                 let expected = expected.next().unwrap_or_default();
                 assert_eq!(
@@ -525,11 +570,18 @@ fn every_level_leads_to_the_records_that_it_always_led_to() {
     }
 }
 
-/// The states that the histories led to when their levels were new (those of the levels 1 to 8: when level 8 was; `more` of the levels 4 to 7: when level 9 was).
+/// The states that the histories led to when their levels were new. Those of the levels 1 to 8 are of when level 8 was, `more` of the
+/// levels 4 to 7 and `called` of level 8 of when level 9 was.
 const STATES: &str = include_str!("levels/states.tsv");
 
 fn state_after(level: FeatureLevel, what: &str, engine: &Engine) -> String {
     format!("{level}.{what}log\t{:032x}", engine.state_hash().expect("readable"))
+}
+
+/// Which batches of a history were refused: a line with the index for each. Most have no such file.
+fn refused(level: FeatureLevel, what: &str) -> BTreeSet<u64> {
+    let text = std::fs::read_to_string(file(level, &format!("{what}refused"))).unwrap_or_default();
+    text.lines().map(|line| line.parse().expect("an index")).collect()
 }
 
 fn levels_with_histories() -> impl Iterator<Item = (FeatureLevel, History)> {
@@ -550,6 +602,10 @@ fn write_the_files_of_the_newest_level() {
         let partition = history(level);
         std::fs::create_dir_all(log.parent().expect("a directory")).expect("writable");
         std::fs::write(log, join(partition.batches.iter().map(encoded))).expect("writable");
+        let refused: String = partition.refused.iter().map(|index| format!("{index}\n")).collect();
+        if !refused.is_empty() {
+            std::fs::write(file(level, &format!("{what}refused")), refused).expect("writable");
+        }
         std::fs::write(records, join(partition.records.iter().map(encode_to_vec))).expect("writable");
     }
 }

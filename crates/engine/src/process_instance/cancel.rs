@@ -17,7 +17,7 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
         return Err(not_found().into());
     }
     let parent = instance.value.parent_process_instance_key;
-    if parent.is_some() {
+    if parent.is_some() && !is_stuck(execution, key) {
         return Err(Rejection::invalid_state(format!(
             "Expected to cancel a process instance with key '{key}', but it is created by a parent process instance. Cancel \
              the root process instance '{}' instead.",
@@ -43,6 +43,13 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
 fn can_begin_again(execution: &Execution<'_>, key: Key) -> bool {
     let once = execution.state.counters.feature_level.rules().bans_forget_waiting_work;
     execution.state.is_banned(key) && !(once && execution.state.has_waiting_work(key))
+}
+
+/// Whether what called an instance waits for its end, which was lost. The caller cannot be cancelled a second time.
+fn is_stuck(execution: &Execution<'_>, key: Key) -> bool {
+    execution.state.counters.feature_level.rules().bans_end_what_callers_wait_for
+        && element::is_end_waited_for(&execution.state, key)
+        && can_begin_again(execution, key)
 }
 
 /// The instance that no other one created.

@@ -2,11 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use engine::{Engine, EngineOptions, Output};
+use engine::{Decision, Engine, EngineOptions, Output, Watch};
 use protocol::*;
 
 pub const TENANT: &str = "<default>";
@@ -17,12 +17,23 @@ pub fn options() -> EngineOptions {
     EngineOptions::new(PartitionId(1), 1)
 }
 
+/// Refuses all commands of a batch, or none.
+pub struct Refusing(pub bool);
+
+impl Watch for Refusing {
+    fn before(&mut self, _: u32, _: &Command, _: Key) -> Decision<'_> {
+        if self.0 { Decision::Refuse("an operator had it refused") } else { Decision::Process }
+    }
+}
+
 /// An engine with the history of everything that it was given and gave back.
 pub struct Partition {
     options: EngineOptions,
     pub engine: Engine,
     pub time: i64,
     pub batches: Vec<CommandBatch>,
+    /// The indexes of the batches that an operator had refused.
+    pub refused: BTreeSet<u64>,
     pub records: Vec<Record>,
     pub jobs: BTreeMap<String, Key>,
     pub incidents: BTreeMap<String, Key>,
@@ -42,6 +53,7 @@ impl Partition {
             engine: Engine::in_memory(options),
             time: 1_000_000,
             batches: Vec::new(),
+            refused: BTreeSet::new(),
             records: Vec::new(),
             jobs: BTreeMap::new(),
             incidents: BTreeMap::new(),
@@ -70,7 +82,8 @@ impl Partition {
         let mut output = Output::default();
         let batch = CommandBatch { timestamp: self.time, commands };
         let index = self.batches.len() as u64 + 1;
-        self.engine.apply(index, &batch, &mut output).expect("the state is sound");
+        let mut watch = Refusing(self.refused.contains(&index));
+        self.engine.apply_watched(index, &batch, &mut watch, &mut output).expect("the state is sound");
         if let [_] = *batch.commands {
             // Whoever has read that far knows all that the command did.
             let last = output.records.last().map(|record| record.position);
@@ -85,6 +98,19 @@ impl Partition {
             self.engine.audit().expect("what is counted is there");
         }
         output
+    }
+
+    /// Applies commands that are refused, as by an operator behind the end of a process.
+    pub fn refuse(&mut self, commands: Vec<Command>) -> Output {
+        self.refused.insert(self.batches.len() as u64 + 1);
+        self.apply(commands)
+    }
+
+    /// Goes on with what was interrupted, until nothing is left of it.
+    pub fn go_on(&mut self) {
+        while let Some(command) = self.engine.continuation() {
+            self.apply(vec![command]);
+        }
     }
 
     fn remember(&mut self, record: &Record) {
@@ -178,8 +204,9 @@ impl Partition {
         let mut replica = Engine::in_memory(options);
         let mut records = Vec::new();
         for (index, batch) in self.batches.iter().enumerate() {
-            let mut output = Output::default();
-            replica.apply(index as u64 + 1, batch, &mut output).expect("the state is sound");
+            let (mut output, index) = (Output::default(), index as u64 + 1);
+            let mut watch = Refusing(self.refused.contains(&index));
+            replica.apply_watched(index, batch, &mut watch, &mut output).expect("the state is sound");
             records.extend(output.records);
         }
         assert_eq!(records, self.records, "a replica has the same records");
