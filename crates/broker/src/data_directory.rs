@@ -133,11 +133,15 @@ pub enum DataDirectoryError {
         low_bytes: u64,
     },
     /// The note that it was put back from a copy cannot be read.
-    #[error(
-        "The note {} cannot be read: {problem}. Start the version that wrote it, or write it again with 'osmia doctor --restored'.",
-        path.display()
-    )]
+    #[error("The note {} is damaged: {problem}. Write it again with 'osmia doctor --restored'.", path.display())]
     Restored {
+        path: PathBuf,
+        /// What does not fit.
+        problem: String,
+    },
+    /// The note that it was put back from a copy is of another version.
+    #[error("The note {} cannot be read: {problem}. Start the version that wrote it.", path.display())]
+    RestoredByOther {
         path: PathBuf,
         /// What does not fit.
         problem: String,

@@ -316,7 +316,7 @@ pub fn refuse(path: &Path, refusal: Refusal) -> Result<RefusedCommand, DoctorErr
 /// positions that the lost life cannot have given. Returns its number, which is the time in seconds unless a life had a higher one.
 ///
 /// # Errors
-/// When the state of a partition cannot be read, or the note cannot be written. A note that cannot be read is written anew.
+/// When the state of a partition cannot be read, or the note cannot be written. A damaged note is written anew.
 pub fn restored(path: &Path, seconds: u64) -> Result<u64, DoctorError> {
     let patient = Patient::open(path)?;
     let mut incarnation = seconds;
@@ -324,7 +324,11 @@ pub fn restored(path: &Path, seconds: u64) -> Result<u64, DoctorError> {
         let engine = patient.engine(partition).map_err(DoctorError::Impossible)?;
         incarnation = incarnation.max(engine.map_or(0, |engine| engine.incarnation()).saturating_add(1));
     }
-    let noted = restored::read(patient.paths().directory()).ok().flatten().unwrap_or_default();
+    let noted = match restored::read(patient.paths().directory()) {
+        Ok(noted) => noted.unwrap_or_default(),
+        Err(DataDirectoryError::Restored { .. }) => 0,
+        Err(error) => return Err(error.into()),
+    };
     incarnation = incarnation.max(noted.saturating_add(1));
     restored::write(patient.paths().directory(), incarnation)?;
     Ok(incarnation)

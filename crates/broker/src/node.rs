@@ -182,10 +182,20 @@ impl Node {
         if self.shared.entrances.get(partition).is_some() {
             return Err(StartError::AlreadyHeld(partition));
         }
+        if self.failure().is_some() {
+            return Err(StartError::Stopped);
+        }
         opening::refuse_newer(&self.directory, [partition])?;
         let engine = opening::open_engine(&self.host.options, &self.directory, partition)?;
         let opened = self.host.open(&self.directory, (partition, engine))?;
-        wait_for(self.hand_over(vec![opened])?)
+        let added = self.hand_over(vec![opened]).and_then(wait_for);
+        if let Err(error) = &added
+            && let Some(entrance) = self.shared.entrances.get(partition)
+        {
+            // The next start tries it again; until then the health says why it does not work.
+            entrance.stop(Health::Dead, &error.to_string());
+        }
+        added
     }
 
     /// Each of them is announced before the first one works, and sends commands to others.

@@ -172,6 +172,16 @@ impl Partition {
         &mut self.engine
     }
 
+    /// Whether the data were put back from a copy once. That of all partitions was, so each of them begins another life, unless it has.
+    pub fn may_begin_anew(&self) -> bool {
+        self.options.restored.is_some()
+    }
+
+    /// The command that begins another life of the data, while that is still to be done.
+    fn begin_anew(&self) -> Option<Command> {
+        self.options.restored.and_then(|incarnation| self.engine.restored_command(incarnation))
+    }
+
     /// Whether effects are carried out here.
     pub fn is_leading(&self) -> bool {
         self.leading.is_some()
@@ -180,9 +190,9 @@ impl Partition {
     /// This node leads the partition from now on, and everything that was committed before is applied.
     pub fn lead(&mut self, now: Moment, effects: &mut Effects) {
         // First, so that whatever else is done belongs to the new life.
-        let begins_anew = self.options.restored.and_then(|incarnation| self.engine.restored_command(incarnation));
-        let is_new_life = begins_anew.is_some();
-        effects.submit.extend(begins_anew);
+        let begin_anew = self.begin_anew();
+        let begins_anew = begin_anew.is_some();
+        effects.submit.extend(begin_anew);
         // The streams of earlier leaders' gateways register again; until then no job may be pushed.
         effects.submit.extend(self.engine.clear_streams_command());
         // Before all that comes in: what has a number of this leadership is behind it in the log.
@@ -201,7 +211,7 @@ impl Partition {
             leading.awaits_acknowledgement = true;
             let waiting = self.oldest_unacknowledged(partition).map(|oldest| self.wait_for(oldest, now));
             leading.unacknowledged.extend(waiting.map(|waiting| (partition, waiting)));
-            if !is_new_life {
+            if !begins_anew {
                 self.send_again(partition, effects);
             }
         }
@@ -312,8 +322,12 @@ impl Partition {
     }
 
     /// Sends the oldest command again whose acknowledgement is overdue. The pause grows with each attempt, because
-    /// otherwise a partition that is gone for long would get the same commands without end.
+    /// otherwise a partition that is gone for long would get the same commands without end. Nothing is sent before another life of the
+    /// data has begun, because it would name the one before.
     fn check_outbox(&mut self, now: Moment, effects: &mut Effects) {
+        if self.begin_anew().is_some() {
+            return;
+        }
         let steady = now.steady_milliseconds;
         let PartitionOptions { resend_pause_limit_milliseconds: limit, resend_interval_milliseconds: interval, .. } =
             self.options;

@@ -10,6 +10,7 @@ use crate::data_directory::{DataDirectoryError, check_checksum, with_checksum, w
 
 /// Its name in the data directory.
 pub(crate) const FILE_NAME: &str = "RESTORED";
+const FORMAT: &str = "format ";
 const FIRST_LINE: &str = "format 1";
 const INCARNATION: &str = "incarnation ";
 
@@ -27,16 +28,17 @@ pub(crate) fn read(directory: &Path) -> Result<Option<u64>, DataDirectoryError> 
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(DataDirectoryError::Io { action: "read", path, source }),
     };
-    parse(&content).map(Some).map_err(|problem| DataDirectoryError::Restored { path, problem })
-}
-
-fn parse(content: &[u8]) -> Result<u64, String> {
-    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&content);
     // Before the checksum, so that a later version is refused as one and not as damage.
     let first = text.lines().next().unwrap_or_default();
-    if first != FIRST_LINE {
-        return Err(format!("its first line is '{first}', and this version reads '{FIRST_LINE}'"));
+    if first != FIRST_LINE && first.starts_with(FORMAT) {
+        let problem = format!("its first line is '{first}', and this version reads '{FIRST_LINE}'");
+        return Err(DataDirectoryError::RestoredByOther { path, problem });
     }
+    parse(&content, &text).map(Some).map_err(|problem| DataDirectoryError::Restored { path, problem })
+}
+
+fn parse(content: &[u8], text: &str) -> Result<u64, String> {
     check_checksum(content)?;
     let number = text.lines().nth(1).and_then(|line| line.strip_prefix(INCARNATION)).and_then(|text| text.parse().ok());
     number.ok_or_else(|| "its second line names no incarnation".to_owned())
@@ -56,7 +58,12 @@ mod tests {
         let content = std::fs::read_to_string(&path).expect("readable");
         for (from, to, expected) in [
             ("incarnation 18", "incarnation 19", "its checksum does not fit"),
-            ("format 1", "format 2", "its first line is 'format 2', and this version reads 'format 1'"),
+            (
+                "format 1",
+                "format 2",
+                "its first line is 'format 2', and this version reads 'format 1'. Start the version",
+            ),
+            ("format 1", "former 1", "its checksum does not fit the lines before it. Write it again"),
         ] {
             std::fs::write(&path, content.replace(from, to)).expect("writable");
             let error = read(directory.path()).expect_err("damaged").to_string();

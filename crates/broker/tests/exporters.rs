@@ -202,7 +202,7 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
         matches!(&status.state(), ExporterState::Failing(reason) if reason.contains("closed on Sundays")),
         "{status:?}"
     );
-    assert!(status.partitions[0].lag_records() > 100, "{status:?}");
+    assert!(status.partitions[0].lag_records > 100, "{status:?}");
     // A restart changes nothing.
     node.crash();
     let node = start(small);
@@ -211,7 +211,7 @@ fn a_failing_exporter_holds_segments_limits_new_work_and_catches_up() {
     assert!(segments() > 8);
 
     target.failing.store(false, Ordering::Relaxed);
-    eventually("the exporter to catch up", || node.exporters().statuses()[0].partitions[0].lag_records() == 0);
+    eventually("the exporter to catch up", || node.exporters().statuses()[0].partitions[0].lag_records == 0);
     eventually("deletion", || segments() <= 2);
     eventually("room", || {
         submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}")).is_ok()
@@ -256,7 +256,7 @@ fn a_throttled_node_takes_new_work_as_slowly_as_its_exporter_and_ends_what_is_th
     );
     assert_eq!(complete(&client, first).expect("ending work is taken").rejection, None);
     target.failing.store(false, Ordering::Relaxed);
-    eventually("the exporter to catch up", || node.exporters().statuses()[0].partitions[0].lag_records() == 0);
+    eventually("the exporter to catch up", || node.exporters().statuses()[0].partitions[0].lag_records == 0);
     eventually("room", || create_one().is_ok());
     node.stop().expect("a clean stop");
 }
@@ -271,7 +271,7 @@ fn skipped_records_move_the_position_and_hold_nothing_back() {
     let node = start(filtered.clone());
     deploy(&node.client(), &one_task());
     create(&node.client(), 1);
-    eventually("the position to move", || node.exporters().statuses()[0].partitions[0].lag_records() == 0);
+    eventually("the position to move", || node.exporters().statuses()[0].partitions[0].lag_records == 0);
     assert!(target.records.lock().expect("not poisoned").is_empty());
     let moved_to = node.exporters().statuses()[0].partitions[0].acknowledged;
     assert!(moved_to > 5);
@@ -367,7 +367,7 @@ fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
     deploy(&node.client(), &one_task());
     work_until(&node, "several segments", || segments(1).len() > 4 && segments(2).len() > 4);
     // The healthy one gets everything, and each of the others says what is wrong with it.
-    let is_done = |node: &Node| status(node, "healthy").partitions.iter().all(|of| of.lag_records() == 0);
+    let is_done = |node: &Node| status(node, "healthy").partitions.iter().all(|of| of.lag_records == 0);
     eventually("the healthy exporter to have everything", || is_done(&node));
     let failing =
         |state: &ExporterState| matches!(state, ExporterState::Failing(reason) if reason.contains("on Sundays"));
@@ -397,7 +397,7 @@ fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
         let states = trouble(status(&node, "dead"));
         states[0] == ExporterState::Exporting && is_damaged(&states[1])
     });
-    eventually("partition 1 to be exported", || status(&node, "dead").partitions[0].lag_records() == 0);
+    eventually("partition 1 to be exported", || status(&node, "dead").partitions[0].lag_records == 0);
     create(&node.client(), 2);
     eventually("what comes now", || is_done(&node));
     assert!(healthy.numbers(2).len() as u64 == *healthy.numbers(2).last().expect("there are some"), "without a gap");
@@ -414,7 +414,7 @@ fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
     assert_eq!(complete(&client, job).expect("ending work is taken").rejection, None);
     // It comes back, and gets what there is. The damaged segment is moved away: what it held is missing, and that is said.
     stuck.blocking.store(false, Ordering::Relaxed);
-    eventually("the stuck exporter to catch up", || status(&node, "stuck").partitions[0].lag_records() == 0);
+    eventually("the stuck exporter to catch up", || status(&node, "stuck").partitions[0].lag_records == 0);
     node.stop().expect("a clean stop");
     let whole = healthy.numbers(1);
     assert_eq!((stuck.numbers(1), dead.numbers(1)), (whole.clone(), whole));
@@ -427,7 +427,7 @@ fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
         eventually("the rest, and that the others had more by what is missing", || {
             missing = healthy.numbers(2).len().saturating_sub(target.numbers(2).len());
             let of = position.insert(status(&node, name).partitions.remove(1));
-            of.lag_records() == 0 && missing > 0 && of.missing_records == missing as u64
+            of.lag_records == 0 && missing > 0 && of.missing_records == missing as u64
         });
         let position = position.expect("it was looked at");
         assert!(position.gap.expect("it is said").contains(&format!("{missing} records are missing, from ")));
@@ -486,7 +486,7 @@ fn a_partition_that_is_added_while_the_node_runs_is_one_like_the_others() {
     let status = |node: &Node| node.exporters().statuses().remove(0);
     eventually("all is exported", || {
         let partitions = status(&node).partitions;
-        partitions.len() == 3 && partitions.iter().all(|of| of.exported > 0 && of.lag_records() == 0)
+        partitions.len() == 3 && partitions.iter().all(|of| of.exported > 0 && of.lag_records == 0)
     });
     let numbers = target.numbers(3);
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "none is missing");

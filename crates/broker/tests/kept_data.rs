@@ -127,7 +127,7 @@ fn records_of(partition: u16, lines: &Path) -> Vec<Value> {
 }
 
 fn is_exported(node: &Node) -> bool {
-    node.exporters().statuses()[0].partitions.iter().all(|partition| partition.lag_records() == 0)
+    node.exporters().statuses()[0].partitions.iter().all(|partition| partition.lag_records == 0)
 }
 
 #[test]

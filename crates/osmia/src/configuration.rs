@@ -9,6 +9,7 @@ mod unknown;
 mod values;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -245,6 +246,8 @@ pub(crate) enum ConfigurationError {
     Unsupported { origin: String, value: String, only: &'static str },
     #[error("{name} is '{value}', which asks for protection that this node would not have; {instead}.")]
     Protection { name: String, value: String, instead: &'static str },
+    #[error("The management port is 0, which takes a free one: say by --management-address where the node answers.")]
+    AnyPort,
     #[error("'tls-certificate' and 'tls-key' belong together, but only '{given}' is given.")]
     HalfTls { given: &'static str },
     #[error("The demo is a client without TLS, so it cannot run together with 'tls-certificate'.")]
@@ -265,14 +268,18 @@ pub(crate) enum ConfigurationError {
 
 /// Where a node with these settings is asked for its health on its own machine. One that listens on all addresses does so on this one.
 pub(crate) fn local_management_address(sources: &Sources) -> Result<String, ConfigurationError> {
-    let host = match host(sources)?.as_str() {
-        "0.0.0.0" => "127.0.0.1".to_owned(),
-        "::" => "[::1]".to_owned(),
-        // An address of version 6 has brackets in a URL.
-        other if other.contains(':') => format!("[{other}]"),
-        other => other.to_owned(),
+    let host = host(sources)?;
+    let host = match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(address)) if address.is_unspecified() => "127.0.0.1".to_owned(),
+        Ok(IpAddr::V6(address)) if address.is_unspecified() => "[::1]".to_owned(),
+        // An address of version 6, perhaps with a zone, which both look otherwise in a URL.
+        _ if host.contains(':') => format!("[{}]", host.replace('%', "%25")),
+        _ => host,
     };
-    Ok(format!("{host}:{}", management_port(sources)?))
+    match management_port(sources)? {
+        0 => Err(ConfigurationError::AnyPort),
+        port => Ok(format!("{host}:{port}")),
+    }
 }
 
 /// What the ports are opened on.

@@ -168,7 +168,7 @@ fn report_text(report: &Report) -> String {
     match restored {
         Ok(None) => {}
         Ok(Some(incarnation)) => text.push_str(&format!(
-            "put back from a copy: the partitions go on at incarnation {incarnation} or a later one\n"
+            "put back from a copy, as was noted: since the first start after that, the partitions are at incarnation {incarnation} at least\n"
         )),
         Err(problem) => text.push_str(&format!("put back from a copy: {problem}\n")),
     }

@@ -253,7 +253,7 @@ fn exporters_health(exporters: &[ExporterStatus]) -> Value {
         .iter()
         .map(|exporter| {
             let state = exporter.state();
-            let lag: u64 = exporter.partitions.iter().map(ExporterPosition::lag_records).sum();
+            let lag: u64 = exporter.partitions.iter().map(|partition| partition.lag_records).sum();
             let missing: u64 = exporter.partitions.iter().map(|partition| partition.missing_records).sum();
             // Of those that are well, nothing more is to be said.
             let noted = |of: &&ExporterPosition| of.state.trouble().is_some() || of.gap.is_some() || of.remark.is_some();
@@ -272,7 +272,7 @@ fn exporters_health(exporters: &[ExporterStatus]) -> Value {
 
 fn exporter_partition(of: &ExporterPosition) -> Value {
     json!({
-        "state": exporter_state(&of.state), "message": of.state.trouble(), "lagRecords": of.lag_records(),
+        "state": exporter_state(&of.state), "message": of.state.trouble(), "lagRecords": of.lag_records,
         "missingRecords": of.missing_records, "gap": of.gap, "remark": of.remark,
     })
 }

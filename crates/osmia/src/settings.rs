@@ -91,7 +91,17 @@ fn without_secrets(value: &Value) -> Value {
 /// A value that may be an address with a password, behind the user or in the query.
 fn without_password(value: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = value.split_once("://") else { return value.into() };
-    // The last '@': a password may hold others, and rather too much is hidden than too little.
+    let names_secret =
+        |query: &str| query.split(['&', '?']).any(|part| part.split_once('=').is_some_and(|(name, _)| is_secret(name)));
+    // Whether what is before the last '@' is a user or a part of the query cannot be told: rather too much is hidden than too little.
+    if rest
+        .rsplit_once('@')
+        .and_then(|(before, _)| before.split_once('?'))
+        .is_some_and(|(_, query)| names_secret(query))
+    {
+        return format!("{scheme}://***").into();
+    }
+    // The last '@': a password may hold others.
     let with_user = |(user, host): (&str, &str)| Some(format!("{}:***@{host}", user.split_once(':')?.0));
     let rest = rest.rsplit_once('@').and_then(with_user).map_or(Cow::from(rest), Cow::from);
     let Some((address, query)) = rest.split_once('?') else { return format!("{scheme}://{rest}").into() };
@@ -219,10 +229,12 @@ mod tests {
         assert_eq!(without_password("postgresql://osmia:p@ss@db:1/x"), "postgresql://osmia:***@db:1/x");
         for (given, shown) in [
             (
-                "postgresql://db/x?user=a&password=p@ss&sslmode=require",
-                "postgresql://db/x?user=a&password=***&sslmode=require",
+                "postgresql://db:1/x?user=a&password=p&sslmode=require",
+                "postgresql://db:1/x?user=a&password=***&sslmode=require",
             ),
-            ("postgresql://osmia:p?password=x@db", "postgresql://osmia:***@db"),
+            ("postgresql://db:1/x?user=a&password=p@ss&sslmode=require", "postgresql://***"),
+            ("postgresql://db/x?password=p@ss", "postgresql://***"),
+            ("postgresql://osmia:p?password=x@db", "postgresql://***"),
             ("postgresql://osmia:a?b@db/x?connect_timeout=3", "postgresql://osmia:***@db/x?connect_timeout=3"),
         ] {
             assert_eq!(without_password(given), shown);

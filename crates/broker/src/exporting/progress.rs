@@ -68,6 +68,9 @@ pub struct ExporterPosition {
     pub acknowledged: u64,
     /// Position of the last record there is.
     pub last: u64,
+    /// How many records there are behind the last one that it has acknowledged. Positions would not tell: they leave some out, and
+    /// many where another life of the data begins.
+    pub lag_records: u64,
     /// Time since the record happened that it took or refused last; 0 when it has acknowledged everything.
     pub lag_milliseconds: u64,
     /// How many records were missing where it came by, since the start of the node.
@@ -76,13 +79,6 @@ pub struct ExporterPosition {
     pub gap: Option<String>,
     /// What the exporter itself says of it.
     pub remark: Option<String>,
-}
-
-impl ExporterPosition {
-    /// How many positions it is behind: no fewer than records.
-    pub fn lag_records(&self) -> u64 {
-        self.last.saturating_sub(self.acknowledged)
-    }
 }
 
 /// What an exporter is called for.
@@ -261,7 +257,7 @@ impl ExporterProgress {
 
     /// How the exporter is doing at the time `now`.
     pub fn position(&self, now: Timestamp) -> ExporterPosition {
-        let (acknowledged, last) = (self.acknowledged().position, self.log.last_position());
+        let (acknowledged, last) = (self.acknowledged(), self.log.last_place());
         let since = self.exported_timestamp.load(Ordering::Relaxed);
         let lag = if acknowledged < last { now.saturating_sub(since) } else { 0 };
         let stuck = self.stuck.lock().map(|(call, since)| {
@@ -271,8 +267,9 @@ impl ExporterProgress {
             partition: self.partition(),
             state: stuck.unwrap_or_else(|| self.state.lock().clone()),
             exported: self.exported.load(Ordering::Relaxed),
-            acknowledged,
-            last,
+            acknowledged: acknowledged.position,
+            last: last.position,
+            lag_records: last.number.saturating_sub(acknowledged.number),
             lag_milliseconds: u64::try_from(lag).unwrap_or(0),
             missing_records: self.missing_records(),
             gap: self.gap.lock().as_ref().map(|(_, sentence)| sentence.clone()),
@@ -284,7 +281,7 @@ impl ExporterProgress {
     pub fn publish(&self, now: Timestamp) {
         let position = self.position(now);
         let lag = Duration::from_millis(position.lag_milliseconds);
-        self.metrics.positions(position.exported, position.acknowledged, position.lag_records(), lag);
+        self.metrics.positions(position.exported, position.acknowledged, position.lag_records, lag);
         self.metrics.state(position.state.trouble().is_some());
     }
 }

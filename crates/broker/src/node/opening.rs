@@ -70,9 +70,8 @@ pub(super) fn refuse_newer(
     Ok(())
 }
 
-/// Opens the state of a partition. That is done for all partitions before anything else is opened: logs and records are cut back
-/// to where they are whole when that is done, and a start that is refused for a state of a newer version must leave them to that
-/// version.
+/// Opens the state of a partition. That is done for all partitions before the logs and the records are opened: these are cut back
+/// to where they are whole then, and a start that is refused for a state of a newer version must leave them to that version.
 pub(super) fn open_engine(
     options: &NodeOptions,
     directory: &DataDirectory,

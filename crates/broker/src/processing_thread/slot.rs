@@ -48,6 +48,8 @@ struct Surroundings {
     waited: Option<Duration>,
     /// When this node was told that it leads.
     elected: Option<Instant>,
+    /// Whether the partitions may still have to begin another life of their data.
+    may_begin_anew: bool,
 }
 
 impl std::fmt::Debug for Slot {
@@ -79,6 +81,7 @@ impl Slot {
             started: Instant::now(),
             waited: None,
             elected: None,
+            may_begin_anew: partition.may_begin_anew(),
         };
         Slot { partition: PartitionLoop::new(partition, records, policy), surroundings, left_out: None }
     }
@@ -253,8 +256,13 @@ impl Shell for Surroundings {
     }
 
     fn send(&mut self, send: OutgoingCommand) {
-        // What a dead partition does not get stays in the outbox.
-        if self.shared.entrance(send.partition).is_ok_and(|entrance| !entrance.health().has_stopped()) {
+        // What a dead partition does not get stays in the outbox. One that may begin another life of its data gets nothing before it
+        // has: behind its own entrance, which opens then.
+        let takes = |entrance: &Entrance| match self.may_begin_anew {
+            true => entrance.is_open(),
+            false => !entrance.health().has_stopped(),
+        };
+        if self.shared.entrance(send.partition).is_ok_and(|entrance| takes(&entrance)) {
             self.submit_to(send.partition, &send.command);
         }
     }

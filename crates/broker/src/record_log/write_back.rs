@@ -36,7 +36,9 @@ impl WriteBackThread {
                 recv(self.pieces) -> piece => if piece.is_err() { return },
                 recv(self.stop) -> _ => return,
             }
-            for log in self.records.read().clone() {
+            // Not locked while they are synced: a partition may come meanwhile.
+            let logs = self.records.read().clone();
+            for log in logs {
                 if self.shared.is_crashed() {
                     return;
                 }

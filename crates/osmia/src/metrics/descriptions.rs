@@ -87,7 +87,7 @@ const GAUGES: &[(&str, &str)] = &[
         "Bulks of records to Elasticsearch or OpenSearch that are under way.",
     ),
     ("osmia_exporter_failing", "1 while an exporter fails and is tried again."),
-    ("osmia_exporter_lag_records", "Positions between what an exporter has acknowledged and the last record."),
+    ("osmia_exporter_lag_records", "Records behind the last one that an exporter has acknowledged."),
     (
         "osmia_exporter_lag_seconds",
         "Age of the record that an exporter took or refused last; 0 when it has acknowledged all.",
