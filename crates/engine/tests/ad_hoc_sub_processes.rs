@@ -1,10 +1,8 @@
 //! Ad-hoc sub-processes: what is chosen begins, each in an inner instance of its own.
 
-mod support;
-
+use crate::support::{self, Partition};
 use engine::{EngineOptions, FeatureLevel};
 use protocol::*;
-use support::Partition;
 
 /// A process `p` with the ad-hoc sub-process `chosen`: `a`, behind which comes `c`, and `b` are work for job workers, `t` is
 /// done at once.

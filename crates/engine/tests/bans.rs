@@ -1,13 +1,11 @@
 //! Banned instances: which ones are banned, what they still do, and how they and what belongs to them end.
 
-mod support;
-
 use std::collections::BTreeSet;
 
+use crate::support::{self, Partition, describe};
 use engine::{EngineOptions, FeatureLevel, Limits};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
-use support::{Partition, describe};
 
 /// With few steps for each command, so that a part of every change waits in the work queue.
 fn partition(steps_per_command_max: usize, work_entries_max: u64) -> Partition {

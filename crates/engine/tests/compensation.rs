@@ -1,11 +1,9 @@
 //! Compensation of much at once, and that nothing of it is left when its instance ends, however it ends.
 
-mod support;
-
+use crate::support::{self, Partition, rows};
 use engine::{EngineOptions, FeatureLevel};
 use model_builder::ProcessBuilder;
 use protocol::*;
-use support::{Partition, rows};
 
 /// A sub-process runs for each item, a task in it with a handler, and then everything is undone.
 fn model(items: usize, handler: &str) -> String {

@@ -1,13 +1,9 @@
 //! Conditions: which changes have them looked at, how often they trigger, and what remains.
 
-mod support;
-
-#[path = "support/cluster.rs"]
-mod cluster;
-
+use crate::support;
 use std::collections::BTreeMap;
 
-use cluster::Cluster;
+use crate::cluster::{self, Cluster};
 use engine::{EngineOptions, FeatureLevel, Limits};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;

@@ -1,16 +1,12 @@
 //! Deployed decisions: versions, references, deletion, their way to all partitions, and evaluations that go wrong.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-mod support;
-
 use std::sync::Arc;
 
-use cluster::Cluster;
+use crate::cluster::Cluster;
+use crate::support::{self, Partition, TENANT};
 use engine::{EngineOptions, Limits, Output, Reply};
 use model_builder::ProcessBuilder;
 use protocol::*;
-use support::{Partition, TENANT};
 
 /// A graph with one decision, a literal expression.
 fn graph(id: &str, decision: &str, expression: &str, tag: Option<&str>) -> String {

@@ -1,7 +1,6 @@
 //! Deployments reach every partition once and in order, whatever the way between partitions loses, doubles or reorders.
 
-mod support;
-
+use crate::support;
 use std::sync::Arc;
 
 use engine::{Engine, EngineOptions, Output};

@@ -1,15 +1,13 @@
 //! Each feature level leads to the records that it always led to, byte by byte: `tests/levels` keeps, for each level, a log and
 //! the records that came of it when the level was new.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::support::{self, Partition, Refusing, TENANT};
 use engine::{Engine, EngineOptions, Fault, FeatureLevel, Limits, Output};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
-use support::{Partition, Refusing, TENANT};
 
 fn file(level: FeatureLevel, what: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/levels");

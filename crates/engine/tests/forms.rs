@@ -1,16 +1,12 @@
 //! Deployed forms and resources that are only kept: what is read of them, versions, deletion, their way to all partitions.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-mod support;
-
 use std::sync::Arc;
 
-use cluster::Cluster;
+use crate::cluster::Cluster;
+use crate::support::{self, Partition, TENANT};
 use engine::{EngineOptions, FeatureLevel, Output};
 use model_builder::ProcessBuilder;
 use protocol::*;
-use support::{Partition, TENANT};
 
 fn deployment(files: &[(&str, &str)]) -> Payload {
     let resource = |(name, content): &(&str, &str)| DeploymentResource {

@@ -1,17 +1,13 @@
 //! Listeners of the user tasks of all processes: what is refused, what every partition has when it is answered, what workers get,
 //! and what is forgotten. In which order they run, and by which of them a change goes, is in `scenarios/19-global-listeners.txt`.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-mod support;
-
 use std::sync::Arc;
 
-use cluster::Cluster;
+use crate::cluster::Cluster;
+use crate::support::{Partition, options};
 use engine::{EngineOptions, FeatureLevel, Limits};
 use model_builder::ProcessBuilder;
 use protocol::*;
-use support::{Partition, options};
 
 fn wanted(id: &str, intent: GlobalListenerIntent, value: GlobalListenerValue) -> Payload {
     Payload::GlobalListener(intent, Box::new(GlobalListenerValue { id: id.into(), ..value }))

@@ -1,10 +1,7 @@
 //! A partition whose data was restored begins another life: nobody confuses what belongs to the two.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-mod support;
-
-use cluster::Cluster;
+use crate::cluster::Cluster;
+use crate::support;
 use engine::{Engine, Output};
 use model_builder::ProcessBuilder;
 use protocol::*;

@@ -1,11 +1,9 @@
 //! Joining inclusive gateways: what they wait for, and how much is looked at to find that out.
 
-mod support;
-
+use crate::support::{self, Partition};
 use engine::{EngineOptions, Limits};
 use model_builder::ProcessBuilder;
 use protocol::*;
-use support::Partition;
 
 /// Looked-at entries after which a command leaves the rest of its steps to the next one.
 const READS_PER_COMMAND: u64 = 200;

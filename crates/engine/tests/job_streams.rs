@@ -1,10 +1,8 @@
 //! Credit of job streams, in jobs and in bytes.
 
-mod support;
-
+use crate::support::{self, Partition};
 use engine::Output;
 use protocol::*;
-use support::Partition;
 
 /// A partition with a stream, and this many jobs with about this many bytes of variables behind it.
 fn partition(granted: JobAmount, jobs: usize, variable_bytes: usize) -> (Partition, u64) {

@@ -1,11 +1,9 @@
 //! What happens at the limits of a command.
 
-mod support;
-
+use crate::support::{self, Partition};
 use engine::{Engine, EngineOptions, Limits};
 use model_builder::ProcessBuilder;
 use protocol::*;
-use support::Partition;
 
 const ONE_TASK: &[u8] = include_bytes!("scenarios/models/one-task.bpmn");
 

@@ -1,13 +1,11 @@
 //! Execution listeners where the reference engine was not asked: feature levels, limits, work that is interrupted, and banned
 //! instances.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{Partition, options};
 use engine::{EngineOptions, FeatureLevel, Limits};
 use protocol::*;
-use support::{Partition, options};
 
 fn listener(event_type: &str, job_type: &str) -> String {
     format!(r#"<zeebe:executionListener eventType="{event_type}" type="{job_type}"/>"#)

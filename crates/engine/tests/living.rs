@@ -1,13 +1,11 @@
 //! What lives is told from a checkpoint in slices, as it was, whatever happens meanwhile.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::{Partition, TENANT, options};
 use engine::{Engine, EngineOptions, FeatureLevel, Limits, LivingRecords};
 use model_builder::ProcessBuilder;
 use protocol::*;
-use support::{Partition, TENANT, options};
 
 const MODEL: &str = r#"<b:definitions xmlns:b="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:z="http://camunda.org/schema/zeebe/1.0">
   <b:process id="order" isExecutable="true"><b:startEvent id="start"/><b:sequenceFlow id="f" sourceRef="start" targetRef="task"/>

@@ -1,11 +1,9 @@
 //! Long loops and deep calls: neither holds the partition or its stack, and nothing of them is left.
 
-mod support;
-
+use crate::support::{self, Partition};
 use engine::{EngineOptions, Limits};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
-use support::Partition;
 
 fn partition(limits: Limits) -> Partition {
     Partition::with_options(EngineOptions { limits: Some(limits), ..support::options() })

@@ -1,18 +1,11 @@
 //! Messages whose senders wait for the instance that takes them.
 
-mod support;
-
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/messages.rs"]
-mod shared;
-
-use cluster::Cluster;
+use crate::cluster::Cluster;
+use crate::shared::{check_nothing_stays, waiting};
+use crate::support::TENANT;
 use engine::{Engine, EngineOptions, FeatureLevel, Output, Reply};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
-use shared::{check_nothing_stays, waiting};
-use support::TENANT;
 
 const KEY_K: &str = "{\"key\":\"k\"}";
 

@@ -1,11 +1,7 @@
 //! Messages at the limits of their sizes and names.
 
-mod support;
-
-#[path = "support/cluster.rs"]
-mod cluster;
-
-use cluster::{Cluster, Message};
+use crate::cluster::{self, Cluster, Message};
+use crate::support;
 use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;

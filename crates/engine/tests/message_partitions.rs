@@ -1,21 +1,14 @@
 //! Messages whose instances live on other partitions: whatever the way between partitions loses, doubles or reorders, each
 //! message goes to a process once, and nothing waits for what is there.
 
-mod support;
-
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/messages.rs"]
-mod shared;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{Cluster, Message};
+use crate::cluster::{Cluster, Message};
+use crate::shared::{check_nothing_stays, waiting};
 use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use proptest::prelude::*;
 use protocol::*;
-use shared::{check_nothing_stays, waiting};
 
 /// On two partitions, the partition of this key is the second.
 const KEY_A: &str = "{\"key\":\"a\"}";

@@ -1,17 +1,11 @@
 //! Messages on one partition: who gets them, in which order, and what else happens.
 
-mod support;
-
-#[path = "support/cluster.rs"]
-mod cluster;
-#[path = "support/messages.rs"]
-mod shared;
-
-use cluster::{Cluster, Message};
+use crate::cluster::{self, Cluster, Message};
+use crate::shared::{check_nothing_stays, waiting};
+use crate::support;
 use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
-use shared::{check_nothing_stays, waiting};
 
 const KEY_K: &str = "{\"key\":\"k\"}";
 

@@ -1,9 +1,7 @@
 //! Nodes number requests and streams from what a partition knows of them.
 
-mod support;
-
+use crate::support::Partition;
 use protocol::*;
-use support::Partition;
 
 #[test]
 fn a_start_of_a_node_is_never_taken_twice() {

@@ -1,10 +1,7 @@
 //! Who sent a command, and what it is a part of, stays with everything that it leads to: later, and on other partitions.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-mod support;
-
-use cluster::{Cluster, creation};
+use crate::cluster::{Cluster, creation};
+use crate::support;
 use engine::Limits;
 use model_builder::ProcessBuilder;
 use protocol::*;

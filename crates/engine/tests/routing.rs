@@ -1,8 +1,7 @@
 //! The id of the cluster, and by which partitions is routed, are part of the state: given once, known to every partition, and
 //! stronger than the options of whoever applies the log.
 
-mod support;
-
+use crate::support;
 use engine::{Engine, EngineOptions, FeatureLevel, Output};
 use model_builder::ProcessBuilder;
 use protocol::*;

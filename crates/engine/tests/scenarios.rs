@@ -2,14 +2,12 @@
 //! each. `UPDATE_EXPECTATIONS=1 cargo test -p osmia-engine --test scenarios` writes what happens now into the files; the
 //! difference is then to be read.
 
-mod support;
-
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{self, Partition, describe};
 use engine::Output;
 use protocol::*;
-use support::{Partition, describe};
 
 #[test]
 fn scenarios() {

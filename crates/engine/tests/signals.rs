@@ -1,13 +1,9 @@
 //! Signals: who gets them, on every partition, and what else happens.
 
-mod support;
-
-#[path = "support/cluster.rs"]
-mod cluster;
-
+use crate::support;
 use std::collections::BTreeMap;
 
-use cluster::Cluster;
+use crate::cluster::{self, Cluster};
 use engine::{EngineOptions, FeatureLevel, Limits};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;

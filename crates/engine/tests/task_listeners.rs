@@ -1,13 +1,11 @@
 //! Listeners of user tasks where the reference engine is not followed to the letter, or does not say it: who is answered when, what is
 //! refused and then changes nothing, banned instances, and what workers are told.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{Partition, TENANT, without_keys};
 use engine::Output;
 use protocol::*;
-use support::{Partition, TENANT, without_keys};
 
 const LISTENERS: &str = r#"<zeebe:taskListeners>
 <zeebe:taskListener eventType="creating" type="c"/><zeebe:taskListener eventType="assigning" type="a"/>

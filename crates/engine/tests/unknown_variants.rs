@@ -1,11 +1,7 @@
 //! What a later version wrote must not be read as something else, or as nothing: wherever a number in a command or record is one
 //! that this version does not know, it is an error. Otherwise the number stays what it is.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-mod support;
-
-use cluster::{Cluster, Message, creation};
+use crate::cluster::{Cluster, Message, creation};
 use engine::Limits;
 use minicbor::{Decode, Encode};
 use model_builder::{Event, ProcessBuilder};

@@ -1,11 +1,9 @@
 //! User tasks where the reference engine is not followed to the letter, or was not asked: limits, refusals that change nothing,
 //! feature levels, and jobs that go on as tasks.
 
-mod support;
-
+use crate::support::{Partition, TENANT, options, without_keys};
 use engine::{EngineOptions, FeatureLevel, Output};
 use protocol::*;
-use support::{Partition, TENANT, options, without_keys};
 
 fn model(id: &str, extensions: &str) -> String {
     format!(

@@ -1,11 +1,9 @@
 //! A watch sees every command before it is processed, and can have one refused.
 
-mod support;
-
+use crate::support::{Partition, TENANT, options};
 use engine::{Decision, Engine, EngineOptions, Output, Subject, Watch};
 use model_builder::ProcessBuilder;
 use protocol::*;
-use support::{Partition, TENANT, options};
 
 /// Writes down what it sees, and refuses one command of one batch.
 #[derive(Default)]

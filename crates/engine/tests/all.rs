@@ -1,0 +1,39 @@
+//! The tests of the engine in one program: each file alone would take as long to be compiled and linked as a few of them together.
+//! Those that might end a process (`hostile`, `stack`) and the random models (`properties`) are programs of their own.
+
+mod support;
+
+#[path = "support/cluster.rs"]
+mod cluster;
+#[path = "support/messages.rs"]
+mod shared;
+
+mod ad_hoc_sub_processes;
+mod bans;
+mod compensation;
+mod conditions;
+mod decisions;
+mod distribution;
+mod feature_levels;
+mod forms;
+mod global_listeners;
+mod incarnation;
+mod inclusive_gateways;
+mod job_streams;
+mod limits;
+mod listeners;
+mod living;
+mod loops;
+mod message_correlation;
+mod message_limits;
+mod message_partitions;
+mod messages;
+mod node_starts;
+mod origin;
+mod routing;
+mod scenarios;
+mod signals;
+mod task_listeners;
+mod unknown_variants;
+mod user_tasks;
+mod watch;
