@@ -193,3 +193,23 @@ fn what_is_set_behind_a_time_that_was_far_ahead_comes_due_after_its_duration() {
     assert_eq!(poll(&mut partition, due - 1).submit, []);
     assert_eq!(poll(&mut partition, due).submit.len(), 2);
 }
+
+/// The life before had the same sequences, and the others may have taken what it sent.
+#[test]
+fn nothing_is_sent_to_others_before_another_life_of_the_data_has_begun() {
+    let mut partition = partition(1, 2);
+    partition.options.restored = Some(7);
+    // A copy that has a deployment for the other partition in its outbox.
+    apply(&mut partition, 50, vec![deployment()]);
+    let mut effects = Effects::default();
+    partition.lead(at(100), &mut effects);
+    let first = effects.submit.first().map(|command| command.payload.value_type());
+    assert_eq!(first, Some(ValueType::Incarnation));
+    assert_eq!(effects.sends().count(), 0);
+    for now in [2_000, 4_000, 40_000] {
+        assert_eq!(poll(&mut partition, now).sends().count(), 0, "at {now}");
+    }
+    apply(&mut partition, 40_001, effects.submit);
+    let sent: Vec<_> = poll(&mut partition, 42_000).sends().filter_map(|sent| sent.command.source).collect();
+    assert!(!sent.is_empty() && sent.iter().all(|source| source.incarnation == 7), "{sent:?}");
+}

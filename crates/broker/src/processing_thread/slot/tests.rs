@@ -30,11 +30,15 @@ struct Stage {
 
 impl Stage {
     fn new(directory: &Path) -> Stage {
+        Stage::with_options(directory, PartitionOptions::default())
+    }
+
+    fn with_options(directory: &Path, partition_options: PartitionOptions) -> Stage {
         let (shared, inbox) = Shared::for_test(1, 8);
         let entrance = shared.entrances.of(PartitionId(1));
         entrance.set_role(Role::Follower);
         let options = EngineOptions::new(PARTITION, 1);
-        let partition = Partition::new(PARTITION, Engine::in_memory(options), PartitionOptions::default());
+        let partition = Partition::new(PARTITION, Engine::in_memory(options), partition_options);
         let record_options = RecordLogOptions::for_test(PARTITION, directory, 1 << 20);
         let (records, writer) =
             RecordLog::open(record_options, RecordPlace { incarnation: 1, ..RecordPlace::default() }).expect("new");
@@ -118,6 +122,25 @@ fn wait_for(stage: &Stage, number: u64) -> Arc<AtomicUsize> {
     });
     assert!(stage.shared.entrances.of(PartitionId(1)).requests.wait(number, function).is_ok());
     answers
+}
+
+/// Its log would have it before the command that begins another life of its data.
+#[test]
+fn a_partition_that_may_begin_another_life_gets_nothing_before_it_is_led() {
+    for restored in [None, Some(7)] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let stage =
+            &mut Stage::with_options(directory.path(), PartitionOptions { restored, ..PartitionOptions::default() });
+        let send = || OutgoingCommand { partition: PARTITION, command: creation(1) };
+        stage.slot.surroundings.send(send());
+        assert_eq!(stage.submitted().len(), usize::from(restored.is_none()), "before it is led, {restored:?}");
+        stage.lead();
+        stage.slot.run(Instant::now());
+        let submitted = stage.submitted();
+        assert_eq!(submitted.first() == Some(&"RAISE"), restored.is_some(), "{submitted:?}");
+        stage.slot.surroundings.send(send());
+        assert_eq!(stage.submitted(), ["CREATE"]);
+    }
 }
 
 #[test]
