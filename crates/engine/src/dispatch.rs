@@ -545,10 +545,8 @@ pub(crate) fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: 
     {
         // The ban has forgotten the rest of the end, and what failed may have been a part of it.
         let end = Step::Terminate { key: process_instance }.into_command().following(&execution.origin);
-        let sequence = execution.state.counters.work_in + 1;
-        let value =
-            WorkValue { sequence, process_instance_key: process_instance, commands: vec![end], ..WorkValue::default() };
-        execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
+        let entry = WorkValue { process_instance_key: process_instance, commands: vec![end], ..WorkValue::default() };
+        execution.enqueue(entry);
     }
 }
 

@@ -282,11 +282,15 @@ impl Execution<'_> {
         let rounds = self.rounds.saturating_add(u32::try_from(entries.len()).unwrap_or(u32::MAX));
         let is_part = entries.len() > 1;
         for (process_instance_key, commands) in entries {
-            let sequence = self.state.counters.work_in + 1;
-            let value = WorkValue { sequence, process_instance_key, commands, rounds, is_part };
-            self.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
+            self.enqueue(WorkValue { process_instance_key, commands, rounds, is_part, ..WorkValue::default() });
         }
         self.check_waiting_work(process_instance)
+    }
+
+    /// Puts an entry at the end of the work queue, which gives it its sequence.
+    pub fn enqueue(&mut self, entry: WorkValue) {
+        let sequence = self.state.counters.work_in + 1;
+        self.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(WorkValue { sequence, ..entry })));
     }
 
     /// The remaining steps in entries, each with the instance of its first one. None is larger than what one command should

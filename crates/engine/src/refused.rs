@@ -80,10 +80,8 @@ fn abandon(execution: &mut Execution<'_>, command: &Command) {
         return;
     }
     for (_, message) in due {
-        let sequence = execution.state.counters.work_in + 1;
         let commands = vec![due::expire(vec![Key::from_raw(message)])];
-        let value = WorkValue { sequence, commands, is_part: true, ..WorkValue::default() };
-        execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
+        execution.enqueue(WorkValue { commands, is_part: true, ..WorkValue::default() });
     }
 }
 

@@ -9,7 +9,7 @@ use protocol::{
     Command, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsMetadata, DecisionRequirementsValue,
     FormIntent, FormValue, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, ProcessMetadata,
     ProcessValue, Rejection, Request, ResourceDeletionIntent, ResourceDeletionValue, ResourceIntent, ResourceValue,
-    Text, WorkIntent, WorkValue,
+    Text, WorkValue,
 };
 
 use crate::execution::{Execution, Outcome};
@@ -164,9 +164,7 @@ fn has_waiting_work(state: &State, definition: Key) -> bool {
 
 /// What is decided cannot be refused: the deletion waits its turn behind the work.
 fn wait_behind_work(execution: &mut Execution<'_>, command: &Command) {
-    let sequence = execution.state.counters.work_in + 1;
-    let value = WorkValue { sequence, commands: vec![command.clone()], ..WorkValue::default() };
-    execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(value)));
+    execution.enqueue(WorkValue { commands: vec![command.clone()], ..WorkValue::default() });
 }
 
 /// Nothing begins with the definition any more. If it was the newest version, the one before is the newest again.

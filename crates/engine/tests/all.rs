@@ -1,4 +1,4 @@
-//! The tests of the engine in one program: each file alone would take as long to be compiled and linked as a few of them together.
+//! The tests of the engine in one program: one for each file would compile and link the same support again and again.
 //! Those that might end a process (`hostile`, `stack`) and the random models (`properties`) are programs of their own.
 
 mod support;

@@ -334,9 +334,7 @@ fn an_instance_whose_end_was_lost_is_cancelled_again() {
     let first = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
     partition.apply(vec![Command::new(instance, first)]);
     ban(&mut partition, instance);
-    while let Some(command) = partition.engine.continuation() {
-        partition.apply(vec![command]);
-    }
+    partition.go_on();
     let is_end = |record: &&Record| {
         record.key == instance
             && matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminated, _))

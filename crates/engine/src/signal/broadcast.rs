@@ -4,9 +4,7 @@
 //! behind them, so that other commands come in between. What was opened after the signal came does not get it.
 
 use bpmn::model::StaticOrExpression;
-use protocol::{
-    Command, ErrorType, Key, Payload, Rejection, SignalIntent, SignalRest, SignalValue, WorkIntent, WorkValue,
-};
+use protocol::{Command, ErrorType, Key, Payload, Rejection, SignalIntent, SignalRest, SignalValue, WorkValue};
 
 use super::{start_event, subscription};
 use crate::distribution;
@@ -153,13 +151,11 @@ fn reach(
 fn go_on_later(execution: &mut Execution<'_>, value: &SignalValue, rest: SignalRest) {
     let value = SignalValue { rest: Some(rest), ..value.clone() };
     let command = Command::new(Key::NONE, Payload::Signal(SignalIntent::Broadcast, Box::new(value)));
-    let sequence = execution.state.counters.work_in + 1;
     let work = WorkValue {
-        sequence,
         commands: vec![command.following(&execution.origin)],
         // Signals that cause one another without end are seen, however many each of them reaches.
         rounds: execution.rounds,
         ..WorkValue::default()
     };
-    execution.emit(Key::NONE, Payload::Work(WorkIntent::Enqueued, Box::new(work)));
+    execution.enqueue(work);
 }
