@@ -134,15 +134,15 @@ impl Record {
         usual::event(encoded).map_or_else(|| decode(encoded), Ok)
     }
 
-    /// Position and number of the record that `encoded` begins with, without reading the rest.
+    /// Position, number and source position of the record that `encoded` begins with, without reading the rest.
     ///
     /// # Errors
     /// When it begins with something else.
-    pub fn peek(encoded: &[u8]) -> Result<(u64, u64), DecodeError> {
+    pub fn peek(encoded: &[u8]) -> Result<[u64; 3], DecodeError> {
         let mut fields = Fields::of(encoded);
         let mut peek = || {
             fields.array()?;
-            Some((fields.unsigned()?, fields.unsigned()?))
+            Some([fields.unsigned()?, fields.unsigned()?, fields.unsigned()?])
         };
         peek().ok_or_else(not_a_record)
     }

@@ -357,7 +357,7 @@ fn records_look_as_exporters_of_zeebe_write_them() {
         batch_operation_reference: Some(Key::new(PartitionId(1), 3)),
         ..Record::event(12, 1_700_000_000_000, Key::new(PartitionId(2), 5), payload)
     };
-    assert_eq!(Record::peek(&encode_to_vec(&record)).expect("a record"), (12, 7));
+    assert_eq!(Record::peek(&encode_to_vec(&record)).expect("a record"), [12, 7, record.source_position]);
     let job = ValueType::Job as u32;
     let subject = Subject { timestamp: 1_700_000_000_000, is_event: false, value_type: job, intent: 1 };
     assert_eq!(Record::peek_subject(&encode_to_vec(&record)).expect("a record"), subject);

@@ -89,7 +89,7 @@ fn feed(consumer: &mut dyn PartitionExporter, records: &Records) -> u64 {
         while taken < TURN_RECORDS && records.time(next).is_some_and(|time| time <= now) {
             let encoded = records.encoded(next);
             (next, taken) = (next + 1, taken + 1);
-            let (position, number) = Record::peek(encoded).expect("a record");
+            let [position, number, _] = Record::peek(encoded).expect("a record");
             let place = protocol::RecordPlace { incarnation: 1, position, number };
             let subject = Record::peek_subject(encoded).expect("a record");
             if consumer.take_encoded(&subject, encoded, place, now) {

@@ -76,7 +76,8 @@ impl PartitionExporter for Flushed {
         if told.takes_encoded.is_none_or(|of| of.code() != subject.intent) {
             return false;
         }
-        assert_eq!(Record::peek(encoded).expect("a record"), (place.position, place.number));
+        let [position, number, _] = Record::peek(encoded).expect("a record");
+        assert_eq!((position, number), (place.position, place.number));
         told.taken_encoded.push(place.position);
         told.unacknowledged = Some(place);
         let at = now + told.delay;

@@ -1,7 +1,7 @@
 //! The layout of a segment file.
 //!
 //! A header ([`Header`]), then frames: length of the record (u32), CRC-32 of the record (u32), record, which begins with its
-//! position and number. All numbers are little-endian. What stands where: docs/formats.md.
+//! position, its number and the position of its command. All numbers are little-endian. What stands where: docs/formats.md.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -206,7 +206,7 @@ pub(super) fn encode_frame(
 /// What the beginning of some bytes is.
 pub(super) enum Frame<'a> {
     /// A complete frame.
-    Complete { position: u64, number: u64, record: &'a [u8], frame_bytes: usize },
+    Complete { position: u64, number: u64, source_position: u64, record: &'a [u8], frame_bytes: usize },
     /// The beginning of a frame that has this many bytes (at least).
     Partial { needed_bytes: usize },
     /// No frame.
@@ -231,7 +231,9 @@ pub(super) fn decode_frame(bytes: &[u8], verify: bool) -> Frame<'_> {
         return Frame::Damaged { problem: "the checksum of a record is wrong" };
     }
     match Record::peek(record) {
-        Ok((position, number)) => Frame::Complete { position, number, record, frame_bytes },
-        Err(_) => Frame::Damaged { problem: "a record does not begin with its position and number" },
+        Ok([position, number, source_position]) => {
+            Frame::Complete { position, number, source_position, record, frame_bytes }
+        }
+        Err(_) => Frame::Damaged { problem: "a record does not begin with its position, number and source position" },
     }
 }

@@ -216,7 +216,7 @@ impl Place {
                     needed_bytes = format::FRAME_HEADER_BYTES;
                     continue;
                 }
-                Frame::Complete { position, number, record, frame_bytes } => {
+                Frame::Complete { position, number, record, frame_bytes, .. } => {
                     let source = &self.segment.source;
                     let next = Record::peek_subject(record).and_then(|subject| {
                         let place = RecordPlace { incarnation: source.incarnation, position, number };

@@ -12,6 +12,8 @@ use super::{RecordLogOptions, Segment, SegmentFile};
 pub(super) const EXTENSION: &str = "records";
 
 /// Reads the segments, cuts off what a crash left half written, and leaves at least one segment.
+///
+/// What is left ends with the last record of a command: readers may take it that they have seen all of one when no more comes.
 pub(super) fn recover(
     options: &RecordLogOptions,
     checkpoint: RecordPlace,
@@ -22,6 +24,7 @@ pub(super) fn recover(
     forget_what_a_restore_forgot(options, &mut segments, checkpoint)?;
     remove_behind_a_lost_segment(options, &mut segments, checkpoint)?;
     let bases: Vec<RecordPlace> = segments.iter().map(|segment| segment.base).collect();
+    let mut last_command = None;
     for index in 0..segments.len() {
         let next_base = bases.get(index + 1).copied();
         // What is behind the checkpoint may never have reached the disk; what is before was synced.
@@ -31,12 +34,16 @@ pub(super) fn recover(
             segment.synced_bytes = segment.length_bytes;
             continue;
         }
-        let complete = scan(options, &mut segments[index], u64::MAX)?;
+        let scanned = scan(options, &mut segments[index], u64::MAX)?;
+        last_command = scanned.last_command;
         let reaches_next = next_base.is_none_or(|next| next.number == segments[index].last.number);
-        if let Some((offset, problem)) = complete.err().or_else(|| gap(&segments[index], reaches_next)) {
+        if let Some((offset, problem)) = scanned.end.err().or_else(|| gap(&segments[index], reaches_next)) {
             cut_off(options, &mut segments, index, offset, &problem, checkpoint)?;
             break;
         }
+    }
+    if let Some((segment, command)) = segments.back_mut().zip(last_command) {
+        cut_off_command(options, segment, command, checkpoint)?;
     }
     if segments.is_empty() {
         segments.push_back(create_segment(options, &source(options, checkpoint.incarnation), checkpoint)?.1);
@@ -81,7 +88,7 @@ fn forget_what_a_restore_forgot(
     let Some(last) = last else { return Ok(()) };
     let length = last.length_bytes;
     // Damage before the place is found again, and told, when everything is read.
-    if scan(options, last, begin)?.is_ok() && last.length_bytes < length {
+    if scan(options, last, begin)?.end.is_ok() && last.length_bytes < length {
         tracing::info!(%partition, file = %last.path.display(), "cutting off records that a restore of the state forgot");
         truncate(options, last, last.length_bytes)?;
     }
@@ -161,25 +168,39 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
     Ok(segments)
 }
 
-/// Reads a whole segment, or its records up to a position, and notes where the last complete one ends; the error says where
-/// and why it ends early.
-fn scan(
-    options: &RecordLogOptions,
-    segment: &mut Segment,
-    last_position: u64,
-) -> Result<Result<(), (u64, String)>, RecordLogError> {
+/// What a segment holds.
+struct Scanned {
+    /// Where and why it ends early.
+    end: Result<(), (u64, String)>,
+    /// Where the records of the last command begin; none where there are none.
+    last_command: Option<LastCommand>,
+}
+
+/// Where the records of the last command of a segment begin.
+struct LastCommand {
+    source_position: u64,
+    offset: u64,
+    /// The record before them.
+    behind: RecordPlace,
+}
+
+/// Reads a whole segment, or its records up to a position, and notes where the last complete one ends.
+fn scan(options: &RecordLogOptions, segment: &mut Segment, last_position: u64) -> Result<Scanned, RecordLogError> {
     let bytes = options.files.open(&segment.path).and_then(|file| read(&*file, file.length()?));
     let bytes = bytes.map_err(|error| RecordLogError::io("read", &segment.path, error))?;
     segment.last = segment.base;
     let mut offset = usize::try_from(segment.header_bytes).expect("a header is short");
-    let mut end = Ok(());
+    let (mut end, mut last_command) = (Ok(()), None::<LastCommand>);
     while offset < bytes.len() {
         let last = segment.last;
         match format::decode_frame(&bytes[offset..], true) {
             Frame::Complete { position, .. } if position > last_position => break,
-            Frame::Complete { position, number, frame_bytes, .. }
+            Frame::Complete { position, number, source_position, frame_bytes, .. }
                 if position > last.position && number == last.number.saturating_add(1) =>
             {
+                if last_command.as_ref().is_none_or(|command| command.source_position != source_position) {
+                    last_command = Some(LastCommand { source_position, offset: offset as u64, behind: last });
+                }
                 segment.last = RecordPlace { position, number, ..last };
                 offset += frame_bytes;
             }
@@ -192,7 +213,28 @@ fn scan(
         }
     }
     segment.length_bytes = offset as u64;
-    Ok(end.map_err(|problem| (offset as u64, problem)))
+    Ok(Scanned { end: end.map_err(|problem| (offset as u64, problem)), last_command })
+}
+
+/// A crash may have taken a part of the last command's records, which nothing in the others shows, and the read model must not take
+/// these for all of them. They are derived again from the log, like everything behind the checkpoint, which lies between commands.
+/// (No command has records in two segments: these begin behind a batch, or with the record that begins an incarnation.)
+fn cut_off_command(
+    options: &RecordLogOptions,
+    segment: &mut Segment,
+    command: LastCommand,
+    checkpoint: RecordPlace,
+) -> Result<(), RecordLogError> {
+    let LastCommand { source_position, offset, behind } = command;
+    if behind.number < checkpoint.number {
+        return Ok(());
+    }
+    tracing::debug!(
+        partition = %options.partition, file = %segment.path.display(), offset, source_position,
+        "cutting off the records of the last command, of which a part may be lost"
+    );
+    (segment.last, segment.length_bytes) = (behind, offset);
+    truncate(options, segment, offset)
 }
 
 /// Ends the stream at a place and removes what is behind it; the log derives it again.

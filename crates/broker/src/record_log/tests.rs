@@ -34,7 +34,7 @@ fn record(position: u64) -> Record {
         tenant_id: protocol::DEFAULT_TENANT.into(),
     };
     let payload = Payload::Variable(VariableIntent::Created, Box::new(value));
-    Record { source_position: 1, ..Record::event(position, 1, Key::NONE, payload) }
+    Record { source_position: position, ..Record::event(position, 1, Key::NONE, payload) }
 }
 
 fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
@@ -138,6 +138,43 @@ fn every_torn_end_is_cut_off_and_derived_again() {
         let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
         write(&mut writer, 1..=4);
         assert_eq!(read(&log, 0), [1, 2, 3, 4], "flipped at {flipped}");
+    }
+}
+
+#[test]
+fn what_is_left_of_the_last_command_is_cut_off_too() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let options = || options(directory.path(), 1 << 20);
+    let (log, mut writer) = open(options(), 0);
+    // Two commands, with two and three records.
+    let derived: Vec<Record> = (1..)
+        .zip([(1, 2), (1, 3), (4, 5), (4, 6), (4, 7)])
+        .map(|(number, (source_position, position))| Record { number, source_position, ..record(position) })
+        .collect();
+    let derive = |writer: &mut RecordWriter| {
+        derived.iter().for_each(|record| writer.append(record));
+        writer.flush().expect("the disk has room");
+    };
+    derive(&mut writer);
+    let path = log.segments.lock()[0].path.clone();
+    drop((log, writer));
+    let bytes = std::fs::read(&path).expect("readable");
+    let begin = RecordPlace { position: 0, ..place(0) };
+    for length in (HEADER_BYTES..=bytes.len()).step_by(7) {
+        std::fs::write(&path, &bytes[..length]).expect("writable");
+        let (log, mut writer) = RecordLog::open(options(), begin).expect("it is cut off");
+        let left = read_on(&log, begin).0;
+        assert!([vec![], vec![2, 3]].contains(&left), "{left:?} of {length} bytes");
+        derive(&mut writer);
+        assert_eq!(read_on(&log, begin), (vec![2, 3, 5, 6, 7], vec![]));
+        assert_eq!(std::fs::read(&path).expect("readable"), bytes);
+    }
+    // What the state holds is never derived again.
+    for (position, number, last_position) in [(3, 2, 3), (7, 5, 7)] {
+        let checkpoint = RecordPlace { position, ..place(number) };
+        let (log, _writer) = RecordLog::open(options(), checkpoint).expect("intact");
+        assert_eq!(log.last_position(), last_position, "with a state of {number} records");
+        std::fs::write(&path, &bytes).expect("writable");
     }
 }
 
@@ -422,7 +459,7 @@ fn segments_of_later_versions_are_read_if_they_say_so() {
         bytes
     };
     std::fs::write(&path, later(3, 1)).expect("writable");
-    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 3);
     write(&mut writer, 4..=5);
     assert_eq!(read(&log, 0), [1, 2, 3, 4, 5]);
     drop((log, writer));
@@ -441,16 +478,19 @@ fn a_raised_incarnation_begins_with_its_own_record() {
             Box::new(IncarnationValue { incarnation, ..Default::default() }),
         )
     };
-    // In one batch with what comes before and after, and at the beginning of one.
-    writer.append(&record(1));
-    writer.append(&Record { payload: raise(2), ..record(2) });
-    writer.append(&record(3));
-    writer.append(&Record { payload: raise(3), ..record(4) });
-    writer.flush().expect("the disk has room");
     // A purge begins one, too: what comes behind it is not what a restart would find at these places.
     let purged = Payload::Purge(PurgeIntent::Purged, PurgeValue { incarnation: 4 });
-    writer.append(&Record { payload: purged, ..record(5) });
-    write(&mut writer, 6..=6);
+    let derive = |writer: &mut RecordWriter| {
+        // In one batch with what comes before and after, and at the beginning of one.
+        writer.append(&record(1));
+        writer.append(&Record { payload: raise(2), ..record(2) });
+        writer.append(&record(3));
+        writer.append(&Record { payload: raise(3), ..record(4) });
+        writer.flush().expect("the disk has room");
+        writer.append(&Record { payload: purged.clone(), ..record(5) });
+        write(writer, 6..=6);
+    };
+    derive(&mut writer);
     let check = |log: &Arc<RecordLog>| {
         let mut reader = RecordReader::after(log.clone(), place(0));
         let incarnations: Vec<u64> =
@@ -461,8 +501,17 @@ fn a_raised_incarnation_begins_with_its_own_record() {
     check(&log);
     drop((log, writer));
     // The state may be from before: the rest is derived again, and skipped.
+    for _ in 0..2 {
+        let (log, mut writer) = open(options(directory.path(), 1 << 20), 1);
+        derive(&mut writer);
+        check(&log);
+    }
+    // A crash may leave nothing but the last segment's beginning.
+    let (log, writer) = open(options(directory.path(), 1 << 20), 1);
+    assert_eq!((log.incarnation(), log.last_position()), (4, 5));
+    drop((log, writer));
     let (log, mut writer) = open(options(directory.path(), 1 << 20), 1);
-    writer.append(&Record { payload: raise(2), ..record(2) });
-    writer.flush().expect("the disk has room");
+    assert_eq!((log.incarnation(), log.last_position()), (4, 4));
+    derive(&mut writer);
     check(&log);
 }
