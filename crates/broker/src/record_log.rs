@@ -29,6 +29,7 @@ use parking_lot::Mutex;
 use protocol::{PartitionId, RecordPlace, RecordSource, Text};
 
 use format::{Frame, Header};
+use recovery::Recovered;
 
 pub use files::{SegmentFile, SegmentFiles, SystemFiles};
 pub use format::RecordLogError;
@@ -83,8 +84,9 @@ pub struct RecordLog {
     options: RecordLogOptions,
     /// Oldest first; the last one is written to. Never empty.
     segments: Mutex<VecDeque<Segment>>,
-    /// Position of the last record that readers can see.
-    last_position: AtomicU64,
+    /// Position of the last record that readers can see, which is the last one of its command: some of them take it that no
+    /// more comes of it. After a restart, those of the last command are hidden until they were derived again.
+    readable: AtomicU64,
     /// Held by the thread that syncs: what one of them learns of a failure, the next one must know.
     syncing: Mutex<()>,
 }
@@ -126,7 +128,7 @@ impl RecordLog {
         options: RecordLogOptions,
         checkpoint: RecordPlace,
     ) -> Result<(Arc<RecordLog>, RecordWriter), RecordLogError> {
-        let mut segments = recovery::recover(&options, checkpoint)?;
+        let Recovered { mut segments, before_uncertain } = recovery::recover(&options, checkpoint)?;
         let newest = segments.back().expect("recovery leaves a segment");
         let source = recovery::source(&options, checkpoint.incarnation.max(newest.base.incarnation));
         // There was no reader before, or the end is lost: what comes now does not follow what is there.
@@ -142,8 +144,8 @@ impl RecordLog {
             segments.push_back(recovery::create_segment(&options, &source, base)?.1);
         }
         let last = segments.back().expect("there is always a segment").last;
-        let (segments, last_position) = (Mutex::new(segments), AtomicU64::new(last.position));
-        let log = Arc::new(RecordLog { options, segments, last_position, syncing: Mutex::new(()) });
+        let readable = AtomicU64::new(before_uncertain.unwrap_or(last).position);
+        let log = Arc::new(RecordLog { options, segments: Mutex::new(segments), readable, syncing: Mutex::new(()) });
         let writer = RecordWriter::open(log.clone(), last.position.max(checkpoint.position))?;
         Ok((log, writer))
     }
@@ -184,9 +186,9 @@ impl RecordLog {
         }
     }
 
-    /// Position of the last written record.
-    pub fn last_position(&self) -> u64 {
-        self.last_position.load(Ordering::Acquire)
+    /// Position of the last record that is to be read.
+    fn readable_position(&self) -> u64 {
+        self.readable.load(Ordering::Acquire)
     }
 
     /// The last written record.

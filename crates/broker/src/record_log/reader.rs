@@ -125,10 +125,10 @@ impl RecordReader {
         self.gap.take()
     }
 
-    /// The next record, if one is written. It is read only if it is wanted.
+    /// The next record, if one is written and it is sure that all of its command are. It is read only if it is wanted.
     pub fn next(&mut self, mut answer: impl FnMut(&Offer<'_>) -> Answer) -> Result<Option<Next>, RecordLogError> {
         loop {
-            if self.last.position >= self.log.last_position() {
+            if self.last.position >= self.log.readable_position() {
                 return Ok(None);
             }
             let mut place = match self.place.take() {

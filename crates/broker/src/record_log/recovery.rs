@@ -11,20 +11,23 @@ use super::{RecordLogOptions, Segment, SegmentFile};
 
 pub(super) const EXTENSION: &str = "records";
 
+/// What is there after a restart.
+pub(super) struct Recovered {
+    /// At least one.
+    pub segments: VecDeque<Segment>,
+    /// When the last command may have had more records than are there: what comes before it.
+    pub before_uncertain: Option<RecordPlace>,
+}
+
 /// Reads the segments, cuts off what a crash left half written, and leaves at least one segment.
-///
-/// What is left ends with the last record of a command: readers may take it that they have seen all of one when no more comes.
-pub(super) fn recover(
-    options: &RecordLogOptions,
-    checkpoint: RecordPlace,
-) -> Result<VecDeque<Segment>, RecordLogError> {
+pub(super) fn recover(options: &RecordLogOptions, checkpoint: RecordPlace) -> Result<Recovered, RecordLogError> {
     let directory = &options.directory;
     options.files.create_directory(directory).map_err(|error| RecordLogError::io("create", directory, error))?;
     let mut segments = VecDeque::from(list(options)?);
     forget_what_a_restore_forgot(options, &mut segments, checkpoint)?;
     remove_behind_a_lost_segment(options, &mut segments, checkpoint)?;
     let bases: Vec<RecordPlace> = segments.iter().map(|segment| segment.base).collect();
-    let mut last_command = None;
+    let mut before_last_command = None;
     for index in 0..segments.len() {
         let next_base = bases.get(index + 1).copied();
         // What is behind the checkpoint may never have reached the disk; what is before was synced.
@@ -35,20 +38,21 @@ pub(super) fn recover(
             continue;
         }
         let scanned = scan(options, &mut segments[index], u64::MAX)?;
-        last_command = scanned.last_command;
+        before_last_command = scanned.before_last_command;
         let reaches_next = next_base.is_none_or(|next| next.number == segments[index].last.number);
         if let Some((offset, problem)) = scanned.end.err().or_else(|| gap(&segments[index], reaches_next)) {
             cut_off(options, &mut segments, index, offset, &problem, checkpoint)?;
             break;
         }
     }
-    if let Some((segment, command)) = segments.back_mut().zip(last_command) {
-        cut_off_command(options, segment, command, checkpoint)?;
-    }
     if segments.is_empty() {
         segments.push_back(create_segment(options, &source(options, checkpoint.incarnation), checkpoint)?.1);
     }
-    Ok(segments)
+    // A crash may have taken some records of the last command, and nothing in the others shows that. They are derived again,
+    // unless the state holds them. (No command has records in two segments: these begin behind a batch, or with the record
+    // that begins an incarnation.)
+    let before_uncertain = before_last_command.filter(|before| before.number >= checkpoint.number);
+    Ok(Recovered { segments, before_uncertain })
 }
 
 /// What is written now.
@@ -168,20 +172,12 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
     Ok(segments)
 }
 
-/// What a segment holds.
+/// What is said of a segment that was read.
 struct Scanned {
     /// Where and why it ends early.
     end: Result<(), (u64, String)>,
-    /// Where the records of the last command begin; none where there are none.
-    last_command: Option<LastCommand>,
-}
-
-/// Where the records of the last command of a segment begin.
-struct LastCommand {
-    source_position: u64,
-    offset: u64,
-    /// The record before them.
-    behind: RecordPlace,
+    /// The record before those of the last command; none when there are none.
+    before_last_command: Option<RecordPlace>,
 }
 
 /// Reads a whole segment, or its records up to a position, and notes where the last complete one ends.
@@ -190,7 +186,8 @@ fn scan(options: &RecordLogOptions, segment: &mut Segment, last_position: u64) -
     let bytes = bytes.map_err(|error| RecordLogError::io("read", &segment.path, error))?;
     segment.last = segment.base;
     let mut offset = usize::try_from(segment.header_bytes).expect("a header is short");
-    let (mut end, mut last_command) = (Ok(()), None::<LastCommand>);
+    let mut end = Ok(());
+    let mut last_command: Option<(u64, RecordPlace)> = None;
     while offset < bytes.len() {
         let last = segment.last;
         match format::decode_frame(&bytes[offset..], true) {
@@ -198,8 +195,8 @@ fn scan(options: &RecordLogOptions, segment: &mut Segment, last_position: u64) -
             Frame::Complete { position, number, source_position, frame_bytes, .. }
                 if position > last.position && number == last.number.saturating_add(1) =>
             {
-                if last_command.as_ref().is_none_or(|command| command.source_position != source_position) {
-                    last_command = Some(LastCommand { source_position, offset: offset as u64, behind: last });
+                if last_command.is_none_or(|(command, _)| command != source_position) {
+                    last_command = Some((source_position, last));
                 }
                 segment.last = RecordPlace { position, number, ..last };
                 offset += frame_bytes;
@@ -213,28 +210,8 @@ fn scan(options: &RecordLogOptions, segment: &mut Segment, last_position: u64) -
         }
     }
     segment.length_bytes = offset as u64;
-    Ok(Scanned { end: end.map_err(|problem| (offset as u64, problem)), last_command })
-}
-
-/// A crash may have taken a part of the last command's records, which nothing in the others shows, and the read model must not take
-/// these for all of them. They are derived again from the log, like everything behind the checkpoint, which lies between commands.
-/// (No command has records in two segments: these begin behind a batch, or with the record that begins an incarnation.)
-fn cut_off_command(
-    options: &RecordLogOptions,
-    segment: &mut Segment,
-    command: LastCommand,
-    checkpoint: RecordPlace,
-) -> Result<(), RecordLogError> {
-    let LastCommand { source_position, offset, behind } = command;
-    if behind.number < checkpoint.number {
-        return Ok(());
-    }
-    tracing::debug!(
-        partition = %options.partition, file = %segment.path.display(), offset, source_position,
-        "cutting off the records of the last command, of which a part may be lost"
-    );
-    (segment.last, segment.length_bytes) = (behind, offset);
-    truncate(options, segment, offset)
+    let before_last_command = last_command.map(|(_, before)| before);
+    Ok(Scanned { end: end.map_err(|problem| (offset as u64, problem)), before_last_command })
 }
 
 /// Ends the stream at a place and removes what is behind it; the log derives it again.

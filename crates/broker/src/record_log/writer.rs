@@ -23,6 +23,8 @@ pub struct RecordWriter {
     too_large: Option<(u64, usize)>,
     /// Records up to this position are in a segment, or in `frames`, or nobody reads them.
     seen: u64,
+    /// Up to this position, records were derived since the start.
+    derived: u64,
     /// The last record in `frames` or in the segment.
     last: RecordPlace,
     /// Bytes written since a piece was last announced.
@@ -66,6 +68,7 @@ impl RecordWriter {
             record_limit_bytes: RECORD_LIMIT_BYTES,
             too_large: None,
             seen,
+            derived: 0,
             piece_bytes: 0,
             begins: VecDeque::new(),
         })
@@ -73,6 +76,7 @@ impl RecordWriter {
 
     /// Adds a record; one that is already there (because it is derived again after a restart) is skipped.
     pub fn append(&mut self, record: &Record) {
+        self.derived = self.derived.max(record.position);
         if record.position <= self.seen || self.too_large.is_some() || !self.log.options.is_read {
             return;
         }
@@ -94,7 +98,7 @@ impl RecordWriter {
 
     /// Position of the last record that is written.
     pub fn last_position(&self) -> u64 {
-        self.log.last_position()
+        self.segment.last.position
     }
 
     /// Writes what was added. After an error nothing is lost: the next call tries again.
@@ -104,6 +108,10 @@ impl RecordWriter {
             return Err(RecordLogError::TooLarge { partition: self.log.partition(), position, bytes });
         }
         if self.frames.is_empty() && self.begins.is_empty() {
+            // What a restart found of the last command was derived again, and nothing behind it.
+            if self.log.readable_position() < self.last.position && self.derived >= self.last.position {
+                self.publish(self.last);
+            }
             return Ok(());
         }
         while let Some(Begins { at, behind, incarnation }) = self.begins.front().copied() {
@@ -140,11 +148,7 @@ impl RecordWriter {
             current.length_bytes = self.segment.length_bytes;
             current.last = last;
         }
-        self.log.last_position.store(last.position, Ordering::Release);
-        for reader in &self.log.options.readers {
-            // A full channel means that the reader already knows; a closed one, that it has ended.
-            let _ = reader.try_send(());
-        }
+        self.publish(last);
         if self.piece_bytes >= PIECE_BYTES
             && let Some(write_back) = &self.log.options.write_back
         {
@@ -152,6 +156,15 @@ impl RecordWriter {
             let _ = write_back.try_send(());
         }
         Ok(())
+    }
+
+    /// Lets readers have the records up to the last one of a batch.
+    fn publish(&self, last: RecordPlace) {
+        self.log.readable.store(last.position, Ordering::Release);
+        for reader in &self.log.options.readers {
+            // A full channel means that the reader already knows; a closed one, that it has ended.
+            let _ = reader.try_send(());
+        }
     }
 
     fn roll(&mut self, source: Arc<RecordSource>) -> Result<(), RecordLogError> {

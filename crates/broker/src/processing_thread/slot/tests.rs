@@ -159,7 +159,7 @@ fn nothing_is_answered_or_applied_before_the_records_of_the_batch_are_written() 
     assert_eq!(stage.slot.partition.partition().engine().applied(), 1, "the second batch waits behind the first");
     stage.repair(file);
     assert_eq!(answers(), (1, 1));
-    assert_eq!(stage.records.last_position(), stage.slot.partition.partition().engine().last_position());
+    assert_eq!(stage.records.last_place().position, stage.slot.partition.partition().engine().last_position());
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_log_that_ends_before_its_records_is_not_led() {
     stage.lead();
     stage.commit(&creation(1));
     stage.commit(&creation(2));
-    let recorded = stage.records.last_position();
+    let recorded = stage.records.last_place().position;
     drop(stage);
     // The log has lost the second batch; the records of it are there.
     let mut stage = Stage::new(directory.path());
