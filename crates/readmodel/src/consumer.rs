@@ -103,8 +103,8 @@ struct Open {
 }
 
 impl Open {
-    /// Whether a transaction would end amid variables that somebody set, of which records behind them say so. These are there
-    /// already, so they come before the next flush; if none came, there are none.
+    /// Whether a transaction would end amid variables that somebody set, of which records behind them say so. Readers get to see
+    /// all records of a command at once, so these come before the next flush; if none came, there are none.
     fn is_amid_variables(&mut self) -> bool {
         self.fold.is_amid_variables() && self.put_off_at.replace(self.taken) != Some(self.taken)
     }
