@@ -87,6 +87,8 @@ pub struct RecordLog {
     /// Position of the last record that readers can see, which is the last one of its command: some of them take it that no
     /// more comes of it. After a restart, those of the last command are hidden until they were derived again.
     readable: AtomicU64,
+    /// The last record before those that were hidden at the start.
+    before_uncertain: Option<RecordPlace>,
     /// Held by the thread that syncs: what one of them learns of a failure, the next one must know.
     syncing: Mutex<()>,
 }
@@ -144,8 +146,13 @@ impl RecordLog {
             segments.push_back(recovery::create_segment(&options, &source, base)?.1);
         }
         let last = segments.back().expect("there is always a segment").last;
-        let readable = AtomicU64::new(before_uncertain.unwrap_or(last).position);
-        let log = Arc::new(RecordLog { options, segments: Mutex::new(segments), readable, syncing: Mutex::new(()) });
+        let log = Arc::new(RecordLog {
+            options,
+            segments: Mutex::new(segments),
+            readable: AtomicU64::new(before_uncertain.unwrap_or(last).position),
+            before_uncertain,
+            syncing: Mutex::new(()),
+        });
         let writer = RecordWriter::open(log.clone(), last.position.max(checkpoint.position))?;
         Ok((log, writer))
     }
@@ -191,9 +198,10 @@ impl RecordLog {
         self.readable.load(Ordering::Acquire)
     }
 
-    /// The last written record.
+    /// The last record that is to be read.
     pub fn last_place(&self) -> RecordPlace {
-        self.segments.lock().back().expect("there is always a segment").last
+        let hiding = self.before_uncertain.filter(|before| before.position == self.readable_position());
+        hiding.unwrap_or_else(|| self.segments.lock().back().expect("there is always a segment").last)
     }
 
     /// Bytes that are written and not known to be on the disk.

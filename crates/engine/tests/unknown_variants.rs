@@ -1,57 +1,11 @@
-//! What a later version wrote must not be read as something else, or as nothing: wherever a number in a command or record is one
-//! that this version does not know, it is an error. Otherwise the number stays what it is.
+//! What a later version wrote is not read as something else, or as nothing, in everything that partitions send each other. (Of what
+//! all other tests did, some of each kind is looked at when they check their partitions.)
 
 use crate::cluster::{Cluster, Message, creation};
+use crate::support::unknown_variants::check;
 use engine::Limits;
-use minicbor::{Decode, Encode};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
-
-/// Where the integers of an encoded value are, with the lengths of their encodings.
-fn integers(bytes: &[u8]) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let (major, additional) = (bytes[at] >> 5, bytes[at] & 31);
-        let extra = match additional {
-            0..=23 => 0,
-            24..=27 => 1 << (additional - 24),
-            other => panic!("no definite length: {other}"),
-        };
-        let argument =
-            bytes[at + 1..at + 1 + extra].iter().fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
-        let argument = if extra == 0 { usize::from(additional) } else { argument };
-        match major {
-            0 | 1 => found.push((at, 1 + extra)),
-            2 | 3 => at += argument,
-            _ => {}
-        }
-        at += 1 + extra;
-    }
-    found
-}
-
-/// Numbers that are no variant of anything, in the shortest encoding of each length.
-const UNKNOWN: [&[u8]; 3] = [&[0x18, 119], &[0x19, 0x7f, 0xf1], &[0x1a, 0x7f, 0xff, 0xff, 0xf1]];
-
-/// Puts each of the numbers in the place of each integer, and answers how often that was an error.
-fn check<T: Encode<()> + for<'b> Decode<'b, ()> + std::fmt::Debug>(value: &T) -> usize {
-    let bytes = encode_to_vec(value);
-    let mut errors = 0;
-    for (at, length) in integers(&bytes) {
-        for unknown in UNKNOWN {
-            let changed = [&bytes[..at], unknown, &bytes[at + length..]].concat();
-            match decode::<T>(&changed) {
-                Ok(read) => assert!(
-                    encode_to_vec(&read) == changed,
-                    "the number at {at} of {value:?} is read as something else or as nothing: {read:?}"
-                ),
-                Err(_) => errors += 1,
-            }
-        }
-    }
-    errors
-}
 
 /// Partitions that have sent each other everything that they send, with steps in the queue.
 fn history() -> Cluster {

@@ -131,9 +131,10 @@ impl RecordReader {
             if self.last.position >= self.log.readable_position() {
                 return Ok(None);
             }
-            let mut place = match self.place.take() {
-                Some(place) => place,
-                None => self.enter(self.log.segment_for(self.last.position))?,
+            let Some(mut place) = self.place.take() else {
+                // It may begin behind what can be read.
+                self.place = Some(self.enter(self.log.segment_for(self.last.position))?);
+                continue;
             };
             if let Some(next) = place.read(self.last, self.gap.is_none(), &mut answer)? {
                 self.place = Some(place);

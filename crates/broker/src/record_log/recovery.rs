@@ -27,7 +27,7 @@ pub(super) fn recover(options: &RecordLogOptions, checkpoint: RecordPlace) -> Re
     forget_what_a_restore_forgot(options, &mut segments, checkpoint)?;
     remove_behind_a_lost_segment(options, &mut segments, checkpoint)?;
     let bases: Vec<RecordPlace> = segments.iter().map(|segment| segment.base).collect();
-    let mut before_last_command = None;
+    let mut last_command = None;
     for index in 0..segments.len() {
         let next_base = bases.get(index + 1).copied();
         // What is behind the checkpoint may never have reached the disk; what is before was synced.
@@ -35,12 +35,12 @@ pub(super) fn recover(options: &RecordLogOptions, checkpoint: RecordPlace) -> Re
             let segment = &mut segments[index];
             segment.last = RecordPlace { incarnation: segment.base.incarnation, ..next };
             segment.synced_bytes = segment.length_bytes;
+            last_command = None;
             continue;
         }
-        let scanned = scan(options, &mut segments[index], u64::MAX)?;
-        before_last_command = scanned.before_last_command;
+        let complete = scan(options, &mut segments[index], u64::MAX, &mut last_command)?;
         let reaches_next = next_base.is_none_or(|next| next.number == segments[index].last.number);
-        if let Some((offset, problem)) = scanned.end.err().or_else(|| gap(&segments[index], reaches_next)) {
+        if let Some((offset, problem)) = complete.err().or_else(|| gap(&segments[index], reaches_next)) {
             cut_off(options, &mut segments, index, offset, &problem, checkpoint)?;
             break;
         }
@@ -49,9 +49,8 @@ pub(super) fn recover(options: &RecordLogOptions, checkpoint: RecordPlace) -> Re
         segments.push_back(create_segment(options, &source(options, checkpoint.incarnation), checkpoint)?.1);
     }
     // A crash may have taken some records of the last command, and nothing in the others shows that. They are derived again,
-    // unless the state holds them. (No command has records in two segments: these begin behind a batch, or with the record
-    // that begins an incarnation.)
-    let before_uncertain = before_last_command.filter(|before| before.number >= checkpoint.number);
+    // unless the state holds them. (They can be in two segments: a new version begins one behind what a crash left.)
+    let before_uncertain = last_command.map(|(_, before)| before).filter(|before| before.number >= checkpoint.number);
     Ok(Recovered { segments, before_uncertain })
 }
 
@@ -92,7 +91,7 @@ fn forget_what_a_restore_forgot(
     let Some(last) = last else { return Ok(()) };
     let length = last.length_bytes;
     // Damage before the place is found again, and told, when everything is read.
-    if scan(options, last, begin)?.end.is_ok() && last.length_bytes < length {
+    if scan(options, last, begin, &mut None)?.is_ok() && last.length_bytes < length {
         tracing::info!(%partition, file = %last.path.display(), "cutting off records that a restore of the state forgot");
         truncate(options, last, last.length_bytes)?;
     }
@@ -172,22 +171,22 @@ fn list(options: &RecordLogOptions) -> Result<Vec<Segment>, RecordLogError> {
     Ok(segments)
 }
 
-/// What is said of a segment that was read.
-struct Scanned {
-    /// Where and why it ends early.
-    end: Result<(), (u64, String)>,
-    /// The record before those of the last command; none when there are none.
-    before_last_command: Option<RecordPlace>,
-}
+/// The source position of a command, and the record before the first one of it.
+type LastCommand = Option<(u64, RecordPlace)>;
 
-/// Reads a whole segment, or its records up to a position, and notes where the last complete one ends.
-fn scan(options: &RecordLogOptions, segment: &mut Segment, last_position: u64) -> Result<Scanned, RecordLogError> {
+/// Reads a whole segment, or its records up to a position, and notes where the last complete one ends, and of which command it
+/// is; the error says where and why it ends early.
+fn scan(
+    options: &RecordLogOptions,
+    segment: &mut Segment,
+    last_position: u64,
+    last_command: &mut LastCommand,
+) -> Result<Result<(), (u64, String)>, RecordLogError> {
     let bytes = options.files.open(&segment.path).and_then(|file| read(&*file, file.length()?));
     let bytes = bytes.map_err(|error| RecordLogError::io("read", &segment.path, error))?;
     segment.last = segment.base;
     let mut offset = usize::try_from(segment.header_bytes).expect("a header is short");
     let mut end = Ok(());
-    let mut last_command: Option<(u64, RecordPlace)> = None;
     while offset < bytes.len() {
         let last = segment.last;
         match format::decode_frame(&bytes[offset..], true) {
@@ -196,7 +195,7 @@ fn scan(options: &RecordLogOptions, segment: &mut Segment, last_position: u64) -
                 if position > last.position && number == last.number.saturating_add(1) =>
             {
                 if last_command.is_none_or(|(command, _)| command != source_position) {
-                    last_command = Some((source_position, last));
+                    *last_command = Some((source_position, last));
                 }
                 segment.last = RecordPlace { position, number, ..last };
                 offset += frame_bytes;
@@ -210,8 +209,7 @@ fn scan(options: &RecordLogOptions, segment: &mut Segment, last_position: u64) -
         }
     }
     segment.length_bytes = offset as u64;
-    let before_last_command = last_command.map(|(_, before)| before);
-    Ok(Scanned { end: end.map_err(|problem| (offset as u64, problem)), before_last_command })
+    Ok(end.map_err(|problem| (offset as u64, problem)))
 }
 
 /// Ends the stream at a place and removes what is behind it; the log derives it again.

@@ -159,6 +159,11 @@ fn what_a_crash_left_of_the_last_command_is_read_when_all_of_it_is_there() {
     for length in HEADER_BYTES..=bytes.len() {
         std::fs::write(&path, &bytes[..length]).expect("writable");
         let (log, mut writer) = open(options(), 0);
+        assert_eq!(
+            log.last_place().position,
+            read_on(&log, place(0)).0.last().copied().unwrap_or(0),
+            "nobody is behind"
+        );
         let left = read_on(&log, place(0)).0;
         assert!([vec![], vec![2, 3]].contains(&left), "{left:?} of {length} bytes");
         assert!(writer.last_position() >= left.last().copied().unwrap_or(0), "what is there is not forgotten");
@@ -170,6 +175,26 @@ fn what_a_crash_left_of_the_last_command_is_read_when_all_of_it_is_there() {
         writer.flush().expect("the disk has room");
         assert_eq!(read_on(&log, place(0)), (vec![2, 3, 5, 6, 7], vec![]), "of {length} bytes");
         assert_eq!(std::fs::read(&path).expect("readable"), bytes);
+    }
+    // A new version begins a segment of its own, behind what is left; the power fails again when it has derived none, some or all.
+    let three = HEADER_BYTES + (bytes.len() - HEADER_BYTES) / 5 * 3;
+    for (length, derived_meanwhile) in [(three, 0), (three, 4), (three, 5), (bytes.len(), 0)] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let of = |version: &str| RecordLogOptions {
+            broker_version: version.into(),
+            ..RecordLogOptions { directory: directory.path().to_owned(), ..options() }
+        };
+        std::fs::write(directory.path().join(path.file_name().expect("it has a name")), &bytes[..length])
+            .expect("writable");
+        let (log, mut writer) = RecordLog::open(of("8.9.1"), place(0)).expect("intact");
+        derived[..derived_meanwhile].iter().for_each(|record| writer.append(record));
+        writer.flush().expect("the disk has room");
+        drop((log, writer));
+        let (log, mut writer) = RecordLog::open(of("8.9.1"), place(0)).expect("intact");
+        assert_eq!(read_on(&log, place(0)), (vec![2, 3], vec![]), "of {length} bytes, {derived_meanwhile} derived");
+        derived.iter().for_each(|record| writer.append(record));
+        writer.flush().expect("the disk has room");
+        assert_eq!(read_on(&log, place(0)), (vec![2, 3, 5, 6, 7], vec![]));
     }
     // What the state holds is never derived again.
     for (position, number, readable) in [(3, 2, vec![2, 3]), (7, 5, vec![2, 3, 5, 6, 7])] {
@@ -393,6 +418,20 @@ fn positions_of_commands_are_no_loss() {
     writer.append(&Record { number: 6, ..record(901) });
     writer.flush().expect("the disk has room");
     assert_eq!(read_on(&log, place(0)), (vec![2, 4, 6, 8, 10, 901], vec![]));
+}
+
+#[test]
+fn what_is_hidden_is_not_read_behind_a_gap() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let options = || options(directory.path(), 1 << 20);
+    // A stream that begins with a state of a hundred records, and of whose first command a crash left one.
+    let (log, mut writer) = open(options(), 100);
+    write(&mut writer, [101]);
+    drop((log, writer));
+    let (log, mut writer) = open(options(), 100);
+    assert_eq!(read_on(&log, place(50)), (vec![], vec![(50, 100)]));
+    write(&mut writer, [101, 102]);
+    assert_eq!(read_on(&log, place(50)), (vec![101, 102], vec![(50, 100)]));
 }
 
 #[test]

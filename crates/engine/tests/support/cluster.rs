@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::{Engine, EngineOptions, Limits, Output, Reply};
 use protocol::*;
 
-use super::support::TENANT;
+use super::support::{TENANT, unknown_variants};
 
 /// Partitions with the history of everything that they were given and gave back.
 pub struct Cluster {
@@ -213,6 +213,7 @@ impl Cluster {
                 records.append(&mut output.records);
             }
             assert_eq!(records, node.records, "a replica has the same records");
+            unknown_variants::check_some(&node.batches, &node.records);
             let hash = |engine: &Engine| engine.state_hash().expect("readable");
             assert_eq!(hash(&replica), hash(&node.engine), "a replica has the same state");
             let mut folded = Engine::in_memory(node.options);

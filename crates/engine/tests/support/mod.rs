@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod unknown_variants;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -210,6 +212,7 @@ impl Partition {
             records.extend(output.records);
         }
         assert_eq!(records, self.records, "a replica has the same records");
+        unknown_variants::check_some(&self.batches, &self.records);
         assert_eq!(replica.state_hash().expect("readable"), hash, "a replica has the same state");
         let mut folded = Engine::in_memory(options);
         for record in &self.records {
