@@ -5,7 +5,7 @@ mod describe;
 mod history;
 mod instance;
 mod list;
-mod rest;
+pub(crate) mod rest;
 mod run;
 mod table;
 mod time;

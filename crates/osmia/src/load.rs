@@ -44,8 +44,6 @@ pub(crate) enum Load {
     Timers(Timers),
 }
 
-const DEFAULT_REST_ADDRESS: &str = "127.0.0.1:8080";
-
 const PROFILES: &str = "\
 Profiles:
   one-task              start, service task, end
@@ -60,7 +58,8 @@ A message that is not correlated exactly once, or a timer that does not fire exa
 /// Where the load goes, and what is reported.
 #[derive(Debug, Args)]
 struct Target {
-    /// Addresses of the gateways [default: ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS or 127.0.0.1:26500]
+    /// Addresses of the gateways [default: OSMIA_ADDRESS, ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS,
+    /// ZEEBE_GRPC_ADDRESS or 127.0.0.1:26500]
     #[arg(long)]
     address: Vec<String>,
     /// Process of the server on this machine, whose processor time and memory are reported.
@@ -94,7 +93,8 @@ struct Commands {
     /// What creations, publications, completions and polls go over. All else is gRPC.
     #[arg(long, value_enum, default_value_t = Protocol::Grpc)]
     protocol: Protocol,
-    /// With REST or --availability: addresses of the gateways for it [default: CAMUNDA_REST_ADDRESS or 127.0.0.1:8080]
+    /// With REST or --availability: addresses of the gateways for it [default: OSMIA_REST_ADDRESS, ZEEBE_REST_ADDRESS,
+    /// CAMUNDA_REST_ADDRESS or 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     rest_address: Vec<String>,
     /// With REST: open a connection for each request instead of keeping some.
@@ -139,7 +139,7 @@ impl Commands {
 
     fn rest_addresses(&self, environment: &Environment) -> Vec<String> {
         match &self.rest_address[..] {
-            [] => vec![environment.get("CAMUNDA_REST_ADDRESS").unwrap_or(DEFAULT_REST_ADDRESS).to_owned()],
+            [] => vec![crate::ask::rest::configured_address(environment)],
             given => given.to_vec(),
         }
     }

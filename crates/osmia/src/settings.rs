@@ -41,7 +41,8 @@ fn check(CheckArguments { start, json }: CheckArguments) -> Outcome {
     let sources = Sources::new(start.settings(), Environment::of_process(), file.as_deref())?;
     let configuration = Configuration::read(&sources)?;
     crate::node::check(&configuration)?;
-    let (mut text, mut settings, mut exporters) = (Vec::new(), Map::new(), Map::new());
+    let (mut text, mut settings, mut exporters, mut global_listeners) =
+        (Vec::new(), Map::new(), Map::new(), Map::new());
     for (name, origin, value) in sources.all() {
         let value = without_password(value);
         text.push(format!("{name}: {value}    # {origin}"));
@@ -52,16 +53,26 @@ fn check(CheckArguments { start, json }: CheckArguments) -> Outcome {
         text.push(format!("exporter {name}: {} {settings}", exporter.kind));
         exporters.insert(name.clone(), json!({ "type": exporter.kind, "settings": settings }));
     }
+    for listener in &configuration.global_listeners {
+        let settings = json!({
+            "eventTypes": listener.event_types, "retries": listener.retries,
+            "afterNonGlobal": listener.after_non_global, "priority": listener.priority,
+        });
+        text.push(format!("global listener {}: {} {settings}", listener.id, listener.job_type));
+        global_listeners.insert(listener.id.to_string(), json!({ "type": listener.job_type, "settings": settings }));
+    }
     let unknown = &configuration.unknown_variables;
     text.extend(unknown.iter().map(|name| format!("{name} means nothing to this version")));
     if text.is_empty() && !json {
         return Ok(());
     }
     let output = Output::new(json);
-    Ok(output.say(
-        text.join("\n"),
-        || json!({ "settings": settings, "exporters": exporters, "unknownVariables": unknown }),
-    )?)
+    let whole = || {
+        json!({
+            "settings": settings, "exporters": exporters, "globalListeners": global_listeners, "unknownVariables": unknown,
+        })
+    };
+    Ok(output.say(text.join("\n"), whole)?)
 }
 
 /// Parts of the names of settings that only who sets them should know.
@@ -144,7 +155,8 @@ fn template() -> String {
     text.push_str(
         "\n# What gets the records of all partitions, by names of your choice.\n#exporters:\n#  audit:\n#    type: json-lines\n\
          #    path: ./records.jsonl\n#  search:\n#    type: elasticsearch\n#    url: http://localhost:9200\n\
-         #    bulk:\n#      delay: 1s",
+         #    bulk:\n#      delay: 1s\n\n# Listeners of the user tasks of all processes, besides those that clients define.\n#global-listeners:\n\
+         #  user-task:\n#  - id: audit\n#    type: audit-log\n#    event-types: [all]",
     );
     text
 }
@@ -265,16 +277,19 @@ mod tests {
         };
         // YAML takes a file of comments for no mapping at all, so one setting is given.
         let nothing = read(&format!("{text}\ndemo: true\n"));
-        assert!(nothing.demo && nothing.exporters.is_empty());
+        assert!(nothing.demo && nothing.exporters.is_empty() && nothing.global_listeners.is_empty());
         let with_defaults: Vec<_> = text
             .lines()
             .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ') || rest.starts_with("  ")))
             .filter(|line| {
-                !line.trim_end().ends_with(':') || line.trim_start() != *line || line.starts_with("exporters")
+                !line.trim_end().ends_with(':')
+                    || line.trim_start() != *line
+                    || ["exporters", "global-listeners"].iter().any(|key| line.starts_with(key))
             })
             .collect();
         let all = read(&with_defaults.join("\n"));
         assert_eq!((all.grpc_port, all.management_port, all.exporters.len()), (26_500, 9_600, 2));
+        assert_eq!(all.global_listeners.iter().map(|listener| &*listener.id).collect::<Vec<_>>(), ["audit"]);
         for setting in SETTINGS {
             assert!(text.contains(&format!("\n#{}: ", setting.name)), "{} is missing", setting.name);
         }

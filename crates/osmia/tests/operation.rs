@@ -192,7 +192,7 @@ fn what_needs_no_node_has_json_too() {
     let data = tempfile::tempdir().unwrap();
     let (model, settings) = (data.path().join("order.bpmn"), data.path().join("osmia.yaml"));
     std::fs::write(&model, &one_task("order", "work").content).unwrap();
-    std::fs::write(&settings, "partitions: 2\nexporters:\n  a: {type: json-lines, path: r.jsonl}\n").unwrap();
+    std::fs::write(&settings, "partitions: 2\nexporters:\n  a: {type: json-lines, path: r.jsonl}\nglobal-listeners:\n  user-task: [{id: audit, type: audit-log, event-types: [all]}]\n").unwrap();
     let run = |arguments: &[&str]| {
         let output = std::process::Command::new(OSMIA).args(arguments).arg("--json").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -219,6 +219,7 @@ fn what_needs_no_node_has_json_too() {
         run(&["settings", "check", "--config", settings.to_str().unwrap(), "--data", data.path().to_str().unwrap()]);
     assert_eq!(checked["settings"]["partitions"]["value"], "2");
     assert_eq!(checked["exporters"]["a"]["type"], "json-lines");
+    assert_eq!(checked["globalListeners"]["audit"]["type"], "audit-log");
     assert_eq!(checked["unknownVariables"], Value::Array(Vec::new()));
 }
 

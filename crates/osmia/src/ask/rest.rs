@@ -40,6 +40,11 @@ impl RestError {
     }
 }
 
+/// The address that the environment says, else this machine.
+pub(crate) fn configured_address(environment: &Environment) -> String {
+    ADDRESS_VARIABLES.iter().find_map(|name| environment.get(name)).unwrap_or(DEFAULT_ADDRESS).to_owned()
+}
+
 /// The node that is asked.
 pub(crate) struct Rest {
     agent: Agent,
@@ -55,8 +60,7 @@ impl Rest {
         if named.is_none() && server.address.is_some() {
             return Err(ClientError::OnlyGrpcAddress);
         }
-        let configured = || ADDRESS_VARIABLES.iter().find_map(|name| environment.get(name)).map(str::to_owned);
-        let address = named.or_else(configured).unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
+        let address = named.unwrap_or_else(|| configured_address(&environment));
         let address = if address.contains("://") { address } else { format!("http://{address}") };
         let certificate = server.ca_certificate.clone().or(profile.ca_certificate);
         let roots = match certificate {
