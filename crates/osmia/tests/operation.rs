@@ -192,7 +192,10 @@ fn what_needs_no_node_has_json_too() {
     let data = tempfile::tempdir().unwrap();
     let (model, settings) = (data.path().join("order.bpmn"), data.path().join("osmia.yaml"));
     std::fs::write(&model, &one_task("order", "work").content).unwrap();
-    std::fs::write(&settings, "partitions: 2\nexporters:\n  a: {type: json-lines, path: r.jsonl}\nglobal-listeners:\n  user-task: [{id: audit, type: audit-log, event-types: [all]}]\n").unwrap();
+    let listener = "{id: audit, type: audit-log, event-types: [all]}";
+    let exporters = "exporters:\n  a: {type: json-lines, path: r.jsonl}";
+    let content = format!("partitions: 2\n{exporters}\nglobal-listeners:\n  user-task: [{listener}]\n");
+    std::fs::write(&settings, content).unwrap();
     let run = |arguments: &[&str]| {
         let output = std::process::Command::new(OSMIA).args(arguments).arg("--json").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
