@@ -1,6 +1,8 @@
 //! Data directories of each released format, kept in `tests/data`: a node opens them and goes on with what is in them.
 
 mod support;
+#[path = "kept_data/waits.rs"]
+mod waits;
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
