@@ -32,6 +32,14 @@ fn tar(arguments: &[&str], directory: &Path, file: &Path) {
     assert!(status.expect("tar is there").success());
 }
 
+/// Packs what is in a directory, with data of which no node is left.
+fn keep(data: &Path, directory: &Path, name: &str) {
+    for file in ["LOCK", "RESERVE", "log/next-file"] {
+        drop(std::fs::remove_file(data.join(file)));
+    }
+    tar(&["-czf"], directory, &archive(name));
+}
+
 fn two_partitions(directory: &Path) -> NodeOptions {
     NodeOptions { partition_count: 2, ..options(directory) }
 }
@@ -76,10 +84,14 @@ fn activate_of(client: &Client, job_type: &str) -> Vec<(Key, Key)> {
 }
 
 fn publish(client: &Client, key: &str) {
+    publish_message(client, "paid", key, 600_000);
+}
+
+fn publish_message(client: &Client, name: &str, key: &str, time_to_live: i64) {
     let value = MessageValue {
-        name: "paid".into(),
+        name: name.into(),
         correlation_key: key.into(),
-        time_to_live: 600_000,
+        time_to_live,
         tenant_id: DEFAULT_TENANT.into(),
         ..MessageValue::default()
     };
@@ -324,10 +336,7 @@ fn write_the_directory_of_the_newest_format() {
     let node = start(two_partitions(directory.path()));
     deploy(&node.client(), &one_task_until_it_is_shipped("another"));
     node.crash();
-    for file in ["LOCK", "RESERVE", "log/next-file"] {
-        drop(std::fs::remove_file(directory.path().join(file)));
-    }
-    tar(&["-czf"], directory.path(), &archive(NEWEST));
+    keep(directory.path(), directory.path(), NEWEST);
 }
 
 /// Writes the directory with records. Once released it must never change.
@@ -351,8 +360,5 @@ fn write_the_directory_with_records() {
     assert!(node.wait_until_ready(LIMIT));
     create(&node.client());
     node.crash();
-    for file in ["LOCK", "RESERVE", "log/next-file"] {
-        drop(std::fs::remove_file(data.join(file)));
-    }
-    tar(&["-czf"], &data, &archive(WITH_RECORDS));
+    keep(&data, &data, WITH_RECORDS);
 }

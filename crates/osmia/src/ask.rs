@@ -5,7 +5,7 @@ mod describe;
 mod history;
 mod instance;
 mod list;
-pub(crate) mod rest;
+mod rest;
 mod run;
 mod table;
 mod time;
@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 
 use crate::client::{Outcome, Server};
 use crate::output::Output;
-pub(crate) use rest::{ADDRESS_VARIABLES, Rest, RestError};
+pub(crate) use rest::{ADDRESS_VARIABLES, Rest, RestError, configured_address};
 
 /// What a command asks.
 pub(crate) trait Question {

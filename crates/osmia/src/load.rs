@@ -139,7 +139,7 @@ impl Commands {
 
     fn rest_addresses(&self, environment: &Environment) -> Vec<String> {
         match &self.rest_address[..] {
-            [] => vec![crate::ask::rest::configured_address(environment)],
+            [] => vec![crate::ask::configured_address(environment)],
             given => given.to_vec(),
         }
     }

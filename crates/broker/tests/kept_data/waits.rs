@@ -104,15 +104,7 @@ fn begun() -> ProcessBuilder {
 }
 
 fn tell(client: &Client, name: &str, key: &str) {
-    let value = MessageValue {
-        name: name.into(),
-        correlation_key: key.into(),
-        time_to_live: FOR_EVER,
-        tenant_id: DEFAULT_TENANT.into(),
-        ..MessageValue::default()
-    };
-    let payload = Payload::Message(MessageIntent::Publish, Box::new(value));
-    execute(client, partition_for_correlation_key(key, 2), Command::new(Key::NONE, payload));
+    publish_message(client, name, key, FOR_EVER);
 }
 
 fn key_of(value: &Value) -> Key {
@@ -190,10 +182,10 @@ fn everything_that_waits_in_a_kept_directory_goes_on_to_its_end() {
         ended.is_superset(&waiting) && ended.iter().filter(|(process, _)| process == "begun").count() == 2
     });
     node.stop().expect("a clean stop");
-    for what in ["undone", "asked"] {
-        let element = if what == "undone" { "cancel" } else { "answer" };
+    // What was undone, and what was asked meanwhile.
+    for element in ["cancel", "answer"] {
         let jobs = of(&lines, "JOB", "COMPLETED").into_iter();
-        assert_eq!(jobs.filter(|job| job["value"]["elementId"] == element).count(), 2, "{what} in each instance");
+        assert_eq!(jobs.filter(|job| job["value"]["elementId"] == element).count(), 2, "{element} in each instance");
     }
 }
 
@@ -239,8 +231,5 @@ fn write_the_directory_with_everything_that_waits() {
     eventually("the incidents", || of(&lines, "INCIDENT", "CREATED").len() == 2);
     eventually("the records", || is_exported(&node));
     node.stop().expect("a clean stop");
-    for file in ["LOCK", "RESERVE", "log/next-file"] {
-        drop(std::fs::remove_file(data.join(file)));
-    }
-    tar(&["-czf"], directory.path(), &archive(WAITS));
+    keep(&data, directory.path(), WAITS);
 }
