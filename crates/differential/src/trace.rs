@@ -37,7 +37,16 @@ struct Story {
 pub fn lines(tracker: &Tracker, records: &[Value]) -> Vec<String> {
     let mut stories: BTreeMap<usize, Story> = BTreeMap::new();
     let mut others: Vec<(String, Vec<String>)> = Vec::new();
+    let mut resolved_job = 0;
     for record in records.iter().map(Record).filter(|record| record.is_event()) {
+        let before = std::mem::take(&mut resolved_job);
+        if record.value_type() == "INCIDENT" && record.intent() == "RESOLVED" {
+            resolved_job = record.number("jobKey");
+        }
+        // The reference has no record of the job that the resolution of its incident makes available.
+        if before == record.key() && record.intent() == "RECURRED_AFTER_BACKOFF" {
+            continue;
+        }
         let Some(what) = describe(record) else { continue };
         let what = if record.value_type() == "JOB" { tracker.with_resource_names(&what) } else { what };
         match owner(tracker, record) {

@@ -75,6 +75,13 @@ pub(crate) struct Rules {
     /// Whether the ban of a called instance that is ending asks for its end once more, because its caller waits for that; and
     /// whether a user may, when that was lost too.
     pub bans_end_what_callers_wait_for: bool,
+    /// Whether a record of the job tells that the resolution of its incident makes it available again.
+    pub resolutions_tell_of_the_job: bool,
+    /// Whether PROCESS DELETING and DELETED have the key of the definition, as those of all other definitions.
+    pub deletions_of_processes_have_their_keys: bool,
+    /// Whether subscriptions to messages say the process definition and the business id of who waits, and evaluations of decisions
+    /// the business id.
+    pub waits_and_decisions_say_whose_they_are: bool,
 }
 
 // Each level says what it changes of the one before. The rules of one that was released never change.
@@ -105,6 +112,9 @@ const LEVEL_1: Rules = Rules {
     ending_is_not_endless: false,
     late_commands_ban_nobody: false,
     bans_end_what_callers_wait_for: false,
+    resolutions_tell_of_the_job: false,
+    deletions_of_processes_have_their_keys: false,
+    waits_and_decisions_say_whose_they_are: false,
 };
 const LEVEL_2: Rules = Rules { has_settings: true, ..LEVEL_1 };
 const LEVEL_3: Rules =
@@ -134,9 +144,15 @@ const LEVEL_7: Rules = Rules { limits: &Limits::OF_LEVEL_7, ..LEVEL_6 };
 const LEVEL_8: Rules =
     Rules { bans_forget_waiting_work: true, ending_is_not_endless: true, late_commands_ban_nobody: true, ..LEVEL_7 };
 const LEVEL_9: Rules = Rules { bans_end_what_callers_wait_for: true, ..LEVEL_8 };
+const LEVEL_10: Rules = Rules {
+    resolutions_tell_of_the_job: true,
+    deletions_of_processes_have_their_keys: true,
+    waits_and_decisions_say_whose_they_are: true,
+    ..LEVEL_9
+};
 
 /// All levels in order, from level 1.
-static LEVELS: &[Rules] = &[LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5, LEVEL_6, LEVEL_7, LEVEL_8, LEVEL_9];
+static LEVELS: &[Rules] = &[LEVEL_1, LEVEL_2, LEVEL_3, LEVEL_4, LEVEL_5, LEVEL_6, LEVEL_7, LEVEL_8, LEVEL_9, LEVEL_10];
 
 /// Whether an element is executed from level 4 on; before it, its process is refused at deployment.
 pub(crate) fn is_of_level_4(element: &Element) -> bool {
@@ -171,7 +187,7 @@ impl FeatureLevel {
     /// The first level that there was.
     pub const OLDEST: FeatureLevel = FeatureLevel(1);
     /// The last one that this build knows.
-    pub const NEWEST: FeatureLevel = FeatureLevel(9);
+    pub const NEWEST: FeatureLevel = FeatureLevel(10);
 
     /// The level with this number.
     ///

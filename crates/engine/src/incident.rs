@@ -1,7 +1,9 @@
 //! Incidents: why an element instance cannot continue, and how it continues afterwards.
 
+use std::sync::Arc;
+
 use protocol::{
-    ErrorType, IncidentIntent, IncidentValue, JobValue, Key, Payload, ProcessInstanceValue, Rejection, Text,
+    ErrorType, IncidentIntent, IncidentValue, JobIntent, JobValue, Key, Payload, ProcessInstanceValue, Rejection, Text,
 };
 
 use crate::element::{Step, Token};
@@ -96,6 +98,7 @@ pub(crate) fn resolve_command(execution: &mut Execution<'_>, key: Key) -> Outcom
     execution.emit(key, resolved.clone());
     execution.reply(key, resolved);
     if value.job_key.is_some() {
+        tell_of_the_job(execution, value.job_key);
         delivery::deliver(execution, &queue.after_insertion(had_jobs));
         return Ok(());
     }
@@ -111,6 +114,17 @@ pub(crate) fn resolve_command(execution: &mut Execution<'_>, key: Key) -> Outcom
         }
     }
     Ok(())
+}
+
+/// The job is available again, as after the end of a back-off. Who follows the records of jobs learns it from one of theirs.
+fn tell_of_the_job(execution: &mut Execution<'_>, key: Key) {
+    if !execution.state.counters.feature_level.rules().resolutions_tell_of_the_job {
+        return;
+    }
+    if let Some(job) = execution.state.job(key) {
+        let value = JobValue { deadline: -1, recurring_time: -1, ..(*job.value).clone() };
+        execution.emit(key, Payload::Job(JobIntent::RecurredAfterBackoff, Arc::new(value)));
+    }
 }
 
 fn job_type(execution: &Execution<'_>, job: Key) -> Text {

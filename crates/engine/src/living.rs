@@ -314,6 +314,10 @@ impl Teller<'_> {
         self.record(key, created, Payload::Job(JobIntent::Created, row.value.clone()));
         if row.last_event.is_some() || row.changed.is_some() {
             let intent = row.last_event.unwrap_or(JobIntent::Updated);
+            if intent == JobIntent::RecurredAfterBackoff {
+                // Kept only of a job whose error stopped it.
+                self.record(key, row.changed, Payload::Job(JobIntent::ErrorThrown, row.value.clone()));
+            }
             self.record(key, row.changed, Payload::Job(intent, row.value.clone()));
         }
         row.value.custom_headers.len()

@@ -1,6 +1,8 @@
 //! Each feature level leads to the records that it always led to, byte by byte: `tests/levels` keeps, for each level, a log and
 //! the records that came of it when the level was new.
 
+mod told;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -527,11 +529,12 @@ fn encoded(batch: &CommandBatch) -> Vec<u8> {
 /// What is kept: how the names of the files go on, from which level on, how the engine is set up, and what happened.
 type History = (&'static str, u32, fn(FeatureLevel) -> EngineOptions, fn(FeatureLevel) -> Partition);
 
-const HISTORIES: [History; 4] = [
+const HISTORIES: [History; 5] = [
     ("", 1, at, history),
     ("ban.", 7, at_with_few_steps, history_of_a_ban),
     ("more.", 4, at, history_of_more),
     ("called.", 8, at_with_few_steps, history_of_called_instances),
+    ("told.", 9, at, told::history),
 ];
 
 #[test]
@@ -569,7 +572,7 @@ fn every_level_leads_to_the_records_that_it_always_led_to() {
 }
 
 /// The states that the histories led to when their levels were new. Those of the levels 1 to 8 are of when level 8 was, `more` of the
-/// levels 4 to 7 and `called` of level 8 of when level 9 was.
+/// levels 4 to 7 and `called` of level 8 of when level 9 was, `told` of level 9 of when level 10 was.
 const STATES: &str = include_str!("levels/states.tsv");
 
 fn state_after(level: FeatureLevel, what: &str, engine: &Engine) -> String {

@@ -84,6 +84,12 @@ fn note_event(state: &mut State, key: Key, intent: JobIntent) {
         // It is gone when its error was caught.
         state.tables.jobs.update(&key.raw(), |row| row.last_event = Some(intent));
     }
+    // Its error stays what searches show, but it has not ended with it.
+    if intent == JobIntent::RecurredAfterBackoff
+        && state.job(key).is_some_and(|row| row.last_event == Some(JobIntent::ErrorThrown))
+    {
+        state.tables.jobs.update(&key.raw(), |row| row.last_event = Some(intent));
+    }
 }
 
 /// An error that was caught ends the job; without that, it waits for its incident to be resolved.

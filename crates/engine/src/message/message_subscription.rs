@@ -143,6 +143,7 @@ pub(crate) fn migrate(execution: &mut Execution<'_>, value: &MessageSubscription
     let migrated = MessageSubscriptionValue {
         bpmn_process_id: value.bpmn_process_id.clone(),
         interrupting: value.interrupting,
+        process_definition_key: value.process_definition_key,
         ..row.value.clone()
     };
     let payload = Payload::MessageSubscription(MessageSubscriptionIntent::Migrated, Box::new(migrated));
@@ -189,6 +190,8 @@ pub(super) fn send_correlate(execution: &mut Execution<'_>, value: &MessageSubsc
         variables: value.variables.clone(),
         correlation_key: value.correlation_key.clone(),
         tenant_id: value.tenant_id.clone(),
+        process_definition_key: value.process_definition_key,
+        business_id: value.business_id.clone(),
         ..ProcessMessageSubscriptionValue::default()
     };
     send_to_instance(execution, ProcessMessageSubscriptionIntent::Correlate, value);

@@ -70,6 +70,8 @@ fn trigger(
     let correlated = ProcessMessageSubscriptionValue {
         element_id: row.value.element_id.clone(),
         interrupting: row.value.interrupting,
+        process_definition_key: row.value.process_definition_key,
+        business_id: row.value.business_id.clone(),
         ..value.clone()
     };
     let intent = ProcessMessageSubscriptionIntent::Correlated;
@@ -110,6 +112,8 @@ fn answer(value: &ProcessMessageSubscriptionValue) -> MessageSubscriptionValue {
         message_name: value.message_name.clone(),
         message_key: value.message_key,
         tenant_id: value.tenant_id.clone(),
+        process_definition_key: value.process_definition_key,
+        business_id: value.business_id.clone(),
         ..MessageSubscriptionValue::default()
     }
 }

@@ -60,6 +60,11 @@ pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementI
     }
     let of = token.value();
     let interrupting = token.process.is_interrupting(event);
+    let (process_definition_key, business_id) =
+        match execution.state.counters.feature_level.rules().waits_and_decisions_say_whose_they_are {
+            true => (of.process_definition_key, of.business_id.clone()),
+            false => (Key::NONE, Text::default()),
+        };
     let value = ProcessMessageSubscriptionValue {
         process_instance_key: of.process_instance_key,
         element_instance_key: token.key,
@@ -69,6 +74,8 @@ pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementI
         element_id: (&token.process.element(event).id).into(),
         interrupting,
         tenant_id: of.tenant_id.clone(),
+        process_definition_key,
+        business_id: business_id.clone(),
         ..ProcessMessageSubscriptionValue::default()
     };
     let key = execution.state.next_key();
@@ -82,6 +89,8 @@ pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementI
         correlation_key: correlation_key.clone(),
         interrupting,
         tenant_id: of.tenant_id.clone(),
+        process_definition_key,
+        business_id,
         ..MessageSubscriptionValue::default()
     };
     send_to_message(execution, correlation_key, MessageSubscriptionIntent::Create, value);

@@ -85,6 +85,10 @@ pub struct MessageCorrelationValue {
     pub awaiting: Option<Request>,
 }
 
+fn is_none(key: &Key) -> bool {
+    key.is_none()
+}
+
 /// Exported records name a request by two numbers; -1 for none.
 fn who_waits<S: Serializer>(request: &Option<Request>, serializer: S) -> Result<S::Ok, S::Error> {
     let (id, stream) = request.map_or((-1, -1), |request| (i128::from(request.number), i64::from(request.node)));
@@ -130,6 +134,14 @@ pub struct MessageSubscriptionValue {
     pub variables: Text,
     #[n(8)]
     pub tenant_id: Text,
+    /// The process definition of who waits; none before feature level 10.
+    #[n(9)]
+    #[cbor(skip_if = "is_none")]
+    pub process_definition_key: Key,
+    /// The business id of the instance that waits; empty when it has none, and before feature level 10.
+    #[n(10)]
+    #[cbor(skip_if = "str::is_empty")]
+    pub business_id: Text,
 }
 
 /// The wait of an element instance for a message, where the element instance lives.
@@ -163,6 +175,14 @@ pub struct ProcessMessageSubscriptionValue {
     pub variables: Text,
     #[n(9)]
     pub tenant_id: Text,
+    /// The process definition of who waits; none before feature level 10.
+    #[n(10)]
+    #[cbor(skip_if = "is_none")]
+    pub process_definition_key: Key,
+    /// The business id of the instance that waits; empty when it has none, and before feature level 10.
+    #[n(11)]
+    #[cbor(skip_if = "str::is_empty")]
+    pub business_id: Text,
 }
 
 /// The wait of a process for a message that starts an instance.

@@ -38,6 +38,8 @@ impl Fold {
         }
         match intent {
             JobIntent::Created => row.created = Some(timestamp),
+            // The incident of its error is resolved.
+            JobIntent::RecurredAfterBackoff => row.end = None,
             JobIntent::Completed if value.job_kind == JobKind::TaskListener => {
                 row.is_denied = Some(value.result.as_ref().is_some_and(|result| result.denied));
                 row.denied_reason = value.result.as_ref().and_then(|result| some_text(&result.denied_reason));

@@ -2,10 +2,11 @@
 //! time, and never before it. Otherwise what waits for them waits for ever, and only a cancellation would end it; or a
 //! reminder comes before there is anything to remind of, and a job is taken from a worker who still has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::{
-    JobBatchIntent, JobIntent, Key, MessageIntent, PartitionId, Payload, Record, RecordType, TimerIntent, Timestamp,
+    IncidentIntent, JobBatchIntent, JobIntent, Key, MessageIntent, PartitionId, Payload, Record, RecordType,
+    TimerIntent, Timestamp,
 };
 
 /// How late that may be while nothing is wrong with the cluster, in milliseconds.
@@ -15,6 +16,8 @@ const LATE_MAX: i64 = 60_000;
 #[derive(Default)]
 pub struct Due {
     waiting: BTreeMap<(&'static str, Key), Timestamp>,
+    /// Jobs that are available again because their incident is resolved, which a record tells as the end of a back-off.
+    given_back: BTreeSet<Key>,
 }
 
 impl Due {
@@ -26,11 +29,15 @@ impl Due {
         let (key, after) = (record.key, |pause: i64| record.timestamp.saturating_add(pause));
         match &record.payload {
             Payload::JobBatch(JobBatchIntent::Activated, batch) => {
+                for job in &batch.job_keys {
+                    self.given_back.remove(job);
+                }
                 let jobs = batch.job_keys.iter().map(|job| (("job", *job), after(batch.timeout)));
                 self.waiting.extend(jobs);
             }
             Payload::Job(intent, job) => {
-                if let JobIntent::TimedOut | JobIntent::RecurredAfterBackoff = intent {
+                let is_given_back = self.given_back.remove(&key);
+                if *intent == JobIntent::TimedOut || *intent == JobIntent::RecurredAfterBackoff && !is_given_back {
                     self.comes("job", record);
                 }
                 let at = match intent {
@@ -40,6 +47,9 @@ impl Due {
                     _ => None,
                 };
                 self.waits("job", key, at);
+            }
+            Payload::Incident(IncidentIntent::Resolved, incident) => {
+                self.given_back.insert(incident.job_key);
             }
             Payload::Timer(TimerIntent::Created, timer) => self.waits("timer", key, Some(timer.due_date)),
             Payload::Timer(intent @ (TimerIntent::Triggered | TimerIntent::Canceled), _) => {

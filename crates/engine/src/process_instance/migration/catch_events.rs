@@ -156,8 +156,15 @@ fn migrate_message(
     let Some(event_id) = migration.mapped(&row.value.element_id) else { return };
     let Some(event) = migration.target.find_event(event_id) else { return };
     let bpmn_process_id = &migration.target_metadata.bpmn_process_id;
+    let process_definition_key =
+        match execution.state.counters.feature_level.rules().waits_and_decisions_say_whose_they_are {
+            true => migration.target_metadata.process_definition_key,
+            false => Key::NONE,
+        };
+    let business_id = row.value.business_id.clone();
     let migrated = ProcessMessageSubscriptionValue {
         bpmn_process_id: bpmn_process_id.clone(),
+        process_definition_key,
         element_id: event_id.clone(),
         interrupting: migration.target.is_interrupting(event),
         ..row.value.clone()
@@ -170,6 +177,8 @@ fn migrate_message(
         correlation_key: migrated.correlation_key.clone(),
         interrupting: migrated.interrupting,
         tenant_id: migrated.tenant_id.clone(),
+        process_definition_key,
+        business_id,
         ..MessageSubscriptionValue::default()
     };
     let correlation_key = migrated.correlation_key.clone();
