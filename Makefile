@@ -3,7 +3,7 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: run test test-exporters timing hostile build bench differential simulate sensitivity fuzz
+.PHONY: run test test-exporters timing hostile build bench differential simulate sensitivity fuzz build-times
 
 ## run: builds quickly and starts a node with a demo process whose instances move; data in ./osmia-data
 run:
@@ -35,6 +35,11 @@ hostile: build
 build:
 	scripts/install-tools
 	cargo build --release --locked -p osmia
+
+## build-times: builds as `make run` does, from nothing, and prints which ten crates took longest
+build-times:
+	scripts/install-tools
+	scripts/build-times
 
 ## bench: micro-benchmarks of the engine, the state, expressions and models; docs/benchmarks.md has those of a node
 bench:

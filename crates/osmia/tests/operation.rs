@@ -373,6 +373,18 @@ async fn the_command_line_publishes_broadcasts_moves_and_deletes() {
     assert!(!ok && err.contains("Refused (NOT_FOUND): Expected"), "{err}");
 }
 
+/// The end of the terminal in which a node was started stops it as orderly as Ctrl+C.
+#[test]
+fn each_signal_to_stop_ends_a_node_in_order() {
+    for signal in ["-HUP", "-INT", "-TERM"] {
+        let data = tempfile::tempdir().expect("writable");
+        let mut server = Server::start(data.path(), &[]);
+        assert!(server.is_running(), "before {signal}");
+        server.signal(signal);
+        assert_eq!(server.wait(), Some(0), "{signal}");
+    }
+}
+
 #[test]
 fn wrong_configuration_is_refused_by_name() {
     let data = tempfile::tempdir().unwrap();

@@ -267,14 +267,15 @@ mod tests {
         rows.expect("a schema")
     }
 
-    /// Files of older formats, as the versions that had them wrote them. There was none with format 3 or 4: those came with 5.
-    const KEPT: [(i64, &str); 3] = [
+    /// Files of all formats, as the versions that had them wrote them. There was none with format 3 or 4: those came with 5.
+    const KEPT: [(i64, &str); 4] = [
         (1, include_str!("../tests/data/format-1.sql")),
         (2, include_str!("../tests/data/format-2.sql")),
         (5, include_str!("../tests/data/format-5.sql")),
+        (6, include_str!("../tests/data/format-6.sql")),
     ];
 
-    /// A file of an older format with one ended instance: a kept one, or one that the steps lead to.
+    /// A file of a format with one ended instance: a kept one, or one that the steps lead to.
     fn write_file_of_format(version: i64, path: &Path) {
         let (from, text) = *KEPT.iter().rfind(|(kept, _)| *kept <= version).expect("an older one");
         let old = rusqlite::Connection::open(path).expect("a file");
@@ -286,10 +287,10 @@ mod tests {
     }
 
     #[test]
-    fn files_of_all_older_formats_are_gone_on_with() {
+    fn files_of_all_formats_are_gone_on_with() {
         let new = tempfile::tempdir().expect("a directory");
         let new = file::open(new.path(), PartitionId(1)).expect("a new file");
-        for version in 1..SCHEMA_VERSION {
+        for version in 1..=SCHEMA_VERSION {
             let directory = tempfile::tempdir().expect("a directory");
             write_file_of_format(version, &path_of(directory.path(), PartitionId(1)));
             let store = file::open(directory.path(), PartitionId(1)).expect("it is understood");
@@ -299,6 +300,8 @@ mod tests {
             let done = i64::from(version >= 5);
             assert_eq!(store.database.number("SELECT count(*) FROM audit_log WHERE job_key IS NULL"), done);
             assert_eq!(store.database.number("SELECT count(*) FROM user_task WHERE assignee = 'ann'"), done);
+            let listeners = "SELECT count(*) FROM global_listener JOIN global_listener_event ON listener_key = key";
+            assert_eq!(store.database.number(listeners), i64::from(version >= 6), "format {version}");
             assert_eq!(store.database.number("PRAGMA user_version"), SCHEMA_VERSION);
             if version == 1 {
                 assert_eq!(store.database.number("PRAGMA auto_vacuum"), 2, "a file of format 1 learns to get shorter");
