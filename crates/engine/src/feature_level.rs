@@ -54,7 +54,8 @@ pub(crate) struct Rules {
     pub ad_hoc_sub_processes_count_events: bool,
     /// Whether what is being terminated is refused as what is gone: its variables are not set, and it is not cancelled again.
     pub terminating_is_gone: bool,
-    /// Whether an incident leaves the time at which its job changed last: it is no event of the job.
+    /// Whether an incident leaves the time at which its job changed last: it is no event of the job. (From level 10
+    /// on, one tells of the resolution, and has its time.)
     pub incidents_leave_times_of_jobs: bool,
     /// Whether a compensation event has undone also what was completed between its beginning and that of its work, for which it may
     /// have waited for listeners.

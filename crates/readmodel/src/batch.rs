@@ -50,6 +50,8 @@ pub(crate) struct JobRow {
     pub worker: Text,
     /// None while it is what it was.
     pub state: Option<u8>,
+    /// Whether it goes on behind an error that nobody caught, in a state that is what it was: it has no end any more.
+    pub goes_on: bool,
     pub retries: i32,
     pub deadline: Option<i64>,
     pub created: Option<i64>,

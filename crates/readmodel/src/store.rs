@@ -148,11 +148,33 @@ fn write_instances(database: &Database, batch: &Batch) -> Result<()> {
     database.write(&VARIABLES, variables)
 }
 
-/// For jobs that moved or not, and whose state is known or is what it was.
-static JOBS: LazyLock<[[Write<20>; 2]; 2]> =
-    LazyLock::new(|| [false, true].map(|is_moved| [false, true].map(|has_state| job(is_moved, has_state))));
+/// What a batch knows of the state of a job.
+#[derive(Clone, Copy, PartialEq)]
+enum JobState {
+    /// It is what it was.
+    Kept,
+    /// So it is, but with no end any more.
+    GoesOn,
+    Known,
+}
 
-fn job(is_moved: bool, has_state: bool) -> Write<20> {
+impl JobState {
+    const ALL: [JobState; 3] = [JobState::Kept, JobState::GoesOn, JobState::Known];
+
+    fn of(row: &JobRow) -> JobState {
+        match row.state {
+            Some(_) => JobState::Known,
+            None if row.goes_on => JobState::GoesOn,
+            None => JobState::Kept,
+        }
+    }
+}
+
+/// For jobs that moved or not, and by what is known of their states.
+static JOBS: LazyLock<[[Write<20>; 3]; 2]> =
+    LazyLock::new(|| [false, true].map(|is_moved| JobState::ALL.map(|state| job(is_moved, state))));
+
+fn job(is_moved: bool, state: JobState) -> Write<20> {
     let mut update = String::from(
         "ON CONFLICT(key) DO UPDATE SET worker = excluded.worker, retries = excluded.retries, deadline = excluded.deadline,
              last_update_time = excluded.last_update_time,
@@ -163,12 +185,14 @@ fn job(is_moved: bool, has_state: bool) -> Write<20> {
     if is_moved {
         update.push_str(", element = excluded.element");
     }
-    update.push_str(if has_state {
-        ", state = excluded.state, end_time = excluded.end_time,
+    update.push_str(match state {
+        JobState::Known => {
+            ", state = excluded.state, end_time = excluded.end_time,
              has_failed_with_retries_left = excluded.has_failed_with_retries_left"
-    } else {
+        }
+        JobState::GoesOn => ", end_time = NULL",
         // A job that goes on, because the incident of an error is resolved, has no end: a worker has it.
-        ", end_time = CASE WHEN excluded.deadline IS NULL THEN job.end_time END"
+        JobState::Kept => ", end_time = CASE WHEN excluded.deadline IS NULL THEN job.end_time END",
     });
     Write::insert(
         [
@@ -195,10 +219,10 @@ static INCIDENTS: LazyLock<Write<10>> = LazyLock::new(|| {
 
 fn write_work(database: &Database, batch: &Batch) -> Result<()> {
     for is_moved in [false, true] {
-        for has_state in [false, true] {
-            let alike = |row: &JobRow| row.is_moved == is_moved && row.state.is_some() == has_state;
+        for (state, write) in JobState::ALL.iter().zip(&JOBS[usize::from(is_moved)]) {
+            let alike = |row: &JobRow| row.is_moved == is_moved && JobState::of(row) == *state;
             let jobs = batch.jobs.iter().filter(|(_, row)| alike(row)).map(|(key, row)| job_values(*key, row));
-            database.write(&JOBS[usize::from(is_moved)][usize::from(has_state)], jobs)?;
+            database.write(write, jobs)?;
         }
     }
     let incidents = batch.incidents.iter().map(|(key, row)| {

@@ -85,10 +85,11 @@ fn note_event(state: &mut State, key: Key, intent: JobIntent) {
         state.tables.jobs.update(&key.raw(), |row| row.last_event = Some(intent));
     }
     // Its error stays what searches show, but it has not ended with it.
-    if intent == JobIntent::RecurredAfterBackoff
+    let tells = state.counters.feature_level.rules().resolutions_tell_of_the_job;
+    if (intent == JobIntent::RecurredAfterBackoff || intent == JobIntent::Yielded && tells)
         && state.job(key).is_some_and(|row| row.last_event == Some(JobIntent::ErrorThrown))
     {
-        state.tables.jobs.update(&key.raw(), |row| row.last_event = Some(intent));
+        state.tables.jobs.update(&key.raw(), |row| row.last_event = Some(JobIntent::RecurredAfterBackoff));
     }
 }
 
@@ -149,7 +150,8 @@ fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>) {
     move_to(state, key, to, value, changed);
 }
 
-/// An incident stops the job, or lets it go on. No event of the job says so, by which searches would have another time of it.
+/// An incident stops the job, or lets it go on. No event of the job says so (from level 10 on, one follows a resolution), by which
+/// searches would have another time of it.
 pub(super) fn change_by_incident(state: &mut State, key: Key, to: JobState) {
     let Some(row) = state.job(key) else { return not_there(state, key) };
     let leaves_time = state.counters.feature_level.rules().incidents_leave_times_of_jobs;

@@ -67,10 +67,15 @@ fn trigger(
     if !event::can_trigger(&execution.state, &scope.instance, is_boundary_event) {
         return Ok(false);
     }
+    // The message may have been on its way while the instance migrated: it names the process of before, and so its definition.
+    let is_of_present = row.value.bpmn_process_id == value.bpmn_process_id;
     let correlated = ProcessMessageSubscriptionValue {
         element_id: row.value.element_id.clone(),
         interrupting: row.value.interrupting,
-        process_definition_key: row.value.process_definition_key,
+        process_definition_key: match is_of_present {
+            true => row.value.process_definition_key,
+            false => value.process_definition_key,
+        },
         business_id: row.value.business_id.clone(),
         ..value.clone()
     };

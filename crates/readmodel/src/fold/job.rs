@@ -34,12 +34,12 @@ impl Fold {
                 JobIntent::ErrorThrown => !is_handed_out(value),
                 _ => false,
             };
-            (row.state, row.end) = (state, has_ended.then_some(timestamp));
+            (row.state, row.end, row.goes_on) = (state, has_ended.then_some(timestamp), false);
         }
         match intent {
             JobIntent::Created => row.created = Some(timestamp),
             // The incident of its error is resolved.
-            JobIntent::RecurredAfterBackoff => row.end = None,
+            JobIntent::RecurredAfterBackoff => (row.end, row.goes_on) = (None, true),
             JobIntent::Completed if value.job_kind == JobKind::TaskListener => {
                 row.is_denied = Some(value.result.as_ref().is_some_and(|result| result.denied));
                 row.denied_reason = value.result.as_ref().and_then(|result| some_text(&result.denied_reason));
@@ -79,6 +79,7 @@ impl Fold {
         let (state, created, end) = before.map_or((None, None, None), |row| (row.state, row.created, row.end));
         // A job that goes on, because the incident of an error is resolved, has no end.
         let end = end.filter(|_| !is_handed_out(value));
+        let goes_on = before.is_some_and(|row| row.goes_on);
         let (is_denied, denied_reason) = before.map_or((None, None), |row| (row.is_denied, row.denied_reason.clone()));
         let (was_moved, known) = before.map_or((false, None), |row| (row.is_moved, Some(row.element)));
         // An error that nobody catches comes with the id of an element that does not exist.
@@ -98,6 +99,7 @@ impl Fold {
             job_type: value.job_type.clone(),
             worker: value.worker.clone(),
             state,
+            goes_on,
             retries: value.retries,
             deadline: some_time(value.deadline),
             created,
@@ -164,6 +166,8 @@ mod tests {
                 };
                 assert_eq!(end, 0, "a worker has it");
                 assert_eq!(take(3, thrown(-1)), 3_000, "nobody has caught it again");
+                let resolved = Payload::Job(JobIntent::RecurredAfterBackoff, Arc::new(with_error(-1)));
+                assert_eq!(take(4, resolved), 0, "its incident is resolved");
             }
         }
     }

@@ -2,7 +2,7 @@
 //! time, and never before it. Otherwise what waits for them waits for ever, and only a cancellation would end it; or a
 //! reminder comes before there is anything to remind of, and a job is taken from a worker who still has it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use protocol::{
     IncidentIntent, JobBatchIntent, JobIntent, Key, MessageIntent, PartitionId, Payload, Record, RecordType,
@@ -16,8 +16,8 @@ const LATE_MAX: i64 = 60_000;
 #[derive(Default)]
 pub struct Due {
     waiting: BTreeMap<(&'static str, Key), Timestamp>,
-    /// Jobs that are available again because their incident is resolved, which a record tells as the end of a back-off.
-    given_back: BTreeSet<Key>,
+    /// By partition the job whose incident the last record resolved: that it is available again is told as the end of a back-off.
+    given_back: BTreeMap<Option<PartitionId>, Key>,
 }
 
 impl Due {
@@ -27,16 +27,14 @@ impl Due {
             return;
         }
         let (key, after) = (record.key, |pause: i64| record.timestamp.saturating_add(pause));
+        let given_back = self.given_back.remove(&key.partition());
         match &record.payload {
             Payload::JobBatch(JobBatchIntent::Activated, batch) => {
-                for job in &batch.job_keys {
-                    self.given_back.remove(job);
-                }
                 let jobs = batch.job_keys.iter().map(|job| (("job", *job), after(batch.timeout)));
                 self.waiting.extend(jobs);
             }
             Payload::Job(intent, job) => {
-                let is_given_back = self.given_back.remove(&key);
+                let is_given_back = given_back == Some(key);
                 if *intent == JobIntent::TimedOut || *intent == JobIntent::RecurredAfterBackoff && !is_given_back {
                     self.comes("job", record);
                 }
@@ -49,7 +47,7 @@ impl Due {
                 self.waits("job", key, at);
             }
             Payload::Incident(IncidentIntent::Resolved, incident) => {
-                self.given_back.insert(incident.job_key);
+                self.given_back.insert(key.partition(), incident.job_key);
             }
             Payload::Timer(TimerIntent::Created, timer) => self.waits("timer", key, Some(timer.due_date)),
             Payload::Timer(intent @ (TimerIntent::Triggered | TimerIntent::Canceled), _) => {
