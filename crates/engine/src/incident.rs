@@ -1,13 +1,12 @@
 //! Incidents: why an element instance cannot continue, and how it continues afterwards.
 
-use std::sync::Arc;
-
 use protocol::{
     ErrorType, IncidentIntent, IncidentValue, JobIntent, JobValue, Key, Payload, ProcessInstanceValue, Rejection, Text,
 };
 
 use crate::element::{Step, Token};
 use crate::execution::{Execution, Outcome};
+use crate::job;
 use crate::job::delivery::{self, JobQueue};
 use crate::state::Lifecycle;
 use crate::user_task::listener;
@@ -121,9 +120,8 @@ fn tell_of_the_job(execution: &mut Execution<'_>, key: Key) {
     if !execution.state.counters.feature_level.rules().resolutions_tell_of_the_job {
         return;
     }
-    if let Some(job) = execution.state.job(key) {
-        let value = JobValue { deadline: -1, recurring_time: -1, ..(*job.value).clone() };
-        execution.emit(key, Payload::Job(JobIntent::RecurredAfterBackoff, Arc::new(value)));
+    if let Some(row) = execution.state.job(key) {
+        job::emit_available(execution, key, JobIntent::RecurredAfterBackoff, (*row.value).clone());
     }
 }
 

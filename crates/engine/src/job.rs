@@ -63,7 +63,7 @@ fn make_available(execution: &mut Execution<'_>, key: Key, intent: JobIntent, va
 }
 
 /// Emits an event that makes a job available again; the queue is to be delivered.
-fn emit_available(
+pub(crate) fn emit_available(
     execution: &mut Execution<'_>,
     key: Key,
     intent: JobIntent,
