@@ -327,7 +327,7 @@ mod tests {
                 other => panic!("unexpected {other:?}"),
             })
         };
-        let (limit, held) = (200, 512);
+        let (limit, held) = (50, 512);
         for number in 0..limit + held {
             send(&many, &number.to_string());
         }
@@ -336,10 +336,10 @@ mod tests {
         send(&one, "one");
         send(&third, "third");
         let refused: Vec<_> = answers.try_iter().collect();
-        assert_eq!(refused, [("711".to_owned(), true), ("710".to_owned(), true)], "the newest ones made room");
+        assert_eq!(refused, [("561".to_owned(), true), ("560".to_owned(), true)], "the newest ones made room");
         send(&many, "one more");
         assert_eq!(answers.try_iter().collect::<Vec<_>>(), [("one more".to_owned(), true)]);
-        for expected in ["200", "one", "third", "201", "202"] {
+        for expected in ["50", "one", "third", "51", "52"] {
             in_flight.remove(0);
             shared.entrances.of(PartitionId(1)).admit_held(&shared.inbox);
             let admitted: Vec<_> = taken().collect();

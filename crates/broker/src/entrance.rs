@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use engine::{Engine, FeatureLevel, Reply};
@@ -158,10 +158,10 @@ impl Entrance {
         self.fail_all(&SubmitError::Unavailable { partition: self.id, reason });
     }
 
-    /// The records of a batch were written: its share of the limits is free again.
-    pub fn written(&self, permit: Option<Permit>, at: Instant, inbox: &Sender<Inbound>) {
+    /// The records of a batch were written, for which the partition worked so long: its share of the limits is free again.
+    pub fn written(&self, permit: Option<Permit>, at: Instant, processing: Duration, inbox: &Sender<Inbound>) {
         if let Some(permit) = permit {
-            permit.applied(at);
+            permit.applied(at, processing);
             self.admit_held(inbox);
         }
     }

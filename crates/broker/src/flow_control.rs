@@ -3,7 +3,11 @@
 //! The number of user commands in flight (taken, but not applied yet) adapts to the latency that it causes behind the
 //! log: as long as commands are applied within the target time after they are committed, and the limit is in use, it
 //! grows by a few for each of its fillings; when they take longer, it shrinks by a tenth, at most once per target time, so
-//! that a pause that says nothing about the load does not take away what the log needs in flight.
+//! that a pause that says nothing about the load does not take away what the log needs in flight. When the next look shows
+//! the same, it was no pause: from then on the limit shrinks with the time that is too much, by half at most.
+//! How far it shrinks depends on what a command takes: a few dozen ordinary ones are always let in flight, because the log
+//! needs them and they take no time, but of those that take milliseconds each (a decision with megabytes of results), only as
+//! many as fill the target time.
 //! So what is in front of the engine stays short whatever the disk can do, and what ends work, which this limit does
 //! not delay, finds a short queue however much is to be started. What starts work waits if there is no room
 //! (`held.rs`), and is refused at once if there is no room there either.
@@ -22,13 +26,17 @@ use crate::write_throttle::Pace;
 
 /// How much the limit grows for each full window of applied commands.
 const GROWTH_PER_FILLING: u32 = 16;
+/// The limit never shrinks below this, whatever a command takes.
+const LEAST_COMMANDS: u32 = 8;
 
 /// Limits of flow control, for each partition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowControlOptions {
     /// Limit of user commands in flight at the start.
     pub initial_commands: u32,
-    /// The limit never shrinks below this.
+    /// What goes on with work finds room as long as there are fewer in flight, however low the limit is.
+    pub continuing_commands: u32,
+    /// The limit does not shrink below this as long as so many commands are applied within the target time.
     pub min_commands: u32,
     /// The limit never grows above this.
     pub max_commands: u32,
@@ -55,7 +63,9 @@ impl FlowControlOptions {
 impl Default for FlowControlOptions {
     fn default() -> Self {
         FlowControlOptions {
-            initial_commands: 200,
+            // Before anything is known of them, they may each take milliseconds.
+            initial_commands: 50,
+            continuing_commands: 200,
             min_commands: 50,
             max_commands: 10_000,
             target_latency: Duration::from_millis(10),
@@ -73,7 +83,7 @@ pub(crate) enum Admission {
     Growth,
     /// Adds to what can be started. It is rare, so the number of commands does not hold it up; all other limits hold.
     Deployment,
-    /// Goes on with work: limited in number, and refused only when memory or disk would overflow.
+    /// Goes on with work: limited in number, but not as strictly, and refused only when memory or disk would overflow.
     Limited,
     /// Ends work: refused only when memory or disk would overflow.
     Preferred,
@@ -148,10 +158,6 @@ impl Admission {
     /// Whether there is more to do afterwards, which is what a node without room refuses first.
     pub fn grows(self) -> bool {
         matches!(self, Admission::Growth | Admission::Deployment)
-    }
-
-    fn is_limited_in_number(self) -> bool {
-        matches!(self, Admission::Growth | Admission::Limited)
     }
 }
 
@@ -233,6 +239,15 @@ impl Backlog {
     }
 }
 
+/// When commands took longer than the target time.
+#[derive(Debug, Default)]
+struct Excess {
+    /// When the limit last shrank for it.
+    last_decrease: Option<Instant>,
+    /// Nothing was in time since then.
+    lasts: bool,
+}
+
 /// The limits of one partition and what is in flight.
 #[derive(Debug)]
 pub(crate) struct Limiter {
@@ -242,7 +257,7 @@ pub(crate) struct Limiter {
     bytes: AtomicUsize,
     limit: AtomicU32,
     state_bytes: AtomicU64,
-    last_decrease: Mutex<Option<Instant>>,
+    excess: Mutex<Excess>,
     backlog: RwLock<Option<Arc<Backlog>>>,
     /// How fast new work is taken, while an exporter slows it down.
     pace: RwLock<Option<Arc<Pace>>>,
@@ -265,7 +280,7 @@ impl Limiter {
             bytes: AtomicUsize::new(0),
             limit: AtomicU32::new(limit),
             state_bytes: AtomicU64::new(0),
-            last_decrease: Mutex::new(None),
+            excess: Mutex::default(),
             backlog: RwLock::new(None),
             pace: RwLock::new(None),
             full_state_file: RwLock::new(None),
@@ -294,7 +309,7 @@ impl Limiter {
 
     /// Why nothing that starts work is taken now, if it is for the number of commands in flight.
     pub fn no_room(&self) -> Refusal {
-        let (min, max) = (self.options.min_commands, self.options.max_commands);
+        let (min, max) = (self.least_commands(), self.options.max_commands);
         Refusal::Commands { partition: self.partition, in_flight: self.in_flight(), limit: self.limit(), min, max }
     }
 
@@ -339,8 +354,12 @@ impl Limiter {
         if bytes > limit {
             return Err(Refusal::State { partition, bytes, limit });
         }
-        if admission.is_limited_in_number() && self.in_flight() >= self.limit() {
-            return Err(self.no_room());
+        match admission {
+            Admission::Growth if self.in_flight() >= self.limit() => return Err(self.no_room()),
+            Admission::Limited if self.in_flight() >= self.limit().max(self.options.continuing_commands) => {
+                return Err(self.no_room());
+            }
+            _ => {}
         }
         // The last one, because it takes.
         if admission == Admission::Growth
@@ -392,10 +411,13 @@ impl Limiter {
         (self.admitted.load(Ordering::Relaxed) as u64, self.refused.load(Ordering::Relaxed) as u64)
     }
 
-    /// Adapts the limit to the time that `commands` took which are applied now.
-    fn observe(&self, commands: u32, latency: Duration, now: Instant) {
+    /// Adapts the limit to the time that commands took which are applied now.
+    fn observe(&self, applied: Applied, now: Instant) {
+        let Applied { commands, latency, .. } = applied;
         let limit = self.limit();
-        if latency <= self.options.target_latency {
+        let target = self.options.target_latency;
+        if latency <= target {
+            self.excess.lock().lasts = false;
             // A limit that is never reached says nothing about what the partition can do.
             if self.in_flight() >= limit / 2 {
                 let share = u64::from(commands) * u64::from(GROWTH_PER_FILLING) / u64::from(limit.max(1));
@@ -405,13 +427,42 @@ impl Limiter {
             }
             return;
         }
-        let mut last_decrease = self.last_decrease.lock();
-        if last_decrease.is_none_or(|last| now.duration_since(last) > self.options.target_latency) {
-            *last_decrease = Some(now);
-            let shrunk = (limit - limit.div_ceil(10)).max(self.options.min_commands);
+        let mut excess = self.excess.lock();
+        if excess.last_decrease.is_none_or(|last| now.duration_since(last) > target) {
+            let in_time = u64::try_from(per_mille(target, latency)).unwrap_or(u64::MAX).clamp(500, 900);
+            let kept = u64::from(limit) * if excess.lasts { in_time } else { 900 } / 1_000;
+            *excess = Excess { last_decrease: Some(now), lasts: true };
+            let shrunk = u32::try_from(kept).unwrap_or(u32::MAX).max(self.least(applied)).min(limit);
             self.limit.store(shrunk, Ordering::Relaxed);
         }
     }
+
+    /// How far the limit may shrink when commands take as long as these did: to so many as are applied within the target time,
+    /// but never below a few and never above what is always let in flight.
+    fn least(&self, applied: Applied) -> u32 {
+        let Applied { commands, processing, .. } = applied;
+        let in_time = per_mille(self.options.target_latency, processing).saturating_mul(u128::from(commands)) / 1_000;
+        u32::try_from(in_time).unwrap_or(u32::MAX).clamp(self.least_commands(), self.options.min_commands)
+    }
+
+    fn least_commands(&self) -> u32 {
+        LEAST_COMMANDS.min(self.options.min_commands)
+    }
+}
+
+/// How many thousandths of the other time a time is.
+fn per_mille(time: Duration, of: Duration) -> u128 {
+    time.as_nanos().saturating_mul(1_000) / of.as_nanos().max(1)
+}
+
+/// Commands that are applied now.
+#[derive(Debug, Clone, Copy)]
+struct Applied {
+    commands: u32,
+    /// Time since they were committed.
+    latency: Duration,
+    /// How long the partition worked for them.
+    processing: Duration,
 }
 
 /// A share of a partition's limits, given back when it is dropped: when its commands are applied or lost.
@@ -443,10 +494,10 @@ impl Permit {
         self.committed = Some(now);
     }
 
-    /// The commands are applied: returns their share and lets the limit adapt.
-    pub(crate) fn applied(self, now: Instant) {
+    /// The commands are applied, for which the partition took this time: returns their share and lets the limit adapt.
+    pub(crate) fn applied(self, now: Instant, processing: Duration) {
         let latency = now.saturating_duration_since(self.committed.unwrap_or(self.admitted));
-        self.limiter.observe(self.commands, latency, now);
+        self.limiter.observe(Applied { commands: self.commands, latency, processing }, now);
     }
 }
 
@@ -473,8 +524,13 @@ mod tests {
     }
 
     fn limiter(change: impl FnOnce(&mut FlowControlOptions)) -> Arc<Limiter> {
-        let mut options =
-            FlowControlOptions { initial_commands: 10, min_commands: 5, max_commands: 20, ..Default::default() };
+        let mut options = FlowControlOptions {
+            initial_commands: 10,
+            continuing_commands: 10,
+            min_commands: 5,
+            max_commands: 20,
+            ..Default::default()
+        };
         change(&mut options);
         limiter_on(Disk::unlimited(), options)
     }
@@ -544,16 +600,16 @@ mod tests {
     fn the_limit_grows_while_latency_is_low_and_shrinks_once_per_target_time() {
         let limiter = limiter(|_| {});
         let start = Instant::now();
-        take(&limiter, 10).applied(start);
+        take(&limiter, 10).applied(start, Duration::ZERO);
         // The permit itself still counted while it was observed, so the limit was in use.
         assert_eq!(limiter.limit(), 20);
         let late = start + Duration::from_secs(10);
-        take(&limiter, 5).applied(late);
+        take(&limiter, 5).applied(late, Duration::ZERO);
         assert_eq!(limiter.limit(), 18);
-        take(&limiter, 5).applied(late);
+        take(&limiter, 5).applied(late, Duration::ZERO);
         assert_eq!(limiter.limit(), 18, "once per target time");
         for round in 1..20 {
-            take(&limiter, 5).applied(late + Duration::from_secs(round));
+            take(&limiter, 5).applied(late + Duration::from_secs(round), Duration::ZERO);
         }
         assert_eq!(limiter.limit(), 5, "never below the minimum");
     }
@@ -564,14 +620,55 @@ mod tests {
         let applied = Instant::now() + Duration::from_secs(10);
         let mut permit = take(&limiter, 10);
         permit.committed(applied);
-        permit.applied(applied);
+        permit.applied(applied, Duration::ZERO);
         assert_eq!(limiter.limit(), 20);
+    }
+
+    /// What the limit is after batches of commands that each take a time of the partition, one after the other.
+    fn limits_after(limiter: &Arc<Limiter>, each: Duration) -> [u32; 6] {
+        let mut now = Instant::now();
+        std::array::from_fn(|_| {
+            let count = limiter.limit();
+            let mut permit = take(limiter, count as usize);
+            permit.committed(now);
+            now += each * count;
+            permit.applied(now, each * count);
+            limiter.limit()
+        })
+    }
+
+    #[test]
+    fn a_limit_that_stays_too_high_shrinks_fast_and_to_few_where_each_command_takes_long() {
+        let at_start = |each| {
+            let limiter = limiter(|options| {
+                (options.initial_commands, options.min_commands, options.max_commands) = (80, 50, 1_000)
+            });
+            limits_after(&limiter, each)
+        };
+        assert_eq!(
+            at_start(Duration::from_millis(5)),
+            [72, 36, 18, 9, 8, 8],
+            "the first time it may have been a pause"
+        );
+        assert_eq!(at_start(Duration::from_micros(500)), [72, 36, 19, 35, 31, 19], "as many as take the target time");
+        assert_eq!(at_start(Duration::from_micros(190))[..3], [72, 52, 68], "what is just in time grows again");
+        let limits = at_start(Duration::from_micros(10));
+        assert!(limits.is_sorted() && limits[0] > 80, "{limits:?}");
+    }
+
+    #[test]
+    fn what_goes_on_with_work_finds_room_above_the_limit_for_new_work() {
+        let limiter = limiter(|options| options.continuing_commands = 12);
+        let mut permits = vec![take(&limiter, 10)];
+        limiter.admit(Admission::Growth, 1, None).expect_err("the limit is reached");
+        permits.extend([1, 2].map(|_| limiter.admit(Admission::Limited, 1, None).expect("there is room for that")));
+        limiter.admit(Admission::Limited, 1, None).expect_err("but not for ever");
     }
 
     #[test]
     fn an_idle_limit_does_not_grow() {
         let limiter = limiter(|_| {});
-        take(&limiter, 1).applied(Instant::now());
+        take(&limiter, 1).applied(Instant::now(), Duration::ZERO);
         assert_eq!(limiter.limit(), 10);
     }
 

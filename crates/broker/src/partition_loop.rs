@@ -4,6 +4,7 @@
 //! Nothing here has a thread or a clock of its own, so a simulation drives the same code as production.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Watch};
@@ -55,8 +56,9 @@ pub trait Shell {
     /// The records of all that is applied are written, or they could not be, and that is tried again.
     fn records_flushed(&mut self, result: Result<(), &RecordLogError>);
 
-    /// The records of a batch were written at this time, and its effects follow: the limits have room again.
-    fn written(&mut self, at: Duration, permit: Option<Self::Permit>, records: &[Record], is_leading: bool);
+    /// The records of a batch that was begun and ended at these times were written, and its effects follow: the limits have room
+    /// again.
+    fn written(&mut self, time: Range<Duration>, permit: Option<Self::Permit>, records: &[Record], is_leading: bool);
 
     /// The effects of a batch are carried out.
     fn finished(&mut self, batch: &Batch);
@@ -315,7 +317,7 @@ impl<P> PartitionLoop<P> {
         let Some(Unfinished { permit, commands, started }) = self.unfinished.take() else { return };
         let written = shell.elapsed();
         let (records, is_leading) = (self.effects.records().len(), self.partition.is_leading());
-        shell.written(written, permit, self.effects.records(), is_leading);
+        shell.written(started..written, permit, self.effects.records(), is_leading);
         self.carry_out(shell);
         let (processing, effects) = (written.saturating_sub(started), shell.elapsed().saturating_sub(written));
         shell.finished(&Batch { commands, records, is_leading, processing, effects });

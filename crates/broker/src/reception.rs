@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 use engine::{Engine, Push, Reply};
@@ -165,7 +165,7 @@ impl Reception {
 
     /// The records of a batch were written: its share of the limits is free again.
     pub fn written(&self, partition: PartitionId, permit: Option<Permit>) {
-        self.entrance(partition).written(permit, Instant::now(), &self.shared.inbox);
+        self.entrance(partition).written(permit, Instant::now(), Duration::ZERO, &self.shared.inbox);
     }
 
     /// Records were written, or could not be, which is tried again.

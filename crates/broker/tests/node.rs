@@ -412,8 +412,13 @@ fn create_at_once(client: &Client, count: usize) -> Vec<Result<Reply, SubmitErro
 #[test]
 fn what_finds_no_room_waits_and_is_carried_out_once() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let flow_control =
-        FlowControlOptions { initial_commands: 2, min_commands: 2, max_commands: 2, ..FlowControlOptions::default() };
+    let flow_control = FlowControlOptions {
+        initial_commands: 2,
+        continuing_commands: 2,
+        min_commands: 2,
+        max_commands: 2,
+        ..FlowControlOptions::default()
+    };
     let node = start(NodeOptions { flow_control, ..options(directory.path()) });
     let client = node.client();
     deploy(&client, &one_task());
@@ -427,6 +432,7 @@ fn refusals_name_the_limit() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let flow_control = FlowControlOptions {
         initial_commands: 2,
+        continuing_commands: 2,
         min_commands: 2,
         max_commands: 2,
         held_commands: 3,

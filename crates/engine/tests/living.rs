@@ -128,6 +128,39 @@ fn an_incident_is_no_change_of_its_job_from_level_5_on() {
     }
 }
 
+/// Below level 10 no record says that a job goes on behind the resolved incident of its error. From there on the next one that does is
+/// kept, also of a job whose incident was resolved before.
+#[test]
+fn a_job_that_is_yielded_behind_an_error_goes_on_from_level_10_on() {
+    for level in [9, 10] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = EngineOptions { first_level: FeatureLevel::new(9).expect("known"), ..options() };
+        let mut partition = Partition::with_options(options);
+        partition.engine = Engine::open(options, directory.path()).expect("a new state");
+        partition.deploy("order.bpmn", MODEL.as_bytes());
+        partition.create("order", "{}", ProcessInstanceCreationIntent::Create);
+        let job = *partition.jobs.get("task").expect("a job");
+        partition.activate("work", 1);
+        partition.job(job, JobIntent::ThrowError, JobValue { error_code: "E".into(), ..JobValue::default() });
+        let incident = *partition.incidents.get("task").expect("nobody catches it");
+        partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+        partition.submit(Key::NONE, Payload::FeatureLevel(FeatureLevelIntent::Raise, FeatureLevelValue { level }));
+        partition.activate("work", 1);
+        partition.job(job, JobIntent::Yield, JobValue::default());
+        partition.check();
+        checkpoint(&mut partition.engine);
+
+        let handle = partition.engine.store().handle();
+        let mut living = LivingRecords::of(PartitionId(1), &handle).expect("it can be read").expect("a checkpoint");
+        let mut told = Vec::new();
+        while let Some(slice) = living.next_slice().expect("it can be read") {
+            told.extend(slice.iter().filter(|record| record.key == job).map(|record| record.payload.intent_name()));
+        }
+        let behind = (level == 10).then_some("RECURRED_AFTER_BACKOFF");
+        assert_eq!(told, Vec::from_iter(["CREATED", "ERROR_THROWN"].into_iter().chain(behind)), "at level {level}");
+    }
+}
+
 /// A process that is called gets its variables before it begins. A checkpoint between the two has to tell them: no record behind it
 /// does.
 #[test]

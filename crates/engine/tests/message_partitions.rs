@@ -439,3 +439,58 @@ proptest! {
         run(partitions, &actions, 1);
     }
 }
+
+/// A message that was on its way while the instance migrated is told with the process that waited for it, and with the definition of
+/// that process.
+#[test]
+fn a_message_on_its_way_during_a_migration_names_the_definition_of_the_process_that_it_names() {
+    for is_late in [true, false] {
+        let mut cluster = Cluster::new(2);
+        cluster.deploy(&waiting("before"));
+        cluster.deploy(&waiting("after"));
+        let definitions: BTreeMap<String, Key> = cluster.nodes[0]
+            .records
+            .iter()
+            .filter_map(|record| match &record.payload {
+                Payload::Process(ProcessIntent::Created, value) => {
+                    Some((value.metadata.bpmn_process_id.to_string(), value.metadata.process_definition_key))
+                }
+                _ => None,
+            })
+            .collect();
+        let instance = cluster.create(1, "before", KEY_A);
+        cluster.settle();
+        let mapping =
+            MigrationMappingInstruction { source_element_id: "wait".into(), target_element_id: "wait".into() };
+        let migration = ProcessInstanceMigrationValue {
+            process_instance_key: instance,
+            target_process_definition_key: definitions["after"],
+            mapping_instructions: vec![mapping],
+            ..ProcessInstanceMigrationValue::default()
+        };
+        let migrate = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::new(migration));
+        if is_late {
+            cluster.publish(&Message::new("m", "a")).expect("it is published");
+        }
+        let reply = cluster.submit(1, instance, migrate).expect("an answer");
+        assert_eq!(reply.rejection, None, "it migrates");
+        cluster.settle();
+        if !is_late {
+            cluster.publish(&Message::new("m", "a")).expect("it is published");
+            cluster.settle();
+        }
+        let told: Vec<_> = cluster
+            .events()
+            .filter_map(|record| match &record.payload {
+                Payload::ProcessMessageSubscription(ProcessMessageSubscriptionIntent::Correlated, value) => {
+                    Some((value.bpmn_process_id.to_string(), value.process_definition_key))
+                }
+                _ => None,
+            })
+            .collect();
+        let process = if is_late { "before" } else { "after" };
+        assert_eq!(told, [(process.to_owned(), definitions[process])], "late: {is_late}");
+        cluster.check();
+        check_nothing_stays(&mut cluster);
+    }
+}

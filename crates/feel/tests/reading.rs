@@ -107,3 +107,19 @@ proptest! {
         prop_assert_eq!(in_part.warnings, whole.warnings);
     }
 }
+
+/// Texts are looked at many bytes at a time: each character that is escaped is found wherever it stands.
+#[test]
+fn every_character_of_a_text_is_written_and_read_as_it_is_at_every_place() {
+    for character in (0..=0x7f).map(char::from).chain(['é', '\u{2028}', '😀']) {
+        for (before, behind) in (0..70).map(|before| (before, 70 - before)) {
+            let text = format!("{}{character}{}", "x".repeat(before), "y".repeat(behind));
+            let mut written = String::new();
+            osmia_feel::json::write_string(&text, &mut written);
+            let is_escaped = character < ' ' || character == '"' || character == '\\';
+            assert_eq!(written.contains('\\'), is_escaped, "{text:?}");
+            assert!(!written.chars().any(|character| character < ' '), "{text:?}");
+            assert_eq!(osmia_feel::json::read_string(&written).as_deref(), Some(&*text));
+        }
+    }
+}

@@ -6,6 +6,8 @@
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -23,10 +25,11 @@ const FIRST_BYTES: usize = 24;
 /// How long a client may take nothing of what is written.
 const BLOCKED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is read at once. HTTP/2 reads as long as there is something, and hands on the requests only then: as long as a
-/// client sends faster, they would not be counted. Each request is a task: more of them at once than the 256 for which the
-/// runtime's queue of a thread has room would go to another queue, which is only looked at when that of the thread is empty,
-/// together with the tasks of all other clients that do not fit.
+/// What is read each time that the task of a connection runs. HTTP/2 reads as long as there is something, and hands on the
+/// requests only then: as long as a client sends faster, they would not be counted. And it tries to read again behind each
+/// request that it hands on. Each request is a task: more of them at once than the 256 for which the runtime's queue of a
+/// thread has room would go to another queue, which is seldom looked at, and there the answers to all other clients would wait
+/// behind them.
 const TURN_BYTES: usize = 16 << 10;
 /// The same while there is much to start already.
 const BUSY_TURN_BYTES: usize = 4 << 10;
@@ -35,13 +38,36 @@ const BUSY_TURN_BYTES: usize = 4 << 10;
 pub(crate) struct Connection {
     stream: TcpStream,
     gate: Gate,
-    /// Read since the last pause.
-    turn_bytes: usize,
+    turn: ReadTurn,
     /// Set while the client does not take what is written: when it is given up.
     blocked: Option<Pin<Box<Sleep>>>,
     blocked_timeout: Duration,
     /// The task that wants to read in the meantime.
     reader: Option<Waker>,
+}
+
+/// How many bytes a connection has read since its task began to run. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct ReadTurn(Arc<AtomicUsize>);
+
+impl ReadTurn {
+    /// Carries out all that reads the connection. Each time that this is woken, another turn begins.
+    pub(crate) async fn by<F: Future>(self, reads: F) -> F::Output {
+        let mut reads = std::pin::pin!(reads);
+        std::future::poll_fn(|context| {
+            self.0.store(0, Ordering::Relaxed);
+            reads.as_mut().poll(context)
+        })
+        .await
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+    }
 }
 
 /// A stream of bytes, encrypted or not, that is watched until its first bytes are there.
@@ -56,9 +82,9 @@ struct Watch {
 }
 
 impl Connection {
-    pub(crate) fn new(stream: TcpStream, gate: Gate) -> Self {
+    pub(crate) fn new(stream: TcpStream, gate: Gate, turn: ReadTurn) -> Self {
         let blocked_timeout = BLOCKED_TIMEOUT;
-        Connection { stream, gate, turn_bytes: 0, blocked: None, blocked_timeout, reader: None }
+        Connection { stream, gate, turn, blocked: None, blocked_timeout, reader: None }
     }
 
     /// Notes whether the client takes what is written.
@@ -91,8 +117,7 @@ impl<S> Greeting<S> {
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
         let turn = if self.gate.is_busy() { BUSY_TURN_BYTES } else { TURN_BYTES };
-        if self.turn_bytes >= turn {
-            self.turn_bytes = 0;
+        if self.turn.bytes() >= turn {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -105,7 +130,7 @@ impl AsyncRead for Connection {
         }
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.turn_bytes = if outcome.is_pending() { 0 } else { self.turn_bytes + buffer.filled().len() - before };
+        self.turn.add(buffer.filled().len() - before);
         outcome
     }
 }
@@ -191,7 +216,7 @@ mod tests {
     async fn pair(timeout: Duration) -> (TcpStream, Greeting<Connection>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let connection = Connection::new(listener.accept().await.unwrap().0, Starts::new().gate());
+        let connection = Connection::new(listener.accept().await.unwrap().0, Starts::new().gate(), ReadTurn::default());
         (client, Greeting::with_timeout(connection, timeout))
     }
 
@@ -231,6 +256,29 @@ mod tests {
         let mut bytes = [0; 100];
         assert_eq!(connection.read(&mut bytes).await.unwrap(), 5);
         assert_eq!(connection.read(&mut bytes).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_sends_fast_is_read_in_turns() {
+        let (mut client, connection) = pair(Duration::from_secs(60)).await;
+        let (turn, sent) = (connection.stream.turn.clone(), 10 * TURN_BYTES);
+        let sending = tokio::spawn(async move { client.write_all(&vec![1; sent]).await.map(|()| client) });
+        let (mut read, mut connection) = (0, std::pin::pin!(connection));
+        let reads = std::future::poll_fn(|context| {
+            let before = read;
+            // HTTP/2 tries again behind each request.
+            for _ in 0..1_000 {
+                let mut bytes = [0; 1_000];
+                let mut buffer = ReadBuf::new(&mut bytes);
+                if connection.as_mut().poll_read(context, &mut buffer).is_ready() {
+                    read += buffer.filled().len();
+                }
+            }
+            assert!(read - before < TURN_BYTES + 1_000, "{} bytes at once", read - before);
+            if read == sent { Poll::Ready(()) } else { Poll::Pending }
+        });
+        turn.by(reads).await;
+        sending.await.unwrap().unwrap();
     }
 
     #[tokio::test]

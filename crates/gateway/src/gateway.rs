@@ -288,7 +288,13 @@ mod tests {
 
     /// A node whose partition takes nothing that starts work, so that it stays unanswered.
     fn node_without_room(directory: &std::path::Path) -> Node {
-        let none = FlowControlOptions { initial_commands: 0, min_commands: 0, max_commands: 0, ..Default::default() };
+        let none = FlowControlOptions {
+            initial_commands: 0,
+            continuing_commands: 0,
+            min_commands: 0,
+            max_commands: 0,
+            ..Default::default()
+        };
         let options =
             NodeOptions { data_directory: directory.to_owned(), flow_control: none, ..NodeOptions::default() };
         Node::start(options).expect("the node starts")

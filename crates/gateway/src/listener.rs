@@ -25,7 +25,7 @@ use tokio_rustls::rustls::{ServerConfig, crypto};
 use tracing::Instrument;
 
 use crate::answers::{Answers, ConnectionAnswers};
-use crate::connection::{Connection, Greeting};
+use crate::connection::{Connection, Greeting, ReadTurn};
 use crate::connections::{ConnectionPlace, Connections};
 use crate::openings::Openings;
 use crate::starts::{Gate, Starts};
@@ -126,8 +126,9 @@ impl Listener {
             let (tls, answer, stopping) = (self.tls.clone(), answer(), stopping.clone());
             let peer = accepted.0.peer_addr().ok().map(tracing::field::display);
             let span = tracing::debug_span!("connection", peer);
-            let connection = serve_connection(accepted, tls, self.speech, caller, answer, stopping);
-            connections.spawn(connection.instrument(span));
+            let turn = ReadTurn::default();
+            let connection = serve_connection(accepted, turn.clone(), tls, self.speech, caller, answer, stopping);
+            connections.spawn(turn.by(connection).instrument(span));
         }
         drop(self.listener);
         while connections.join_next().await.is_some() {}
@@ -141,6 +142,7 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
 
 async fn serve_connection(
     (stream, _place): (TcpStream, ConnectionPlace),
+    turn: ReadTurn,
     tls: Option<TlsAcceptor>,
     speech: Speech,
     caller: Caller,
@@ -152,7 +154,7 @@ async fn serve_connection(
         tracing::debug!(%error, "a connection was closed as it was opened");
         return;
     }
-    let connection = Connection::new(stream, caller.gate.clone());
+    let connection = Connection::new(stream, caller.gate.clone(), turn);
     let Some(tls) = tls else { return serve_stream(connection, speech, caller, answer, stopping).await };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(connection)).await {
         Ok(Ok(stream)) => serve_stream(stream, speech, caller, answer, stopping).await,

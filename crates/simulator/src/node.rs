@@ -473,6 +473,7 @@ impl Node {
         let commands = swarm.commands_in_flight;
         let flow_control = FlowControlOptions {
             initial_commands: commands,
+            continuing_commands: commands,
             min_commands: commands,
             max_commands: commands,
             // The limits stay as they are: real time must not matter.

@@ -1,5 +1,6 @@
 //! One partition on its processing thread: the loop that drives it, and what it needs of the node.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -226,9 +227,10 @@ impl Shell for Surroundings {
         self.entrance.records_flushed(result, &self.shared.inbox);
     }
 
-    fn written(&mut self, at: Duration, permit: Option<Permit>, records: &[Record], is_leading: bool) {
-        self.waited = permit.as_ref().map(|permit| (self.started + at).saturating_duration_since(permit.admitted()));
-        self.entrance.written(permit, self.started + at, &self.shared.inbox);
+    fn written(&mut self, time: Range<Duration>, permit: Option<Permit>, records: &[Record], is_leading: bool) {
+        let at = self.started + time.end;
+        self.waited = permit.as_ref().map(|permit| at.saturating_duration_since(permit.admitted()));
+        self.entrance.written(permit, at, time.end.saturating_sub(time.start), &self.shared.inbox);
         match is_leading {
             true => self.record_metrics.count(records),
             false => self.adopt_clock(records),

@@ -1,6 +1,7 @@
 //! What the loop of a partition talks to: the rest of its node, and through it the world.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::time::Duration;
 
 use broker::partition::Moment;
@@ -102,7 +103,7 @@ impl Shell for Around<'_, '_> {
         self.reception.records_flushed(self.partition, result);
     }
 
-    fn written(&mut self, _: Duration, permit: Option<Permit>, _: &[Record], _: bool) {
+    fn written(&mut self, _: Range<Duration>, permit: Option<Permit>, _: &[Record], _: bool) {
         self.reception.written(self.partition, permit);
     }
 

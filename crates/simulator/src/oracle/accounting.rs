@@ -46,8 +46,8 @@ pub struct Accounting {
     elements: BTreeMap<Key, Element>,
     /// The ids that elements of each process ever had.
     element_ids: BTreeMap<Text, BTreeSet<Text>>,
-    /// Deployed definitions with the ids of their processes; nothing for those that were deleted.
-    definitions: BTreeMap<Key, Option<Text>>,
+    /// Definitions that were ever deployed, with the ids of their processes.
+    definitions: BTreeMap<Key, Text>,
 }
 
 /// The instances of one definition.
@@ -121,12 +121,7 @@ impl Accounting {
                 }
             }
             Payload::Process(ProcessIntent::Created, value) => {
-                // Every partition says so, perhaps after the first one has said that it is deleted.
-                let id = value.metadata.bpmn_process_id.clone();
-                self.definitions.entry(record.key).or_insert(Some(id));
-            }
-            Payload::Process(ProcessIntent::Deleting, _) => {
-                self.definitions.insert(record.key, None);
+                self.definitions.insert(record.key, value.metadata.bpmn_process_id.clone());
             }
             Payload::Incident(IncidentIntent::Created, value) => {
                 self.incidents.insert(record.key, (value.process_instance_key, value.job_key));
@@ -268,10 +263,9 @@ impl Accounting {
         self.element_ids.get(process).into_iter().flatten().collect()
     }
 
-    /// The definitions of a process that were not deleted.
+    /// The definitions of a process that were ever deployed: an operator may name one that is deleted meanwhile.
     pub fn definitions(&self, process: &str) -> Vec<Key> {
-        let of =
-            |(key, id): (&Key, &Option<Text>)| id.as_ref().is_some_and(|id| id.as_str() == process).then_some(*key);
+        let of = |(key, id): (&Key, &Text)| (id.as_str() == process).then_some(*key);
         self.definitions.iter().filter_map(of).collect()
     }
 
