@@ -6,7 +6,7 @@
 //! that a pause that says nothing about the load does not take away what the log needs in flight. When the next look shows
 //! the same, it was no pause: from then on the limit shrinks with the time that is too much, by half at most.
 //! How far it shrinks depends on what a command takes: a few dozen ordinary ones are always let in flight, because the log
-//! needs them and they take no time, but of those that take milliseconds each (a decision with megabytes of results), only as
+//! needs them and they take little time, but of those that take milliseconds each (a decision with megabytes of results), only as
 //! many as fill the target time.
 //! So what is in front of the engine stays short whatever the disk can do, and what ends work, which this limit does
 //! not delay, finds a short queue however much is to be started. What starts work waits if there is no room
@@ -309,8 +309,12 @@ impl Limiter {
 
     /// Why nothing that starts work is taken now, if it is for the number of commands in flight.
     pub fn no_room(&self) -> Refusal {
+        self.no_room_above(self.limit())
+    }
+
+    fn no_room_above(&self, limit: u32) -> Refusal {
         let (min, max) = (self.least_commands(), self.options.max_commands);
-        Refusal::Commands { partition: self.partition, in_flight: self.in_flight(), limit: self.limit(), min, max }
+        Refusal::Commands { partition: self.partition, in_flight: self.in_flight(), limit, min, max }
     }
 
     /// Counts a command that was refused.
@@ -354,12 +358,13 @@ impl Limiter {
         if bytes > limit {
             return Err(Refusal::State { partition, bytes, limit });
         }
-        match admission {
-            Admission::Growth if self.in_flight() >= self.limit() => return Err(self.no_room()),
-            Admission::Limited if self.in_flight() >= self.limit().max(self.options.continuing_commands) => {
-                return Err(self.no_room());
-            }
-            _ => {}
+        let limit = match admission {
+            Admission::Growth => self.limit(),
+            Admission::Limited => self.limit().max(self.options.continuing_commands),
+            _ => u32::MAX,
+        };
+        if self.in_flight() >= limit {
+            return Err(self.no_room_above(limit));
         }
         // The last one, because it takes.
         if admission == Admission::Growth
@@ -662,7 +667,8 @@ mod tests {
         let mut permits = vec![take(&limiter, 10)];
         limiter.admit(Admission::Growth, 1, None).expect_err("the limit is reached");
         permits.extend([1, 2].map(|_| limiter.admit(Admission::Limited, 1, None).expect("there is room for that")));
-        limiter.admit(Admission::Limited, 1, None).expect_err("but not for ever");
+        let refusal = limiter.admit(Admission::Limited, 1, None).expect_err("but not for ever").to_string();
+        assert!(refusal.contains("12 commands in flight, and its limit is 12 now"), "{refusal}");
     }
 
     #[test]

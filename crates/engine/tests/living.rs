@@ -1,6 +1,7 @@
 //! What lives is told from a checkpoint in slices, as it was, whatever happens meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use crate::support::{Partition, TENANT, options};
 use engine::{Engine, EngineOptions, FeatureLevel, Limits, LivingRecords};
@@ -18,6 +19,31 @@ fn checkpoint(engine: &mut Engine) {
     let written = checkpoint.write().expect("the disk takes it");
     drop(checkpoint);
     drop(engine.release(written).expect("it can be read"));
+}
+
+/// A partition that begins at a level, with a job that a worker has.
+fn with_a_job(level: u32, directory: &Path) -> (Partition, Key) {
+    let options = EngineOptions { first_level: FeatureLevel::new(level).expect("known"), ..options() };
+    let mut partition = Partition::with_options(options);
+    partition.engine = Engine::open(options, directory).expect("a new state");
+    partition.deploy("order.bpmn", MODEL.as_bytes());
+    partition.create("order", "{}", ProcessInstanceCreationIntent::Create);
+    let job = *partition.jobs.get("task").expect("a job");
+    partition.activate("work", 1);
+    (partition, job)
+}
+
+/// What is told of a key as of now, with the times.
+fn told_of(key: Key, engine: &mut Engine) -> Vec<(&'static str, Timestamp)> {
+    checkpoint(engine);
+    let handle = engine.store().handle();
+    let mut living = LivingRecords::of(PartitionId(1), &handle).expect("it can be read").expect("a checkpoint");
+    let mut told = Vec::new();
+    while let Some(slice) = living.next_slice().expect("it can be read") {
+        let of_key = slice.iter().filter(|record| record.key == key);
+        told.extend(of_key.map(|record| (record.payload.intent_name(), record.timestamp)));
+    }
+    told
 }
 
 #[test]
@@ -97,13 +123,7 @@ fn what_lives_is_told_in_slices_as_of_the_checkpoint() {
 fn an_incident_is_no_change_of_its_job_from_level_5_on() {
     for level in [4, 5] {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = EngineOptions { first_level: FeatureLevel::new(level).expect("known"), ..options() };
-        let mut partition = Partition::with_options(options);
-        partition.engine = Engine::open(options, directory.path()).expect("a new state");
-        partition.deploy("order.bpmn", MODEL.as_bytes());
-        partition.create("order", "{}", ProcessInstanceCreationIntent::Create);
-        let job = *partition.jobs.get("task").expect("a job");
-        partition.activate("work", 1);
+        let (mut partition, job) = with_a_job(level, directory.path());
         partition.time += 1_000;
         partition.job(job, JobIntent::Fail, JobValue::default());
         partition.time += 1_000;
@@ -114,15 +134,7 @@ fn an_incident_is_no_change_of_its_job_from_level_5_on() {
         partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
         let resolved = partition.time;
         partition.check();
-        checkpoint(&mut partition.engine);
-
-        let handle = partition.engine.store().handle();
-        let mut living = LivingRecords::of(PartitionId(1), &handle).expect("it can be read").expect("a checkpoint");
-        let mut told = Vec::new();
-        while let Some(slice) = living.next_slice().expect("it can be read") {
-            let jobs = slice.iter().filter(|record| record.key == job);
-            told.extend(jobs.map(|record| (record.payload.intent_name(), record.timestamp)));
-        }
+        let told = told_of(job, &mut partition.engine);
         let expected = if level == 4 { resolved } else { updated };
         assert_eq!(told[1..], [("RETRIES_UPDATED", expected)], "at level {level}");
     }
@@ -134,13 +146,7 @@ fn an_incident_is_no_change_of_its_job_from_level_5_on() {
 fn a_job_that_is_yielded_behind_an_error_goes_on_from_level_10_on() {
     for level in [9, 10] {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = EngineOptions { first_level: FeatureLevel::new(9).expect("known"), ..options() };
-        let mut partition = Partition::with_options(options);
-        partition.engine = Engine::open(options, directory.path()).expect("a new state");
-        partition.deploy("order.bpmn", MODEL.as_bytes());
-        partition.create("order", "{}", ProcessInstanceCreationIntent::Create);
-        let job = *partition.jobs.get("task").expect("a job");
-        partition.activate("work", 1);
+        let (mut partition, job) = with_a_job(9, directory.path());
         partition.job(job, JobIntent::ThrowError, JobValue { error_code: "E".into(), ..JobValue::default() });
         let incident = *partition.incidents.get("task").expect("nobody catches it");
         partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
@@ -148,14 +154,7 @@ fn a_job_that_is_yielded_behind_an_error_goes_on_from_level_10_on() {
         partition.activate("work", 1);
         partition.job(job, JobIntent::Yield, JobValue::default());
         partition.check();
-        checkpoint(&mut partition.engine);
-
-        let handle = partition.engine.store().handle();
-        let mut living = LivingRecords::of(PartitionId(1), &handle).expect("it can be read").expect("a checkpoint");
-        let mut told = Vec::new();
-        while let Some(slice) = living.next_slice().expect("it can be read") {
-            told.extend(slice.iter().filter(|record| record.key == job).map(|record| record.payload.intent_name()));
-        }
+        let told: Vec<_> = told_of(job, &mut partition.engine).into_iter().map(|(intent, _)| intent).collect();
         let behind = (level == 10).then_some("RECURRED_AFTER_BACKOFF");
         assert_eq!(told, Vec::from_iter(["CREATED", "ERROR_THROWN"].into_iter().chain(behind)), "at level {level}");
     }
