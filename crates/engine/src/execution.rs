@@ -140,7 +140,8 @@ impl Execution<'_> {
             RecordType::Rejection(_) => None,
         };
         let path_bytes = path.as_ref().map_or(0, |path| path.len() * KEY_BYTES);
-        let record = Record {
+        // Made where it stays: records are large to move.
+        self.output.records.push(Record {
             position: self.state.counters.position + 1,
             number: self.state.counters.records + 1,
             source_position: self.source_position,
@@ -152,11 +153,13 @@ impl Execution<'_> {
             actor: self.origin.actor.clone(),
             batch_operation_reference: self.origin.batch_operation_reference,
             path,
-        };
+        });
+        let Some(record) = self.output.records.last() else { return };
         if let Payload::Variable(_, value) = &record.payload {
             self.used.long_variables.forget(value.scope_key, &value.name);
         }
-        self.state.apply(&record);
+        self.state.apply(record);
+        let bytes = payload_bytes(&record.payload).saturating_add(path_bytes as u64);
         self.used.records += 1;
         if let Some((_, usage)) = self.state.grown
             && usage.bytes > self.root_variable_bytes_max()
@@ -164,12 +167,10 @@ impl Execution<'_> {
         {
             self.used.excess.get_or_insert(excess);
         }
-        let bytes = payload_bytes(&record.payload).saturating_add(path_bytes as u64);
         self.used.bytes = self.used.bytes.saturating_add(bytes);
         if bytes > self.limits.record_bytes_max {
             self.exceed("a record", bytes, self.limits.record_bytes_max);
         }
-        self.output.records.push(record);
     }
 
     /// The command made something that is too large to be kept or sent; it fails, and nothing of it stays.

@@ -99,6 +99,13 @@ impl<K: TableKey, V: TableValue> LowerLayers<K, V> {
         part.may_contain(key) && (matches!(part, FilePart::Small(_)) || self.store.contains(self.table, key))
     }
 
+    /// Whether there is nothing below the overlay, not even a deletion. A few entries in the file are not looked through.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frozen.as_ref().is_none_or(|frozen| frozen.entries.is_empty())
+            && matches!(self.file_part(), FilePart::Small(entries) if entries.is_empty())
+    }
+
     /// Whether the key may have a value here. The file itself is not asked: a mark that hides nothing costs less.
     pub(crate) fn may_contain(&self, key: &K) -> bool {
         if let Some(entry) = self.in_frozen(key) {

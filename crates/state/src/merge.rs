@@ -1,7 +1,7 @@
 //! Ordered iteration over the three layers.
 
-use std::collections::VecDeque;
 use std::collections::btree_map::Range;
+use std::collections::{BTreeMap, VecDeque};
 use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -110,6 +110,15 @@ impl<P: TableKey, K: PrefixedKey<P>> ScanEnd<K> for EndOfPrefix<P> {
 /// The part of a layer in memory that a scan has not passed yet.
 type Rest<'a, K, V> = Peekable<Range<'a, K, Entry<V>>>;
 
+/// The part of a layer in memory between two bounds; `None` of an empty layer, which a scan then need not carry along.
+#[inline]
+pub(crate) fn part_of<'a, K: Ord, V>(
+    entries: &'a BTreeMap<K, Entry<V>>,
+    bounds: (Bound<&K>, Bound<&K>),
+) -> Option<Rest<'a, K, V>> {
+    (!entries.is_empty()).then(|| entries.range(bounds).peekable())
+}
+
 /// The merge of the layers: of equal keys the uppermost layer's entry counts, and deletions are left out.
 pub(crate) struct Merge<'a, K, V, E> {
     /// The layers in memory, the uppermost first.
@@ -127,8 +136,9 @@ pub(crate) struct Merged<K, V> {
 }
 
 impl<'a, K: TableKey, V: TableValue, E: ScanEnd<K>> Merge<'a, K, V, E> {
-    pub(crate) fn new(layers: [Option<Range<'a, K, Entry<V>>>; 3], file: Option<FileScan<'a, K>>, end: E) -> Self {
-        Self { layers: layers.map(|layer| layer.map(Iterator::peekable)), file, end }
+    #[inline]
+    pub(crate) fn new(layers: [Option<Rest<'a, K, V>>; 3], file: Option<FileScan<'a, K>>, end: E) -> Self {
+        Self { layers, file, end }
     }
 
     /// The smallest key that the scan has not passed yet.

@@ -10,7 +10,7 @@ use crate::checkpoint::FrozenTable;
 use crate::fronts::{Front, Fronts, InFile};
 use crate::key::{TableKey, end_of};
 use crate::lower::FilePart;
-use crate::merge::{EndOfPrefix, FileScan, Merge, Merged, encode_bound};
+use crate::merge::{EndOfPrefix, FileScan, Merge, Merged, encode_bound, part_of};
 use crate::store::{Store, TableId};
 use crate::table::{Table, is_behind};
 use crate::table_set::{AnyTable, EntryVisitor, LayerSizes};
@@ -77,18 +77,22 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
 
     /// The first entry of a prefix.
     pub fn first(&self, prefix: &P) -> Option<(K, Arc<V>)> {
+        if self.table.holds_nothing() {
+            return None;
+        }
         self.iter(prefix).next()
     }
 
     /// Whether a prefix has no entry.
     pub fn is_empty(&self, prefix: &P) -> bool {
-        self.first(prefix).is_none()
+        self.table.holds_nothing() || self.first(prefix).is_none()
     }
 
     /// The entries of a prefix, from the front.
     pub fn iter<'a>(&'a self, prefix: &P) -> impl Iterator<Item = (K, Arc<V>)> + use<'a, P, K, V> {
-        let Front { lower_bound, in_file } = self.fronts.lock().get(prefix);
-        let entries = lower_bound.map(|from| self.scan_front(prefix, from, in_file));
+        let front = (!self.table.holds_nothing()).then(|| self.fronts.lock().get(prefix));
+        let entries = front
+            .and_then(|Front { lower_bound, in_file }| lower_bound.map(|from| self.scan_front(prefix, from, in_file)));
         entries.into_iter().flatten().map(|entry| (entry.key.1, entry.value))
     }
 
@@ -128,9 +132,9 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
         let (overlay, lower) = (&self.table.overlay, &self.table.lower);
         let start = (prefix.clone(), from);
         let range = (Bound::Included(&start), Bound::Unbounded);
-        let frozen = lower.frozen.as_ref().map(|frozen| frozen.entries.range(range));
+        let frozen = lower.frozen.as_ref().and_then(|frozen| part_of(&frozen.entries, range));
         let (small, last) = match lower.file_part() {
-            FilePart::Small(entries) => (Some(entries.range(range)), None),
+            FilePart::Small(entries) => (part_of(entries, range), None),
             FilePart::Large { last, .. } => (None, Some(last)),
         };
         let file = match in_file {
@@ -141,7 +145,7 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
             }
             InFile::Unknown => Some(FileScan::new(&lower.store, lower.table, encode_bound(range.0), end_of(prefix))),
         };
-        Merge::new([Some(overlay.entries.range(range)), frozen, small], file, EndOfPrefix(start.0))
+        Merge::new([part_of(&overlay.entries, range), frozen, small], file, EndOfPrefix(start.0))
     }
 }
 

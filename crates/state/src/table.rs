@@ -7,7 +7,7 @@ use crate::checkpoint::FrozenTable;
 use crate::error::StoreError;
 use crate::key::{LONGEST_KEY_BYTES, PrefixedKey, SmallKey, TableKey, end_of};
 use crate::lower::{FilePart, LowerLayers};
-use crate::merge::{EndOfPrefix, EndOfRange, FileScan, Merge, encode_bound};
+use crate::merge::{EndOfPrefix, EndOfRange, FileScan, Merge, encode_bound, part_of};
 use crate::overlay::{Overlay, Update};
 use crate::store::{Store, TableId};
 use crate::table_set::{AnyTable, EntryVisitor, LayerSizes};
@@ -126,12 +126,16 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     where
         K: PrefixedKey<P>,
     {
+        if self.holds_nothing() {
+            return Merge::new([None, None, None], None, EndOfPrefix(prefix.clone()));
+        }
         let first = K::least_with(prefix);
         let start = Bound::Included(&first);
-        let overlay = self.overlay.entries.range((start, Bound::Unbounded));
-        let frozen = self.lower.frozen.as_ref().map(|frozen| frozen.entries.range((start, Bound::Unbounded)));
+        let range = (start, Bound::Unbounded);
+        let overlay = part_of(&self.overlay.entries, range);
+        let frozen = self.lower.frozen.as_ref().and_then(|frozen| part_of(&frozen.entries, range));
         let (small, file) = match self.lower.file_part() {
-            FilePart::Small(entries) => (Some(entries.range((start, Bound::Unbounded))), None),
+            FilePart::Small(entries) => (part_of(entries, range), None),
             FilePart::Large { last, .. } if is_behind(start, last) => (None, None),
             FilePart::Large { first: Some(in_file), .. } if first < *in_file && !in_file.begins_with(prefix) => {
                 (None, None)
@@ -140,7 +144,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
                 (None, Some(FileScan::new(&self.lower.store, self.lower.table, encode_bound(start), end_of(prefix))))
             }
         };
-        Merge::new([Some(overlay), frozen, small], file, EndOfPrefix(prefix.clone()))
+        Merge::new([overlay, frozen, small], file, EndOfPrefix(prefix.clone()))
     }
 
     /// Deletes the entries whose keys begin with `prefix`; returns how many there were.
@@ -148,6 +152,9 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     where
         K: PrefixedKey<P>,
     {
+        if self.holds_nothing() {
+            return 0;
+        }
         let keys: Vec<K> = self.prefix_keys(prefix).collect();
         self.remove_all(keys)
     }
@@ -190,21 +197,27 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         self.keys().next().is_none()
     }
 
+    /// Whether no layer has anything, not even a deletion, so that no key has to be looked for.
+    #[inline]
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.overlay.entries.is_empty() && self.lower.is_empty()
+    }
+
     fn scan(&self, start: Bound<&K>, end: Bound<&K>) -> Merge<'_, K, V, EndOfRange> {
         if is_empty_range(start, end) {
             return Merge::new([None, None, None], None, EndOfRange);
         }
-        let overlay = self.overlay.entries.range((start, end));
-        let frozen = self.lower.frozen.as_ref().map(|frozen| frozen.entries.range((start, end)));
+        let overlay = part_of(&self.overlay.entries, (start, end));
+        let frozen = self.lower.frozen.as_ref().and_then(|frozen| part_of(&frozen.entries, (start, end)));
         let (small, file) = match self.lower.file_part() {
-            FilePart::Small(entries) => (Some(entries.range((start, end))), None),
+            FilePart::Small(entries) => (part_of(entries, (start, end)), None),
             FilePart::Large { last, .. } if is_behind(start, last) => (None, None),
             FilePart::Large { first: Some(first), .. } if is_before(end, first) => (None, None),
             FilePart::Large { .. } => {
                 (None, Some(FileScan::new(&self.lower.store, self.lower.table, encode_bound(start), encode_bound(end))))
             }
         };
-        Merge::new([Some(overlay), frozen, small], file, EndOfRange)
+        Merge::new([overlay, frozen, small], file, EndOfRange)
     }
 
     /// Whether the key fits into the file; if not, the current command fails.

@@ -59,38 +59,31 @@ fn seconds(created: Timestamp, at: Timestamp) -> f64 {
 /// When keys were created: a table with one place for each key, and fewer places than keys.
 #[derive(Default)]
 struct Created {
-    /// Empty until the first key comes, so that an idle partition needs no memory; 0, which is no key, where there is none.
-    keys: Vec<i64>,
-    times: Vec<Timestamp>,
+    /// Keys with their times, side by side because they are needed together. Empty until the first key comes, so that an idle
+    /// partition needs no memory; 0, which is no key, where there is none.
+    places: Vec<(i64, Timestamp)>,
     count: usize,
 }
 
 impl Created {
     fn insert(&mut self, key: Key, at: Timestamp) {
-        if self.keys.is_empty() {
-            self.keys = vec![0; CREATIONS_MAX];
-            self.times = vec![0; CREATIONS_MAX];
+        if self.places.is_empty() {
+            self.places = vec![(0, 0); CREATIONS_MAX];
         }
-        let place = place(key);
-        self.count += usize::from(self.keys[place] == 0);
-        self.keys[place] = key.raw();
-        self.times[place] = at;
-    }
-
-    fn find(&self, key: Key) -> Option<usize> {
-        let place = place(key);
-        (self.keys.get(place) == Some(&key.raw())).then_some(place)
+        let place = &mut self.places[place(key)];
+        self.count += usize::from(place.0 == 0);
+        *place = (key.raw(), at);
     }
 
     fn get(&self, key: Key) -> Option<Timestamp> {
-        self.find(key).map(|place| self.times[place])
+        self.places.get(place(key)).filter(|(found, _)| *found == key.raw()).map(|(_, at)| *at)
     }
 
     fn remove(&mut self, key: Key) -> Option<Timestamp> {
-        let place = self.find(key)?;
-        self.keys[place] = 0;
+        let at = self.get(key)?;
+        self.places[place(key)].0 = 0;
         self.count -= 1;
-        Some(self.times[place])
+        Some(at)
     }
 }
 

@@ -14,11 +14,83 @@ use super::life_times::LifeTimes;
 const JOB_TYPES_LIMIT: usize = 1_000;
 const FURTHER_JOB_TYPES: &str = "(further types)";
 
-/// Counts events by what they are about.
+/// Counters of one thing by the place of what happened to it; each begins to exist, and to be shown, when that happens first.
+type ByAction<const ACTIONS: usize> = [Option<Counter>; ACTIONS];
+type JobCounters = ByAction<{ JobAction::ErrorThrown as usize + 1 }>;
+type ElementCounters = ByAction<{ ElementAction::Terminated as usize + 1 }>;
+
+/// What is counted of jobs.
+#[derive(Clone, Copy)]
+enum JobAction {
+    Created,
+    Activated,
+    Completed,
+    Failed,
+    TimedOut,
+    Canceled,
+    ErrorThrown,
+}
+
+impl JobAction {
+    const fn of(intent: JobIntent) -> Option<JobAction> {
+        match intent {
+            JobIntent::Created => Some(Self::Created),
+            JobIntent::Completed => Some(Self::Completed),
+            JobIntent::Failed => Some(Self::Failed),
+            JobIntent::TimedOut => Some(Self::TimedOut),
+            JobIntent::Canceled => Some(Self::Canceled),
+            JobIntent::ErrorThrown => Some(Self::ErrorThrown),
+            _ => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Activated => "activated",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed out",
+            Self::Canceled => "canceled",
+            Self::ErrorThrown => "error thrown",
+        }
+    }
+}
+
+/// What is counted of element instances.
+#[derive(Clone, Copy)]
+enum ElementAction {
+    Activated,
+    Completed,
+    Terminated,
+}
+
+impl ElementAction {
+    const fn of(intent: ProcessInstanceIntent) -> Option<ElementAction> {
+        match intent {
+            ProcessInstanceIntent::ElementActivated => Some(Self::Activated),
+            ProcessInstanceIntent::ElementCompleted => Some(Self::Completed),
+            ProcessInstanceIntent::ElementTerminated => Some(Self::Terminated),
+            _ => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Activated => "activated",
+            Self::Completed => "completed",
+            Self::Terminated => "terminated",
+        }
+    }
+}
+
+/// Counts events by what they are about. It is done for each record, so counters are found by place and not by name.
 pub(crate) struct RecordMetrics {
     partition: String,
-    jobs: HashMap<Text, HashMap<&'static str, Counter>>,
-    elements: HashMap<(&'static str, &'static str), Counter>,
+    jobs: HashMap<Text, JobCounters>,
+    /// By the type of the element.
+    elements: Vec<ElementCounters>,
+    root_instances: ElementCounters,
     incidents: HashMap<&'static str, Counter>,
     creations: Counter,
     decisions: Counter,
@@ -48,7 +120,8 @@ impl RecordMetrics {
             ),
             partition,
             jobs: HashMap::new(),
-            elements: HashMap::new(),
+            elements: Vec::new(),
+            root_instances: ElementCounters::default(),
             incidents: HashMap::new(),
             creations,
         }
@@ -59,7 +132,7 @@ impl RecordMetrics {
         for record in records.iter().filter(|record| record.record_type == RecordType::Event) {
             match &record.payload {
                 Payload::Job(intent, job) => {
-                    if let Some(action) = job_action(*intent) {
+                    if let Some(action) = JobAction::of(*intent) {
                         self.job(&job.job_type, action, 1);
                     }
                     match intent {
@@ -70,7 +143,7 @@ impl RecordMetrics {
                     }
                 }
                 Payload::JobBatch(JobBatchIntent::Activated, batch) => {
-                    self.job(&batch.job_type, "activated", batch.job_keys.len());
+                    self.job(&batch.job_type, JobAction::Activated, batch.job_keys.len());
                     let ages = batch.job_keys.iter().filter_map(|key| self.job_lives.age(*key, record.timestamp));
                     ages.for_each(|seconds| self.job_activation.record(seconds));
                 }
@@ -112,37 +185,36 @@ impl RecordMetrics {
         }
     }
 
-    fn job(&mut self, job_type: &Text, action: &'static str, count: usize) {
-        if let Some(counter) = self.jobs.get(job_type).and_then(|actions| actions.get(action)) {
+    fn job(&mut self, job_type: &Text, action: JobAction, count: usize) {
+        if let Some(counter) = self.jobs.get(job_type).and_then(|counters| counters[action as usize].as_ref()) {
             return counter.increment(count as u64);
         }
         let known = self.jobs.contains_key(job_type) || self.jobs.len() < JOB_TYPES_LIMIT;
         let name = if known { job_type.clone() } else { FURTHER_JOB_TYPES.into() };
         let (partition, label) = (self.partition.clone(), name.to_string());
-        let counter = self.jobs.entry(name).or_default().entry(action).or_insert_with(
-            || counter!("zeebe_job_events_total", "partition" => partition, "type" => label, "action" => action),
-        );
+        let counter = self.jobs.entry(name).or_default()[action as usize].get_or_insert_with(|| {
+            let action = action.name();
+            counter!("zeebe_job_events_total", "partition" => partition, "type" => label, "action" => action)
+        });
         counter.increment(count as u64);
     }
 
     fn element(&mut self, intent: ProcessInstanceIntent, element: BpmnElementType, is_called: impl FnOnce() -> bool) {
-        let action = match intent {
-            ProcessInstanceIntent::ElementActivated => "activated",
-            ProcessInstanceIntent::ElementCompleted => "completed",
-            ProcessInstanceIntent::ElementTerminated => "terminated",
-            _ => return,
-        };
-        self.element_counter("zeebe_element_instance_events_total", action, element.name()).increment(1);
-        if element == BpmnElementType::Process && !is_called() {
-            self.element_counter("zeebe_executed_instances_total", action, "ROOT_PROCESS_INSTANCE").increment(1);
+        let Some(action) = ElementAction::of(intent) else { return };
+        let place = element as usize;
+        if place >= self.elements.len() {
+            self.elements.resize_with(place + 1, ElementCounters::default);
         }
-    }
-
-    fn element_counter(&mut self, name: &'static str, action: &'static str, kind: &'static str) -> &Counter {
         let partition = &self.partition;
-        self.elements
-            .entry((action, kind))
-            .or_insert_with(|| counter!(name, "partition" => partition.clone(), "action" => action, "type" => kind))
+        let new_counter = |name: &'static str, kind: &'static str| counter!(name, "partition" => partition.clone(), "action" => action.name(), "type" => kind);
+        self.elements[place][action as usize]
+            .get_or_insert_with(|| new_counter("zeebe_element_instance_events_total", element.name()))
+            .increment(1);
+        if element == BpmnElementType::Process && !is_called() {
+            self.root_instances[action as usize]
+                .get_or_insert_with(|| new_counter("zeebe_executed_instances_total", "ROOT_PROCESS_INSTANCE"))
+                .increment(1);
+        }
     }
 
     fn incident(&mut self, intent: IncidentIntent) {
@@ -156,17 +228,5 @@ impl RecordMetrics {
             || counter!("zeebe_incident_events_total", "partition" => partition.clone(), "action" => action),
         );
         counter.increment(1);
-    }
-}
-
-const fn job_action(intent: JobIntent) -> Option<&'static str> {
-    match intent {
-        JobIntent::Created => Some("created"),
-        JobIntent::Completed => Some("completed"),
-        JobIntent::Failed => Some("failed"),
-        JobIntent::TimedOut => Some("timed out"),
-        JobIntent::Canceled => Some("canceled"),
-        JobIntent::ErrorThrown => Some("error thrown"),
-        _ => None,
     }
 }
