@@ -22,6 +22,9 @@ pub(crate) struct Rules {
     /// The release of the time zone database with which expressions and timers compute.
     #[cfg_attr(not(test), expect(dead_code, reason = "one release comes with the program, and a test compares it"))]
     time_zones: &'static str,
+    /// The release of Unicode by which expressions change cases and read names; a test there compares its tables.
+    #[cfg_attr(not(test), expect(dead_code, reason = "one release comes with the program, and a test compares it"))]
+    unicode: (u8, u8, u8),
     /// What a single command may do.
     pub limits: &'static Limits,
     /// Whether settings of the cluster are part of the state, and a command changes them.
@@ -89,6 +92,7 @@ pub(crate) struct Rules {
 
 const LEVEL_1: Rules = Rules {
     time_zones: "2026e",
+    unicode: (17, 0, 0),
     limits: &Limits::OF_LEVEL_1,
     has_settings: false,
     has_routing: false,
@@ -275,6 +279,13 @@ mod tests {
     fn each_level_has_the_time_zones_that_come_with_the_program() {
         for level in FeatureLevel::all() {
             assert_eq!(Some(level.rules().time_zones), feel::zone::time_zone_data(), "of level {level}");
+        }
+    }
+
+    #[test]
+    fn each_level_has_the_tables_of_unicode_that_come_with_the_program() {
+        for level in FeatureLevel::all() {
+            assert_eq!(level.rules().unicode, feel::unicode::VERSION, "of level {level}");
         }
     }
 }

@@ -271,7 +271,7 @@ pub(crate) struct Counters {
     /// By which rules commands are processed.
     #[n(15)]
     pub feature_level: FeatureLevel,
-    /// The life of the partition's data: 1 at first, and one that is higher after a restore.
+    /// The life of the partition's data: 1 at first, and one that is higher after a restore or a purge.
     #[n(16)]
     pub incarnation: u64,
     /// Bytes that the variables of a root process instance and of all that it called may have; none for the limit of the

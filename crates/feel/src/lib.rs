@@ -23,6 +23,7 @@ mod pattern;
 mod simple_type;
 mod temporal;
 mod unary;
+pub mod unicode;
 mod value;
 pub mod zone;
 

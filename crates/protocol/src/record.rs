@@ -15,7 +15,8 @@ pub const BROKER_VERSION: &str = "8.9.0";
 /// together are the identity of a record in its partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordPlace {
-    /// How often the partition was restored from an older state, from 1: what such a state forgot is not what comes behind it.
+    /// The life of the partition: 1 at first, and a higher one behind each restore of an older state and each purge. What such a
+    /// state forgot is not what comes behind it.
     pub incarnation: u64,
     /// Position of the record.
     pub position: u64,

@@ -652,3 +652,29 @@ state::cbor_values!(
     SignalSubscriptionRow => |_| 200,
     ConditionalSubscriptionRow => |row| 200 + row.value.condition.len(),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An optional field whose variant is not known would be read as nothing if its number were not passed by then.
+    #[test]
+    fn an_event_of_a_job_that_only_a_later_version_knows_is_an_error() {
+        let row = JobRow {
+            state: JobState::Activatable,
+            value: Arc::default(),
+            incident: Key::NONE,
+            created: None,
+            changed: None,
+            last_event: Some(JobIntent::TimedOut),
+        };
+        let bytes = protocol::encode_to_vec(&row);
+        assert_eq!(protocol::decode::<JobRow>(&bytes).expect("it is whole").last_event, row.last_event);
+        let (last, before) = bytes.split_last().expect("it is the last field");
+        assert!(*last < 24, "one byte");
+        for unknown in [&[23][..], &[0x18, 119], &[0x19, 0x7f, 0xf1]] {
+            let changed = [before, unknown].concat();
+            assert!(protocol::decode::<JobRow>(&changed).is_err(), "{unknown:?}");
+        }
+    }
+}
