@@ -17,13 +17,14 @@ use protocol::*;
 use serde_json::{Map, Value};
 use support::*;
 
-/// Keeps what it gets, fails on demand, and does not come back on demand.
+/// Keeps what it gets, and on demand fails, does not come back, or takes its time.
 #[derive(Default)]
 struct Target {
     /// Partition, position, number.
     records: Mutex<Vec<(PartitionId, u64, u64)>>,
     failing: AtomicBool,
     blocking: AtomicBool,
+    slow: AtomicBool,
     /// Up to where it has the records of each partition, if it is one that knows that itself.
     places: Option<Mutex<BTreeMap<PartitionId, RecordPlace>>>,
 }
@@ -67,6 +68,9 @@ impl PartitionExporter for PartitionToTarget {
         }
         if self.1.failing.load(Ordering::Relaxed) {
             return Err(ExporterError::target("warehouse", "reach its target", "it is closed on Sundays"));
+        }
+        if self.1.slow.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
         }
         let record = delivery.record;
         self.1.records.lock().expect("not poisoned").push((self.0, record.position, record.number));
@@ -340,14 +344,14 @@ fn work_until(node: &Node, what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
+fn a_damaged_segment_a_dead_target_a_slow_one_and_a_stuck_one_hold_up_nobody_else() {
     let directory = tempfile::tempdir().expect("temporary directory");
     // The node keeps acknowledged places once a second and may be killed before; the healthy one knows its own.
-    let targets = ["healthy", "dead", "stuck"].map(|name| {
+    let targets = ["healthy", "dead", "stuck", "slow"].map(|name| {
         let places = (name == "healthy").then(Mutex::default);
         (name, Arc::new(Target { places, ..Target::default() }))
     });
-    let [(_, healthy), (_, dead), (_, stuck)] = &targets;
+    let [(_, healthy), (_, dead), (_, stuck), (_, slow)] = &targets;
     let of = |backlog_limit_bytes: u64| NodeOptions {
         exporters: targets.iter().map(|(name, target)| exporter(name, target)).collect(),
         partition_count: 2,
@@ -366,6 +370,7 @@ fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
     };
     dead.failing.store(true, Ordering::Relaxed);
     stuck.blocking.store(true, Ordering::Relaxed);
+    slow.slow.store(true, Ordering::Relaxed);
     let node = start(of(1 << 30));
     deploy(&node.client(), &one_task());
     work_until(&node, "several segments", || segments(1).len() > 4 && segments(2).len() > 4);
@@ -383,6 +388,11 @@ fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
     let whole: Vec<u64> = (1..=healthy.numbers(1).len() as u64).collect();
     assert_eq!(healthy.numbers(1), whole, "without a gap");
     assert!(stuck.numbers(1).is_empty() && segments(1).len() > 4, "nothing is deleted that others need");
+    // The slow one is behind, and goes on.
+    let taken = slow.numbers(1).len();
+    assert!(taken < whole.len(), "it has all {taken} already");
+    eventually("the slow exporter to get more", || slow.numbers(1).len() > taken);
+    slow.slow.store(false, Ordering::Relaxed);
     // A node that is killed now has to read everything again, and finds a segment of partition 2 damaged.
     node.crash();
     assert!(segments(2).len() > 4);
@@ -417,10 +427,12 @@ fn a_damaged_segment_a_dead_target_and_a_stuck_one_hold_up_nobody_else() {
     assert_eq!(complete(&client, job).expect("ending work is taken").rejection, None);
     // It comes back, and gets what there is. The damaged segment is moved away: what it held is missing, and that is said.
     stuck.blocking.store(false, Ordering::Relaxed);
-    eventually("the stuck exporter to catch up", || status(&node, "stuck").partitions[0].lag_records == 0);
+    for name in ["stuck", "slow"] {
+        eventually("it to catch up", || status(&node, name).partitions[0].lag_records == 0);
+    }
     node.stop().expect("a clean stop");
     let whole = healthy.numbers(1);
-    assert_eq!((stuck.numbers(1), dead.numbers(1)), (whole.clone(), whole));
+    assert_eq!((stuck.numbers(1), dead.numbers(1), slow.numbers(1)), (whole.clone(), whole.clone(), whole));
     std::fs::rename(damaged, directory.path().join("moved-away")).expect("movable");
     let node = start(of(1 << 30));
     eventually("the healthy one to have what the start wrote", || is_done(&node));

@@ -34,6 +34,7 @@ fn tar(arguments: &[&str], directory: &Path, file: &Path) {
 
 /// Packs what is in a directory, with data of which no node is left.
 fn keep(data: &Path, directory: &Path, name: &str) {
+    assert!(!archive(name).exists(), "{name} is there: what was released is never written again");
     for file in ["LOCK", "RESERVE", "log/next-file"] {
         drop(std::fs::remove_file(data.join(file)));
     }

@@ -318,6 +318,15 @@ fn every_partition_has_every_decision() {
     let reply = cluster.node(1).replies.last().cloned().expect("an answer");
     assert!(matches!(reply.payload, Payload::ResourceDeletion(ResourceDeletionIntent::Deleted, _)));
     assert_eq!(cluster.count("DECISION", "DELETED"), 3);
+    for node in &cluster.nodes {
+        for record in &node.records {
+            match &record.payload {
+                Payload::Decision(DecisionIntent::Deleted, value) => assert_eq!(record.key, value.decision_key),
+                Payload::DecisionRequirements(DecisionRequirementsIntent::Deleted, _) => assert_eq!(record.key, key),
+                _ => {}
+            }
+        }
+    }
     assert_eq!(answers(&mut cluster), [None, None, None]);
     assert_eq!(cluster.rows_but(&["outbox_sequences", "inbox_sequences"]), Vec::<String>::new());
     cluster.check();

@@ -138,8 +138,10 @@ fn a_deleted_version_is_gone_and_its_number_is_not_given_again() {
 
     let output = partition.submit(Key::NONE, deletion(form(&second)));
     assert_eq!(events(&output), ["RESOURCE_DELETION DELETING", "FORM DELETED", "RESOURCE_DELETION DELETED"]);
+    assert_eq!(output.records[1].key, form(&second), "the record has the key of what is gone");
     let output = partition.submit(Key::NONE, deletion(robot(&second)));
     assert_eq!(events(&output), ["RESOURCE_DELETION DELETING", "RESOURCE DELETED", "RESOURCE_DELETION DELETED"]);
+    assert_eq!(output.records[1].key, robot(&second));
     let gone = reason(&partition.submit(Key::NONE, deletion(form(&second))));
     let expected = format!("Expected to delete resource but no resource found with key `{}`", form(&second));
     assert_eq!(gone, format!("NotFound: {expected}"));

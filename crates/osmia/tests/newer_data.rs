@@ -269,6 +269,22 @@ async fn data_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
         std::fs::remove_file(&file).expect("there");
     }
 
+    let log_format = data.join("log/FORMAT");
+    let kept = std::fs::read_to_string(&log_format).expect("text");
+    std::fs::write(&log_format, kept.replace("format 1", "format 2")).expect("writable");
+    assert_refused(&data, &configuration, "format 2", Log::LeftClosed);
+    std::fs::write(&log_format, kept).expect("writable");
+    // A mark, format and partition, and the checksum of both.
+    let applying = data.join("partitions/2/applying");
+    let kept = std::fs::read(&applying).expect("there");
+    let mut newer = kept.clone();
+    newer[8] += 1;
+    let sum = checksum(&newer[..16]).to_le_bytes();
+    newer[16..20].copy_from_slice(&sum);
+    std::fs::write(&applying, newer).expect("writable");
+    assert_refused(&data, &configuration, "a file 'applying' of format 2 of partition 2", Log::Opened);
+    std::fs::write(&applying, kept).expect("writable");
+
     // As it was, it goes on.
     let server = Server::start(&data, &["--config", configuration.to_str().expect("text")]);
     let seen: Value = serde_json::from_str(&server.http("GET", "/actuator/health", "").1).expect("JSON");

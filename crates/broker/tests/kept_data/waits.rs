@@ -1,12 +1,14 @@
-//! A kept directory in which instances wait for everything that there was to wait for at level 9.
+//! Kept directories in which instances wait for everything that there is to wait for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
 
-/// The directory, and the records that its exporter has got.
-const WAITS: &str = "format-1-waits";
+/// A directory of level 9, and the records that its exporter has got.
+const OF_LEVEL_9: &str = "format-1-waits";
+/// The same of level 10, which this version writes.
+const OF_LEVEL_10: &str = "format-1-waits-of-level-10";
 /// The job types of all that is to be done.
 const JOB_TYPES: [&str; 5] = ["work", "checked", "audit", "broken", "inner"];
 /// Longer than this format is kept.
@@ -134,13 +136,27 @@ fn order(client: &Client, key: Key, payload: Payload) {
 
 #[test]
 fn everything_that_waits_in_a_kept_directory_goes_on_to_its_end() {
+    goes_on_to_its_end(OF_LEVEL_9, false);
+    goes_on_to_its_end(OF_LEVEL_10, false);
+}
+
+/// What waits since before the raise goes on by the newest rules.
+#[test]
+fn everything_that_waits_goes_on_when_the_level_is_raised_meanwhile() {
+    goes_on_to_its_end(OF_LEVEL_9, true);
+}
+
+fn goes_on_to_its_end(name: &str, is_raised: bool) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    tar(&["-xzf"], directory.path(), &archive(WAITS));
+    tar(&["-xzf"], directory.path(), &archive(name));
     let (before, lines) = (directory.path().join("before.jsonl"), directory.path().join("lines.jsonl"));
     let waiting = instances(&before, "ELEMENT_ACTIVATED");
     assert_eq!(waiting.len(), 2, "one for each partition");
     let node = start(with_exporter(&directory.path().join("data"), &lines));
     let client = node.client();
+    if is_raised {
+        raise(&client);
+    }
     for incident in of(&before, "INCIDENT", "CREATED") {
         let value = JobValue { retries: 1, ..JobValue::default() };
         order(&client, key_of(&incident["value"]["jobKey"]), Payload::Job(JobIntent::UpdateRetries, Arc::new(value)));
@@ -231,5 +247,5 @@ fn write_the_directory_with_everything_that_waits() {
     eventually("the incidents", || of(&lines, "INCIDENT", "CREATED").len() == 2);
     eventually("the records", || is_exported(&node));
     node.stop().expect("a clean stop");
-    keep(&data, directory.path(), WAITS);
+    keep(&data, directory.path(), OF_LEVEL_10);
 }
