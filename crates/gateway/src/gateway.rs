@@ -300,6 +300,27 @@ mod tests {
         Node::start(options).expect("the node starts")
     }
 
+    /// A request by POST over HTTP/2.
+    fn frames(stream: u8, path: &str, body: &str) -> Vec<u8> {
+        let fields = [(":method", "POST"), (":scheme", "http"), (":authority", "localhost"), (":path", path)];
+        let fields = fields.into_iter().chain([("content-type", "application/json")]);
+        let length = |bytes: usize| u8::try_from(bytes).expect("it is short");
+        // Each as a literal that no table keeps.
+        let text = |text: &str| [vec![length(text.len())], text.as_bytes().to_vec()].concat();
+        let block: Vec<u8> = fields.flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect();
+        let headers = [&[0, 0, length(block.len()), 1, 4, 0, 0, 0, stream][..], &block].concat();
+        [&headers, &[0, 0, length(body.len()), 0, 1, 0, 0, 0, stream][..], body.as_bytes()].concat()
+    }
+
+    /// A connection that needs no upgrade.
+    async fn connect_by_http_2(to: SocketAddr) -> tokio::net::TcpStream {
+        let mut connection = tokio::net::TcpStream::connect(to).await.expect("it listens");
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let bytes = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat();
+        connection.write_all(&bytes).await.expect("it is taken");
+        connection
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn creations_by_both_protocols_wait_at_one_gate() {
         const CREATION: &str = r#"{"processDefinitionId":"p"}"#;
@@ -331,6 +352,11 @@ mod tests {
         assert_eq!(starts.unanswered(), full, "it was not let in");
         drop(used_up);
         eventually("it is let in", || starts.unanswered() == 3).await;
+        let mut over_http_2 = connect_by_http_2(http).await;
+        over_http_2.write_all(&frames(1, "/v2/process-instances", CREATION)).await.expect("it is taken");
+        eventually("one over HTTP/2 counts with them", || starts.unanswered() == 4).await;
+        drop(over_http_2);
+        eventually("it is given up", || starts.unanswered() == 3).await;
 
         gateway.stop().await;
         node.stop().expect("a clean stop");

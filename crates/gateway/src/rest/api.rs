@@ -17,7 +17,7 @@ use super::reception::{Kind, NotTaken};
 use super::response::ApiBody;
 use super::routes::{Existing, Found, Parameters, Route, Routes};
 use super::search::Searcher;
-use super::{compression, openapi, reception, response, swagger};
+use super::{compression, consistency, openapi, reception, response, swagger};
 use crate::executor::Executor;
 use crate::intake::Intake;
 use crate::listener::{Answer, Answering, Caller};
@@ -208,7 +208,8 @@ impl Shared {
                 (None, found.ok_or_else(|| nothing(&parts.method, path)))
             }
         };
-        let response = answered.unwrap_or_else(|problem| response::problem(&problem, path));
+        let response =
+            answered.unwrap_or_else(|problem| consistency::reached(response::problem(&problem, path), problem.at));
         let response = compression::compress(&parts.headers, response).await;
         self.metrics.record(route, begin, response.status());
         if parts.method == Method::HEAD { response::without_body(response) } else { response }

@@ -149,7 +149,8 @@ impl Shared {
         let (body, _) = self.receive(taken, caller).await?;
         Object::read(&body)?.finish()?;
         self.searcher.wait_until_folded(&self.executor.acknowledged.positions()).await;
-        let mut behind = 0;
+        // All that an instance called is on its partition.
+        let (mut behind, mut newest) = (0, None);
         loop {
             let incidents = self.searcher.active_incidents(key, behind).await?;
             let Some(last) = incidents.last() else { break };
@@ -169,17 +170,19 @@ impl Shared {
             }
             for pending in pending {
                 let outcome = match pending {
-                    Ok(update) => update.outcome().await.map(drop),
-                    Err(resolution) => resolution.outcome().await.map(drop),
+                    Ok(update) => update.outcome().await.map(|done| done.at),
+                    Err(resolution) => resolution.outcome().await.map(|done| done.at),
                 };
-                match outcome {
+                let at = match outcome {
+                    Ok(at) => at,
                     // What was resolved or ended in the meantime needs nothing.
-                    Ok(()) | Err(Failure::Rejected(_)) => {}
+                    Err(Failure::Rejected(refusal)) => refusal.at,
                     Err(failure) => return Err(failure.into()),
-                }
+                };
+                newest = at.into_iter().chain(newest).max_by_key(|at| at.position);
             }
         }
-        Ok(response::json(incident::resolved_of(key)))
+        Ok(consistency::reached(response::json(incident::resolved_of(key)), newest))
     }
 
     async fn create(&self, taken: Taken<'_>, caller: &Caller) -> Answered {

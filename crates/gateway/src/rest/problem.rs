@@ -7,7 +7,7 @@ use hyper::StatusCode;
 use protocol::RejectionType;
 
 use super::json::JsonObject;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, RecordPosition};
 
 /// What is wrong with a request, or with this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +19,15 @@ pub(super) struct Problem {
     pub detail: String,
     /// The methods that would be right.
     pub allow: Option<String>,
+    /// Where a partition noted that it refused.
+    pub at: Option<RecordPosition>,
 }
 
 impl Problem {
     /// Of the protocol itself: the title is what the status means.
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
         let title = status.canonical_reason().unwrap_or("Error");
-        Problem { status, title: title.into(), detail: detail.into(), allow: None }
+        Problem { status, title: title.into(), detail: detail.into(), allow: None, at: None }
     }
 
     /// A body or a parameter that cannot be read.
@@ -40,7 +42,11 @@ impl Problem {
             Failure::OtherTenant(_) => failure.message(&format!("request {operation}")),
             _ => failure.message(operation),
         };
-        Problem { status, title: title.into(), detail, allow: None }
+        let at = match failure {
+            Failure::Rejected(refusal) => refusal.at,
+            _ => None,
+        };
+        Problem { status, title: title.into(), detail, allow: None, at }
     }
 
     /// The text. `path` is where the problem is.
