@@ -28,7 +28,7 @@ pub(crate) enum Command {
     Call(Call),
     #[command(flatten)]
     Ask(Ask),
-    /// Check BPMN and DMN files as a deployment does, without a node.
+    /// Check models and forms as a deployment does, without a node.
     Check(crate::check::CheckArguments),
     /// Inspect the data directory of a stopped node, and decide about a log entry that crashes it.
     Doctor(crate::doctor::DoctorArguments),
@@ -131,7 +131,7 @@ pub(crate) struct Start {
     /// The same of the engine itself [default: user-tasks]
     #[arg(long, value_name = "LIST")]
     read_model_audit_engine: Option<String>,
-    /// Let the management port change the clock, for tests
+    /// Let clients change the clock, over REST and the management port, and have all data deleted over the latter, for tests
     #[arg(long)]
     clock_control: bool,
     /// Keep a demo process running

@@ -35,7 +35,7 @@ pub(crate) struct On<T: Args> {
 pub(crate) enum Call {
     /// Show the cluster: nodes, partitions, leaders.
     Topology(On<topology::Topology>),
-    /// Deploy BPMN and DMN files, all or none.
+    /// Deploy models, forms and other resources, all or none.
     Deploy(On<deployment::Deploy>),
     /// Create a process instance.
     Create(On<instance::Create>),

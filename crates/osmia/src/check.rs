@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use engine::{Engine, EngineOptions, Output};
 use protocol::{
-    Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, Key, PartitionId, Payload, Request,
+    Command, CommandBatch, DeploymentIntent, DeploymentResource, DeploymentValue, Key, PartitionId, Payload, Rejection,
+    Request,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use crate::output;
 /// What to check.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// Files that are to be deployed together, directories with all the models in them, or - for one model on standard input.
+    /// Files that are to be deployed together, directories with all the .bpmn, .dmn, .form and .rpa files in them, or - for one model on standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Name of the model on standard input, which tells its kind.
@@ -26,6 +27,11 @@ pub(crate) struct CheckArguments {
     #[arg(long)]
     json: bool,
 }
+
+/// Why a node would not deploy the files.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.reason)]
+pub(crate) struct Refused(pub Rejection);
 
 /// Prints what the files hold, or fails with all that is wrong with them.
 pub(crate) fn run(arguments: &CheckArguments) -> Outcome {
@@ -75,7 +81,7 @@ fn deploy(models: Vec<Model>) -> Result<DeploymentValue, Box<dyn std::error::Err
     Engine::in_memory(EngineOptions::new(PartitionId(1), 1)).apply(1, &batch, &mut output)?;
     let reply = output.replies.into_iter().next().ok_or("Expected the engine to answer the check, but it did not.")?;
     match (reply.rejection, reply.payload) {
-        (Some(rejection), _) => Err(rejection.reason.to_string().into()),
+        (Some(rejection), _) => Err(Refused(rejection).into()),
         (None, Payload::Deployment(_, deployed)) => Ok(*deployed),
         (None, _) => Err("Expected the engine to answer the check with a deployment, but it did not.".into()),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use gateway_interface::gateway_client::GatewayClient;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 use crate::ask::{Rest, RestError};
 use crate::configuration::{Environment, duration};
@@ -83,7 +83,7 @@ pub(crate) enum ClientError {
     Connect { address: String, reason: String },
     #[error("Cannot read {path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
-    #[error("There is no .bpmn, .dmn or .form file in {path}")]
+    #[error("There is no .bpmn, .dmn, .form or .rpa file in {path}")]
     NoModels { path: PathBuf },
     #[error("{0}")]
     Evaluation(String),
@@ -121,11 +121,27 @@ fn describe(status: &Status) -> String {
              Then it wants an https:// address."
         );
     }
-    let framed = message.strip_prefix("Command '").and_then(|rest| rest.split_once("rejected with code '"));
-    match framed.and_then(|(_, rest)| rest.split_once("': ")) {
+    match refusal(status) {
         Some((code, reason)) => format!("Refused ({code}): {reason}"),
         None => format!("{:?}: {message}", status.code()),
     }
+}
+
+/// The kind and the reason of a refusal, as the REST API gives them; none when the server could not answer.
+pub(crate) fn refusal(status: &Status) -> Option<(&str, &str)> {
+    let message = status.message();
+    let framed = message.strip_prefix("Command '").and_then(|rest| rest.split_once("rejected with code '"));
+    let code = || match status.code() {
+        Code::InvalidArgument => Some("INVALID_ARGUMENT"),
+        Code::NotFound => Some("NOT_FOUND"),
+        Code::AlreadyExists => Some("ALREADY_EXISTS"),
+        Code::FailedPrecondition => Some("INVALID_STATE"),
+        Code::ResourceExhausted => Some("RESOURCE_EXHAUSTED"),
+        Code::Unimplemented => Some("UNIMPLEMENTED"),
+        Code::PermissionDenied => Some("FORBIDDEN"),
+        _ => None,
+    };
+    framed.and_then(|(_, rest)| rest.split_once("': ")).or_else(|| Some((code()?, message)))
 }
 
 /// The address to use: the flag, else the environment, else this machine.
@@ -231,6 +247,7 @@ mod tests {
         let said = describe(&status);
         assert_eq!(said, "Refused (NOT_FOUND): Expected to complete job with key '5', but no such job was found");
         assert_eq!(describe(&Status::unavailable("no leader")), "Unavailable: no leader");
+        assert_eq!(describe(&Status::invalid_argument("no object")), "Refused (INVALID_ARGUMENT): no object");
         let other = describe(&Status::internal("protocol error: received message with invalid compression flag: 123"));
         assert!(other.contains("management port"), "{other}");
         let ended = describe(&Status::unknown("transport error"));

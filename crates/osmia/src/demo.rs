@@ -8,6 +8,7 @@ use gateway_interface::{
     CompleteJobRequest, CreateProcessInstanceRequest, DeployResourceRequest, Resource, StreamActivatedJobsRequest,
 };
 use serde_json::json;
+use tokio::task::JoinSet;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
@@ -25,17 +26,21 @@ const WORK: [(&str, Duration); 3] = [
 const PAUSE: Duration = Duration::from_secs(1);
 const JOB_TIMEOUT_MILLISECONDS: i64 = 30_000;
 
-/// Deploys the process, then starts its client and workers in the background.
-pub(crate) async fn start(address: &str, output: &Output) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// Deploys the process, then starts its client and workers in the background. They end with what is returned.
+pub(crate) async fn start(
+    address: &str,
+    output: &Output,
+) -> Result<JoinSet<()>, Box<dyn std::error::Error + Send + Sync>> {
     let channel = Endpoint::from_shared(address.to_owned())?.connect().await?;
     let mut gateway = GatewayClient::new(channel);
     let resource = Resource { name: FILE.to_owned(), content: PROCESS.into() };
     let request = DeployResourceRequest { resources: vec![resource], tenant_id: String::new() };
     gateway.deploy_resource(request).await?;
+    let mut clients = JoinSet::new();
     for (job_type, delay) in WORK {
-        tokio::spawn(work(gateway.clone(), job_type, delay));
+        clients.spawn(work(gateway.clone(), job_type, delay));
     }
-    tokio::spawn(create(gateway));
+    clients.spawn(create(gateway));
     // As with the line that the node is ready: it works without a reader too.
     let job_types = WORK.map(|(job_type, _)| job_type);
     let text = format!(
@@ -43,7 +48,7 @@ pub(crate) async fn start(address: &str, output: &Output) -> Result<(), Box<dyn 
         job_types.join(", ")
     );
     let _ = output.say(&text, || json!({ "message": text, "processDefinitionId": PROCESS_ID, "jobTypes": job_types }));
-    Ok(())
+    Ok(clients)
 }
 
 /// An order every second; every fourth is for something that is out of stock.

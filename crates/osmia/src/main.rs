@@ -17,6 +17,7 @@ mod metrics;
 mod models;
 mod node;
 mod output;
+mod problem;
 mod profiles;
 mod purge;
 mod settings;
@@ -25,7 +26,7 @@ use std::io::{self, ErrorKind, Write};
 use std::num::NonZero;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use arguments::{Arguments, Command};
 use client::ClientError;
@@ -41,13 +42,18 @@ const STACK_BYTES: usize = 1 << 20;
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
+    let matches = Arguments::command().get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         // Who reads the output has seen enough, `head` for example.
         Err(error) if is_closed_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) if error.is::<node::Logged>() => ExitCode::FAILURE,
         Err(error) => {
             // If nobody can read it, the exit code still says that it failed.
+            if let Some(problem) = problem::of(error.as_ref()).filter(|_| wants_json(&matches)) {
+                let _ = output::print_line(problem);
+            }
             let _ = writeln!(io::stderr(), "osmia: {error}");
             match error.downcast_ref() {
                 Some(ClientError::Ended { code, .. }) => ExitCode::from(*code),
@@ -55,6 +61,12 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Whether programs read the answer of the command.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let is_given = matches!(matches.try_get_one::<bool>("json"), Ok(Some(true)));
+    is_given || matches.subcommand().is_some_and(|(_, of_command)| wants_json(of_command))
 }
 
 /// Whether it is the output that nobody reads. A connection that breaks has the same cause, deeper inside.

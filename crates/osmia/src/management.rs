@@ -357,17 +357,24 @@ async fn clock(State(managed): Shared) -> Response {
 }
 
 async fn clock_pin(State(managed): Shared, Json(pin): Json<Pin>) -> Response {
-    if jiff::Timestamp::from_millisecond(pin.epoch_milli).is_err() {
-        return error(StatusCode::BAD_REQUEST, "The field 'epochMilli' is outside of the calendar.");
+    if !can_be_shown(pin.epoch_milli) {
+        return error(StatusCode::BAD_REQUEST, "The field 'epochMilli' must be a time of the calendar from 1970 on.");
     }
     change_clock(&managed, |clock| clock.pin(pin.epoch_milli))
 }
 
+/// Whether partitions take it as a time.
+fn can_be_shown(milliseconds: i64) -> bool {
+    milliseconds >= 0 && jiff::Timestamp::from_millisecond(milliseconds).is_ok()
+}
+
 async fn clock_add(State(managed): Shared, Json(add): Json<Add>) -> Response {
     let now = managed.node.read().as_ref().map_or(0, |(_, clock)| clock.now_milliseconds());
-    let moved = now.checked_add(add.offset_milli);
-    if moved.is_none_or(|time| jiff::Timestamp::from_millisecond(time).is_err()) {
-        return error(StatusCode::BAD_REQUEST, "The field 'offsetMilli' leads outside of the calendar.");
+    if !now.checked_add(add.offset_milli).is_some_and(can_be_shown) {
+        return error(
+            StatusCode::BAD_REQUEST,
+            "The field 'offsetMilli' must lead to a time of the calendar from 1970 on.",
+        );
     }
     change_clock(&managed, |clock| clock.add(add.offset_milli))
 }

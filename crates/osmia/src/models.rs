@@ -8,7 +8,7 @@ use crate::client::{ClientError, Outcome};
 use crate::input::STANDARD_INPUT;
 
 /// What a directory is searched for.
-const EXTENSIONS: [&str; 3] = ["bpmn", "dmn", "form"];
+const EXTENSIONS: [&str; 4] = ["bpmn", "dmn", "form", "rpa"];
 /// How deep directories are searched.
 const DEPTH_MAX: usize = 32;
 

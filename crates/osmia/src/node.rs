@@ -144,13 +144,17 @@ fn warn_of(configuration: &Configuration) {
     for name in &configuration.unknown_variables {
         tracing::warn!(name, "this variable of the environment means nothing to this version and has no effect");
     }
-    let is_loopback = resolve(&configuration.host, 0).is_ok_and(|address| address.ip().is_loopback());
-    if configuration.clock_control && !is_loopback {
-        tracing::warn!(
-            host = configuration.host,
-            "everybody who reaches this host's ports can change the clock; leave out clock-control outside of tests"
-        );
+    if let Some(danger) = danger_of_clock_control(configuration) {
+        tracing::warn!(host = configuration.host, "{danger}");
     }
+}
+
+/// What others can do to a node that is meant for tests.
+pub(crate) fn danger_of_clock_control(configuration: &Configuration) -> Option<&'static str> {
+    let is_loopback = resolve(&configuration.host, 0).is_ok_and(|address| address.ip().is_loopback());
+    (configuration.clock_control && !is_loopback).then_some(
+        "everybody who reaches this host's ports can change the clock and have all data deleted; leave out clock-control outside of tests",
+    )
 }
 
 /// Serves clients until a signal comes or the node cannot continue.
@@ -195,9 +199,10 @@ async fn serve(
         milliseconds: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
     tell_ready(&output, &ready);
-    if configuration.demo {
-        demo::start(&format!("http://{address}"), &output).await?;
-    }
+    let demo = match configuration.demo {
+        true => Some(demo::start(&format!("http://{address}"), &output).await?),
+        false => None,
+    };
     let ended = tokio::select! {
         () = signals.next() => false,
         () = failed(node) => false,
@@ -205,6 +210,8 @@ async fn serve(
         () = gateway.ended() => true,
     };
     managed.stopping();
+    // Its clients would complain that nobody answers them any more.
+    drop(demo);
     tracing::info!("Osmia stops: it answers what it has taken, and writes the last checkpoints");
     gateway.stop().await;
     if ended {
@@ -279,6 +286,9 @@ async fn failed(node: &Node) {
 /// they name.
 pub(crate) fn check(configuration: &Configuration) -> Outcome {
     let options = node_options(configuration)?;
+    for port in [configuration.grpc_port, configuration.http_port, configuration.management_port] {
+        resolve(&configuration.host, port)?;
+    }
     broker::check_exporters(&options.exporters, options.partition_count, &configuration.data)?;
     log_filter(configuration)?;
     if let Some(tls) = &configuration.tls {

@@ -40,6 +40,7 @@ pub(crate) async fn purge(State(managed): State<Arc<Managed>>) -> Response {
         let what = "Everything is forgotten, but the global listeners of the configuration could not be defined again";
         return error(code, &format!("{what}: {trouble}"));
     }
+    tracing::warn!("all partitions have forgotten everything, as a client of the management port asked");
     client.complete_change(change);
     let none: [(); 0] = [];
     let body = json!({"changeId": change, "currentTopology": none, "plannedChanges": none, "expectedTopology": none});

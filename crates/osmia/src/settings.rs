@@ -63,17 +63,34 @@ fn check(CheckArguments { start, json }: CheckArguments) -> Outcome {
     }
     let unknown = &configuration.unknown_variables;
     text.extend(unknown.iter().map(|name| format!("{name} means nothing to this version")));
-    if text.is_empty() && !json {
-        return Ok(());
+    let danger = crate::node::danger_of_clock_control(&configuration);
+    text.extend(danger.map(|danger| format!("warning: {danger}")));
+    if text.is_empty() {
+        text.push("everything has its default".to_owned());
     }
     let output = Output::new(json);
     let whole = || {
         json!({
             "settings": settings, "exporters": exporters, "globalListeners": global_listeners, "unknownVariables": unknown,
+            "warnings": danger.as_slice(),
         })
     };
     Ok(output.say(text.join("\n"), whole)?)
 }
+
+/// What the template shows of settings that have no default, or none of one word.
+const EXAMPLES: [(&str, &str); 10] = [
+    ("disk-free-space-low", "1GB"),
+    ("disk-reserve", "64MB"),
+    ("write-throttle-backlog", "100000"),
+    ("read-model-url", "postgresql://osmia@localhost:5432/osmia"),
+    ("read-model-keep-completed", "30d"),
+    ("read-model-keep-terminated", "30d"),
+    ("read-model-audit-anonymous", "all"),
+    ("connections-max", "16384"),
+    ("tls-certificate", "./server.pem"),
+    ("tls-key", "./server-key.pem"),
+];
 
 /// Parts of the names of settings that only who sets them should know.
 const SECRETS: [&str; 4] = ["password", "secret", "token", "apikey"];
@@ -149,7 +166,8 @@ fn template() -> String {
         // A default that is more than one word is described above, and a switch is off.
         let is_switch = flag.is_some_and(|flag| !flag.get_action().takes_values());
         let value = default.filter(|default| !default.contains(' ')).or(is_switch.then(|| "false".to_owned()));
-        let value = value.unwrap_or_default();
+        let example = EXAMPLES.iter().find(|(name, _)| *name == setting.name).map(|(_, example)| (*example).to_owned());
+        let value = value.or(example).unwrap_or_default();
         let _ = writeln!(text, " {value}");
     }
     text.push_str(
@@ -281,11 +299,8 @@ mod tests {
         let with_defaults: Vec<_> = text
             .lines()
             .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ') || rest.starts_with("  ")))
-            .filter(|line| {
-                !line.trim_end().ends_with(':')
-                    || line.trim_start() != *line
-                    || ["exporters", "global-listeners"].iter().any(|key| line.starts_with(key))
-            })
+            // SQLite has no URL.
+            .filter(|line| !line.starts_with("read-model-url:"))
             .collect();
         let all = read(&with_defaults.join("\n"));
         assert_eq!((all.grpc_port, all.management_port, all.exporters.len()), (26_500, 9_600, 2));

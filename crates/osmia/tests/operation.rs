@@ -218,6 +218,17 @@ fn what_needs_no_node_has_json_too() {
     assert!(!succeeds && refused.contains("There is no command 'load nothing'"), "{refused}");
     let checked = run(&["check", model.to_str().unwrap()]);
     assert_eq!(checked["deployments"][0]["processDefinition"]["processDefinitionId"], "order");
+    let refused = |arguments: &[&str]| {
+        let output = std::process::Command::new(OSMIA).args(arguments).arg("--json").output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let said = json(&String::from_utf8(output.stdout).unwrap());
+        assert!(String::from_utf8(output.stderr).unwrap().contains(said["detail"].as_str().unwrap()), "{said}");
+        said["title"].as_str().unwrap().to_owned()
+    };
+    let broken = data.path().join("broken.bpmn");
+    std::fs::write(&broken, "<definitions/>").unwrap();
+    assert_eq!(refused(&["check", broken.to_str().unwrap()]), "INVALID_ARGUMENT");
+    assert_eq!(refused(&["deploy", broken.to_str().unwrap(), "--address", "127.0.0.1:1"]), "NOT_ASKED");
     let checked =
         run(&["settings", "check", "--config", settings.to_str().unwrap(), "--data", data.path().to_str().unwrap()]);
     assert_eq!(checked["settings"]["partitions"]["value"], "2");

@@ -25,7 +25,7 @@ const WAITING: u8 = 5;
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The model with the process, and what it needs; directories with all the models in them, or - for standard input.
+    /// The model with the process, and what it needs; directories with all the .bpmn, .dmn, .form and .rpa files in them, or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// BPMN process id; not needed when the files have one process

@@ -16,7 +16,7 @@ use crate::output::{Output, key};
 
 #[derive(Debug, Args)]
 pub(crate) struct Deploy {
-    /// Files, directories with all the models in them, or - for one model on standard input.
+    /// Files, directories with all the .bpmn, .dmn, .form and .rpa files in them, or - for one model on standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Name of the model on standard input, which determines its kind.

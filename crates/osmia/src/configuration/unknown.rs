@@ -21,20 +21,24 @@ const FOR_OTHERS: [&str; 6] = [
 const FOR_OTHERS_PREFIXES: [&str; 6] =
     ["CAMUNDA_BASIC_AUTH_", "CAMUNDA_CLIENT_", "CAMUNDA_CONSOLE_", "CAMUNDA_OAUTH_", "CAMUNDA_TOKEN_", "ZEEBE_CLIENT_"];
 /// Words in names that are about who may do what. Underscores do not count.
-const PROTECTION: [&str; 4] = ["AUTHORIZATION", "AUTHENTICATION", "SECURITYENABLED", "MULTITENANCY"];
+const PROTECTION: [&str; 5] =
+    ["AUTHORIZATION", "AUTHENTICATION", "SECURITYENABLED", "MULTITENANCY", "TRANSPORTLAYERSECURITY"];
+/// Spring's own, by which the reference checks who its users are.
+const SPRING_SECURITY: &str = "SPRING_SECURITY_OAUTH2_";
+/// What the reference is to do may be named in profiles.
+const PROFILES: &str = "SPRING_PROFILES_ACTIVE";
 /// Values that ask for nothing.
-const DENIALS: [&str; 5] = ["false", "none", "no", "off", "0"];
+const DENIALS: [&str; 6] = ["", "false", "none", "no", "off", "0"];
 /// The one variable about protection whose denial asks for it.
 const UNPROTECTED: &str = "UNPROTECTEDAPI";
 /// Encryption of the ports for clients, which this version has. Not every name says whose it is.
-const ENCRYPTION: [&str; 4] = [
-    "ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED",
-    "ZEEBE_GATEWAY_SECURITY_ENABLED",
-    "CAMUNDA_API_GRPC_SSL_ENABLED",
-    "SERVER_SSL_ENABLED",
-];
-/// Encryption of the management port, which it never has.
-const MANAGEMENT_ENCRYPTION: &str = "MANAGEMENT_SERVER_SSL_ENABLED";
+const ENCRYPTION: [&str; 3] =
+    ["ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED", "ZEEBE_GATEWAY_SECURITY_ENABLED", "CAMUNDA_API_GRPC_SSL_ENABLED"];
+/// The same in Spring's words, each of which is enough there.
+const SPRING_ENCRYPTION: [&str; 4] = ["SSL_ENABLED", "SSL_CERTIFICATE", "SSL_KEY_STORE", "SSL_BUNDLE"];
+/// Before these words: of the ports for clients, and of the management port, which is never encrypted.
+const SERVER: &str = "SERVER_";
+const MANAGEMENT_SERVER: &str = "MANAGEMENT_SERVER_";
 
 /// What a variable wants to have encrypted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,9 +50,10 @@ enum Encryption {
 impl Encryption {
     fn of(canonical: &str) -> Option<Encryption> {
         let same = |known: &str| relaxed(known) == relaxed(canonical);
+        let is_of = |server: &str| SPRING_ENCRYPTION.iter().any(|words| same(&format!("{server}{words}")));
         match canonical {
-            _ if same(MANAGEMENT_ENCRYPTION) => Some(Encryption::Management),
-            _ if ENCRYPTION.iter().any(|known| same(known)) => Some(Encryption::Clients),
+            _ if is_of(MANAGEMENT_SERVER) => Some(Encryption::Management),
+            _ if is_of(SERVER) || ENCRYPTION.iter().any(|known| same(known)) => Some(Encryption::Clients),
             _ => None,
         }
     }
@@ -63,14 +68,16 @@ pub(super) fn unknown(environment: &Environment, is_encrypted: bool) -> Result<V
     for (name, value) in environment.all() {
         let canonical = canonical(name);
         let encryption = Encryption::of(&canonical);
-        let is_meant_for_a_node = encryption.is_some() || PREFIXES.iter().any(|prefix| canonical.starts_with(prefix));
+        let is_springs = is_springs_protection(&canonical, value);
+        let is_meant_for_a_node =
+            encryption.is_some() || is_springs || PREFIXES.iter().any(|prefix| canonical.starts_with(prefix));
         let is_fulfilled = encryption == Some(Encryption::Clients) && is_encrypted;
         if !is_meant_for_a_node || is_known(name) || is_for_others(name) || is_fulfilled {
             continue;
         }
         // What an exporter is told is about what it writes to.
         let is_of_an_exporter = EXPORTERS_VARIABLES.iter().any(|prefix| canonical.starts_with(prefix));
-        if !is_of_an_exporter && asks_for_protection(&canonical, value, encryption.is_some()) {
+        if !is_of_an_exporter && asks_for_protection(&canonical, value, encryption.is_some() || is_springs) {
             let instead = match encryption {
                 Some(Encryption::Clients) => "set tls-certificate and tls-key for encrypted connections, or unset it",
                 Some(Encryption::Management) => {
@@ -110,6 +117,15 @@ fn is_for_others(name: &str) -> bool {
         || name == health::ADDRESS_VARIABLE
         || FOR_OTHERS.contains(&&*canonical)
         || FOR_OTHERS_PREFIXES.iter().any(|prefix| canonical.starts_with(prefix))
+}
+
+/// Whether it has users checked, by a setting of Spring or by a profile of the reference.
+fn is_springs_protection(canonical: &str, value: &str) -> bool {
+    let is_profile = |profile: &str| profile == "identity" || profile.ends_with("-auth");
+    match canonical {
+        PROFILES => value.split(',').any(|profile| is_profile(profile.trim())),
+        _ => canonical.starts_with(SPRING_SECURITY) && !value.is_empty(),
+    }
 }
 
 fn asks_for_protection(name: &str, value: &str, is_encryption: bool) -> bool {
@@ -166,6 +182,10 @@ mod tests {
             ("ZEEBE_BROKER_NETWORK_SECURITY_ENABLED", "true"),
             ("camunda_security_authorizations_enabled", "true"),
             ("camunda.security.authentication.unprotected-api", "false"),
+            ("CAMUNDA_SECURITY_TRANSPORTLAYERSECURITY_CLUSTER_ENABLED", "true"),
+            ("SPRING_PROFILES_ACTIVE", "broker,consolidated-auth"),
+            ("SPRING_PROFILES_ACTIVE", "identity"),
+            ("SPRING_SECURITY_OAUTH2_RESOURCESERVER_JWT_ISSUERURI", "http://keycloak/realms/camunda"),
         ] {
             for is_encrypted in [false, true] {
                 let error = of(&[(name, value)], is_encrypted).unwrap_err();
@@ -176,6 +196,12 @@ mod tests {
 
     #[test]
     fn whoever_asks_for_encryption_does_not_get_a_node_without() {
+        let files = ["SERVER_SSL_CERTIFICATE", "SERVER_SSL_KEY_STORE", "server.ssl.key-store", "SERVER_SSL_BUNDLE"];
+        for name in files.into_iter().chain(["MANAGEMENT_SERVER_SSL_CERTIFICATE", "MANAGEMENT_SERVER_SSL_KEY_STORE"]) {
+            let error = of(&[(name, "/etc/osmia/server")], false).unwrap_err();
+            assert!(error.contains(name), "{error}");
+        }
+        assert_eq!(of(&files.map(|name| (name, "/etc/osmia/server")), true), Ok(vec![]));
         for name in [
             "ZEEBE_BROKER_GATEWAY_SECURITY_ENABLED",
             "zeebe.broker.gateway.security.enabled",
@@ -195,7 +221,9 @@ mod tests {
                 assert!(error.contains(name) && error.contains("never encrypted"), "{error}");
             }
         }
-        assert_eq!(of(&[("SERVER_SSL_KEY_STORE", "x")], false), Ok(vec![]), "it may be another program's");
+        let of_others =
+            [("SERVER_SSL_KEY_STORE_PASSWORD", "x"), ("SERVER_PORT", "1"), ("SPRING_PROFILES_ACTIVE", "prod")];
+        assert_eq!(of(&of_others, false), Ok(vec![]), "they may be another program's");
     }
 
     #[test]
