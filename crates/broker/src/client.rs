@@ -144,8 +144,8 @@ impl Client {
         self.shared.partition_count
     }
 
-    /// By how many partitions, from partition 1 on, messages find those who wait for them: as the state of the first partition says,
-    /// which may be fewer than there are.
+    /// By how many partitions, from partition 1 on, messages find those who wait for them, which may be fewer than there
+    /// are: as the state of the first partition that this node holds says, and before it is known, all.
     pub fn correlation_partition_count(&self) -> u16 {
         let held = self.shared.entrances.all();
         let first = held.values().next().and_then(|first| first.correlation_partition_count());

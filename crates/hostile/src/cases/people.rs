@@ -86,14 +86,16 @@ fn key_in(answer: &str, name: &str) -> Option<String> {
 
 /// Searches until there is something with a key of this name.
 pub(super) async fn find_key(victim: &Victim, path: &str, filter: &str, name: &str) -> Result<String, String> {
+    let mut last = String::new();
     for _ in 0..100 {
-        let (_, answer) = request(victim, "POST", path.to_owned(), filter.to_owned()).await?;
+        let (status, answer) = request(victim, "POST", path.to_owned(), filter.to_owned()).await?;
         if let Some(key) = key_in(&answer, name) {
             return Ok(key);
         }
+        last = format!("{status} {answer:.300}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    Err(format!("{path} does not find {filter}"))
+    Err(format!("{path} does not find {filter}, but answers {last}"))
 }
 
 /// Neither more nor less than carried out or refused.

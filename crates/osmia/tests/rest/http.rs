@@ -15,7 +15,9 @@ async fn messages_are_published_once() {
     let published = published.json();
     assert!(published["messageKey"].as_str().unwrap().parse::<i64>().unwrap() > 0);
     assert_eq!(published["tenantId"], "<default>");
-    let (status, title, detail) = connection.ask("POST", path, body).problem(path);
+    let refused = connection.ask("POST", path, body);
+    assert!(refused.header("osmia-position").is_some(), "it is noted where a search can have read to");
+    let (status, title, detail) = refused.problem(path);
     assert_eq!((status, &*title), (409, "ALREADY_EXISTS"));
     assert!(detail.contains("rejected with code 'ALREADY_EXISTS'"), "{detail}");
 }
