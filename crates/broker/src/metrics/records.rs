@@ -206,7 +206,10 @@ impl RecordMetrics {
             self.elements.resize_with(place + 1, ElementCounters::default);
         }
         let partition = &self.partition;
-        let new_counter = |name: &'static str, kind: &'static str| counter!(name, "partition" => partition.clone(), "action" => action.name(), "type" => kind);
+        let new_counter = |name: &'static str, kind: &'static str| {
+            let partition = partition.clone();
+            counter!(name, "partition" => partition, "action" => action.name(), "type" => kind)
+        };
         self.elements[place][action as usize]
             .get_or_insert_with(|| new_counter("zeebe_element_instance_events_total", element.name()))
             .increment(1);
