@@ -239,6 +239,12 @@ mod tests {
     }
 
     #[test]
+    fn a_host_where_no_node_could_listen_is_refused() {
+        assert_eq!(checked(&[("host", "127.0.0.1")]), Ok(()));
+        assert!(checked(&[("host", "no host")]).unwrap_err().contains("The host 'no host' is not known"));
+    }
+
+    #[test]
     fn partitions_that_the_data_does_not_have_are_refused() {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path().join("data");

@@ -58,6 +58,11 @@ async fn the_clock_moves_only_with_clock_control_and_takes_jobs_with_it() {
 
     let (code, body) = server.http("POST", "/actuator/clock", r#"{"epochMilli": 1735787045000}"#);
     assert_eq!((code, json(&body)), (200, json(r#"{"epochMilli":1735787045000,"instant":"2025-01-02T03:04:05Z"}"#)));
+    for (path, body) in
+        [("/actuator/clock", r#"{"epochMilli":-5}"#), ("/actuator/clock/add", r#"{"offsetMilli":-1735787045001}"#)]
+    {
+        assert_eq!(server.http("POST", path, body).0, 400, "partitions know no time before 1970");
+    }
     assert_eq!(json(&server.http("GET", "/actuator/clock", "").1)["epochMilli"], 1_735_787_045_000i64);
     assert_eq!(server.http("POST", "/actuator/clock", "{}").0, 422);
     let (_, body) = server.http("DELETE", "/actuator/clock", "");

@@ -77,23 +77,17 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
 
     /// The first entry of a prefix.
     pub fn first(&self, prefix: &P) -> Option<(K, Arc<V>)> {
-        if self.table.holds_nothing() {
-            return None;
-        }
-        self.iter(prefix).next()
+        self.front_scan(prefix)?.next().map(|entry| (entry.key.1, entry.value))
     }
 
     /// Whether a prefix has no entry.
     pub fn is_empty(&self, prefix: &P) -> bool {
-        self.table.holds_nothing() || self.first(prefix).is_none()
+        self.first(prefix).is_none()
     }
 
     /// The entries of a prefix, from the front.
     pub fn iter<'a>(&'a self, prefix: &P) -> impl Iterator<Item = (K, Arc<V>)> + use<'a, P, K, V> {
-        let front = (!self.table.holds_nothing()).then(|| self.fronts.lock().get(prefix));
-        let entries = front
-            .and_then(|Front { lower_bound, in_file }| lower_bound.map(|from| self.scan_front(prefix, from, in_file)));
-        entries.into_iter().flatten().map(|entry| (entry.key.1, entry.value))
+        self.front_scan(prefix).into_iter().flatten().map(|entry| (entry.key.1, entry.value))
     }
 
     /// All entries in the order of their prefixes and keys.
@@ -110,6 +104,15 @@ impl<P: TableKey, K: TableKey, V: TableValue> Queue<P, K, V> {
             false => None.into_iter().chain(self.scan(prefix, after.clone(), InFile::Unknown)),
         });
         entries.into_iter().flatten().map(|entry| (entry.key.1, entry.value)).filter(move |(key, _)| *key > after)
+    }
+
+    /// The entries of a prefix; none where nothing has to be looked for.
+    fn front_scan(&self, prefix: &P) -> Option<FrontScan<'_, P, K, V>> {
+        if self.table.holds_nothing() {
+            return None;
+        }
+        let Front { lower_bound, in_file } = self.fronts.lock().get(prefix);
+        Some(self.scan_front(prefix, lower_bound?, in_file))
     }
 
     /// The entries at and behind a key below which nothing is; remembers what it learns about the front.

@@ -152,9 +152,6 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     where
         K: PrefixedKey<P>,
     {
-        if self.holds_nothing() {
-            return 0;
-        }
         let keys: Vec<K> = self.prefix_keys(prefix).collect();
         self.remove_all(keys)
     }
