@@ -1,6 +1,7 @@
 //! Each feature level leads to the records that it always led to, byte by byte: `tests/levels` keeps, for each level, a log and
 //! the records that came of it when the level was new.
 
+mod ruled;
 mod told;
 
 use std::collections::BTreeSet;
@@ -326,61 +327,6 @@ fn migration_of_level_6(partition: &mut Partition) {
     partition.submit(instance, payload);
 }
 
-/// From level 6 on, what canceling listeners have corrected stays when the task is ended before all of them are done.
-#[test]
-fn canceled_tasks_keep_what_was_corrected_from_level_6_on() {
-    let model = ProcessBuilder::new("p").start("start").sub_process("s").start("in").user_task("t");
-    let model = model.task_listener("canceling", "one").task_listener("canceling", "two");
-    let model = model.boundary("stopped", "t", Event::Signal("stop")).end("over").move_to("t").end("out");
-    let model = model.end_sub_process().service_task("after", "after").end("end").to_xml();
-    for level in [5, 6] {
-        let mut partition = Partition::with_options(at(FeatureLevel::new(level).expect("known")));
-        partition.deploy("p.bpmn", model.as_bytes());
-        partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
-        let signal = SignalValue { signal_name: "stop".into(), tenant_id: TENANT.into(), ..SignalValue::default() };
-        partition.submit(Key::NONE, Payload::Signal(SignalIntent::Broadcast, Box::new(signal)));
-        let corrections =
-            JobResultCorrections { priority: 7, corrected_attributes: vec!["priority".into()], ..Default::default() };
-        let result = JobResult {
-            result_type: JobResultType::UserTask,
-            corrections: Some(Box::new(corrections)),
-            ..JobResult::default()
-        };
-        let job = keys_of_jobs(&partition, "one")[0];
-        partition.job(job, JobIntent::Complete, JobValue { result: Some(Box::new(result)), ..JobValue::default() });
-        let scope = partition.records.iter().find_map(|record| match &record.payload {
-            Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value) if *value.element_id == *"s" => {
-                Some(record.key)
-            }
-            _ => None,
-        });
-        let value = ProcessInstanceModificationValue {
-            process_instance_key: partition.instance,
-            activate_instructions: vec![ModificationActivateInstruction {
-                element_id: "after".into(),
-                ..ModificationActivateInstruction::default()
-            }],
-            terminate_instructions: vec![ModificationTerminateInstruction {
-                element_instance_key: scope.expect("it began"),
-                ..Default::default()
-            }],
-            ..ProcessInstanceModificationValue::default()
-        };
-        let payload = Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modify, Box::new(value));
-        let output = partition.submit(partition.instance, payload);
-        assert_eq!(output.replies[0].rejection, None);
-        let canceled = partition.records.iter().find_map(|record| match &record.payload {
-            Payload::UserTask(UserTaskIntent::Canceled, value) => {
-                Some((value.priority, value.changed_attributes.len()))
-            }
-            _ => None,
-        });
-        let expected = if level == 5 { (50, 0) } else { (7, 1) };
-        assert_eq!(canceled, Some(expected), "at level {level}");
-        partition.check();
-    }
-}
-
 /// Of what changed with level 4: user tasks, signals, listeners and conditions. At the levels before it, the deployments are
 /// refused, and nobody waits.
 fn elements_of_level_4(partition: &mut Partition) {
@@ -529,12 +475,13 @@ fn encoded(batch: &CommandBatch) -> Vec<u8> {
 /// What is kept: how the names of the files go on, from which level on, how the engine is set up, and what happened.
 type History = (&'static str, u32, fn(FeatureLevel) -> EngineOptions, fn(FeatureLevel) -> Partition);
 
-const HISTORIES: [History; 5] = [
+const HISTORIES: [History; 6] = [
     ("", 1, at, history),
     ("ban.", 7, at_with_few_steps, history_of_a_ban),
     ("more.", 4, at, history_of_more),
     ("called.", 8, at_with_few_steps, history_of_called_instances),
     ("told.", 9, at, told::history),
+    ("ruled.", 4, at, ruled::history),
 ];
 
 #[test]
@@ -572,7 +519,7 @@ fn every_level_leads_to_the_records_that_it_always_led_to() {
 }
 
 /// The states that the histories led to when their levels were new. Those of the levels 1 to 8 are of when level 8 was, `more` of the
-/// levels 4 to 7 and `called` of level 8 of when level 9 was, `told` of level 9 of when level 10 was.
+/// levels 4 to 7 and `called` of level 8 of when level 9 was, `told` of level 9 and `ruled` of all of when level 10 was.
 const STATES: &str = include_str!("levels/states.tsv");
 
 fn state_after(level: FeatureLevel, what: &str, engine: &Engine) -> String {
@@ -657,93 +604,6 @@ fn slips_in_expressions_are_refused_from_level_4_on() {
         let output = partition.deploy(name, content.as_bytes());
         let rejection = output.replies[0].rejection.as_ref().expect("the expression is a slip");
         assert!(rejection.reason.contains("not(…) around what is negated"), "{}", rejection.reason);
-    }
-}
-
-fn keys_of_jobs(partition: &Partition, job_type: &str) -> Vec<Key> {
-    let is_created = |record: &&Record| matches!(&record.payload, Payload::Job(JobIntent::Created, job) if *job.job_type == *job_type);
-    partition.records.iter().filter(is_created).map(|record| record.key).collect()
-}
-
-/// From level 5 on, an ad-hoc sub-process gathers the result of an event sub-process, too, and its completion condition sees its own
-/// variables instead of those that are local to what completes.
-#[test]
-fn ad_hoc_sub_processes_count_events_from_level_5_on() {
-    let model = ProcessBuilder::new("p")
-        .start("start")
-        .ad_hoc_sub_process("ad", "=[\"a\"]")
-        .ad_hoc_output("all", "=result")
-        .service_task("a", "work")
-        .event_sub_process("note")
-        .start_event("noted", Event::Message("note", "=k"))
-        .non_interrupting()
-        .end("done")
-        .end_sub_process()
-        .end_sub_process()
-        .end("end")
-        .to_xml();
-    let condition =
-        "<bpmn:completionCondition xsi:type=\"bpmn:tFormalExpression\">=result = 1</bpmn:completionCondition>";
-    let model = model.replace("</bpmn:adHocSubProcess>", &format!("{condition}</bpmn:adHocSubProcess>"));
-    for level in [4, 5] {
-        let mut partition = Partition::with_options(at(FeatureLevel::new(level).expect("known")));
-        partition.deploy("p.bpmn", model.as_bytes());
-        partition.create("p", "{\"k\":\"1\",\"result\":0}", ProcessInstanceCreationIntent::Create);
-        let message = MessageValue {
-            name: "note".into(),
-            correlation_key: "1".into(),
-            tenant_id: TENANT.into(),
-            ..MessageValue::default()
-        };
-        partition.submit(Key::NONE, Payload::Message(MessageIntent::Publish, Box::new(message)));
-        let is_gathered = |record: &Record| matches!(&record.payload, Payload::Variable(VariableIntent::Updated, value) if *value.name == *"all");
-        assert_eq!(partition.records.iter().any(is_gathered), level == 5, "gathered at level {level}");
-        let job = keys_of_jobs(&partition, "work")[0];
-        let value = JobValue { variables: "{\"result\":1}".into(), ..JobValue::default() };
-        partition.job(job, JobIntent::Complete, value);
-        let has_ended = |record: &Record| {
-            matches!(&record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value)
-                if *value.element_id == *"ad")
-        };
-        assert_eq!(partition.records.iter().any(has_ended), level == 4, "fulfilled at level {level}");
-        partition.check();
-    }
-}
-
-/// From level 5 on, what waits for the canceling listeners of its user tasks is gone for who cancels it or sets its variables.
-#[test]
-fn what_is_being_terminated_is_gone_from_level_5_on() {
-    let model = ProcessBuilder::new("p").start("start").user_task("t").task_listener("canceling", "bye").end("end");
-    for level in [4, 5] {
-        let mut partition = Partition::with_options(at(FeatureLevel::new(level).expect("known")));
-        partition.deploy("p.bpmn", model.to_xml().as_bytes());
-        partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
-        let instance = partition.instance;
-        let mut refusal = |payload: Payload| {
-            let rejection = partition.submit(instance, payload).replies[0].rejection.clone();
-            rejection.map(|rejection| rejection.rejection_type)
-        };
-        let cancel = || Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
-        assert_eq!(refusal(cancel()), None, "the first cancellation at level {level}");
-        let expected = if level == 4 { RejectionType::InvalidState } else { RejectionType::NotFound };
-        assert_eq!(refusal(cancel()), Some(expected), "the second cancellation at level {level}");
-        let value = VariableDocumentValue {
-            scope_key: instance,
-            variables: "{\"x\":1}".into(),
-            tenant_id: TENANT.into(),
-            update_semantics: VariableDocumentUpdateSemantics::Local,
-        };
-        let update = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));
-        let expected = (level == 5).then_some(RejectionType::NotFound);
-        assert_eq!(refusal(update), expected, "variables at level {level}");
-        let job = keys_of_jobs(&partition, "bye")[0];
-        partition.job(job, JobIntent::Complete, JobValue::default());
-        let has_ended = |record: &Record| {
-            record.key == instance
-                && matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminated, _))
-        };
-        assert!(partition.records.iter().any(has_ended), "it has ended at level {level}");
-        partition.check();
     }
 }
 
