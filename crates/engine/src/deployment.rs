@@ -17,7 +17,7 @@ use protocol::{
 
 use crate::execution::{Execution, Outcome};
 use crate::feature_level::is_of_level_4;
-use crate::name::too_long;
+use crate::name::{start_of, too_long};
 use crate::payload_bytes::deployment_bytes;
 use crate::{conditional, distribution, message, routing, signal, timer};
 
@@ -187,7 +187,7 @@ fn check_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result
             ));
         }
         if let Some(but) = too_long(name, execution.limits.name_bytes_max) {
-            let start: String = name.chars().take(40).collect();
+            let start = start_of(name);
             return Err(Rejection::invalid_argument(format!(
                 "Expected the names of resources to have {but}: '{start}…'; deploy the resource under a shorter name"
             )));

@@ -19,6 +19,7 @@ use protocol::{
 
 use crate::element::{Step, finish_termination};
 use crate::execution::{Execution, Failure, Outcome};
+use crate::name::start_of;
 use crate::state::{ElementInstance, UserTaskRow, UserTaskState, VariableUpdate};
 use crate::variable::document::{self, Reach};
 
@@ -252,7 +253,7 @@ pub(crate) fn check_size(execution: &Execution<'_>, value: &UserTaskValue) -> Re
     let names = [&value.assignee, &value.due_date, &value.follow_up_date, &value.external_form_reference];
     let mut names = names.into_iter().chain(&value.candidate_groups_list).chain(&value.candidate_users_list);
     if let Some(name) = names.find(|name| name.len() > name_bytes_max) {
-        let start: String = name.chars().take(40).collect();
+        let start = start_of(name);
         return Err(format!(
             "the assignee, each candidate, the dates and the form reference of a user task have at most {name_bytes_max} bytes, \
              but '{start}…' has {}",

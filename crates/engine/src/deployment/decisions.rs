@@ -10,7 +10,7 @@ use protocol::{
 
 use super::checksum;
 use crate::execution::Execution;
-use crate::name::too_long;
+use crate::name::{start_of, too_long};
 use crate::state::LatestVersion;
 
 /// The text about a file that cannot be deployed: a chunk for each problem, and how many further ones there are.
@@ -34,7 +34,7 @@ pub(super) fn check(
         let resource = &value.resources[*index].resource_name;
         let check_length = |what: &str, name: &str| match too_long(name, name_bytes_max) {
             Some(but) => {
-                let start: String = name.chars().take(40).collect();
+                let start = start_of(name);
                 Err(Rejection::invalid_argument(format!(
                     "Expected the {what} '{start}…' of resource '{resource}' to have {but}; choose a shorter one"
                 )))

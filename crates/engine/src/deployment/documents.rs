@@ -11,7 +11,7 @@ use protocol::{
 
 use super::checksum;
 use crate::execution::Execution;
-use crate::name::too_long;
+use crate::name::{start_of, too_long};
 use crate::state::LatestVersion;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(super) fn check(
         let resource = &value.resources[*index].resource_name;
         for (what, text) in [("id", id), ("version tag", &document.version_tag)] {
             if let Some(but) = too_long(text, execution.limits.name_bytes_max) {
-                let start: String = text.chars().take(40).collect();
+                let start = start_of(text);
                 return Err(Rejection::invalid_argument(format!(
                     "Expected the {noun} {what} '{start}…' of resource '{resource}' to have {but}; choose a shorter one"
                 )));

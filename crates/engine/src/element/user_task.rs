@@ -17,6 +17,9 @@ use crate::incident::Problem;
 use crate::user_task::{PRIORITY_MAX, check_size, create};
 use crate::variable::expression;
 
+/// Characters of a text that is no date, where it is refused.
+const SHOWN_CHARACTERS: usize = 100;
+
 /// The type of the jobs, which task lists ask for.
 const JOB_TYPE: &str = "io.camunda.zeebe:userTask";
 /// A task list is not told to try again.
@@ -213,7 +216,7 @@ fn date(execution: &Execution<'_>, token: &Token, date: Option<&StaticOrExpressi
     let without_zone =
         || matches!(evaluation.value, Value::DateTime(_)).then(|| timer::date_text(&format!("{text}Z")))?;
     timer::date_text(&text).or_else(without_zone).map(Text::from).ok_or_else(|| {
-        let shown: String = text.chars().take(100).collect();
+        let shown: String = text.chars().take(SHOWN_CHARACTERS).collect();
         problem(format!(
             "Invalid date-time format '{shown}' for expression '{}'. Give a date with time and offset, such as \
              2030-01-31T09:00:00Z.",

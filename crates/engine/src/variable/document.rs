@@ -8,7 +8,7 @@ use protocol::{Key, Payload, ProcessInstanceValue, Rejection, Text, VariableInte
 
 use crate::conditional::change::{self, Change};
 use crate::execution::Execution;
-use crate::name::too_long;
+use crate::name::{start_of, too_long};
 use crate::state::{State, append_variable, variable_bytes};
 use crate::usage;
 
@@ -36,7 +36,7 @@ pub(crate) fn split(document: &Text, name_bytes_max: usize) -> Result<Vec<Entry>
     })?;
     for (name, _) in &entries {
         if let Some(but) = too_long(name, name_bytes_max) {
-            let start: String = name.chars().take(40).collect();
+            let start = start_of(name);
             return Err(Rejection::invalid_argument(format!(
                 "Expected the names of variables to have {but}: '{start}…'; give the variable a shorter name"
             )));

@@ -10,6 +10,9 @@ use crate::json::{self, Found};
 use crate::node::{Dynamic, Node};
 use crate::value::{Context, Value};
 
+/// Characters of a value that a warning quotes.
+const SHOWN_CHARACTERS: usize = 200;
+
 impl Evaluator<'_> {
     pub(super) fn load(&mut self, index: usize) {
         if let Variable::Unseen = self.variables[index] {
@@ -191,7 +194,7 @@ impl Evaluator<'_> {
         match functions::property(value, name) {
             Ok(found) => found,
             Err(available) => self.warn(WarningKind::NoPropertyFound, || {
-                let shown: String = value.to_string().chars().take(200).collect();
+                let shown = shown(value);
                 if available.is_empty() {
                     return format!("No property found with name '{name}' of value '{shown}'.");
                 }
@@ -203,6 +206,11 @@ impl Evaluator<'_> {
             }),
         }
     }
+}
+
+/// The beginning of a value, for a warning.
+pub(super) fn shown(value: &Value) -> String {
+    value.to_string().chars().take(SHOWN_CHARACTERS).collect()
 }
 
 /// Whether a text is searched once more: what has been searched so often is cheaper to be read once.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::access::{may_search, search};
+use super::access::{may_search, search, shown};
 use super::{Evaluator, Failure, Outcome, Variable};
 use crate::environment::WarningKind;
 use crate::json::{self, Found, Item, Items};
@@ -62,7 +62,7 @@ impl Evaluator<'_> {
     #[cold]
     fn not_filtered(&mut self, value: &Value) -> Value {
         self.warn(WarningKind::InvalidType, || {
-            let shown: String = value.to_string().chars().take(200).collect();
+            let shown = shown(value);
             format!(
                 "Expected list but found '{shown}'. Read an entry of a context as in context.entry, or with get value(context, key)."
             )
