@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use broker::{Client, Clock};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::MissedTickBehavior;
@@ -22,6 +22,9 @@ use crate::long_polling::LongPolling;
 use crate::starts::Starts;
 use crate::{GatewayOptions, StartError, grpc, rest, topology};
 
+/// What the ports speak, as errors name it.
+const GRPC: &str = "gRPC";
+const REST: &str = "REST";
 /// How often long polls look for partitions to ask again.
 const TICK: Duration = Duration::from_millis(100);
 /// How often metrics are brought up to date that do not follow from a request.
@@ -61,8 +64,8 @@ impl Gateway {
     ) -> Result<Gateway, StartError> {
         let tls = |speech| options.tls.as_ref().map(|files| listener::tls(files, speech)).transpose();
         let (grpc_tls, http_tls) = (tls(Speech::Http2)?, tls(Speech::Http)?);
-        let (grpc, grpc_address) = bind("gRPC", options.grpc_address).await?;
-        let (http, http_address) = bind("REST", options.http_address).await?;
+        let (grpc, grpc_address) = bind(GRPC, options.grpc_address).await?;
+        let (http, http_address) = bind(REST, options.http_address).await?;
 
         let (shutdown, stopping) = watch::channel(false);
         let polling = LongPolling::new(&client, options.parked_polls_max);
@@ -179,6 +182,21 @@ async fn report(client: Client, streams: Arc<JobStreams>, answers: Answers) {
         streams.count_distinct();
         answers.report();
     }
+}
+
+/// Whether a gateway could listen there. The ports are free again afterwards, and nobody can have connected meanwhile.
+///
+/// # Errors
+/// When an address cannot be used.
+pub fn check_addresses(grpc: SocketAddr, http: SocketAddr) -> Result<(), StartError> {
+    let take = |protocol, address: SocketAddr| {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+        // As those that listen: connections of a node that has ended do not hold it.
+        let taken = socket.and_then(|socket| socket.set_reuseaddr(true).and_then(|()| socket.bind(address)));
+        taken.map_err(|source| StartError::Bind { protocol, address, source })
+    };
+    take(GRPC, grpc)?;
+    take(REST, http)
 }
 
 async fn bind(protocol: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {

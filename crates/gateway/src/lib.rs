@@ -43,7 +43,7 @@ use readmodel::ReadModel;
 
 pub use acknowledged::Acknowledged;
 pub use connections::{ConnectionPlace, Connections, ManagementConnection};
-pub use gateway::Gateway;
+pub use gateway::{Gateway, check_addresses};
 pub use job_stream::{JobStreamView, JobStreams};
 pub use outcome::RecordPosition;
 

@@ -88,6 +88,8 @@ async fn run(configuration: &Configuration, begin: Instant) -> Outcome {
         // Before anything is made that a second try would find.
         tls.check()?;
     }
+    let [grpc_address, http_address] = client_addresses(configuration)?;
+    gateway::check_addresses(grpc_address, http_address)?;
     give_freed_memory_back();
     forgo_huge_pages();
     let open_files_max = raise_open_files_limit();
@@ -174,6 +176,7 @@ async fn serve(
         return Err(not_ready(node).into());
     }
     let searched = read_model.clone();
+    let [grpc_address, http_address] = client_addresses(configuration)?;
     let options = GatewayOptions {
         tls: configuration.tls.clone(),
         request_timeout: configuration.request_timeout,
@@ -181,10 +184,7 @@ async fn serve(
         parked_polls_max: configuration.parked_polls_max,
         connections,
         read_model,
-        ..GatewayOptions::new(
-            resolve(&configuration.host, configuration.grpc_port)?,
-            resolve(&configuration.host, configuration.http_port)?,
-        )
+        ..GatewayOptions::new(grpc_address, http_address)
     };
     let mut gateway = Gateway::start(node.client(), node.clock(), options).await?;
     let address = gateway.grpc_address();
@@ -294,6 +294,8 @@ pub(crate) fn check(configuration: &Configuration) -> Outcome {
     if let Some(tls) = &configuration.tls {
         tls.check()?;
     }
+    let [grpc_address, http_address] = client_addresses(configuration)?;
+    gateway::check_addresses(grpc_address, http_address)?;
     broker::check_data_directory(&options)?;
     Ok(())
 }
@@ -342,6 +344,13 @@ fn class(kind: &str) -> String {
         letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default()
     };
     kind.split('-').map(capitalised).collect()
+}
+
+/// For gRPC and for HTTP.
+fn client_addresses(
+    configuration: &Configuration,
+) -> Result<[SocketAddr; 2], Box<dyn std::error::Error + Send + Sync>> {
+    Ok([resolve(&configuration.host, configuration.grpc_port)?, resolve(&configuration.host, configuration.http_port)?])
 }
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, Box<dyn std::error::Error + Send + Sync>> {

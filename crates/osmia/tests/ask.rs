@@ -3,13 +3,13 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use support::*;
 
 fn ask(address: &str, arguments: &[&str]) -> Output {
-    Command::new(OSMIA).args(arguments).args(["--rest-address", address]).output().expect("the binary starts")
+    program().args(arguments).args(["--rest-address", address]).output().expect("the binary starts")
 }
 
 /// What is printed, and what is noted beside it.
@@ -126,7 +126,7 @@ async fn a_history_is_in_order_and_can_be_watched_to_its_end() {
     let job = jobs["items"][0]["jobKey"].as_str().unwrap();
     assert!(osmia(&server, &["fail", job, "--retries", "0", "--message", "no paper"]).status.success());
 
-    let mut watching = Command::new(OSMIA)
+    let mut watching = program()
         .args(["history", key, "--watch", "--rest-address", &server.rest])
         .stdout(Stdio::piped())
         .spawn()
@@ -189,7 +189,7 @@ async fn a_history_is_in_order_and_can_be_watched_to_its_end() {
 async fn a_watched_list_is_printed_again_when_it_changes() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
-    let mut watching = Command::new(OSMIA)
+    let mut watching = program()
         .args(["definitions", "--watch", "--json", "--rest-address", &server.rest])
         .stdout(Stdio::piped())
         .spawn()
@@ -290,7 +290,7 @@ async fn mistakes_and_nodes_that_cannot_answer_are_told() {
     let profiles = data.path().join("profiles.yaml");
     std::fs::write(&profiles, format!("here:\n  rest-address: {}\n", server.rest)).unwrap();
     let named = |name: &str| {
-        let mut command = Command::new(OSMIA);
+        let mut command = program();
         command.args(["definitions", "--profile", name]).env("OSMIA_PROFILES", &profiles).output().expect("it starts")
     };
     assert!(named("here").status.success());

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use support::{OSMIA, Server, activate, command, completion, creation, deploy, one_task, poll};
+use support::{Server, activate, command, completion, creation, deploy, one_task, poll, program};
 use tonic::Code;
 
 const PARTITIONS: u16 = 3;
 
 fn doctor(data: &Path, arguments: &[&str]) -> Output {
-    Command::new(OSMIA).arg("doctor").arg("--data").arg(data).args(arguments).output().expect("the binary starts")
+    program().arg("doctor").arg("--data").arg(data).args(arguments).output().expect("the binary starts")
 }
 
 fn text(output: &Output) -> String {

@@ -5,10 +5,9 @@ mod support;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
-use support::{OSMIA, Server, creation, deploy, one_task, start_fails};
+use support::{Server, creation, deploy, one_task, program, start_fails};
 
 /// Files that say who uses the directory, or a state in it.
 const LOCKS: [&str; 2] = ["LOCK", "lock.mdb"];
@@ -186,7 +185,7 @@ fn assert_refused(data: &Path, configuration: &Path, expected: &str, log: Log) {
     let said = start_fails(data, &["--config", configuration.to_str().expect("text")]);
     assert!(said.contains(expected), "'{expected}' in: {said}");
     assert_unchanged(&before, data, "the start");
-    let output = Command::new(OSMIA).arg("doctor").arg("--data").arg(data).output().expect("the binary starts");
+    let output = program().arg("doctor").arg("--data").arg(data).output().expect("the binary starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains(expected), "'{expected}' in: {said}");
     if log == Log::Opened {

@@ -165,7 +165,7 @@ fn health_is_told_by_text_json_and_exit_code() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &["--partitions", "2"]);
     let health = |address: &str, more: &[&str]| {
-        let mut command = std::process::Command::new(OSMIA);
+        let mut command = program();
         let output = command.arg("health").args(["--management-address", address]).args(more).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -178,11 +178,11 @@ fn health_is_told_by_text_json_and_exit_code() {
     );
     // Without an address, it is where a node that is set up alike has it.
     let port = server.management.rsplit_once(':').expect("host and port").1;
-    let mut alike = std::process::Command::new(OSMIA);
+    let mut alike = program();
     assert_eq!(alike.arg("health").env("OSMIA_MANAGEMENT_PORT", port).output().unwrap().stdout, b"ready\n");
     let file = data.path().join("settings.yaml");
     std::fs::write(&file, format!("management-port: {port}\n")).unwrap();
-    let mut alike = std::process::Command::new(OSMIA);
+    let mut alike = program();
     assert_eq!(alike.arg("health").arg("--config").arg(&file).output().unwrap().stdout, b"ready\n");
     let (code, out, err) = health(&server.rest, &[]);
     assert!(code == Some(1) && out.is_empty() && err.contains("Is this the management port"), "{out}{err}");
@@ -202,13 +202,13 @@ fn what_needs_no_node_has_json_too() {
     let content = format!("partitions: 2\n{exporters}\nglobal-listeners:\n  user-task: [{listener}]\n");
     std::fs::write(&settings, content).unwrap();
     let run = |arguments: &[&str]| {
-        let output = std::process::Command::new(OSMIA).args(arguments).arg("--json").output().unwrap();
+        let output = program().args(arguments).arg("--json").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         json(&String::from_utf8(output.stdout).unwrap())
     };
     assert_eq!(run(&["version"])["version"], env!("CARGO_PKG_VERSION"));
     let manual = |words: &[&str]| {
-        let output = std::process::Command::new(OSMIA).arg("man").args(words).output().unwrap();
+        let output = program().arg("man").args(words).output().unwrap();
         (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
     };
     for (words, has) in [
@@ -224,7 +224,7 @@ fn what_needs_no_node_has_json_too() {
     let checked = run(&["check", model.to_str().unwrap()]);
     assert_eq!(checked["deployments"][0]["processDefinition"]["processDefinitionId"], "order");
     let refused = |arguments: &[&str]| {
-        let output = std::process::Command::new(OSMIA).args(arguments).arg("--json").output().unwrap();
+        let output = program().args(arguments).arg("--json").output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         let said = json(&String::from_utf8(output.stdout).unwrap());
         assert!(String::from_utf8(output.stderr).unwrap().contains(said["detail"].as_str().unwrap()), "{said}");
@@ -289,7 +289,7 @@ fn logged(level: &str) -> Vec<Value> {
     let mut node = command.spawn().unwrap();
     let ready = std::io::BufReader::new(node.stdout.take().unwrap()).lines().next().expect("it gets ready").unwrap();
     let address = format!("http://{}", json(&ready)["grpc"].as_str().unwrap());
-    let mut client = std::process::Command::new(OSMIA);
+    let mut client = program();
     assert!(!client.args(["--address", &address, "complete", "42"]).output().unwrap().status.success());
     assert!(std::process::Command::new("kill").arg(node.id().to_string()).status().unwrap().success());
     String::from_utf8(node.wait_with_output().unwrap().stderr).unwrap().lines().map(json).collect()
@@ -313,7 +313,7 @@ fn nobody_who_reads_is_no_panic() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);
     let call = |out: std::process::Stdio| {
-        let mut command = std::process::Command::new(OSMIA);
+        let mut command = program();
         // Before the command the address may stand as well.
         command.args(["--address", &server.grpc, "topology"]).stdout(out).stderr(std::process::Stdio::piped());
         let output = command.spawn().unwrap().wait_with_output().unwrap();
@@ -423,6 +423,24 @@ fn a_variable_that_asks_for_protection_stops_the_start() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(&format!("{name} is 'true', which asks for protection")), "{said}");
         assert_eq!(data.path().read_dir().unwrap().count(), 0, "something was made");
+    }
+}
+
+/// Else a start that comes to nothing would have brought the data to a newer format.
+#[test]
+fn a_port_for_clients_that_is_taken_stops_the_start_before_the_data_is_opened() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port().to_string();
+    for (taken, free, protocol) in [("--grpc-port", "--http-port", "gRPC"), ("--http-port", "--grpc-port", "REST")] {
+        let data = tempfile::tempdir().unwrap();
+        let data = data.path();
+        let mut start = program();
+        start.args(["start", taken, &port, free, "0", "--management-port", "0", "--data", data.to_str().unwrap()]);
+        let output = start.output().unwrap();
+        let refusal = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{refusal}");
+        assert!(refusal.contains(&format!("Cannot listen for {protocol} clients on 127.0.0.1:{port}")), "{refusal}");
+        assert_eq!(data.read_dir().unwrap().count(), 0, "something was made");
     }
 }
 
@@ -574,7 +592,7 @@ fn connections_are_encrypted_when_there_is_a_certificate() {
     let server = Server::start(data.path(), &["--tls-certificate", &certificate, "--tls-key", &key]);
     let port = server.grpc.rsplit(':').next().unwrap();
     let topology = |address: &str| {
-        std::process::Command::new(OSMIA)
+        program()
             .args(["topology", "--ca-certificate", &certificate, "--timeout", "2s", "--address", address])
             .output()
             .unwrap()
@@ -598,7 +616,7 @@ fn a_certificate_that_clients_do_not_take_is_explained_for_both_protocols() {
     let local = |address: &str| format!("https://localhost:{}", address.rsplit(':').next().unwrap());
     let (grpc, rest) = (local(&server.grpc), local(&server.rest));
     let refusal = |arguments: &[&str]| {
-        let output = std::process::Command::new(OSMIA).args(arguments).output().unwrap();
+        let output = program().args(arguments).output().unwrap();
         assert!(!output.status.success(), "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
     };

@@ -93,7 +93,7 @@ async fn every_decision_gives_what_its_author_meant() {
 
 #[test]
 fn all_models_together_pass_the_check_of_the_command_line() {
-    let checked = std::process::Command::new(support::OSMIA).arg("check").arg(directory()).output().expect("it runs");
+    let checked = support::program().arg("check").arg(directory()).output().expect("it runs");
     let (said, refused) = (String::from_utf8_lossy(&checked.stdout), String::from_utf8_lossy(&checked.stderr));
     assert!(checked.status.success(), "{refused}");
     let count = |kind: &str| said.lines().filter(|line| line.starts_with(kind)).count();

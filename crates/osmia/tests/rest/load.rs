@@ -12,7 +12,7 @@ fn instances_are_created_and_completed_over_rest() {
         arguments.extend(["--protocol", "rest", "--rest-address", &server.rest, "--address", &server.grpc]);
         arguments.extend(["--fsync-directory", data.path().to_str().unwrap()]);
         arguments.extend(flags);
-        let output = std::process::Command::new(OSMIA).args(&arguments).output().unwrap();
+        let output = program().args(&arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{flags:?}: {said}");
         let report: Value = serde_json::from_slice(&output.stdout).expect("a report");

@@ -12,8 +12,6 @@ use gateway_interface::gateway_client::GatewayClient;
 use gateway_interface::*;
 use tonic::transport::{Channel, Endpoint};
 
-pub const OSMIA: &str = env!("CARGO_BIN_EXE_osmia");
-
 /// How long to wait for something that must happen, however slow the machine is.
 pub const LIMIT: Duration = Duration::from_secs(300);
 /// The same for a poll, in milliseconds.
@@ -174,9 +172,19 @@ pub fn tell_children() {
     children.split_whitespace().filter_map(|child| child.parse().ok()).for_each(tell_threads);
 }
 
+/// The binary, without the settings of whoever runs the tests.
+pub fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osmia"));
+    let is_setting = |name: &str| ["OSMIA_", "ZEEBE_", "CAMUNDA_"].iter().any(|prefix| name.starts_with(prefix));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_setting)) {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// The command that runs a node on free ports.
 pub fn command(data: &Path, flags: &[&str]) -> Command {
-    let mut command = Command::new(OSMIA);
+    let mut command = program();
     command
         .args(["start", "--grpc-port", "0", "--http-port", "0", "--management-port", "0", "--data"])
         .arg(data)
@@ -196,7 +204,7 @@ pub fn start_fails(data: &Path, flags: &[&str]) -> String {
 
 /// Runs a client command.
 pub fn osmia(server: &Server, arguments: &[&str]) -> Output {
-    Command::new(OSMIA).args(arguments).args(["--address", &server.grpc]).output().expect("the binary starts")
+    program().args(arguments).args(["--address", &server.grpc]).output().expect("the binary starts")
 }
 
 /// A process with one service task.
