@@ -21,6 +21,18 @@ const OF_THE_TARGET: &[&str] = &[
     "validation_exception",
 ];
 
+/// The same, of errors whose type is that of many others: what their reasons say.
+const REASONS_OF_THE_TARGET: &[&str] = &[
+    // `rest.action.multi.allow_explicit_index` is off.
+    "explicit index in bulk is not allowed",
+    // The index is full.
+    "Number of documents in the index can't exceed",
+    // Its ingest pipeline is missing.
+    "pipeline with id [",
+    // Somebody made a data stream of that name.
+    "only write ops with an op_type of create are allowed in data streams",
+];
+
 /// The answer to a bulk.
 #[derive(Debug, Deserialize)]
 pub(super) struct BulkAnswer<'a> {
@@ -44,9 +56,22 @@ pub(super) struct ItemAnswer<'a> {
 }
 
 #[derive(Deserialize)]
-struct ErrorType {
+struct Told {
     #[serde(rename = "type")]
     kind: String,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+impl Told {
+    fn read(error: &RawValue) -> Option<Told> {
+        serde_json::from_str(error.get()).ok()
+    }
+
+    fn is_of_the_target(&self) -> bool {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        OF_THE_TARGET.contains(&self.kind.as_str()) || REASONS_OF_THE_TARGET.iter().any(|part| reason.contains(part))
+    }
 }
 
 /// What becomes of a document.
@@ -89,22 +114,15 @@ impl ItemAnswer<'_> {
             200..=299 => Verdict::Taken,
             // Not there, not allowed, too many: none of them is about what is in the document.
             401 | 403 | 404 | 408 | 429 | 500.. => Verdict::Again,
-            400..=499 if self.error_type().is_some_and(|kind| OF_THE_TARGET.contains(&kind.as_str())) => Verdict::Again,
+            400..=499 if self.error.and_then(Told::read).is_some_and(|told| told.is_of_the_target()) => Verdict::Again,
             400..=499 => Verdict::Rejected,
             _ => Verdict::Again,
         }
     }
-
-    fn error_type(&self) -> Option<String> {
-        error_type(self.error?.get().as_bytes())
-    }
 }
 
-fn error_type(error: &[u8]) -> Option<String> {
-    Some(serde_json::from_slice::<ErrorType>(error).ok()?.kind)
-}
-
-/// Whether a request was refused as a whole for what is in it: an answer with the type of an error that is about content.
+/// Whether a request was refused as a whole for what is in it: it could not be read. Whatever else is said of all documents at once
+/// is not about them.
 pub(super) fn is_about_content(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Refusal<'a> {
@@ -112,8 +130,8 @@ pub(super) fn is_about_content(body: &[u8]) -> bool {
         error: &'a RawValue,
     }
     let refusal = serde_json::from_slice::<Refusal<'_>>(body).ok();
-    let kind = refusal.and_then(|refusal| error_type(refusal.error.get().as_bytes()));
-    kind.is_some_and(|kind| !OF_THE_TARGET.contains(&kind.as_str()))
+    let told = refusal.and_then(|refusal| Told::read(refusal.error));
+    told.is_some_and(|told| ["parse_exception", "parsing_exception"].iter().any(|end| told.kind.ends_with(end)))
 }
 
 #[cfg(test)]
@@ -130,6 +148,15 @@ mod tests {
             (r#"{"status":503,"error":{"type":"unavailable_shards_exception"}}"#, Verdict::Again),
             (r#"{"status":404,"error":{"type":"index_not_found_exception"}}"#, Verdict::Again),
             (r#"{"status":400,"error":{"type":"validation_exception"}}"#, Verdict::Again),
+            (
+                r#"{"status":400,"error":{"type":"illegal_argument_exception","reason":"pipeline with id [p] does not exist"}}"#,
+                Verdict::Again,
+            ),
+            (
+                r#"{"status":400,"error":{"type":"illegal_argument_exception","reason":"Document contains an immense term"}}"#,
+                Verdict::Rejected,
+            ),
+            (r#"{"status":400,"error":{"type":"illegal_argument_exception","reason":null}}"#, Verdict::Rejected),
             (r#"{"status":400,"error":{"type":"document_parsing_exception","reason":"x"}}"#, Verdict::Rejected),
             (r#"{"status":400,"error":{"type":"a later one"}}"#, Verdict::Rejected),
             (r#"{"status":413}"#, Verdict::Rejected),
@@ -152,10 +179,12 @@ mod tests {
             assert!(BulkAnswer::read(body, 2).expect_err("wrong").contains(part));
         }
         assert!(is_about_content(br#"{"error":{"type":"x_content_parse_exception"},"status":400}"#));
+        let explicit =
+            r#"{"error":{"type":"illegal_argument_exception","reason":"explicit index in bulk is not allowed"}}"#;
         for other in
-            [&br#"{"error":"no handler found for uri"}"#[..], br#"{"error":{"type":"security_exception"}}"#, b"x"]
+            [r#"{"error":"no handler found for uri"}"#, r#"{"error":{"type":"security_exception"}}"#, explicit, "x"]
         {
-            assert!(!is_about_content(other));
+            assert!(!is_about_content(other.as_bytes()), "{other}");
         }
     }
 }

@@ -55,13 +55,19 @@ impl Answer {
         };
         format!("the answer is {} {beginning}{advice}", self.status)
     }
+
+    /// Whether another node may do what this one cannot, as the clients of these servers have it: it has no master, or nothing is
+    /// behind its proxy.
+    fn is_of_a_dead_node(&self) -> bool {
+        matches!(self.status.as_u16(), 502..=504)
+    }
 }
 
 /// A client of a cluster.
 pub(super) struct Client {
     agent: Agent,
     urls: Vec<String>,
-    /// Which of the addresses is used, counted on when one does not answer.
+    /// Which of the addresses is used, counted on when one does not answer, or only that it cannot.
     used: AtomicUsize,
     authorization: Option<String>,
 }
@@ -106,11 +112,11 @@ impl Client {
             let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
             Ok(Answer { status: answer.status(), body })
         });
-        read.map_err(|source| {
+        if read.as_ref().map_or(true, Answer::is_of_a_dead_node) {
             // The next request goes to the next node. Others may have turned to it already.
             let next = used.wrapping_add(1);
             let _ = self.used.compare_exchange(used, next, Ordering::Relaxed, Ordering::Relaxed);
-            RequestError::NoAnswer { url: url.clone(), source }
-        })
+        }
+        read.map_err(|source| RequestError::NoAnswer { url: url.clone(), source })
     }
 }

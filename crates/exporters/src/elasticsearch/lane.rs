@@ -46,11 +46,27 @@ pub(super) enum LaneError {
     Metadata(#[from] MetadataTooLong),
 }
 
+/// So many times a part may be refused or unanswered as a whole, before half of it is tried.
+const WHOLE_TRIES_MAX: u32 = 3;
+
 /// What became of a request.
 enum Outcome {
     Taken,
     /// It is too large, or something in it makes it unreadable.
     Divide(Answer),
+}
+
+/// Why something of a part is left.
+struct Failure {
+    told: String,
+    /// The target may refuse it, or take too long with it, only because there is so much of it.
+    may_be_too_much: bool,
+}
+
+impl From<String> for Failure {
+    fn from(told: String) -> Failure {
+        Failure { told, may_be_too_much: false }
+    }
 }
 
 impl Lane {
@@ -163,15 +179,16 @@ impl Lane {
     fn deliver(&self, ticket: Ticket, bulk: Bulk) -> bool {
         let (first_pause, longest_pause) = self.target.settings.pauses;
         let mut pause = first_pause;
+        let mut whole_tries = 0;
         let mut parts = vec![bulk];
         while let Some(part) = parts.last_mut() {
             // A panic on what one server answers must not hold up the partition for good, and without a word.
             let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(part)))
-                .unwrap_or_else(|_| Err("it was sent, and reading the answer failed with a panic".to_owned()));
+                .unwrap_or_else(|_| Err("it was sent, and reading the answer failed with a panic".to_owned().into()));
             let failure = match attempt {
                 Ok(Outcome::Taken) => {
                     parts.pop();
-                    pause = first_pause;
+                    (pause, whole_tries) = (first_pause, 0);
                     continue;
                 }
                 Ok(Outcome::Divide(_)) if part.len() > 1 => {
@@ -186,7 +203,15 @@ impl Lane {
                     }
                     Err(failure) => failure,
                 },
-                Err(failure) => failure,
+                Err(Failure { told, may_be_too_much }) => {
+                    whole_tries += u32::from(may_be_too_much);
+                    if whole_tries == WHOLE_TRIES_MAX && part.len() > 1 {
+                        whole_tries = 0;
+                        let rest = part.split_off_half();
+                        parts.push(rest);
+                    }
+                    told
+                }
             };
             self.metrics.failed();
             let mut state = self.state.lock();
@@ -211,18 +236,18 @@ impl Lane {
     }
 
     /// Sends a part once. What is taken or set aside is not in it any more; an error says why something is left.
-    fn attempt(&self, part: &mut Bulk) -> Result<Outcome, String> {
+    fn attempt(&self, part: &mut Bulk) -> Result<Outcome, Failure> {
         let Target { client, schema, settings, .. } = &*self.target;
         schema.ensure(client, settings, part.version()).map_err(|error| error.to_string())?;
         let answer = client.send(Method::POST, BULK_PATH, "application/x-ndjson", part.body()).map_err(|error| {
             schema.forget();
-            error.to_string()
+            Failure { told: error.to_string(), may_be_too_much: true }
         })?;
         match answer.status.as_u16() {
             200 => {}
             413 => return Ok(Outcome::Divide(answer)),
             400 if is_about_content(&answer.body) => return Ok(Outcome::Divide(answer)),
-            _ => return Err(answer.told()),
+            status => return Err(Failure { told: answer.told(), may_be_too_much: status == 429 }),
         }
         let items = BulkAnswer::read(&answer.body, part.len())?;
         if items.is_success() {
@@ -238,7 +263,7 @@ impl Lane {
                 let item = items.item(first);
                 let (count, status, error) = (part.len(), item.status, item.error.map_or("", |error| error.get()));
                 let error: String = error.chars().take(300).collect();
-                Err(format!("{count} of {total} records were not taken, the first with status {status} {error}"))
+                Err(format!("{count} of {total} records were not taken, the first with status {status} {error}").into())
             }
         }
     }

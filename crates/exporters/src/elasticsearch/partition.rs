@@ -38,6 +38,8 @@ struct Opened {
     sent: Option<Duration>,
     /// When it was looked for trouble last.
     looked: Duration,
+    /// Trouble was told then. That it is over must be told too.
+    is_in_trouble: bool,
 }
 
 impl ElasticsearchPartition {
@@ -114,6 +116,7 @@ impl PartitionExporter for ElasticsearchPartition {
             begun: Duration::ZERO,
             sent: None,
             looked: Duration::ZERO,
+            is_in_trouble: false,
         });
         Ok(Resume::AsTheNodeSays)
     }
@@ -151,7 +154,7 @@ impl PartitionExporter for ElasticsearchPartition {
 
     fn flush_at(&self) -> Option<Duration> {
         let opened = self.opened.as_ref()?;
-        let look = (!opened.lane.is_empty()).then(|| opened.looked + LOOK_INTERVAL);
+        let look = (!opened.lane.is_empty() || opened.is_in_trouble).then(|| opened.looked + LOOK_INTERVAL);
         // The time counts from the last bulk, so what comes after a silence goes at once. Without room there is no time: room is
         // made by an acknowledgement, after which this is asked again.
         let send = (!opened.bulk.is_empty() && opened.lane.has_room()).then(|| self.due_at(opened));
@@ -167,7 +170,9 @@ impl PartitionExporter for ElasticsearchPartition {
         }
         let opened = self.opened.as_mut().expect("it stays open");
         opened.looked = now;
-        match opened.lane.trouble() {
+        let trouble = opened.lane.trouble();
+        opened.is_in_trouble = trouble.is_some();
+        match trouble {
             None => Ok(()),
             Some(reason) => Err(self.in_trouble(reason)),
         }

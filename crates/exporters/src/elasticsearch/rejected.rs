@@ -67,7 +67,15 @@ impl RejectedFile {
             *opened = None;
             let mut full = self.path.clone().into_os_string();
             full.push(".1");
-            match std::fs::rename(&self.path, PathBuf::from(full)) {
+            let full = PathBuf::from(full);
+            if full.exists() {
+                tracing::error!(
+                    file = %full.display(),
+                    "the older half of the records that were set aside is deleted, because there is no room for more; look at what is \
+                     refused, and copy both files before the next"
+                );
+            }
+            match std::fs::rename(&self.path, full) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                 _ => {}
             }

@@ -57,7 +57,8 @@ impl Schema {
         if made.contains(version.as_str()) {
             return Ok(());
         }
-        if let Some(retention) = settings.retention.as_ref().filter(|retention| retention.is_managed) {
+        let managed = settings.retention.as_ref().filter(|retention| retention.is_managed);
+        if let Some(retention) = managed.filter(|retention| retention.is_enabled) {
             self.make_policy(client, &settings.index.prefix, retention)?;
         }
         if settings.index.creates_templates {
@@ -70,8 +71,10 @@ impl Schema {
                 put(client, &format!("the index template {name}"), &format!("/_index_template/{name}"), &template)?;
             }
         }
-        if let Some(retention) = settings.retention.as_ref().filter(|retention| retention.is_managed) {
-            self.apply_policy(client, &settings.index.prefix, retention)?;
+        match managed {
+            Some(retention) if retention.is_enabled => self.apply_policy(client, &settings.index.prefix, retention)?,
+            Some(retention) => self.undo_policy(client, &settings.index.prefix, retention)?,
+            None => {}
         }
         made.insert(version.as_str().to_owned());
         Ok(())
@@ -84,7 +87,8 @@ impl Schema {
         let mut index = json!({
             "number_of_shards": shards, "number_of_replicas": replicas.unwrap_or(1), "index.queries.cache.enabled": false,
         });
-        if let (Flavour::Elasticsearch, Some(retention)) = (self.flavour, &settings.retention) {
+        let retention = settings.retention.as_ref().filter(|retention| retention.is_enabled);
+        if let (Flavour::Elasticsearch, Some(retention)) = (self.flavour, retention) {
             index["index.lifecycle.name"] = json!(retention.policy);
         }
         if let Some(interval) = refresh_interval {
@@ -151,6 +155,30 @@ impl Schema {
             return Ok(());
         }
         Err(SchemaError::Refused { what, answer })
+    }
+
+    /// No index is deleted any more, not even one that was made while there was a policy.
+    fn undo_policy(&self, client: &Client, prefix: &str, retention: &Retention) -> Result<(), SchemaError> {
+        let policy = &retention.policy;
+        let what = format!("the end of the retention policy {policy}");
+        let requests = match self.flavour {
+            Flavour::Elasticsearch => {
+                let path = format!("/{prefix}_*/_settings?allow_no_indices=true");
+                vec![(Method::PUT, path, bytes(&json!({ "index.lifecycle.name": null })))]
+            }
+            Flavour::OpenSearch => vec![
+                (Method::POST, format!("/_plugins/_ism/remove/{prefix}_*"), Vec::new()),
+                (Method::DELETE, format!("/_plugins/_ism/policies/{policy}"), Vec::new()),
+            ],
+        };
+        for (method, path, body) in requests {
+            let answer = ask(client, &what, method, &path, &body)?;
+            // There may be none, or a server that has no policies.
+            if !answer.status.is_success() && !matches!(answer.status.as_u16(), 400 | 404 | 405) {
+                return Err(SchemaError::Refused { what, answer });
+            }
+        }
+        Ok(())
     }
 }
 

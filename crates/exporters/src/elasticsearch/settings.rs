@@ -117,6 +117,8 @@ pub(super) struct BulkSettings {
 /// How old indices go.
 #[derive(Debug)]
 pub(super) struct Retention {
+    /// Or it is to be undone: it may have been on before.
+    pub is_enabled: bool,
     pub minimum_age: String,
     pub policy: String,
     /// Whether the exporter makes the policy, or somebody else does.
@@ -299,7 +301,7 @@ fn bulk(arguments: &mut Arguments) -> Result<BulkSettings, ExporterError> {
 
 fn retention(arguments: &mut Arguments) -> Result<Option<Retention>, ExporterError> {
     group(arguments, "retention", "'enabled', 'minimumAge', 'policyName' and 'managePolicy'", |group| {
-        let is_enabled = group.take_switch("enabled")?.unwrap_or(false);
+        let enabled = group.take_switch("enabled")?;
         let minimum_age = group.take_text("minimumAge")?.unwrap_or_else(|| "30d".to_owned());
         let is_age = minimum_age
             .strip_suffix(['d', 'h', 'm', 's'])
@@ -314,7 +316,7 @@ fn retention(arguments: &mut Arguments) -> Result<Option<Retention>, ExporterErr
             return Err(group.error("policyName", problem));
         }
         let is_managed = group.take_switch("managePolicy")?.unwrap_or(true);
-        Ok(is_enabled.then_some(Retention { minimum_age, policy, is_managed }))
+        Ok(enabled.map(|is_enabled| Retention { is_enabled, minimum_age, policy, is_managed }))
     })
 }
 

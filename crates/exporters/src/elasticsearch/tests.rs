@@ -322,7 +322,8 @@ fn a_target_that_is_away_is_told_and_forgotten_when_it_is_back() {
     assert!(trouble.contains("'search' could not send records of partition 1"), "{trouble}");
     assert!(trouble.contains("check authentication.username"), "{trouble}");
     feeder.until_acknowledged(2);
-    feeder.turn();
+    feeder.until("no trouble, although nothing else happens", |feeder| feeder.trouble.is_none());
+    assert_eq!(feeder.exporter.flush_at(), None);
     feeder.export(3);
     feeder.until_acknowledged(3);
     assert_eq!(feeder.exporter.flush_at(), None);
@@ -429,6 +430,24 @@ fn a_bulk_that_is_too_large_is_divided() {
 }
 
 #[test]
+fn a_bulk_that_is_refused_again_and_again_as_a_whole_is_divided() {
+    for fault in [Fault::Status(429), Fault::CutBefore] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let server = Server::start();
+        server.fail([fault; 3]);
+        let arguments = json!({ "url": server.url(), "bulk": { "size": 20, "delay": "1h" } });
+        let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
+        let mut feeder = Feeder::new(&exporter, 1, Kept::default());
+        for position in 1..=20 {
+            feeder.export(position);
+        }
+        feeder.until_acknowledged(20);
+        assert_complete(&server, 1, 1..=20);
+        assert_eq!(server.bulks(), [10, 10], "{fault:?}");
+    }
+}
+
+#[test]
 fn after_a_restore_documents_have_names_of_their_own_and_older_versions_indices_of_theirs() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let server = Server::start();
@@ -487,6 +506,42 @@ fn retention_is_made_as_each_of_the_two_wants_it() {
             }
         }
     }
+}
+
+/// What was deleted by a policy until now is kept from now on.
+#[test]
+fn retention_that_is_switched_off_is_undone() {
+    for (flavour, paths) in [
+        (Flavour::Elasticsearch, &["/zeebe-record_*/_settings?allow_no_indices=true"][..]),
+        (Flavour::OpenSearch, &["/_plugins/_ism/remove/zeebe-record_*", "/_plugins/_ism/policies/old"]),
+    ] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let server = Server::start();
+        let retention = json!({ "enabled": false, "policyName": "old" });
+        let arguments = json!({ "url": server.url(), "retention": retention, "bulk": { "delay": 0 } });
+        let (exporter, _) = configured(flavour, arguments, directory.path()).expect("right");
+        let mut feeder = Feeder::new(&exporter, 1, Kept::default());
+        feeder.export(1);
+        feeder.until_acknowledged(1);
+        let asked = server.asked();
+        let about = |asked: &&server::Asked| !asked.path.contains("_template/");
+        let undone: Vec<&str> = asked.iter().filter(about).map(|asked| asked.path.as_str()).collect();
+        assert_eq!(undone, paths);
+        assert!(asked.iter().all(|asked| !asked.body.contains("\"old\"")));
+    }
+}
+
+#[test]
+fn another_node_is_asked_when_one_cannot() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (server, other) = (Server::start(), Server::start());
+    server.fail_schema([Fault::Status(502); 100]);
+    let arguments = json!({ "url": format!("{},{}", server.url(), other.url()), "bulk": { "delay": 0 } });
+    let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
+    let mut feeder = Feeder::new(&exporter, 1, Kept::default());
+    feeder.export(1);
+    feeder.until_acknowledged(1);
+    assert_complete(&other, 1, 1..=1);
 }
 
 #[test]
